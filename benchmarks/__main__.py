@@ -161,7 +161,8 @@ def _run_spark(options: argparse.Namespace) -> int:
     versions = sorted({s.version for r in results for s in r.sides.values()})
     note = (
         f"Scale {options.scale:g}, local[{options.cores}], driver {options.memory}; medians of "
-        f"{options.repeat * options.loops} warm runs, in brackets the first run in a JVM; {machine()}, {', '.join(versions)}."
+        f"{options.repeat * options.loops} warm runs, in brackets the first run in a JVM; {machine()}, "
+        f"{', '.join(versions)}."
     )
     table = format_spark_markdown(results)
     print(f"\n{note}\n\n{table}")

@@ -1,4 +1,4 @@
-"""One side of the matrix in a process of its own: ``python -m benchmarks.matrix_child SIDE`` takes cells on its input."""
+"""One side of the matrix in a process of its own: ``python -m benchmarks.matrix_child SIDE``  reads cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of rows, the same for every side: deletes, updates, merges, compaction, clustering, and reads of the change feed.
+"""Changes of rows, the same for every side: deletes, updates, merges, compaction, clustering, reads of changes.
 
 A side is a package whose `DeltaTable` has these calls. Tables that come out are read by deltalake, whoever wrote them.
 """
@@ -188,7 +188,7 @@ def reading_changes(package: str, table: Path, small: Path) -> Callable[[], Answ
 
 
 def share_of_files(packages: tuple[str, str], orders: tuple[str, str], table: Path, small: Path) -> Callable[[], float]:
-    """Return work that clusters a table in two ways, and answers with the ratio of the shares of files that are planned.
+    """Return work that clusters a table in two ways; its answer is the ratio of the shares of files that are planned.
 
     Parameters
     ----------

@@ -136,7 +136,8 @@ def checkpoint_schema(add_type: pa.DataType) -> pa.Schema:
             ("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32()),
             ("readerFeatures", texts), ("writerFeatures", texts),
         ])),
-        ("domainMetadata", pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())])),
+        ("domainMetadata", pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed",
+                                                                                                pa.bool_())])),
     ])  # fmt: skip
 
 

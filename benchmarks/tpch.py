@@ -21,8 +21,10 @@ _FILES = 4
 #: TPC-H's scale if that of the benchmarks is 1.
 SCALE = 0.3
 _NATIONS = (
-    "ALGERIA", "ARGENTINA", "BRAZIL", "CANADA", "EGYPT", "ETHIOPIA", "FRANCE", "GERMANY", "INDIA", "INDONESIA", "IRAN", "IRAQ",
-    "JAPAN", "JORDAN", "KENYA", "MOROCCO", "MOZAMBIQUE", "PERU", "CHINA", "ROMANIA", "ARABIA", "VIETNAM", "RUSSIA", "KINGDOM",
+    "ALGERIA", "ARGENTINA", "BRAZIL", "CANADA", "EGYPT", "ETHIOPIA", "FRANCE", "GERMANY", "INDIA", "INDONESIA", "IRAN",
+    "IRAQ",
+    "JAPAN", "JORDAN", "KENYA", "MOROCCO", "MOZAMBIQUE", "PERU", "CHINA", "ROMANIA", "ARABIA", "VIETNAM", "RUSSIA",
+    "KINGDOM",
     "STATES",
 )  # fmt: skip
 _REGION_OF = (0, 1, 1, 1, 4, 0, 3, 3, 2, 2, 4, 4, 2, 4, 0, 0, 0, 1, 2, 3, 4, 2, 3, 3, 1)

@@ -1,4 +1,4 @@
-"""Queries like those of TPC-H: its joins, with fixed parameters. It imports nothing: every side's interpreter reads it."""
+"""Queries like those of TPC-H, with fixed parameters. It imports nothing: every side's interpreter reads it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _REVENUE = "sum(l_extendedprice * (1 - l_discount))"
 #: By TPC-H's own numbers.
 QUERIES: Mapping[str, str] = {
     "q1": """
-        SELECT l_returnflag, l_linestatus, sum(l_quantity), sum(l_extendedprice), sum(l_extendedprice * (1 - l_discount)),
+        SELECT l_returnflag, l_linestatus, sum(l_quantity), sum(l_extendedprice),
+          sum(l_extendedprice * (1 - l_discount)),
           sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)), avg(l_quantity), avg(l_discount), count(*)
         FROM lineitem WHERE l_shipdate <= DATE'1998-09-02'
         GROUP BY l_returnflag, l_linestatus ORDER BY l_returnflag, l_linestatus""",
@@ -38,7 +39,8 @@ QUERIES: Mapping[str, str] = {
     "q7": f"""
         SELECT a.n_name, b.n_name, year(l_shipdate) AS y, {_REVENUE}
         FROM supplier, lineitem, orders, customer, nation a, nation b
-        WHERE s_suppkey = l_suppkey AND o_orderkey = l_orderkey AND c_custkey = o_custkey AND s_nationkey = a.n_nationkey
+        WHERE s_suppkey = l_suppkey AND o_orderkey = l_orderkey AND c_custkey = o_custkey
+          AND s_nationkey = a.n_nationkey
           AND c_nationkey = b.n_nationkey AND l_shipdate BETWEEN DATE'1995-01-01' AND DATE'1996-12-31'
           AND ((a.n_name = 'FRANCE' AND b.n_name = 'GERMANY') OR (a.n_name = 'GERMANY' AND b.n_name = 'FRANCE'))
         GROUP BY a.n_name, b.n_name, y ORDER BY a.n_name, b.n_name, y""",
@@ -105,7 +107,8 @@ QUERIES: Mapping[str, str] = {
     "q19": f"""
         SELECT {_REVENUE} FROM lineitem, part
         WHERE p_partkey = l_partkey AND l_shipmode IN ('AIR', 'REG AIR') AND l_shipinstruct = 'DELIVER IN PERSON' AND (
-          (p_brand = 'Brand#12' AND p_container IN ('SM CASE', 'SM BOX') AND l_quantity BETWEEN 1 AND 11 AND p_size <= 5)
+          (p_brand = 'Brand#12' AND p_container IN ('SM CASE', 'SM BOX') AND l_quantity BETWEEN 1 AND 11
+            AND p_size <= 5)
           OR (p_brand = 'Brand#23' AND p_container IN ('MED BAG', 'MED BOX') AND l_quantity BETWEEN 10 AND 20
             AND p_size <= 10)
           OR (p_brand = 'Brand#34' AND p_container IN ('LG CASE', 'LG BOX') AND l_quantity BETWEEN 20 AND 30

@@ -1,6 +1,7 @@
 """Upkeep of tables, the same for every side: vacuum, restore, conversion of folders, compaction and cleanup of the log.
 
-A side is a package with `DeltaTable` and `convert_to_deltalake`. What is left is read by the same code, whoever did the work.
+A side is a package with `DeltaTable` and `convert_to_deltalake`. What is left is read by the same code, whoever did the
+work.
 """
 
 from __future__ import annotations

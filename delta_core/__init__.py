@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from delta_core.writer import convert_to_deltalake, write_deltalake
 
 __all__ = [
-    "AppTransaction", "ArrayType", "BloomFilterProperties", "ColumnProperties", "CommitProperties", "DataType", "DeltaTable",
-    "Field", "MapType", "Metadata", "PostCommitHookProperties", "PrimitiveType", "ProtocolVersions", "QueryBuilder", "Schema",
-    "StreamPosition", "StructType", "TableFeatures", "TableMetadata", "Transaction", "VariantType", "WriterProperties", "__version__",
+    "AppTransaction", "ArrayType", "BloomFilterProperties", "ColumnProperties", "CommitProperties", "DataType",
+    "DeltaTable",
+    "Field", "MapType", "Metadata", "PostCommitHookProperties", "PrimitiveType", "ProtocolVersions", "QueryBuilder",
+    "Schema",
+    "StreamPosition", "StructType", "TableFeatures", "TableMetadata", "Transaction", "VariantType", "WriterProperties",
+    "__version__",
     "convert_to_deltalake", "exceptions", "open_table", "write_deltalake",
 ]  # fmt: skip
 

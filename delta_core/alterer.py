@@ -1,4 +1,4 @@
-"""`DeltaTable.alter` and the names of features, with the call forms of `deltalake`; loads no operation before a call."""
+"""`DeltaTable.alter` and names of features, with the call forms of `deltalake`; loads no operation before a call."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ class TableFeatures(metaclass=_FeatureNames):
 class TableAlterer:
     """Changes of a table's definition. Each call commits one version, and the table then has it.
 
-    A column is named by text, dotted for fields of structs (`` `a.b` `` in backticks is a name that contains a dot), or by
-    a sequence with the parts of its path. Calls that change nothing commit nothing. Every call takes
-    ``commit_properties`` and ``post_commithook_properties``, and may raise CommitConflictError if another writer changed
-    the table's definition meanwhile: nothing is committed then.
+    A column is named by text, dotted for fields of structs (`` `a.b` `` in backticks is a name that contains a dot), or
+    by a sequence with the parts of its path. Calls that change nothing commit nothing. Every call takes
+    ``commit_properties`` and ``post_commithook_properties``, and may raise CommitConflictError if another writer
+    changed the table's definition meanwhile: nothing is committed then.
     """
 
     def __init__(self, table: AlteredTable) -> None:
@@ -422,7 +422,8 @@ class TableAlterer:
             The protocol's name.
         truncate_history : bool
             Drop a feature that readers need only if no version in the log uses it. Otherwise the feature
-            ``checkpointProtection`` is added, which keeps checkpoints that readers without the dropped feature start from.
+            ``checkpointProtection`` is added, which keeps checkpoints that readers without the dropped feature start
+            from.
         dry_run : bool
             Only check and return the steps.
         progress : function(str), optional

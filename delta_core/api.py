@@ -1,7 +1,7 @@
 """What plugins import: names of the core, each loaded when it is first requested.
 
-A plugin imports this module and `delta_core.kernels` only, its tests `delta_core.testing` too. What is here keeps its meaning while
-`API_VERSION` stays the same.
+A plugin imports this module and `delta_core.kernels` only, its tests `delta_core.testing` too. What is here keeps its
+meaning while `API_VERSION` stays the same.
 """
 
 # `X as X` specifies that the name is exported; each import is a line of names, as in _HOMES below
@@ -63,7 +63,8 @@ if TYPE_CHECKING:
         Call as Call, Cast as Cast, Column as Column, Expression as Expression,
         FileConstant as FileConstant, FileStatistic as FileStatistic, Leaf as Leaf, Literal as Literal,
         PartitionValue as PartitionValue, PhysicalColumn as PhysicalColumn, RowPosition as RowPosition,
-        TaskCount as TaskCount, TaskIndex as TaskIndex, TaskRow as TaskRow, all_of as all_of, any_of as any_of, column as column,
+        TaskCount as TaskCount, TaskIndex as TaskIndex, TaskRow as TaskRow, all_of as all_of, any_of as any_of,
+        column as column,
         conjuncts as conjuncts, leaves as leaves, literal as literal, negate as negate,
         transform as transform, uses as uses,
     )  # fmt: skip
@@ -109,7 +110,8 @@ if TYPE_CHECKING:
     from delta_core.plugins.rules import (
         VECTOR_LOCATION as VECTOR_LOCATION, ActionColumn as ActionColumn, ChangeCapture as ChangeCapture,
         ChecksumField as ChecksumField, CommitSummary as CommitSummary,
-        CommitInfoField as CommitInfoField, CommitRule as CommitRule, CommitTimestamp as CommitTimestamp, EncodedRows as EncodedRows,
+        CommitInfoField as CommitInfoField, CommitRule as CommitRule, CommitTimestamp as CommitTimestamp,
+        EncodedRows as EncodedRows,
         RemainingFilesCheck as RemainingFilesCheck, ExtraAction as ExtraAction,
         FileReference as FileReference, FileRequirement as FileRequirement, FillColumn as FillColumn,
         HiddenColumn as HiddenColumn, MetadataColumn as MetadataColumn,
@@ -162,7 +164,8 @@ if TYPE_CHECKING:
 
 #: The names that each module holds.
 _HOMES = {
-    "delta_core.protocol.actions": "ADD DELETION_VECTOR FILE_COLUMNS ActionField ActionKind DomainMetadata Metadata Protocol",
+    "delta_core.protocol.actions": "ADD DELETION_VECTOR FILE_COLUMNS ActionField ActionKind DomainMetadata "
+    "Metadata Protocol",
     "delta_core.plugins.catalog": "CommitSource StagedCommit",
     "delta_core.plugins.attempt": "AttemptView",
     "delta_core.commit.conflict": "IsolationLevel",
@@ -174,8 +177,9 @@ _HOMES = {
         "CatalogRequiredError CommitError CommitStateUnknownError ColumnNotFoundError "
         "ConstraintViolationError CorruptTableError "
         "DataFileError DataFileNotFoundError DeltaError EngineError ExpressionError FeatureRequirementError "
-        "InvalidArgumentError LogError MissingDependencyError ProtocolError SchemaError SchemaMismatchError TypeChangeError "
-        "UnsupportedExpressionError UnsupportedFeatureError UnsupportedOperationError VersionNotFoundError"
+        "InvalidArgumentError LogError MissingDependencyError ProtocolError SchemaError SchemaMismatchError "
+        "TypeChangeError UnsupportedExpressionError UnsupportedFeatureError UnsupportedOperationError "
+        "VersionNotFoundError"
     ),
     "delta_core.engines.interface": "RangeRequest Storage",
     "delta_core.expressions.ast": (

@@ -111,8 +111,8 @@ class _DataFusion:
     def execute(self, sql: str) -> pa.RecordBatchReader:
         if not _has_threads.get():
             raise EngineError(
-                "DataFusion does not run in this process: the process that forked it used DataFusion, whose threads did not "
-                "come along. Start processes by multiprocessing's 'forkserver' or 'spawn', or use "
+                "DataFusion does not run in this process: the process that forked it used DataFusion, whose threads "
+                "did not come along. Start processes by multiprocessing's 'forkserver' or 'spawn', or use "
                 "QueryBuilder(engine='duckdb').",
                 sql=sql,
             )

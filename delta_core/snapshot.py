@@ -112,9 +112,9 @@ def open_snapshot(
     committer : Committer, optional
         What makes commits into versions, if neither a feature's nor the store's own way is requested.
     allow_external : sequence of str or False, optional
-        Prefixes, such as ``s3://bucket/shared``, of places outside the table's root that its log may name. By default files
-        on the table's own kind of store are read, and credentials go to its own host and bucket only; False reads nothing
-        outside the root. See docs/stores.md.
+        Prefixes, such as ``s3://bucket/shared``, of places outside the table's root that its log may name. By default
+        files on the table's own kind of store are read, and credentials go to its own host and bucket only; False reads
+        nothing outside the root. See docs/stores.md.
     pickle_secrets : bool
         Whether a pickle of the table holds its storage options that are secrets, such as keys and passwords.
 
@@ -321,8 +321,8 @@ class TableContext(Struct, frozen=True):
         needs = plugins.single("requires_catalog", False, features=frozenset(plugins.features))
         if needs and self.log.catalog is None:
             raise CatalogRequiredError(
-                f"The versions of {self.log.uri} are decided by a catalog: its log alone may hold commits that were never "
-                "ratified. Open it with commits=..., the catalog's CommitSource.",
+                f"The versions of {self.log.uri} are decided by a catalog: its log alone may hold commits that were "
+                "never ratified. Open it with commits=..., the catalog's CommitSource.",
                 path=self.log.uri,
             )
 
@@ -438,8 +438,8 @@ class Snapshot:
     Parameters
     ----------
     seen : (LogMark or None, float), optional
-        A file by which the table is known, and when the log was seen to have it, by the monotonic clock; as ``contents`` was
-        read just now unless given.
+        A file by which the table is known, and when the log was seen to have it, by the monotonic clock; as
+        ``contents`` was read just now unless given.
     later : _Later, optional
         Commits above an earlier version whose files are loaded.
     files : FileSet, optional
@@ -618,7 +618,7 @@ class Snapshot:
         return self.files.touched
 
     def tombstones(self, columns: Sequence[str] = ("deletionTimestamp",)) -> pa.Table:
-        """Return the removed files that readers of older versions may still need: path, dvId and the columns requested."""
+        """Return the removed files that readers of older versions may need: path, dvId and the requested columns."""
 
         def read(contents: LogContents) -> pa.Table:
             return pa.concat_tables([table for _, table in self._tombstones_of(contents, columns)])
@@ -807,8 +807,8 @@ class Snapshot:
             found = self.context.read(None)
         except TableNotFoundError as e:
             raise TableNotFoundError(
-                f"The log of the table at {self.uri} is gone: version {self.version + 1} would follow nothing. Nothing was "
-                "committed. Open the table again, or create it.",
+                f"The log of the table at {self.uri} is gone: version {self.version + 1} would follow nothing. Nothing "
+                "was committed. Open the table again, or create it.",
                 path=self.uri,
                 version=self.version + 1,
             ) from e
@@ -837,9 +837,9 @@ class Snapshot:
         """
         if latest.metadata.id != self.metadata.id:
             raise MetadataChangedError(
-                f"The table at {self.uri} is another one by now: its id is {latest.metadata.id}, and that of the table which "
-                f"was opened is {self.metadata.id}. Nothing was committed. Open the table again, see that the operation "
-                "still fits, and repeat it.",
+                f"The table at {self.uri} is another one by now: its id is {latest.metadata.id}, and that of the table "
+                f"which was opened is {self.metadata.id}. Nothing was committed. Open the table again, see that the "
+                "operation still fits, and repeat it.",
                 version=latest.version,
             )
 

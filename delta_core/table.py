@@ -140,11 +140,11 @@ class DeltaTable(UnavailableCalls):
     plugins : PluginRegistry, optional
         Which table features there are; by default those installed.
     allow_external : sequence of str or False, optional
-        Prefixes of places outside the table's root that its log may name, beside those on its own kind of store, which are
-        read by default; False reads nothing outside the root. See docs/stores.md.
+        Prefixes of places outside the table's root that its log may name, beside those on its own kind of store, which
+        are read by default; False reads nothing outside the root. See docs/stores.md.
     pickle_secrets : bool
-        Whether a pickle of the table holds its storage options that are secrets, such as keys and passwords. Without them the
-        process that loads it needs its own, as in its environment.
+        Whether a pickle of the table holds its storage options that are secrets, such as keys and passwords. Without
+        them the process that loads it needs its own, as in its environment.
 
     Raises
     ------
@@ -236,8 +236,8 @@ class DeltaTable(UnavailableCalls):
         schema : Schema or anything with ``__arrow_c_schema__``
             The table's columns.
         mode : str
-            Of a table that exists: ``error`` and ``append`` raise, ``ignore`` opens it, ``overwrite`` empties it and takes
-            the new definition.
+            Of a table that exists: ``error`` and ``append`` raise, ``ignore`` opens it, ``overwrite`` empties it and
+            takes the new definition.
         partition_by : str or list of str, optional
             The columns that partition the table.
         name, description : str, optional
@@ -341,8 +341,8 @@ class DeltaTable(UnavailableCalls):
         unsupported = next((a for a in actions if not isinstance(a, (AddAction, RemoveAction))), None)
         if unsupported is not None:
             raise InvalidArgumentError(
-                f"Found an action as {type(unsupported).__module__}.{type(unsupported).__name__}; expected AddAction or RemoveAction "
-                "of delta_core.transaction."
+                f"Found an action as {type(unsupported).__module__}.{type(unsupported).__name__}; expected AddAction "
+                "or RemoveAction of delta_core.transaction."
             )
         given = schema if isinstance(schema, StructType) else Schema.from_arrow(schema)
         unknown = [n for n in given.names if self._snapshot.schema.get(n) is None]
@@ -524,9 +524,10 @@ class DeltaTable(UnavailableCalls):
         metadata: Sequence[str] = (),
         limit: int | None = None,
     ) -> Scan:
-        """Plan a read of rows, which may be read several times: by ``to_table()``, ``to_reader()``, ``count()`` and so on.
+        """Plan a read of rows, to be read many times: by ``to_table()``, ``to_reader()``, ``count()`` and so on.
 
-        See `scan.scan.Scan` for the arguments, and for what it does. DuckDB, Polars, pandas and PyArrow take it as a stream.
+        See `scan.scan.Scan` for the arguments, and for what it does. DuckDB, Polars, pandas and PyArrow take it as a
+        stream.
         """
         return self._snapshot.scan(columns, tuple(metadata), predicate, limit)
 
@@ -688,8 +689,8 @@ class DeltaTable(UnavailableCalls):
 
         The object then has the new version.
 
-        The new values are computed from the row as it was. Generated columns that are not assigned are computed again, and
-        all constraints are checked. If no row is selected, nothing is committed.
+        The new values are computed from the row as it was. Generated columns that are not assigned are computed again,
+        and all constraints are checked. If no row is selected, nothing is committed.
 
         Parameters
         ----------
@@ -725,8 +726,8 @@ class DeltaTable(UnavailableCalls):
         ExpressionError, ColumnNotFoundError
             The predicate or an assignment does not fit the table.
         InvalidArgumentError
-            Both or none of ``updates`` and ``new_values`` are given, a column is assigned twice, or an argument is of another
-            class than expected.
+            Both or none of ``updates`` and ``new_values`` are given, a column is assigned twice, or an argument is of
+            another class than expected.
         SchemaMismatchError, ConstraintViolationError
             The new values don't fit the table; nothing was written.
         UnsupportedOperationError
@@ -800,8 +801,8 @@ class DeltaTable(UnavailableCalls):
         streamed_exec : bool
             Without effect: a stream is always read once, and the table is pruned by the values of the source.
         max_spill_size : int, optional
-            Bytes of the source that are held in memory; a quarter of the machine's memory unless given. Further rows are
-            written to temporary files.
+            Bytes of the source that are held in memory; a quarter of the machine's memory unless given. Further rows
+            are written to temporary files.
         max_temp_directory_size : int, optional
             Bytes that temporary files may take.
         *args
@@ -861,7 +862,7 @@ class DeltaTable(UnavailableCalls):
         columns: Sequence[str] | None = None,
         predicate: Any = None,
     ) -> Scan:
-        """Return the rows in which two versions differ, by their row ids; the table needs row tracking, but no change feed.
+        """Return the rows in which two versions differ, by their row ids; needs row tracking, not the change feed.
 
         Parameters
         ----------
@@ -998,7 +999,7 @@ class DeltaTable(UnavailableCalls):
         operations.clean_log(self._snapshot)
 
     def compact_logs(self, starting_version: int, ending_version: int) -> None:
-        """Write the actions of a range of commits into one file of the log, which readers may use instead of these commits.
+        """Write the actions of a range of commits into one file of the log, which may be read instead of these.
 
         Parameters
         ----------
@@ -1037,7 +1038,8 @@ class DeltaTable(UnavailableCalls):
         Raises
         ------
         InvalidArgumentError
-            The retention is negative, or shorter than the table's and that is enforced; or the inventory lacks a column.
+            The retention is negative, or shorter than the table's and that is enforced; or the inventory lacks a
+            column.
         UnsupportedOperationError
             A catalog does not allow it, or the log does not name all removed files, so that ``full=True`` is needed.
         VersionNotFoundError
@@ -1103,11 +1105,11 @@ class DeltaTable(UnavailableCalls):
         keep_for : sequence of str or path
             Other tables whose files stay, such as shallow clones: a table has no list of its clones.
         inventory : pyarrow.Table, optional
-            The files of the root, instead of a listing: ``path``, ``size`` and ``modification_time``; any object with Arrow's
-            stream interface.
+            The files of the root, instead of a listing: ``path``, ``size`` and ``modification_time``; any object with
+            Arrow's stream interface.
         plan : VacuumPlan or path, optional
-            What `plan_vacuum` returned, or the file that it was saved to: these files are deleted, but for those that have
-            become reachable. No other argument may specify files then.
+            What `plan_vacuum` returned, or the file that it was saved to: these files are deleted, but for those that
+            have become reachable. No other argument may specify files then.
         progress : function(VacuumProgress), optional
             Called from time to time while files are deleted.
 
@@ -1139,8 +1141,8 @@ class DeltaTable(UnavailableCalls):
             )
         elif retention_hours is not None or full or keep_versions or keep_for or inventory is not None:
             raise InvalidArgumentError(
-                "Found a plan beside retention_hours, full, keep_versions, keep_for or inventory; a plan specifies its files "
-                "itself."
+                "Found a plan beside retention_hours, full, keep_versions, keep_for or inventory; a plan specifies its "
+                "files itself."
             )
         else:
             plan = plan if isinstance(plan, operations.VacuumPlan) else operations.VacuumPlan.load(plan)
@@ -1257,7 +1259,8 @@ class DeltaTable(UnavailableCalls):
         start_timestamp, end_timestamp : str or datetime, optional
             Instead of a version: the first version committed at or after, the last one at or before.
         position : StreamPosition, str, bytes or Mapping, optional
-            Instead of a start: the ``position`` of an earlier feed, or its JSON. If no later version exists, the feed is empty.
+            Instead of a start: the ``position`` of an earlier feed, or its JSON. If no later version exists, the feed
+            is empty.
         columns : sequence of str, optional
             Of the table and of the feed, in this order.
         predicate : str, filters or Expression, optional
@@ -1325,15 +1328,15 @@ class DeltaTable(UnavailableCalls):
         Parameters
         ----------
         start : int or "latest", optional
-            The first version whose appended rows are read; ``latest``: the next one. Unless a start is given, all rows of
-            the latest version come first.
+            The first version whose appended rows are read; ``latest``: the next one. Unless a start is given, all rows
+            of the latest version come first.
         start_timestamp : str or datetime, optional
             Instead: begin with the first version committed at or after a time.
         position : StreamPosition, str, bytes or Mapping, optional
             Instead: the ``position`` of a batch of an earlier stream, or its JSON.
         position_file : str or path, optional
-            A local file that keeps the position from one run to the next; once it exists, it goes before the other starts.
-            A step that was not followed by another one is repeated with the same rows and the same number.
+            A local file that keeps the position from one run to the next; once it exists, it goes before the other
+            starts. A step that was not followed by another one is repeated with the same rows and the same number.
         stop_at : int, optional
             The last version that is read; the stream waits for it. Rows are read with the schema of this version if it
             exists already.
@@ -1354,15 +1357,15 @@ class DeltaTable(UnavailableCalls):
         ignore_changes : bool
             Read all rows of the files that any commit adds: rows that an update or merge copied come again.
         fail_on_data_loss : bool
-            Whether commits that were cleaned up before they were read are an error; otherwise the stream goes on with the
-            first commit that exists.
+            Whether commits that were cleaned up before they were read are an error; otherwise the stream goes on with
+            the first commit that exists.
 
         Returns
         -------
         TableStream
             Iterate over it: each `StreamBatch` has the rows of a step (``to_reader()``, ``to_table()``, Arrow's stream
-            interface), its ``position`` and its ``number``. Its ``stop()`` ends the stream. The errors below, but for wrong
-            arguments, may come with any step.
+            interface), its ``position`` and its ``number``. Its ``stop()`` ends the stream. The errors below, but for
+            wrong arguments, may come with any step.
 
         Raises
         ------

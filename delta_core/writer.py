@@ -86,8 +86,8 @@ def write_deltalake(
     replace_using : str or sequence of str
         With overwrite: replace only the rows that are equal to a new row in these columns; null equals nothing.
     replace_on : str or Expression, optional
-        With overwrite: replace only the rows for which this is true with a new row; the table's columns are those of ``t``,
-        the new rows' those of ``s``: ``"t.id = s.id and t.day >= s.day"``.
+        With overwrite: replace only the rows for which this is true with a new row; the table's columns are those of
+        ``t``, the new rows' those of ``s``: ``"t.id = s.id and t.day >= s.day"``.
     progress : function(OperationProgress), optional
         Called as rows are written: rows and, unless a stream is passed, bytes.
 
@@ -155,22 +155,23 @@ def convert_to_deltalake(
     commit_properties: CommitProperties | None = None,
     post_commithook_properties: PostCommitHookProperties | None = None,
 ) -> None:
-    """Make a table of a folder of Parquet files, in place: a commit names the files; none is written or read but for its footer.
+    """Make a table of a folder of Parquet files, in place: a commit names the files; of each the footer is read.
 
-    All columns are nullable, and those of files that lack them are null there. Files and folders whose names begin with ``_``
-    or ``.`` are left out, and so are files whose names do not end in ``.parquet``, ``.parq`` or ``.pq``.
+    All columns are nullable, and those of files that lack them are null there. Files and folders whose names begin with
+    ``_`` or ``.`` are left out, and so are files whose names do not end in ``.parquet``, ``.parq`` or ``.pq``.
 
     Parameters
     ----------
     uri : str or path
         The folder: a local path or the URI of any file system that fsspec supports.
     mode : str
-        What to do if it is a table already: ``error``; ``ignore`` does nothing; ``append`` adds the files that are new, if
-        nothing but conversions wrote to the table.
+        What to do if it is a table already: ``error``; ``ignore`` does nothing; ``append`` adds the files that are new,
+        if nothing but conversions wrote to the table.
     partition_by : Schema, optional
         The partition columns with their types, in the order of the folders; anything with ``__arrow_c_schema__`` too.
     partition_strategy : str, optional
-        ``hive`` for ``year=2026/part-0.parquet``, ``directory`` for ``2026/part-0.parquet``; required with ``partition_by``.
+        ``hive`` for ``year=2026/part-0.parquet``, ``directory`` for ``2026/part-0.parquet``; required with
+        ``partition_by``.
     name, description : str, optional
         Texts of the table's metadata.
     configuration : Mapping, optional
@@ -189,7 +190,8 @@ def convert_to_deltalake(
     TableExistsError
         If there is a table already, unless ``mode`` allows it.
     InvalidArgumentError
-        For arguments that are not known, a folder without Parquet files, and partition folders other than ``partition_by``.
+        For arguments that are not known, a folder without Parquet files, and partition folders other than
+        ``partition_by``.
     SchemaError
         If a column has a type that no Delta type stores.
     SchemaMismatchError
@@ -220,7 +222,8 @@ def convert_to_deltalake(
         return
     if base is not None and mode == "error":
         raise TableExistsError(
-            f"There is a table at {place} already (version {base.version}). To add files that are new since it was converted, pass "
+            f"There is a table at {place} already (version {base.version}). To add files that are new since it was "
+            "converted, pass "
             'mode="append" (on the command line --mode append).',
             path=place,
         )

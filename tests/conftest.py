@@ -23,8 +23,8 @@ settings.load_profile("delta_core")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run the tests on Spark first where workers share the tests.
 
-    A worker that leaves them stops its session, and starts another one, for seconds, if it comes back to them. Short files
-    are left for the end, so that no worker waits for a long one.
+    A worker that leaves them stops its session, and starts another one, for seconds, if it comes back to them. Short
+    files are left for the end, so that no worker waits for a long one.
     """
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: not item.nodeid.startswith("tests/spark/"))

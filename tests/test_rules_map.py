@@ -1,4 +1,4 @@
-"""Every rule of the specification is proven by a test that exists, or waits for a step of the roadmap that is to come."""
+"""Every rule of the specification is proven by a test that exists, or waits for a later step of the roadmap."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ COMMANDS = {
     "verify": "Check a table's log, definition and files against the rules of the protocol; nothing is changed.",
     "cleanup": "Delete files of the log that are older than the table's log retention.",
     "compact-log": "Write the actions of the commits FIRST to LAST into one file of the log.",
-    "repair": "Remove the entries of data files that are not there, and mend the log as far as it is certain what is right.",
+    "repair": "Remove the entries of data files that are not there, and mend the log where that is certain.",
     "checkpoint": "Write a checkpoint of the latest version.",
 }
 

@@ -309,7 +309,8 @@ def checkpoint(target: Target, json_output: bool) -> None:
         print_json(facts)
         return
     print_note(
-        f"Checkpoint of version {result.version}: {result.num_adds:,} files, {quantity(result.size_bytes)}, {result.path}"
+        f"Checkpoint of version {result.version}: {result.num_adds:,} files, {quantity(result.size_bytes)}, "
+        f"{result.path}"
     )
 
 

@@ -55,8 +55,8 @@ def follow(
 ) -> None:
     """Print the rows of a table as JSON lines, then those that commits append, as they arrive.
 
-    Without --start, all rows that the table has come first. A commit that deletes or changes rows ends the command with an
-    error, unless an option permits it. With --position-file a later run goes on where this one ends; a step that was
+    Without --start, all rows that the table has come first. A commit that deletes or changes rows ends the command with
+    an error, unless an option permits it. With --position-file a later run goes on where this one ends; a step that was
     interrupted is printed again.
 
     \b

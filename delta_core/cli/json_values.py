@@ -1,4 +1,4 @@
-"""Values as JSON, for people and text formats, if their type's plugin provides that: a variant is two binary values otherwise."""
+"""Values as JSON, for people and text formats, as their type's plugin writes them (a variant is two binary values)."""
 
 from __future__ import annotations
 

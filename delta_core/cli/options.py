@@ -55,7 +55,7 @@ class Target(Struct):
         )
 
     def described(self) -> tuple[Snapshot, str | None]:
-        """Open the requested version for what its log specifies for it, although its rows may need features that are not installed.
+        """Open the requested version for its log alone: its rows may need features that are not installed.
 
         Returns the snapshot, and why its rows can't be read; None if they can.
         """
@@ -157,8 +157,8 @@ def opening_options(command: Command) -> Command:
         multiple=True,
         metavar="PREFIX",
         callback=_prefixes,
-        help="Read files that the table names outside its folder, below this URI; repeatable. By default those on its own "
-        "kind of store are read; 'none' reads none.",
+        help="Read files that the table names outside its folder, below this URI; repeatable. By default those on "
+        "its own kind of store are read; 'none' reads none.",
     )(command)
 
 

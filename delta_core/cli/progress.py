@@ -32,7 +32,7 @@ def terminal_bar() -> Iterator[Progress | None]:
 
 @contextmanager
 def shown_progress() -> Iterator[Callable[[OperationProgress], None] | None]:
-    """Show files, rows, bytes and the time left; yields the function that an operation calls, None without a terminal."""
+    """Show files, rows, bytes and the time left; yields what an operation calls, None without a terminal."""
     with terminal_bar() as bar:
         if bar is None:
             yield None

@@ -43,7 +43,7 @@ def _destination(command: Callable[..., Any]) -> Callable[..., Any]:
         "-o",
         metavar="FILE",
         type=click.Path(dir_okay=False, allow_dash=True),
-        help="Write to a file, which appears when it is complete, or to - (standard output). The file's ending is the format.",
+        help="Write to a file, which appears when it is complete, or to - (standard output). Its ending is the format.",
     )(command)
     return click.option("--format", "-f", "kind", type=click.Choice(FORMATS), help="How rows are written.")(command)
 
@@ -296,7 +296,8 @@ def sql(
     \b
     Examples:
       delta-core sql "SELECT day, sum(amount) FROM sales GROUP BY day" data/sales
-      delta-core sql "SELECT * FROM s JOIN customers c ON s.customer = c.id" s=data/sales data/customers -o joined.parquet
+      delta-core sql "SELECT * FROM s JOIN customers c ON s.customer = c.id" s=data/sales data/customers -o
+      joined.parquet
     """
     named = _named(tables)
     builder = QueryBuilder(engine=engine)

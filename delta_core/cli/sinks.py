@@ -205,7 +205,8 @@ def _check_year(column: pa.Array, name: str) -> None:
     unit = _DAY_US if is_date else 1
     if low is not None and not (low * unit >= _LEAST_US and high * unit <= _GREATEST_US):
         raise UnsupportedOperationError(
-            f"Column {name} holds a time whose year CSV cannot represent; use another --format, or leave it out by --columns.",
+            f"Column {name} holds a time whose year CSV cannot represent; use another --format, or leave it out by "
+            "--columns.",
             column=name,
         )
 

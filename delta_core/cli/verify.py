@@ -71,7 +71,7 @@ def _verified(target: Target, options: VerifyOptions) -> tuple[VerifyReport, boo
 @click.option("--yes", is_flag=True, help="Remove entries of files that are not there without a confirmation.")
 @as_json
 def repair(target: Target, deep: bool, dry_run: bool, yes: bool, json_output: bool) -> None:
-    """Remove the entries of data files that are not there, and mend the log as far as it is certain what is right.
+    """Remove the entries of data files that are not there, and mend the log where that is certain.
 
     \b
     Examples:

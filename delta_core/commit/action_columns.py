@@ -1,4 +1,4 @@
-"""Fields of file actions that features set: set again in each attempt, and over the values of commits that won a race."""
+"""Fields of file actions of features: set again in each attempt, and over the values of commits that won a race."""
 
 from __future__ import annotations
 

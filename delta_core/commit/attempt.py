@@ -188,8 +188,8 @@ def _check_finished(before: Metadata, after: Metadata) -> None:
         )
     if before.schema_string != after.schema_string and _shape(before) != _shape(after):
         raise HookContractError(
-            "Hook finish_metadata changed names, types or nullability of columns; attempts set values of their metadata "
-            "only.",
+            "Hook finish_metadata changed names, types or nullability of columns; attempts set values of their "
+            "metadata only.",
             hook="finish_metadata",
         )
 
@@ -209,8 +209,8 @@ def _check_permitted(intents: Intents, rules: Sequence[CommitRule], plugins: Plu
     if missing and missing[0] in extra:
         feature = extra[missing[0]]
         raise HookContractError(
-            f"ExtraAction of hook commit_rules of plugin {feature!r} is of kind {missing[0]}, which no feature of the table "
-            "permits; declare it in FEATURE.actions.",
+            f"ExtraAction of hook commit_rules of plugin {feature!r} is of kind {missing[0]}, which no feature of the "
+            "table permits; declare it in FEATURE.actions.",
             plugin=feature,
             hook="commit_rules",
             action=missing[0],

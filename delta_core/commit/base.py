@@ -1,4 +1,4 @@
-"""What a transaction needs of the table and of the snapshot that it begins on; snapshots themselves begin transactions."""
+"""What a transaction needs of its table and its first snapshot; snapshots themselves begin transactions."""
 
 from __future__ import annotations
 

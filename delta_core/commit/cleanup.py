@@ -43,9 +43,10 @@ def _now_ms() -> int:
 def clean_log(base: Base, *, dry_run: bool = False, clock: Clock = _now_ms) -> list[str]:
     """Delete files of the log that are older than ``delta.logRetentionDuration``, as of midnight UTC.
 
-    The newest complete checkpoint at or before the first version within the retention stays, with its commit and everything
-    above it. Files go oldest first and commits before checkpoints, so that a run that was interrupted leaves the table readable.
-    Checkpoints' sidecars go if no checkpoint that remains names them and they are older than the retention.
+    The newest complete checkpoint at or before the first version within the retention stays, with its commit and
+    everything above it. Files go oldest first and commits before checkpoints, so that a run that was interrupted leaves
+    the table readable. Checkpoints' sidecars go if no checkpoint that remains names them and they are older than the
+    retention.
 
     Parameters
     ----------
@@ -81,8 +82,8 @@ def clean_log(base: Base, *, dry_run: bool = False, clock: Clock = _now_ms) -> l
     check_writable(snapshot.protocol, snapshot.context.registry)
     if not read_property(snapshot.state.configuration, PROPERTY):
         raise UnsupportedOperationError(
-            f"The table property {PROPERTY} of {snapshot.uri} is false: nothing was deleted. Set it to true to delete expired "
-            "files of the log.",
+            f"The table property {PROPERTY} of {snapshot.uri} is false: nothing was deleted. Set it to true to delete "
+            "expired files of the log.",
             operation="cleanup_metadata",
         )
     return _clean(snapshot, clock(), dry_run)

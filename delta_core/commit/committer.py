@@ -87,8 +87,8 @@ def is_refusal(error: EngineError) -> bool:
 
 def _refused(proposal: Proposal, cause: EngineError) -> CommitError:
     return CommitError(
-        f"Version {proposal.version} could not be written: {cause} Nothing was committed; the data files that were written "
-        "are not part of the table.",
+        f"Version {proposal.version} could not be written: {cause} Nothing was committed; the data files that were "
+        "written are not part of the table.",
         version=proposal.version,
     )
 
@@ -96,8 +96,9 @@ def _refused(proposal: Proposal, cause: EngineError) -> CommitError:
 def _unknown(proposal: Proposal, path: str, failures: list[EngineError]) -> CommitStateUnknownError:
     found = f"{failures[-1]}" if failures else "the store specifies that it exists and that it does not."
     error = CommitStateUnknownError(
-        f"Whether version {proposal.version} was committed is not known after {PUTS} tries: {found} The store may still "
-        f"finish one of them. Look for txnId {proposal.txn_id} in {path} before trying again; nothing was deleted.",
+        f"Whether version {proposal.version} was committed is not known after {PUTS} tries: {found} The store may "
+        f"still finish one of them. Look for txnId {proposal.txn_id} in {path} before trying again; nothing was "
+        "deleted.",
         version=proposal.version,
         txn_id=proposal.txn_id,
     )
@@ -149,8 +150,8 @@ def prove_exclusive(storage: Storage) -> None:
                 ) from e
         if problem:
             raise CommitError(
-                f"{storage.root} let {problem}: concurrent writers would lose commits there. Writing is rejected; pass a "
-                "committer=, such as the one on DynamoDB.",
+                f"{storage.root} let {problem}: concurrent writers would lose commits there. Writing is rejected; pass "
+                "a committer=, such as the one on DynamoDB.",
                 path=storage.root,
             )
         _proven.add(storage.store)

@@ -1,4 +1,4 @@
-"""What the core itself requires of a table's definition, whatever its features: names, partition columns, nullability."""
+"""What the core requires of a table's definition, whatever its features: names, partition columns, nullability."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def check_statistics_columns(previous: TableState | None, table: TableState) -> 
     for path in read_property(table.configuration, _STATISTICS_COLUMNS):
         if tuple(part.lower() for part in path) not in there:
             raise ColumnNotFoundError(
-                f"Table property {_STATISTICS_COLUMNS} names the column {format_path(path)}, which the table does not have; "
-                f"its columns are: {', '.join(table.schema.names[:20])}.",
+                f"Table property {_STATISTICS_COLUMNS} names the column {format_path(path)}, which the table does not "
+                f"have; its columns are: {', '.join(table.schema.names[:20])}.",
                 column=format_path(path),
             )
 
@@ -100,8 +100,8 @@ def check_names(previous: TableState | None, table: TableState, registry: Plugin
             continue
         what = "has an empty name" if not f.name else f"has {found!r} in its name"
         raise SchemaError(
-            f"Column {format_path(path)!r} {what}, which Delta on Spark rejects; not allowed are empty names and any of "
-            f"{_SPECIAL!r}. Name it otherwise{registry.remedies('column_names')}.",
+            f"Column {format_path(path)!r} {what}, which Delta on Spark rejects; not allowed are empty names and any "
+            f"of {_SPECIAL!r}. Name it otherwise{registry.remedies('column_names')}.",
             column=format_path(path),
         )
 
@@ -153,7 +153,7 @@ def check_required(previous: TableState, table: TableState, without_nulls: Colle
         if was is not False:
             what = "is new" if was is None else "may be null"
             raise SchemaError(
-                f"Column {format_path(logical)} {what} and would become NOT NULL, but rows of the table stay that may have "
-                "no value there. Leave it nullable, or overwrite table and schema.",
+                f"Column {format_path(logical)} {what} and would become NOT NULL, but rows of the table stay that may "
+                "have no value there. Leave it nullable, or overwrite table and schema.",
                 column=format_path(logical),
             )

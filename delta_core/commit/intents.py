@@ -81,7 +81,7 @@ def read_columns(fields: Iterable[ActionField]) -> list[str]:
 
 
 def added_again(files: pa.Table) -> pa.Table:
-    """Return live files as they were read as `Transaction.add_files` takes them to add them again with the same rows."""
+    """Return live files, as read, as `Transaction.add_files` takes them to add them again with the same rows."""
     for name in ("dataChange", "fresh"):
         files = files.append_column(name, pa.repeat(scalar_of(False, pa.bool_()), files.num_rows))
     return files

@@ -29,10 +29,10 @@ class Won(Generic[Base, Built]):
 
 
 def max_backoff_seconds(lost: int, took: float) -> float:
-    """Return the most seconds to wait after a lost race, with ``lost`` races before it and an attempt that took ``took`` seconds.
+    """Return the most seconds to wait after a lost race: ``lost`` races before it, an attempt of ``took`` seconds.
 
-    The first retry is at once: most races have two runners, and a lost one means that somebody got on. Then pauses grow, so
-    that fewer run at a time, and shrink again: who lost again and again goes before those who just came.
+    The first retry is at once: most races have two runners, and a lost one means that somebody got on. Then pauses
+    grow, so that fewer run at a time, and shrink again: who lost again and again goes before those who just came.
     """
     return min(_ATTEMPTS_TO_WAIT[lost % len(_ATTEMPTS_TO_WAIT)] * took, _LONGEST)
 
@@ -78,7 +78,7 @@ def commit_loop(
         # after the pause: who looks before it comes back with a version that is taken
         base = advance(base, outcome)
     raise TooManyAttemptsError(
-        f"The commit lost {max_attempts} races in a row. Nothing was committed; the data is written but not part of the table. "
-        "Try again later, or raise max_commit_retries.",
+        f"The commit lost {max_attempts} races in a row. Nothing was committed; the data is written but not part of "
+        "the table. Try again later, or raise max_commit_retries.",
         attempts=max_attempts,
     )

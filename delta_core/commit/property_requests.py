@@ -1,4 +1,4 @@
-"""What callers request by table properties: names as they are declared, values checked, requests distinguished from properties."""
+"""What callers request by table properties: declared names, checked values, requests distinguished from properties."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def parse_property_requests(
     for name, text in features.items():
         if text.lower() not in _WORDS:
             raise InvalidArgumentError(
-                f"Table property {name} is {text!r}, expected 'supported'. Leave it out for a table without the feature.",
+                f"Table property {name} is {text!r}, expected 'supported'. Leave it out for a table without the "
+                "feature.",
                 property=name,
                 value=text,
             )
@@ -83,8 +84,8 @@ def _features_of_versions(properties: Mapping[str, str], registry: PluginRegistr
     reader, writer = (int(properties.get(name, least)) for name, least in zip(_VERSIONS, ("1", "2"), strict=True))
     if writer > WRITER_VERSIONS[-1] or reader > READER_VERSIONS[-1]:
         raise UnsupportedVersionError(
-            f"The properties request reader version {reader} and writer version {writer}; this release supports them up to "
-            f"{READER_VERSIONS[-1]} and {WRITER_VERSIONS[-1]}.",
+            f"The properties request reader version {reader} and writer version {writer}; this release supports them "
+            f"up to {READER_VERSIONS[-1]} and {WRITER_VERSIONS[-1]}.",
             min_reader_version=reader,
             min_writer_version=writer,
         )
@@ -118,8 +119,8 @@ def _check_kept(found: Mapping[str, str], known: Sequence[Mapping[str, str]], pl
     for name, text in found.items():
         if name in keepers and not any(t.get(name) == text for t in known):
             raise InvalidArgumentError(
-                f"Table property {name} is kept by the feature {keepers[name]} and can't be set; found {text!r}. Leave it "
-                "out.",
+                f"Table property {name} is kept by the feature {keepers[name]} and can't be set; found {text!r}. Leave "
+                "it out.",
                 property=name,
                 value=text,
                 feature=keepers[name],

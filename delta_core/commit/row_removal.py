@@ -94,7 +94,8 @@ def _check_counted(files: pa.Table, counts: pa.Array) -> None:
     if counts.null_count:
         path = files.column("path")[int(np.argmin(is_valid(counts)))].as_py()
         raise InvalidArgumentError(
-            f"{path} has no numRecords in its statistics, which a file with dropped rows needs. Rewrite the file instead.",
+            f"{path} has no numRecords in its statistics, which a file with dropped rows needs. Rewrite the file "
+            "instead.",
             path=path,
         )
 
@@ -185,8 +186,8 @@ def _rebased(winner: Commit, removal: RowRemoval, snapshot: TableBase) -> RowRem
 def _lost(winner: Commit, path: str, what: str) -> ConcurrentDeleteDeleteError:
     operation = (winner.info or {}).get("operation", "a commit")
     return ConcurrentDeleteDeleteError(
-        f"Version {winner.version} ({operation}), committed meanwhile, {what}: {path}. Repeat the operation on the table "
-        "as it is now.",
+        f"Version {winner.version} ({operation}), committed meanwhile, {what}: {path}. Repeat the operation on the "
+        "table as it is now.",
         version=winner.version,
         path=path,
     )

@@ -265,7 +265,7 @@ class Transaction(Generic[Base]):
     # --- intents ---
 
     def add_files(self, files: pa.Table) -> None:
-        """Stage files: columns of `intents.ADDED_FILE`; a count of rows that is not given is taken from the statistics."""
+        """Stage files: columns of `intents.ADDED_FILE`; a missing count of rows is taken from the statistics."""
         self.intents.adds.append(with_num_records(files))
 
     def remove_files(self, files: pa.Table) -> None:
@@ -278,7 +278,8 @@ class Transaction(Generic[Base]):
         Parameters
         ----------
         files : str or pyarrow.Table
-            A file's path as the log spells it, or adds as they were read: rows with every column of `intents.READ_FILE`.
+            A file's path as the log spells it, or adds as they were read: rows with every column of
+            `intents.READ_FILE`.
         rows : RowSet or RowSets
             Physical positions: a RowSet of one file, RowSets of as many as ``files`` has rows.
 
@@ -291,8 +292,9 @@ class Transaction(Generic[Base]):
         count = files.num_rows if isinstance(files, pa.Table) else 1
         if not isinstance(sets, RowSets) or not isinstance(files, (str, pa.Table)) or len(sets) != count:
             raise InvalidArgumentError(
-                f"Found files as {type(files).__name__} and rows as {type(rows).__name__}; expected a path and a RowSet, as "
-                "delta_core.kernels.row_set.RowSet.from_positions makes it, or the files' rows and as many RowSets."
+                f"Found files as {type(files).__name__} and rows as {type(rows).__name__}; expected a path and a "
+                "RowSet, as delta_core.kernels.row_set.RowSet.from_positions makes it, or the files' rows and as many "
+                "RowSets."
             )
         if self.plan.remove_rows is None:
             raise InvalidArgumentError(
@@ -319,7 +321,7 @@ class Transaction(Generic[Base]):
         self.intents.cdcs.append(files)
 
     def set_domain(self, domain: str, configuration: str | None) -> None:
-        """Stage a domain's configuration; None removes it. The feature that domains need is added to a table without it."""
+        """Stage a domain's configuration; None removes it. The feature that domains need is added if missing."""
         if configuration is None and (self._target is None or self._needed_for_domains(self._target[0].protocol)):
             self.intents.domains.pop(domain, None)  # the table can't have it: there is nothing to remove
             return
@@ -510,7 +512,7 @@ class Transaction(Generic[Base]):
         )
 
     def _choose_committer(self) -> Committer:
-        """Return the committer that was given, else a feature's, else the store's configured one, else put-if-absent."""
+        """Return the given committer, else a feature's, else the store's configured one, else put-if-absent."""
         given: Committer | None = self._committer or self.context.committer
         if given is not None:
             return given
@@ -587,7 +589,8 @@ def _declared_domains(domains: Iterable[DomainMetadata], plugins: PluginSet) -> 
     for d in domains:
         if d.domain not in declared or d.domain in found:
             raise HookContractError(
-                f"Hook prepare_domains returned the domain {d.domain!r}; expected each once, of those that features declare.",
+                f"Hook prepare_domains returned the domain {d.domain!r}; expected each once, of those that features "
+                "declare.",
                 hook="prepare_domains",
             )
         found[d.domain] = None if d.removed else d.configuration

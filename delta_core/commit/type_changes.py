@@ -16,7 +16,7 @@ _Both = tuple[DataType, DataType]
 
 
 def check_type_changes(previous: TableState, table: TableState, plugins: PluginSet, registry: PluginRegistry) -> None:
-    """Reject a column whose type changes, unless a feature accepts it and none depends on it; ``void`` may become anything.
+    """Reject a column whose type changes, unless a feature accepts it and none needs it; ``void`` may become anything.
 
     Columns are the same if files hold them under one physical name.
 
@@ -73,7 +73,8 @@ def _parts(both: _Both) -> dict[str, tuple[str, _Both]]:
 def _reject(path: Path, old: DataType, new: DataType, registry: PluginRegistry) -> None:
     column = format_path(path)
     raise TypeChangeError(
-        f"Column {column} is {old} and would become {new}, which no feature of the table allows: its files could not be "
+        f"Column {column} is {old} and would become {new}, which no feature of the table allows: its files could not "
+        "be "
         "read any more. Keep the type, or overwrite table and schema" + registry.remedies("type_change") + ".",
         column=column,
         from_type=str(old),

@@ -142,8 +142,9 @@ def check_writable(protocol: Protocol, registry: PluginRegistry) -> None:
     unknown = sorted(n for n in features.writer if registry.load(n) is None)
     if unknown:
         raise UnsupportedFeatureError(
-            f"The table needs the writer feature{'s' * (len(unknown) > 1)} {', '.join(unknown)}, which no installed plugin "
-            "provides: it can be read, not written. Install a package that provides it, or upgrade delta-core-lake.",
+            f"The table needs the writer feature{'s' * (len(unknown) > 1)} {', '.join(unknown)}, which no installed "
+            "plugin provides: it can be read, not written. Install a package that provides it, or upgrade "
+            "delta-core-lake.",
             feature=unknown[0],
             features=tuple(unknown),
         )
@@ -163,8 +164,8 @@ def check_requirements(table: TableState, plugins: PluginSet) -> None:
         missing = [name for name in feature.requires if name not in table.features]
         if missing:
             raise FeatureRequirementError(
-                f"The table supports the feature {feature.name} without {', '.join(missing)}, which it requires: it can be "
-                f"read, not written. Add what is missing first: begin('UPGRADE PROTOCOL') on the snapshot, then "
+                f"The table supports the feature {feature.name} without {', '.join(missing)}, which it requires: it "
+                f"can be read, not written. Add what is missing first: begin('UPGRADE PROTOCOL') on the snapshot, then "
                 f"set_metadata(snapshot.metadata, features={missing}), then commit().",
                 feature=feature.name,
                 missing=tuple(missing),

@@ -324,8 +324,8 @@ def check_depth(expression: Expression) -> None:
 def too_deep(**facts: Any) -> ExpressionError:
     """Return the error for an expression of more levels than are supported."""
     return ExpressionError(
-        f"The expression is nested more than {MOST_NESTED} levels deep, which is the limit. Write it flatter: AND and OR take "
-        "any number of parts, IN takes a list.",
+        f"The expression is nested more than {MOST_NESTED} levels deep, which is the limit. Write it flatter: AND and "
+        "OR take any number of parts, IN takes a list.",
         limit=MOST_NESTED,
         **facts,
     )
@@ -357,7 +357,7 @@ def _flatten(e: Expression) -> Steps[Expression]:
 
 
 def uses(expression: Expression, path: Sequence[str]) -> bool:
-    """Whether an expression uses a column: the whole of it, a part of it, or what it is a part of; case does not count."""
+    """Whether an expression uses a column: all of it, a part of it, or what it is part of, in any case."""
     prefix = [p.lower() for p in path]
     found = [[p.lower() for p in leaf.path] for leaf in leaves(expression) if isinstance(leaf, Column)]
     return any(f[: len(prefix)] == prefix or prefix[: len(f)] == f for f in found)

@@ -169,7 +169,8 @@ def _date_part(args: tuple[Expression, ...]) -> Expression:
 
 
 _PARTS = {
-    "year": "year", "y": "year", "years": "year", "quarter": "quarter", "qtr": "quarter", "month": "month", "mon": "month",
+    "year": "year", "y": "year", "years": "year", "quarter": "quarter", "qtr": "quarter", "month": "month",
+    "mon": "month",
     "months": "month", "day": "day", "d": "day", "days": "day", "dayofweek": "dayofweek", "dow": "dayofweek",
     "doy": "dayofyear", "week": "weekofyear", "w": "weekofyear", "hour": "hour", "h": "hour", "hours": "hour",
     "minute": "minute", "m": "minute", "min": "minute", "minutes": "minute",
@@ -238,8 +239,8 @@ _OPTIONAL_FORMAT = {"to_date": DATE, "to_timestamp": TIMESTAMP, "to_timestamp_nt
 
 _REJECTED = {
     "an aggregate function": "sum count avg mean min max any every some all bool_and bool_or first last first_value "
-    "last_value any_value collect_list collect_set array_agg stddev stddev_samp variance var_samp median mode percentile "
-    "approx_count_distinct count_if max_by min_by corr covar_pop listagg string_agg",
+    "last_value any_value collect_list collect_set array_agg stddev stddev_samp variance var_samp median mode "
+    "percentile approx_count_distinct count_if max_by min_by corr covar_pop listagg string_agg",
     "a window function": "row_number rank dense_rank percent_rank ntile lag lead cume_dist nth_value",
     "not deterministic": "rand random randn uuid monotonically_increasing_id spark_partition_id shuffle "
     "input_file_name input_file_block_start input_file_block_length current_user current_database current_catalog user",

@@ -93,8 +93,8 @@ def literal_type(value: Any) -> DataType:
     if isinstance(value, dt.date):
         return PrimitiveType("date")
     raise ExpressionError(
-        f"Found a constant of Python type {type(value).__name__}; expected a number, text, bytes, bool, date, datetime, "
-        "Decimal or None.",
+        f"Found a constant of Python type {type(value).__name__}; expected a number, text, bytes, bool, date, "
+        "datetime, Decimal or None.",
         value=value,
     )
 

@@ -22,8 +22,8 @@ class Function(Struct, frozen=True):
     arrays : function(*arrays: pyarrow.Array) -> pyarrow.Array
         All arguments are arrays of one length.
     spark : str
-        The SQL template for Spark: ``"xxhash64({0}, {1})"``, with ``{arguments}`` for all of them, joined by commas; empty
-        if Spark has it by its name.
+        The SQL template for Spark: ``"xxhash64({0}, {1})"``, with ``{arguments}`` for all of them, joined by commas;
+        empty if Spark has it by its name.
     """
 
     feature: str

@@ -26,9 +26,11 @@ __all__ = ["from_pyarrow", "is_pyarrow", "pyarrow_columns"]
 
 _ALTERNATIVES = "Use SQL text (\"x > 5 AND s = 'a'\") or filters ([('x', '>', 5)]) instead."
 _FUNCTIONS = {
-    "equal": "=", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "and_kleene": "and",
+    "equal": "=", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
+    "and_kleene": "and",
     "or_kleene": "or", "and": "and", "or": "or", "invert": "not", "is_null": "isnull", "is_valid": "isnotnull",
-    "add_checked": "+", "subtract_checked": "-", "multiply_checked": "*", "negate_checked": "negative", "coalesce": "coalesce",
+    "add_checked": "+", "subtract_checked": "-", "multiply_checked": "*", "negate_checked": "negative",
+    "coalesce": "coalesce",
     "match_substring": "contains", "starts_with": "startswith", "ends_with": "endswith", "is_nan": "=", "is_in": "in",
 }  # fmt: skip
 #: Options that change what a function means, each with the value that is known here.
@@ -134,8 +136,8 @@ class _Reader:
             if found is None:
                 names = ", ".join(self._schema.names[:20])
                 raise ColumnNotFoundError(
-                    f"The pyarrow expression names column {'.'.join(path)!r}, which the table lacks (pyarrow compares names "
-                    f"exactly). The table's columns are: {names}.",
+                    f"The pyarrow expression names column {'.'.join(path)!r}, which the table lacks (pyarrow compares "
+                    f"names exactly). The table's columns are: {names}.",
                     column=".".join(path),
                 )
             current = found.type

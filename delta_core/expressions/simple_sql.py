@@ -1,7 +1,7 @@
 """Simple predicates, parsed without sqlglot, which takes longer to import than a small table to read.
 
-Columns, constants, comparisons, arithmetic, AND, OR, NOT, IN, BETWEEN, LIKE and IS. The tree is the one that `sql` builds through
-sqlglot; every other text, and each one whose grouping is not plain, is left to it.
+Columns, constants, comparisons, arithmetic, AND, OR, NOT, IN, BETWEEN, LIKE and IS. The tree is the one that `sql`
+builds through sqlglot; every other text, and each one whose grouping is not plain, is left to it.
 """
 
 from __future__ import annotations

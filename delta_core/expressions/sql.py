@@ -1,7 +1,8 @@
 """Spark SQL text to expressions; `printing` goes the other way.
 
-sqlglot reads what `simple_sql` leaves to it; every function call is kept by name and place of its arguments, so that nothing but
-`functions` decides what a function means. Texts that Spark and sqlglot would group differently are rejected.
+sqlglot reads what `simple_sql` leaves to it; every function call is kept by name and place of its arguments, so that
+nothing but `functions` decides what a function means. Texts that Spark and sqlglot would group differently are
+rejected.
 """
 
 from __future__ import annotations
@@ -143,7 +144,8 @@ def _parse_tokens(tokens: list[Any], short: str, text: str) -> Expression:
 _AT_ONCE = 8
 #: Words before a parenthesis that call nothing.
 _NO_CALLS = frozenset((
-    "and", "or", "not", "between", "like", "ilike", "rlike", "regexp", "is", "when", "then", "else", "case", "escape", "div", "by",
+    "and", "or", "not", "between", "like", "ilike", "rlike", "regexp", "is", "when", "then", "else", "case", "escape",
+    "div", "by",
     "end", "distinct", "as", "from", "on",
 ))  # fmt: skip
 
@@ -257,8 +259,10 @@ def _unescape(body: str, quote: str) -> str:
 # --- the tree ------------------------------------------------------------------------------
 
 _BINARY = {
-    "And": "and", "Or": "or", "EQ": "=", "NEQ": "!=", "NullSafeEQ": "<=>", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<=",
-    "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Mod": "%", "IntDiv": "div", "DPipe": "concat", "RegexpLike": "rlike",
+    "And": "and", "Or": "or", "EQ": "=", "NEQ": "!=", "NullSafeEQ": "<=>", "GT": ">", "GTE": ">=", "LT": "<",
+    "LTE": "<=",
+    "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Mod": "%", "IntDiv": "div", "DPipe": "concat",
+    "RegexpLike": "rlike",
     "BitwiseAnd": "&", "BitwiseOr": "|", "BitwiseXor": "^", "ILike": "ilike", "Like": "like",
 }  # fmt: skip
 _COMPARING = ("EQ", "NEQ", "NullSafeEQ", "NullSafeNEQ", "GT", "GTE", "LT", "LTE")

@@ -40,7 +40,8 @@ from delta_core.expressions.members import MANY, cast_values, expand, from_liter
 from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
 
 __all__ = [
-    "Rule", "Typed", "arithmetic", "array_contains", "bits", "cast_to", "comparison", "conditional", "hashed", "implicit",
+    "Rule", "Typed", "arithmetic", "array_contains", "bits", "cast_to", "comparison", "conditional", "hashed",
+    "implicit",
     "item", "logic", "map_part", "membership", "misfit", "nan_test", "number", "overlap",
     "rounded", "signature", "size", "named_struct", "struct_field",
     "to_boolean", "unified", "whole",

@@ -42,8 +42,9 @@ class Pickled(Struct, frozen=True):
         if not self.left_out:
             return error
         return EngineError(
-            f"{error.message} The storage options {', '.join(self.left_out)} were left out when the table was pickled: set them "
-            "in the environment of this process, or open the table with pickle_secrets=True before it is pickled.",
+            f"{error.message} The storage options {', '.join(self.left_out)} were left out when the table was pickled: "
+            "set them in the environment of this process, or open the table with pickle_secrets=True before it is "
+            "pickled.",
             **error.facts,
         )
 
@@ -93,7 +94,7 @@ def _check(name: str, value: Any) -> None:
         pickle.dumps(value)
     except Exception as e:
         raise UnsupportedOperationError(
-            f"A table that was opened with {name}={type(value).__name__}() can't be pickled, since that object can't: {e}. Pickle "
-            "its URI and version, and open it again.",
+            f"A table that was opened with {name}={type(value).__name__}() can't be pickled, since that object can't: "
+            f"{e}. Pickle its URI and version, and open it again.",
             argument=name,
         ) from e

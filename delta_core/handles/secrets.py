@@ -1,4 +1,4 @@
-"""Which storage options are secrets: they go into no pickle, log or picture of a table unless the caller requests it."""
+"""Which storage options are secrets: in no pickle, log or picture of a table unless requested."""
 
 from __future__ import annotations
 

@@ -117,14 +117,14 @@ def _resumed(position: StreamPosition, snapshot: Snapshot, options: dict[str, An
         )
     if position.index != -1 or position.is_initial_snapshot:
         raise InvalidArgumentError(
-            f"The position {position.to_json()} is within version {found}; a change feed continues at the beginning of a "
-            "version only, with the index -1 and isStartingVersion false.",
+            f"The position {position.to_json()} is within version {found}; a change feed continues at the beginning of "
+            "a version only, with the index -1 and isStartingVersion false.",
             version=found,
         )
     if found > latest + 1:
         raise InvalidArgumentError(
-            f"The position continues with version {found}, and the table is loaded at version {latest}. Load the latest "
-            "version: table.update_incremental().",
+            f"The position continues with version {found}, and the table is loaded at version {latest}. Load the "
+            "latest version: table.update_incremental().",
             version=found,
         )
     end, until = options.get("end_version"), options.get("end_timestamp")

@@ -81,7 +81,8 @@ def file_uris(snapshot: Snapshot, predicate: Any = None) -> list[str]:
     around = [scalar_of(text, pa.string()) for text in (before, behind, "")]
     found: list[str] = []
     for decoded, part in decoded_parts(paths):
-        # a path with a colon may be a URI, one with a leading slash is absolute, one with dots may climb: the storage resolves it
+        # a path with a colon may be a URI, one with a leading slash is absolute, one with dots may climb: the storage
+        # resolves it
         if decoded is not None and are_below_root(decoded) and (keeps_escapes or not holds_bytes(decoded, b"%")):
             found += pc.binary_join_element_wise(around[0], decoded, *around[1:]).to_pylist()
         else:

@@ -50,7 +50,7 @@ _MOST_EXACT = 1 << 53
 
 
 def plan_files(snapshot: Snapshot, predicate: Any = None) -> FileSet:
-    """Return the files that may hold rows for a predicate: exact for partitions, by statistics as far as they report."""
+    """Return the files that may hold rows for a predicate: exact for partitions, else as far as statistics report."""
     bound = file_filter(snapshot, predicate)
     if bound is None:
         return snapshot.files
@@ -72,8 +72,8 @@ def _empty_is_null(predicate: Any, partition_columns: Sequence[str]) -> Any:
     nested = [isinstance(p, list) for p in predicate]
     if any(nested) and not all(nested):
         raise InvalidArgumentError(
-            "Found filters that mix tuples and lists, expected a list of (column, op, value) tuples that must all be true, "
-            "or a list of such lists; one of them must be true."
+            "Found filters that mix tuples and lists, expected a list of (column, op, value) tuples that must all be "
+            "true, or a list of such lists; one of them must be true."
         )
     if any(nested):
         return [_empty_is_null(p, partition_columns) for p in predicate]
@@ -101,7 +101,7 @@ def prunable(snapshot: Snapshot, filter: ds.Expression) -> Expression | None:
 
 
 def compares_floats(snapshot: Snapshot, filter: ds.Expression) -> Expression | None:
-    """Return a pyarrow expression as one of ours if it requires float columns, None if it does not or can't be translated."""
+    """Return a pyarrow expression as one of ours if it requires float columns, None if not or if untranslatable."""
     try:
         found = all_filters(snapshot, filter)
     except ExpressionError:
@@ -114,7 +114,8 @@ def compares_floats(snapshot: Snapshot, filter: ds.Expression) -> Expression | N
 def exact_parts(snapshot: Snapshot, expression: Expression | None) -> Expression | None:
     """Keep the parts that AND joins which drop no row that another engine keeps; None if none is left.
 
-    Engines differ about NaN: parts about floats may keep rows that hold NaN, so the querying engine has to filter again.
+    Engines differ about NaN: parts about floats may keep rows that hold NaN, so the querying engine has to filter
+    again.
     """
     parts = [p for p in conjuncts(expression) if _is_shared(snapshot, p)]
     try:

@@ -1,4 +1,4 @@
-"""Rows in memory, for any filter that a scan takes, without `pyarrow.dataset`, which imports pandas if it is installed."""
+"""Rows in memory, for any filter that a scan takes, without `pyarrow.dataset`, which imports an installed pandas."""
 
 from __future__ import annotations
 

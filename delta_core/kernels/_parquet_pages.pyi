@@ -11,8 +11,8 @@ class Workspace:
     @property
     def is_small(self) -> bool: ...
 
-#: Offset, bytes, codec, width, level of a value, whether strings are requested as codes, their expected bytes, and how pages
-#: of another codec are decompressed.
+#: Offset, bytes, codec, width, level of a value, whether strings are requested as codes, their expected bytes, and how
+#: pages of another codec are decompressed.
 Chunk: TypeAlias = tuple[int, int, int, int, int, bool, int, Callable[[pa.Buffer, int], Any] | None]
 
 class Column:
@@ -30,7 +30,8 @@ def read_columns(
     keep: NDArray[np.uint64] | None = None,
 ) -> tuple[int, list[tuple[Any, ...] | None]]: ...
 def read_passing(
-    space: Workspace, source: int | bytes | memoryview, chunk: Chunk, num_rows: int, is_float: bool, least: float, most: float,
+    space: Workspace, source: int | bytes | memoryview, chunk: Chunk, num_rows: int, is_float: bool, least: float,
+    most: float,
     with_nan: bool, has_values: bool, passed: NDArray[np.uint64], keep: NDArray[np.uint64] | None = None,
 ) -> tuple[int, pa.Buffer | None] | None: ...  # fmt: skip
 def decompress_snappy(data: bytes | memoryview, size: int) -> bytes | None: ...

@@ -49,7 +49,7 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 
 def one_array(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.Array[Any]:
-    """Return a column as one array, without a copy if it is one already (`ChunkedArray.combine_chunks` copies always)."""
+    """Return a column as one array, without a copy if it is one (`ChunkedArray.combine_chunks` always copies)."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     if column.num_chunks == 1:
@@ -245,12 +245,13 @@ def utf8_of(text: str, what: str) -> bytes:
     except UnicodeEncodeError as e:
         near = ascii(text[max(e.start - 20, 0) : e.end + 20])
         raise InvalidArgumentError(
-            f"{what} holds half of a surrogate pair, which UTF-8 has no bytes for: found {near}, expected whole characters."
+            f"{what} holds half of a surrogate pair, which UTF-8 has no bytes for: found {near}, expected whole "
+            "characters."
         ) from None
 
 
 def is_utf8(column: pa.Array[Any]) -> bool:
-    """Whether texts are what Arrow's strings have to be: a Parquet file may hold other bytes. The columns are not nested."""
+    """Whether texts are what Arrow's strings have to be: a Parquet file may hold others. No column is nested."""
     values = column.dictionary if pa.types.is_dictionary(column.type) else column
     if not pa.types.is_string(values.type) or not len(values):
         return True

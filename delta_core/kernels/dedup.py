@@ -34,8 +34,8 @@ class KeySet:
 
     Notes
     -----
-    Each call takes linear time and releases the GIL. Any number of threads may query it concurrently; adding keys while another
-    thread uses the set is rejected.
+    Each call takes linear time and releases the GIL. Any number of threads may query it concurrently; adding keys while
+    another thread uses the set is rejected.
 
     Protocol
     --------

@@ -91,8 +91,8 @@ def delete_files(root: str, paths: pa.Array[Any]) -> NDArray[np.int32]:
 
     Notes
     -----
-    Each folder of a path is opened on its own and no link is followed, so that nothing outside the root is deleted even if
-    folders are replaced meanwhile. A path through a link has the error ELOOP or ENOTDIR, one with ``..`` EXDEV.
+    Each folder of a path is opened on its own and no link is followed, so that nothing outside the root is deleted even
+    if folders are replaced meanwhile. A path through a link has the error ELOOP or ENOTDIR, one with ``..`` EXDEV.
 
     Raises
     ------

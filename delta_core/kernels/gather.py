@@ -1,7 +1,7 @@
 """Rows of a batch picked by mask or index, with dictionary encoded strings turned into plain ones on the way.
 
-Columns of fixed width, booleans and strings go through compiled code in one pass each, and so do the parts of maps; other
-columns through Arrow's ``take``.
+Columns of fixed width, booleans and strings go through compiled code in one pass each, and so do the parts of maps;
+other columns through Arrow's ``take``.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Rows = NDArray[np.int32]
 class SelectionVector:
     """Which rows of a batch are requested: those that a mask keeps, or those of an index, in its order.
 
-    Made by `of_mask`, `of_flags` and `of_indices`, each of which checks that the rows are rows of the batch. A mask that keeps most
-    rows is several times faster.
+    Made by `of_mask`, `of_flags` and `of_indices`, each of which checks that the rows are rows of the batch. A mask
+    that keeps most rows is several times faster.
     """
 
     __slots__ = ("_indices", "count", "mask", "num_rows")
@@ -49,8 +49,8 @@ class SelectionVector:
         Parameters
         ----------
         mask : uint64, **shape (n,)**
-            Bit ``i % 64``, least significant first, of word ``i // 64`` = row ``i`` is requested; bits behind the last row
-            mean nothing.
+            Bit ``i % 64``, least significant first, of word ``i // 64`` = row ``i`` is requested; bits behind the last
+            row mean nothing.
         num_rows : int
             Of the batch; InvalidArgumentError if the mask has fewer bits.
         """

@@ -1,7 +1,8 @@
 """Array functions that Numba compiles: for plugins whose authors have no compiler.
 
-A function written with `array_function` is called like the compiled kernels of this package: NumPy arrays and Arrow buffers
-in, arrays out, without the GIL. Numba is imported when the first of them is called, and machine code is kept on disk.
+A function written with `array_function` is called like the compiled kernels of this package: NumPy arrays and Arrow
+buffers in, arrays out, without the GIL. Numba is imported when the first of them is called, and machine code is kept on
+disk.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ def array_function(
     Parameters
     ----------
     signatures : str
-        Types of arguments and result in Numba's notation, such as ``"uint64[::1](int64[::1], boolean[::1])"``; the first
-        one that fits the arguments is taken. ``[::1]`` is an array of one dimension without gaps.
+        Types of arguments and result in Numba's notation, such as ``"uint64[::1](int64[::1], boolean[::1])"``; the
+        first one that fits the arguments is taken. ``[::1]`` is an array of one dimension without gaps.
     out : iterable of str
         The parameters that are arrays which the function fills. All other arrays are read-only: Numba rejects code that
         writes to them.
     check_bounds : bool
-        Whether an index outside its array raises IndexError. False if the function is sure of its indices: there, such an
-        index reads or damages foreign memory.
+        Whether an index outside its array raises IndexError. False if the function is sure of its indices: there, such
+        an index reads or damages foreign memory.
 
     Raises
     ------
@@ -50,7 +51,7 @@ def array_function(
 
     Notes
     -----
-    - A function may call other array functions and use constants of its own module. Take neither from another module: the
+    - A function may call array functions and use constants of its own module. Take neither from another one: the
       cache is renewed when the file that contains the function changes, and does not see changes elsewhere.
     - Machine code is stored in ``__pycache__`` beside the function's file; if that is read-only, in the user's cache
       folder or in ``NUMBA_CACHE_DIR``; if nothing can be written, each process compiles again.
@@ -96,10 +97,10 @@ class ArrayFunction:
         Parameters
         ----------
         arguments
-            NumPy arrays and numbers. A pyarrow.Buffer arrives as ``uint8[::1]`` (a mutable one can be filled), None in place
-            of a buffer as one without elements. A pyarrow.Array of numbers, dates or times arrives as the numbers in its
-            memory (undefined if it is null), a BooleanArray as ``boolean[::1]`` (false if it is null). For strings, pass
-            the buffers that `delta_core.kernels.arrow_buffers.string_buffers` returns.
+            NumPy arrays and numbers. A pyarrow.Buffer arrives as ``uint8[::1]`` (a mutable one can be filled), None in
+            place of a buffer as one without elements. A pyarrow.Array of numbers, dates or times arrives as the numbers
+            in its memory (undefined if it is null), a BooleanArray as ``boolean[::1]`` (false if it is null). For
+            strings, pass the buffers that `delta_core.kernels.arrow_buffers.string_buffers` returns.
 
         Raises
         ------

@@ -1,7 +1,7 @@
-"""Many small Parquet files to Arrow arrays in one call: opened, read whole and decoded behind one another, without the GIL.
+"""Many small Parquet files to Arrow arrays in one call: opened, read whole and decoded in turn, without the GIL.
 
-Flat columns of files that have one of a few schemas, as `parquet_pages` decodes them. The call ends before the first file that
-is different, damaged or not there: PyArrow reads that one or specifies what is wrong.
+Flat columns of files that have one of a few schemas, as `parquet_pages` decodes them. The call ends before the first
+file that is different, damaged or not there: PyArrow reads that one or specifies what is wrong.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Column chunks of Parquet files to Arrow arrays: numbers and strings that are not repeated, plain or by dictionary.
 
 PyArrow's reader stays the complete one. This one decodes what nearly every file of a table holds, and its checkpoints
-too, in half the time, which goes mostly into Snappy; and it decodes a column's strings page by page, while they are in a
-core's cache. What it does not support, or finds damaged, it returns undone: `UnsupportedPagesError`.
+too, in half the time, which goes mostly into Snappy; and it decodes a column's strings page by page, while they are in
+a core's cache. What it does not support, or finds damaged, it returns undone: `UnsupportedPagesError`.
 """
 
 from __future__ import annotations
@@ -122,14 +122,14 @@ def read_chunks(
     coded : collection
         The chunks whose strings are requested as ``dictionary<int32, string>``.
     keep : uint64, **shape (n,)**, optional
-        Bit ``i % 64``, least significant first, of word ``i // 64`` = row ``i`` is requested; the others are left out as the
-        pages are decoded, which is cheaper than to drop them afterwards.
+        Bit ``i % 64``, least significant first, of word ``i // 64`` = row ``i`` is requested; the others are left out
+        as the pages are decoded, which is cheaper than to drop them afterwards.
 
     Returns
     -------
     dict of pyarrow.Array, each of **num_rows values**, or as many as are kept
-        Null if the value, or a struct around it, is. Left out is a chunk that has pages of another encoding or codec, or is
-        damaged, or has pages that are not coded although codes are requested.
+        Null if the value, or a struct around it, is. Left out is a chunk that has pages of another encoding or codec,
+        or is damaged, or has pages that are not coded although codes are requested.
     """
     space = getattr(_thread, "space", None) or Workspace()
     _thread.space = None  # whatever goes wrong, nobody else gets it
@@ -183,8 +183,8 @@ def read_passing(
 
     Returns
     -------
-    A mask of the rows that pass, uint64, **shape (n,)**, how many do, and their values; None for a chunk that is left to
-    a complete reader. A page whose dictionary has no value that passes is not decompressed.
+    A mask of the rows that pass, uint64, **shape (n,)**, how many do, and their values; None for a chunk that is left
+    to a complete reader. A page whose dictionary has no value that passes is not decompressed.
     """
     if is_text(chunk.type):
         return None

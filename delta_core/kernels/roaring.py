@@ -184,11 +184,13 @@ def read_dv_block(block: Buffer, expected_size: int) -> memoryview:
     size = int.from_bytes(view[:4], "big", signed=True)
     if size != expected_size:
         raise CorruptTableError(
-            f"the deletion vector file specifies that the vector has {size} bytes, the descriptor's sizeInBytes {expected_size}"
+            f"the deletion vector file specifies that the vector has {size} bytes, the descriptor's sizeInBytes "
+            f"{expected_size}"
         )
     if size < 0 or len(view) < size + 8:
         raise CorruptTableError(
-            f"a deletion vector of {size} bytes takes {size + 8} with size and checksum, {len(view)} are left in the file"
+            f"a deletion vector of {size} bytes takes {size + 8} with size and checksum, {len(view)} are left in the "
+            "file"
         )
     payload = view[4 : 4 + size]
     stored, found = int.from_bytes(view[4 + size : 8 + size], "big"), zlib.crc32(payload)

@@ -390,8 +390,8 @@ class RowSets(Sequence[RowSet]):
         Returns
         -------
         bytes
-            For each set: the size of magic number and bitmap in 4 bytes (big-endian), the magic number (little-endian), the
-            64-bit roaring bytes, and the CRC-32 of magic number and bitmap (big-endian).
+            For each set: the size of magic number and bitmap in 4 bytes (big-endian), the magic number (little-endian),
+            the 64-bit roaring bytes, and the CRC-32 of magic number and bitmap (big-endian).
         int64, **shape (len,)**
             These sizes: each block is 8 bytes longer.
 

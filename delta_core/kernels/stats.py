@@ -40,7 +40,8 @@ class StatField(Struct, frozen=True):
     Parameters
     ----------
     path : tuple of str
-        Its keys from the outermost in, physical names below the first: ``("numRecords",)``, ``("minValues", "a", "b")``.
+        Its keys from the outermost in, physical names below the first: ``("numRecords",)``,
+        ``("minValues", "a", "b")``.
     kind : str
         The Delta type to read it as: a primitive type's name, ``decimal(p,s)`` included; counts are ``long``.
     """

@@ -170,7 +170,8 @@ class CheckpointReader:
         names = sidecars(main, listed)
         if names is None:
             raise CheckpointError(
-                f"Checkpoint {main} keeps its file actions in sidecars, but no feature of the table specifies how to find them.",
+                f"Checkpoint {main} keeps its file actions in sidecars, but no feature of the table specifies how to "
+                "find them.",
                 path=main,
             )
         sizes = dict(zip(listed.column("path").to_pylist(), listed.column("sizeInBytes").to_pylist(), strict=True))

@@ -1,4 +1,4 @@
-"""Live files to row groups of a checkpoint: streamed in windows of bounded memory, ordered so that groups can be skipped.
+"""Live files to row groups of a checkpoint: streamed in bounded memory, ordered so that groups can be skipped.
 
 A window is ordered by partition values, then by the least value of the first column with bounds; so a row group holds
 few partitions, and a narrow range if there are none.

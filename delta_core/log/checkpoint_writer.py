@@ -253,8 +253,8 @@ def _check_writable(snapshot: CheckpointSource) -> None:
     unknown = sorted(snapshot.plugins.unknown)
     if unknown:
         raise UnsupportedFeatureError(
-            f"The table needs the writer feature{'s' * (len(unknown) > 1)} {', '.join(unknown)}, which no installed plugin "
-            "provides: a checkpoint might lose what they keep in the log. Install a package that provides it.",
+            f"The table needs the writer feature{'s' * (len(unknown) > 1)} {', '.join(unknown)}, which no installed "
+            "plugin provides: a checkpoint might lose what they keep in the log. Install a package that provides it.",
             feature=unknown[0],
             features=tuple(unknown),
         )
@@ -268,8 +268,8 @@ def _check_published(snapshot: CheckpointSource) -> None:
         snapshot.engine.storage.stat([f"{LOG_DIRECTORY}/{commit_name(snapshot.version)}"])
     except FileNotFoundError as e:
         raise UnsupportedOperationError(
-            f"Version {snapshot.version} of {snapshot.uri} is ratified by its catalog but not published in the log yet: "
-            "it can't be checkpointed. Publish it first.",
+            f"Version {snapshot.version} of {snapshot.uri} is ratified by its catalog but not published in the log "
+            "yet: it can't be checkpointed. Publish it first.",
             version=snapshot.version,
         ) from e
 

@@ -204,7 +204,7 @@ class CheckpointChunk:
         return [self._column(n, found, self.num_rows) for n in names]
 
     def _check_partitions(self, values: pa.Array) -> None:
-        """Reject an add without ``partitionValues``: a file's partition is unknown then, if a missing key means null."""
+        """Reject an add without ``partitionValues``: its partition is unknown, as a missing key means null."""
         if not values.null_count:
             return
         (path,) = self._handle.read(self._group, [(self._action, "path")])
@@ -212,8 +212,8 @@ class CheckpointChunk:
         if len(incomplete):
             name = path[int(incomplete[0])].as_py()
             raise CheckpointError(
-                f"Checkpoint {self._handle.path} names file {name!r} without 'partitionValues', which a partitioned table "
-                "needs. Whatever wrote it is wrong; read a version before it, or write the checkpoint again.",
+                f"Checkpoint {self._handle.path} names file {name!r} without 'partitionValues', which a partitioned "
+                "table needs. Whatever wrote it is wrong; read a version before it, or write the checkpoint again.",
                 path=self._handle.path,
             )
 

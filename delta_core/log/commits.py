@@ -52,8 +52,8 @@ class Commit(Struct, frozen=True):
     info : dict or None
         ``commitInfo``.
     rows : Mapping of str to (pyarrow.Table, int, int)
-        Of ``adds``, ``removes`` and ``cdcs``: the file table of all commits that were read together, and the first and the
-        number of this commit's rows in it.
+        Of ``adds``, ``removes`` and ``cdcs``: the file table of all commits that were read together, and the first and
+        the number of this commit's rows in it.
     other_actions : tuple of (kind, value)
         Every other action.
     """
@@ -83,7 +83,7 @@ class Commit(Struct, frozen=True):
 
     @staticmethod
     def joined(commits: Sequence[Commit], kind: FileActions) -> pa.Table:
-        """Return the file actions of several commits, one behind the other; those that were read together in one piece."""
+        """Return the file actions of several commits, in their order; those read together in one piece."""
         pieces: list[tuple[pa.Table, int, int]] = []
         for table, first, count in (c.rows[kind] for c in commits):
             if pieces and pieces[-1][0] is table and (not count or first == sum(pieces[-1][1:])):
@@ -176,7 +176,8 @@ class CommitTimes:
             stats = self._engine.storage.stat([f"{LOG_DIRECTORY}/{f.name}" for f in untimed]) if untimed else []
         except FileNotFoundError as e:
             raise LogChangedError(
-                f"A commit of {self._where} was listed but is gone, with the time that it was made: {e}. Open the table again.",
+                f"A commit of {self._where} was listed but is gone, with the time that it was made: {e}. Open the "
+                "table again.",
                 path=self._where,
             ) from e
         fetched = {f.version: m for f, (_, m) in zip(untimed, stats, strict=True)}

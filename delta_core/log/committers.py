@@ -2,8 +2,8 @@
 
 An entry point of the group ``delta_core.committers``, named after a URI's scheme, is a function of a storage and the
 options that the table was opened with. It returns a committer if it is configured for this store, else None. The
-committer may have a method ``recover()``, called before the log is listed: it publishes to the log what was committed and
-is not there yet.
+committer may have a method ``recover()``, called before the log is listed: it publishes to the log what was committed
+and is not there yet.
 """
 
 from __future__ import annotations

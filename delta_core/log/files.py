@@ -238,7 +238,7 @@ class FileSet:
         return read(self._rows)
 
     def _renew_rows(self, error: LogChangedError) -> _Rows:
-        """Return the rows of the set made again, in the order in which rows were returned already; else raise an error."""
+        """Return the rows of the set made again, in the order of those returned already; else raise an error."""
         if self._renew is None or (self._is_ordered and "path" not in self._loaded):
             raise error
         made = self._renew()

@@ -37,7 +37,7 @@ def why_no_table(place: str) -> str:
 
 
 def why_no_table_on_store(storage: Storage) -> str:
-    """Return what a store has at a table's place instead of a log, as a sentence; empty if that cannot be determined cheaply."""
+    """Return what a store has at a table's place instead of a log, as a sentence; empty if that takes many calls."""
     try:
         names = storage.first_names(_FEW)
     except EngineError:

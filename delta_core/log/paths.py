@@ -1,4 +1,4 @@
-"""Paths of data files, from the log's texts to Python's: whole columns are decoded and split, not one path after the other."""
+"""Paths of data files, from the log's texts to Python's: whole columns are decoded and split at once."""
 
 from __future__ import annotations
 

@@ -65,8 +65,9 @@ class StreamPosition(Struct, frozen=True):
             ) from e
         if version not in (1, 3) or rest[0] < 0 or rest[1] < -1 and (version, rest[1]) != (3, _BASE_INDEX_3):
             raise InvalidArgumentError(
-                f"Found the position {shortened(value)!r}; expected sourceVersion 1 or 3, a reservoirVersion from 0 on, and "
-                "an index from -1 on. An index below -1 is at a change of the schema, which a stream of Spark has to pass."
+                f"Found the position {shortened(value)!r}; expected sourceVersion 1 or 3, a reservoirVersion from 0 "
+                "on, and an index from -1 on. An index below -1 is at a change of the schema, which a stream of Spark "
+                "has to pass."
             )
         return cls(table_id, rest[0], max(rest[1], -1), rest[2])
 

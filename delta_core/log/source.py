@@ -173,8 +173,8 @@ class TableLog:
         found = self.read(contents.segment.version, contents.rejected)
         if found.metadata.id != contents.metadata.id:
             raise LogError(
-                f"The table at {self.uri} is another one by now: its id is {found.metadata.id}, that of the table which was "
-                f"opened is {contents.metadata.id}. Open it again.",
+                f"The table at {self.uri} is another one by now: its id is {found.metadata.id}, that of the table "
+                f"which was opened is {contents.metadata.id}. Open it again.",
                 path=self.uri,
                 version=contents.segment.version,
             )
@@ -183,8 +183,8 @@ class TableLog:
     def instead_of(self, contents: LogContents, failure: CheckpointError, attempt: int) -> LogContents:
         """Read a version again, whose files failed late, for the so manieth time in a row.
 
-        After a change from a fresh listing, `MOST_CHANGES` times; otherwise from what lies before the checkpoint. Raises
-        the failure if nothing does.
+        After a change from a fresh listing, `MOST_CHANGES` times; otherwise from what lies before the checkpoint,
+        and if nothing does, the failure is raised.
         """
         if isinstance(failure, LogChangedError) and attempt <= MOST_CHANGES:
             return self.again(contents)
@@ -276,7 +276,7 @@ class TableLog:
         return False
 
     def is_there(self, mark: LogMark | None) -> bool:
-        """Whether a file of the log is still the one that it was: a look at this machine's disk. Always False elsewhere."""
+        """Whether a file of the log is still the same: a look at this machine's disk. Always False elsewhere."""
         if mark is None or self.catalog is not None or not self._is_local:
             return False
         return self._local_mark(mark.name) == mark
@@ -377,7 +377,8 @@ class TableLog:
             if found is None:
                 raise LogError(
                     f"Version {segment.version} of {self.uri} has no {name} action in its "
-                    f"{len(segment.deltas)} commits{' or its checkpoint' * (checkpoint is not None)}: the log is not whole.",
+                    f"{len(segment.deltas)} commits{' or its checkpoint' * (checkpoint is not None)}: the log is not "
+                    "whole.",
                     path=self.uri,
                     version=segment.version,
                     action=name,

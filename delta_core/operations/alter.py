@@ -74,8 +74,8 @@ def add_columns(base: Snapshot, fields: Field | Sequence[Field], commit: CommitA
     Raises
     ------
     SchemaError
-        For a column that is NOT NULL, that the table has with another type, or whose metadata provides values, such as a
-        default: rows that are there would lack them.
+        For a column that is NOT NULL, that the table has with another type, or whose metadata provides values, such as
+        a default: rows that are there would lack them.
     InvalidArgumentError
         If there is no field, or something else than a field.
     """
@@ -218,16 +218,16 @@ def _check_plain(latest: Snapshot, merged: Schema, added: Sequence[tuple[Path, F
     if features:
         names = ", ".join(format_path(path) for path, _ in added)
         raise SchemaError(
-            f"A column among {names} has metadata of the feature {features[0]}, which rows that are there would not meet. "
-            "Add it without this metadata; a default can be set afterwards (set_default).",
+            f"A column among {names} has metadata of the feature {features[0]}, which rows that are there would not "
+            "meet. Add it without this metadata; a default can be set afterwards (set_default).",
             feature=features[0],
             column=names,
         )
     # such as the name of a dropped column in files, whose values would come back
     for path, _ in feature_metadata(latest.schema, merged):
         raise SchemaError(
-            f"Column {format_path(path)} has metadata that features set, as a column of a table has it. Add it without the "
-            "keys that begin with 'delta.'.",
+            f"Column {format_path(path)} has metadata that features set, as a column of a table has it. Add it without "
+            "the keys that begin with 'delta.'.",
             column=format_path(path),
         )
 
@@ -315,7 +315,8 @@ def drop_columns(base: Snapshot, columns: ColumnName | Sequence[ColumnName], com
         schema = _with_fields(schema, path[:-1], lambda fields, path=path: _without(fields, path))  # type: ignore[misc]
     if all(f.name in latest.state.partition_columns for f in schema.fields):
         raise SchemaError(
-            "Every column would be dropped but those that partition the table; a table needs at least one other column.",
+            "Every column would be dropped but those that partition the table; a table needs at least one other "
+            "column.",
             column=format_path(paths[0]),
         )
     metadata = _with_schema(latest, schema)
@@ -412,8 +413,8 @@ def change_column_metadata(
     for key, value in values.items():
         if key.lower().startswith("delta."):
             raise InvalidArgumentError(
-                f"Found the key {key!r} for the metadata of column {format_path(path)}; keys that begin with 'delta.' are "
-                "set by table features. Use their operations.",
+                f"Found the key {key!r} for the metadata of column {format_path(path)}; keys that begin with 'delta.' "
+                "are set by table features. Use their operations.",
                 column=format_path(path),
                 key=key,
             )
@@ -461,7 +462,8 @@ def set_not_null(base: Snapshot, column: ColumnName, commit: CommitArguments) ->
     for n in range(1, len(path)):
         if not isinstance(find(latest.schema, path[:n])[1].type, StructType):
             raise UnsupportedOperationError(
-                f"Column {format_path(path)} is within a list or map and can't become NOT NULL: its rows can't be checked.",
+                f"Column {format_path(path)} is within a list or map and can't become NOT NULL: its rows can't be "
+                "checked.",
                 column=format_path(path),
             )
     _check_no_null(latest, path)
@@ -479,8 +481,8 @@ def _check_no_null(latest: Snapshot, path: Path) -> None:
     if count:
         column = format_path(path)
         raise ConstraintViolationError(
-            f"{count} row{'s' * (count > 1)} of the table {'have' if count > 1 else 'has'} no value in column {column}, which "
-            "can't become NOT NULL. Fill or delete them first; the table stays as it was.",
+            f"{count} row{'s' * (count > 1)} of the table {'have' if count > 1 else 'has'} no value in column "
+            f"{column}, which can't become NOT NULL. Fill or delete them first; the table stays as it was.",
             name=f"{column} IS NOT NULL",
             column=column,
             count=count,
@@ -545,7 +547,7 @@ def set_properties(
 
 
 def _is_known(name: str, known: Collection[str], features: Iterable[Any]) -> bool:
-    """Whether a property is a user's own, a known one, or one of a family that the protocol or a feature names by prefix."""
+    """Whether a property is a user's own, a known one, or one of a family of the protocol or a feature."""
     if not name.lower().startswith("delta."):
         return True
     families = [n.partition("<")[0] for f in features for n in f.properties if "<" in n]
@@ -572,7 +574,8 @@ def unset_properties(
     for name in found:
         if name not in have and not if_exists:
             raise InvalidArgumentError(
-                f"The table has no property {name!r}.{did_you_mean(name, have)} It has: {', '.join(sorted(have)) or 'none'}.",
+                f"The table has no property {name!r}.{did_you_mean(name, have)} It has: "
+                f"{', '.join(sorted(have)) or 'none'}.",
                 property=name,
             )
         if name in have and name in keepers:

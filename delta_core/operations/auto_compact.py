@@ -41,8 +41,8 @@ def compact_after(snapshot: Snapshot, post: PostCommitHookProperties | None = No
     Returns
     -------
     Snapshot
-        The version after the compaction, or the same one. Nothing that fails here is raised: the commit has landed, and the
-        small files are sound.
+        The version after the compaction, or the same one. Nothing that fails here is raised: the commit has landed, and
+        the small files are sound.
     """
     wanted = post or PostCommitHookProperties()
     text = snapshot.state.configuration.get(PROPERTY, "false").strip().lower()

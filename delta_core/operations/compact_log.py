@@ -35,8 +35,9 @@ _COMMITS = 512
 def compact_log(snapshot: Snapshot, start: int, end: int) -> str:
     """Write the actions of the commits of versions ``start`` to ``end`` into one file of the log, and return its name.
 
-    Of each key the newest action is kept, as its commit spells it. Removed files and domains stay in it, however old: they
-    cancel what older files of the log contain. ``commitInfo`` and change files are left out. A file of the same name is replaced.
+    Of each key the newest action is kept, as its commit spells it. Removed files and domains stay in it, however old:
+    they cancel what older files of the log contain. ``commitInfo`` and change files are left out. A file of the same
+    name is replaced.
 
     Parameters
     ----------
@@ -77,7 +78,8 @@ def compact_log(snapshot: Snapshot, start: int, end: int) -> str:
     missing = next((v for v in range(start, end + 1) if v not in commits), None)
     if missing is not None:
         raise VersionNotFoundError(
-            f"The versions {start} to {end} of {snapshot.uri} can't be compacted: the commit of version {missing} is not in the log.",
+            f"The versions {start} to {end} of {snapshot.uri} can't be compacted: the commit of version {missing} is "
+            "not in the log.",
             version=missing,
         )
     files = [commits[v] for v in range(start, end + 1)]

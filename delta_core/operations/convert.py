@@ -83,8 +83,8 @@ class ConvertOptions(Struct, frozen=True):
 def convert_folder(context: TableContext, base: Snapshot | None, options: ConvertOptions) -> Snapshot:
     """Commit the Parquet files of a folder as a table's first version, or those that are new in it.
 
-    Files and folders whose names begin with ``_`` or ``.`` are left out, unless the folder is that of a partition, and so are
-    files whose names do not end as those of Parquet files.
+    Files and folders whose names begin with ``_`` or ``.`` are left out, unless the folder is that of a partition, and
+    so are files whose names do not end as those of Parquet files.
 
     Parameters
     ----------
@@ -111,7 +111,8 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
     DataFileError
         If a file is no Parquet file, or a damaged one.
     UnsupportedOperationError
-        If the table was changed by other operations than conversions: a file that is new may then be what a failed write left.
+        If the table was changed by other operations than conversions: a file that is new may then be what a failed
+        write left.
     """
     if base is not None:
         _check_only_converted(base)
@@ -187,8 +188,8 @@ def _check_only_converted(base: Snapshot) -> None:
         else f"its log begins at version {first.get('version')}"
     )
     raise UnsupportedOperationError(
-        f"New files of {base.uri} can't be distinguished from those that writes have removed or failed to commit: {why}, and only a "
-        "table that conversions alone have changed is converted again. Add files by name with "
+        f"New files of {base.uri} can't be distinguished from those that writes have removed or failed to commit: "
+        f"{why}, and only a table that conversions alone have changed is converted again. Add files by name with "
         "table.create_write_transaction(...), or append their rows.",
         operation="convert_to_deltalake",
     )
@@ -204,7 +205,8 @@ def _parquet_files(context: TableContext, by: StructType, strategy: str) -> pa.T
         above, _, name = folder.rpartition("/")
         if name == LOG_DIRECTORY and above:
             raise InvalidArgumentError(
-                f"{above} in {context.log.uri} is a table of its own: its files may be deleted, or have deleted rows. Move it out.",
+                f"{above} in {context.log.uri} is a table of its own: its files may be deleted, or have deleted rows. "
+                "Move it out.",
                 path=above,
             )
         is_partition = strategy == "hive" and "=" in name and by.get(unquote(name.partition("=")[0])) is not None
@@ -248,7 +250,8 @@ def _partition_values(path: str, by: StructType, strategy: str) -> dict[str, str
     if strategy == "directory" and names:
         if len(folders) != len(names):
             raise InvalidArgumentError(
-                f"{path} is in {len(folders)} folders, expected one for each of the partition columns {', '.join(names)}.",
+                f"{path} is in {len(folders)} folders, expected one for each of the partition columns "
+                f"{', '.join(names)}.",
                 path=path,
             )
         return {n: None if f == _NULL else unquote(f) for n, f in zip(names, folders, strict=True)}
@@ -257,9 +260,9 @@ def _partition_values(path: str, by: StructType, strategy: str) -> dict[str, str
     if [unquote(key) for key, *_ in pairs] != names:
         columns = ", ".join(found) or "no column"
         raise InvalidArgumentError(
-            f"{path} is partitioned by {columns}, expected {', '.join(names) or 'no column'}. Pass partition_by as a Schema of the "
-            'partition columns in the order of the folders, with their types, and partition_strategy="hive" (on the command '
-            "line --partition year=integer).",
+            f"{path} is partitioned by {columns}, expected {', '.join(names) or 'no column'}. Pass partition_by as a "
+            "Schema of the partition columns in the order of the folders, with their types, and "
+            'partition_strategy="hive" (on the command line --partition year=integer).',
             path=path,
         )
     return found
@@ -292,7 +295,8 @@ def _file_schema(arrow: pa.Schema, path: str, partitions: set[str]) -> Schema:
         lacking = next((what for part, what in _LACKING.items() if part in str(f.type)), None)
         if lacking is not None:
             raise SchemaError(
-                f"Column {f.name!r} of {path} is {f.type}: Delta has no {lacking}. Write the file again with a type that Delta has.",
+                f"Column {f.name!r} of {path} is {f.type}: Delta has no {lacking}. Write the file again with a type "
+                "that Delta has.",
                 path=path,
                 column=f.name,
             )
@@ -323,7 +327,8 @@ def _check_same(before: Schema, own: Schema, merged: Schema, path: str, origin: 
         found = types.get(place)
         if found is None:
             raise SchemaMismatchError(
-                f"{path} spells the column {format_path(place)} in another way than {origin}: names may not differ in case only.",
+                f"{path} spells the column {format_path(place)} in another way than {origin}: names may not differ in "
+                "case only.",
                 path=path,
                 column=format_path(place),
             )
@@ -343,7 +348,7 @@ def _check_names(transaction: Transaction[Snapshot]) -> None:
     other = next((f.name for f, p in pairs if f.name != p.name), None)
     if other is not None:
         raise InvalidArgumentError(
-            f"With these table properties the files' column {other!r} would have another name. Convert without them; the table's "
-            "properties can be changed afterwards (table.alter.set_table_properties).",
+            f"With these table properties the files' column {other!r} would have another name. Convert without them; "
+            "the table's properties can be changed afterwards (table.alter.set_table_properties).",
             column=other,
         )

@@ -1,4 +1,4 @@
-"""Delete the rows that a predicate selects: whole files by the log alone, rows by vectors or by rewriting their files."""
+"""Delete the rows that a predicate selects: whole files by the log alone, rows by vectors or by rewrites."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Table features that existing files have to follow: enabled with a backfill, and dropped with what they left behind.
 
-Both are a series of commits, after each of which the table reads as before. An operation that was interrupted is finished
-by calling it again.
+Both are a series of commits, after each of which the table reads as before. An operation that was interrupted is
+finished by calling it again.
 """
 
 from __future__ import annotations
@@ -204,8 +204,8 @@ def _plan(latest: Snapshot, name: str, options: DropFeatureOptions) -> _Drop:
         )
     if not plugins.implements("feature_steps"):
         raise UnsupportedOperationError(
-            f"Feature {feature.name} can't be dropped: its plugin does not provide the steps. Copy the rows to a new table "
-            "without it.",
+            f"Feature {feature.name} can't be dropped: its plugin does not provide the steps. Copy the rows to a new "
+            "table without it.",
             feature=feature.name,
         )
     steps = tuple(plugins.collect("feature_steps", table=latest.state, change="drop"))
@@ -230,8 +230,8 @@ def _check_truncation(drop: _Drop, options: DropFeatureOptions) -> None:
     name = drop.feature.name
     if drop.feature.protects_history and not options.truncate_history:
         raise UnsupportedOperationError(
-            f"Feature {name} protects versions of the log that only readers with dropped features can read. Remove these "
-            "versions from the log, and drop it with truncate_history=True.",
+            f"Feature {name} protects versions of the log that only readers with dropped features can read. Remove "
+            "these versions from the log, and drop it with truncate_history=True.",
             feature=name,
         )
     if options.truncate_history and not drop.has_traces and not drop.feature.protects_history:
@@ -459,8 +459,8 @@ def _protector(latest: Snapshot) -> TableFeature:
     found = next((f for f in features if f.protects_history), None)
     if found is None:
         raise UnsupportedFeatureError(
-            "No installed plugin protects the checkpoints of versions that use the feature. Install a package with one, or "
-            "drop the feature with truncate_history=True."
+            "No installed plugin protects the checkpoints of versions that use the feature. Install a package with "
+            "one, or drop the feature with truncate_history=True."
         )
     return found
 
@@ -508,8 +508,8 @@ def _truncated(latest: Snapshot, drop: _Drop, options: DropFeatureOptions, chang
             return latest
         uses = f"version {latest.version - 1 if changed else used} in the log still needs it"
     raise UnsupportedOperationError(
-        f"Feature {name} is not in use any more and can't be dropped yet: {uses}. Remove the versions up to there from the "
-        "log once they are older than its retention, and drop the feature again"
+        f"Feature {name} is not in use any more and can't be dropped yet: {uses}. Remove the versions up to there from "
+        "the log once they are older than its retention, and drop the feature again"
         + ("." if drop.feature.protects_history else ", or drop it without truncate_history."),
         feature=name,
     )
@@ -566,8 +566,8 @@ def add_features(
     if rises and not allow_higher_versions:
         raise InvalidArgumentError(
             f"The table has reader version {before.min_reader_version} and writer version {before.min_writer_version}; "
-            f"{', '.join(names)} would raise them to {protocol.min_reader_version} and {protocol.min_writer_version}, which "
-            "older programs can't read or write. Pass allow_protocol_versions_increase=True to raise them.",
+            f"{', '.join(names)} would raise them to {protocol.min_reader_version} and {protocol.min_writer_version}, "
+            "which older programs can't read or write. Pass allow_protocol_versions_increase=True to raise them.",
             min_reader_version=protocol.min_reader_version,
             min_writer_version=protocol.min_writer_version,
         )

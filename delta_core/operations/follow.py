@@ -75,7 +75,8 @@ class FollowOptions(Struct, frozen=True):
         As of Spark's source: leave out commits that delete or change rows; ignore commits that only delete; read the
         rows that other commits write again.
     fail_on_data_loss : bool
-        Whether commits that were cleaned up before they were read are an error; otherwise the stream goes on behind them.
+        Whether commits that were cleaned up before they were read are an error; otherwise the stream goes on behind
+        them.
     """
 
     columns: Sequence[str] | None = None
@@ -241,7 +242,8 @@ class TableStream:
         if position.table_id != self._table_id:
             raise InvalidArgumentError(
                 f"The position is one of the table {position.table_id}, and {self._uri} is the table {self._table_id}: "
-                "another table was made at its place, or the position belongs to another stream. Begin again without it.",
+                "another table was made at its place, or the position belongs to another stream. Begin again without "
+                "it.",
                 version=position.version,
             )
         if position.version > base.version + (not position.is_initial_snapshot):
@@ -253,7 +255,7 @@ class TableStream:
         return position
 
     def _check_earlier(self) -> None:
-        """Check that rows of the first version can be read with the stream's schema; later changes are checked on the way."""
+        """Check that rows of the first version can be read with the stream's schema; later ones follow."""
         reader, position = self._reader, self.position
         if position.version < reader.version:
             with suppress(VersionNotFoundError):  # of a log that was cleaned up; its commits are checked on the way
@@ -265,8 +267,9 @@ class TableStream:
         why = _why_unreadable(older, reader)
         if why is not None:
             raise StreamSchemaError(
-                f"The rows of version {version} of {self._uri} can't be read with the schema of version {reader.version}: "
-                f"{why}. Read them with the older schema, by stop_at= the last version that has it, or begin behind the change.",
+                f"The rows of version {version} of {self._uri} can't be read with the schema of version "
+                f"{reader.version}: {why}. Read them with the older schema, by stop_at= the last version that has it, "
+                "or begin behind the change.",
                 version=version,
                 position=self.position,
             )
@@ -311,9 +314,9 @@ class TableStream:
     def _schema_error(self, version: int) -> StreamSchemaError:
         after = self._reader.at(version)
         return StreamSchemaError(
-            f"Version {version} of {self._uri} changes the schema: {_why_different(self._reader, after)}. All rows of earlier "
-            f"versions were read. Begin the stream again at its position, {self.position.to_json()}, to read the rows that "
-            "follow with the new schema.",
+            f"Version {version} of {self._uri} changes the schema: {_why_different(self._reader, after)}. All rows of "
+            f"earlier versions were read. Begin the stream again at its position, {self.position.to_json()}, to read "
+            "the rows that follow with the new schema.",
             version=version,
             position=self.position,
         )
@@ -406,8 +409,8 @@ class TableStream:
         if not changes and options.ignore_deletes:
             return
         hint = (
-            "skip_change_commits=True to leave such commits out, or ignore_changes=True to read again all rows of the files "
-            "that they write"
+            "skip_change_commits=True to leave such commits out, or ignore_changes=True to read again all rows of the "
+            "files that they write"
             if changes
             else "ignore_deletes=True to go on"
         )
@@ -436,9 +439,9 @@ class TableStream:
 
     def _lost(self, version: int, error: VersionNotFoundError) -> VersionNotFoundError:
         return VersionNotFoundError(
-            f"The stream continues with version {version}, whose log was cleaned up: {error} Rows that were appended since are "
-            "lost to it. Begin again without a position, or pass fail_on_data_loss=False to go on with the first commit that "
-            "exists.",
+            f"The stream continues with version {version}, whose log was cleaned up: {error} Rows that were appended "
+            "since are lost to it. Begin again without a position, or pass fail_on_data_loss=False to go on with the "
+            "first commit that exists.",
             version=version,
             position=self.position,
         )
@@ -517,8 +520,8 @@ def _check_features(reader: Snapshot, needed: frozenset[str], version: int) -> N
     gone = sorted(needed - reader.state.features)
     if gone:
         raise UnsupportedOperationError(
-            f"Version {version} needs the reader feature {gone[0]}, which version {reader.version} no longer has: its files "
-            "can't be read by the later protocol. Begin the stream behind the version that drops the feature.",
+            f"Version {version} needs the reader feature {gone[0]}, which version {reader.version} no longer has: its "
+            "files can't be read by the later protocol. Begin the stream behind the version that drops the feature.",
             version=version,
             feature=gone[0],
         )

@@ -1,7 +1,7 @@
 """The clauses of a MERGE: which side a column name belongs to, what each clause assigns, how the schema evolves.
 
-Expressions are bound to one schema of two structs, ``target`` and ``source``, whatever their aliases are: the first part
-of a bound column's path is its side.
+Expressions are bound to one schema of two structs, ``target`` and ``source``, whatever their aliases are: the first
+part of a bound column's path is its side.
 """
 
 from __future__ import annotations
@@ -201,8 +201,8 @@ class MergeNames:
             nested = next((a for a in assignments if len(a.path) > 1), None)
             if nested is not None:
                 raise ExpressionError(
-                    f"{what} assigns {format_path(nested.path)}; an insert assigns whole columns. Build the struct with "
-                    "named_struct, or take it from the source."
+                    f"{what} assigns {format_path(nested.path)}; an insert assigns whole columns. Build the struct "
+                    "with named_struct, or take it from the source."
                 )
         return BoundClause(given.kind, given.action, condition, tuple(assignments))
 
@@ -304,7 +304,8 @@ def _check_once(assignments: Sequence[Assignment], what: str) -> None:
 def evolve_schema(table: Schema, source: StructType, clauses: Sequence[MergeClause], accept: Accept) -> Schema:
     """Return the table's schema with the columns that the clauses assign and only the source has.
 
-    Clauses over all columns add and widen every column of the source; those that name columns add the ones that they name.
+    Clauses over all columns add and widen every column of the source; those that name columns add the ones that they
+    name.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a merge does with each row of the target: the join with the source, block by block, and the tests that files pass."""
+"""What a merge does with each row of the target: the join with the source by blocks, and tests of files."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ __all__ = [
     "scan_predicate",
 ]
 
-#: Distinct keys up to which the table is tested against the keys themselves, not their range alone. The test runs as rows are
-#: read, so that of 10,000,000 rows with 100,000 matches the read returns 100,000.
+#: Distinct keys up to which the table is tested against the keys themselves, not their range alone. The test runs as
+#: rows are read, so that of 10,000,000 rows with 100,000 matches the read returns 100,000.
 _MOST_KEYS = 1_000_000
 #: Rows that are joined at a time, at least, unless they take more bytes.
 BLOCK_ROWS = 1 << 18
@@ -206,8 +206,8 @@ class Join:
     def _ambiguous(self, source_row: int) -> MultipleMatchesError:
         row = {n: one_array(self._source.column(n).slice(source_row, 1))[0].as_py() for n in self._shown}
         return MultipleMatchesError(
-            f"Several rows of the source match one row of the table, such as those with {shortened(row)}. Keep one row of the "
-            "source for each row of the table, or narrow the merge condition.",
+            f"Several rows of the source match one row of the table, such as those with {shortened(row)}. Keep one row "
+            "of the source for each row of the table, or narrow the merge condition.",
             row=row,
         )
 
@@ -270,7 +270,7 @@ def joined_batches(batches: Iterable[pa.RecordBatch], num_rows: int) -> Iterator
 def scan_predicate(
     keys: Sequence[Key], index: SourceIndex, target_only: Expression | None, clauses: Sequence[BoundClause]
 ) -> Expression | None:
-    """Return the predicate of the rows that can match, or that a clause for rows without a match applies to; None: all."""
+    """Return the predicate of the rows that can match, or that a clause for unmatched rows applies to; None: all."""
     others = [c.condition for c in clauses if c.kind == "not_matched_by_source"]
     parts = [] if target_only is None else [on_target(target_only)]
     tests = [_key_test(key, members) for key, members in zip(keys, index.members, strict=True)]

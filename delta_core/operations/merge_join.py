@@ -135,7 +135,7 @@ class SourceIndex:
         return [c.members for c in self._codes]
 
     def pairs(self, keys: Sequence[pa.Array], num_rows: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Yield the pairs of rows with equal keys, as (rows of the target, rows of the source), ordered by the target's.
+        """Yield pairs of rows with equal keys, as (rows of the target, rows of the source), ordered by the target's.
 
         Parameters
         ----------

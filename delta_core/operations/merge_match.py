@@ -109,7 +109,7 @@ class Matching:
         return self.base.engine.evaluator.compile(expression, types, self.base.plugins.functions)
 
     def decide(self, transaction: Transaction[Snapshot], progress: ProgressReport) -> Decided:
-        """Return what becomes of the rows of the table; the files with rows that match count as read by the transaction.
+        """Return what becomes of the rows of the table; files with rows that match count as read by the transaction.
 
         Raises
         ------

@@ -41,10 +41,10 @@ class MergeClause(Struct, frozen=True):
 class TableMerger:
     """A merge that is being put together; `DeltaTable.merge` returns it.
 
-    Each method adds a clause and returns the object, `execute` runs the merge. Of the clauses of one kind, the first one
-    applies whose ``predicate`` is true for a row. Values and predicates are Spark SQL over the columns of the table and the
-    source, as ``target.x`` and ``source.x`` or with the aliases given to `DeltaTable.merge`; a name that only one of them
-    has needs no alias.
+    Each method adds a clause and returns the object, `execute` runs the merge. Of the clauses of one kind, the first
+    one applies whose ``predicate`` is true for a row. Values and predicates are Spark SQL over the columns of the table
+    and the source, as ``target.x`` and ``source.x`` or with the aliases given to `DeltaTable.merge`; a name that only
+    one of them has needs no alias.
 
     Parameters
     ----------
@@ -94,10 +94,10 @@ class TableMerger:
         Returns
         -------
         dict
-            ``num_source_rows``, ``num_target_rows_inserted``, ``_updated``, ``_deleted`` and ``_copied`` (unchanged rows of
-            files that were rewritten), ``num_output_rows``, ``num_target_files_scanned``, ``_skipped_during_scan``,
-            ``_added`` and ``_removed``, ``execution_time_ms``, ``scan_time_ms``, ``rewrite_time_ms`` and others, named as
-            in the commit.
+            ``num_source_rows``, ``num_target_rows_inserted``, ``_updated``, ``_deleted`` and ``_copied`` (unchanged
+            rows of files that were rewritten), ``num_output_rows``, ``num_target_files_scanned``,
+            ``_skipped_during_scan``, ``_added`` and ``_removed``, ``execution_time_ms``, ``scan_time_ms``,
+            ``rewrite_time_ms`` and others, named as in the commit.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Write the rows of files again without changing any: small files joined, deleted rows left out, rows in another order."""
+"""Write the rows of files again without changing any: small files joined, deleted rows left out, rows sorted."""
 
 from __future__ import annotations
 
@@ -234,7 +234,8 @@ class _Optimize:
         by = next((p for p in found if p[0] in base.state.partition_columns), None)
         if by is not None:
             raise InvalidArgumentError(
-                f"Column {format_path(by)} is a partition column: all rows of a file have the same value of it. Leave it out."
+                f"Column {format_path(by)} is a partition column: all rows of a file have the same value of it. Leave "
+                "it out."
             )
         if options.order != "linear":
             curve_bits(len(found), 1)
@@ -414,7 +415,7 @@ class _Optimize:
         return again
 
     def _take_live(self) -> list[Group]:
-        """Discard what was written for files that are not live any more; return groups of these files as they are now."""
+        """Discard what was written for files no longer live; return groups of these files as they are now."""
         if all(d.group.checked == self.checked for d in self.done):
             return []
         live = self.base.files.columns(self.done[0].group.files.column_names)

@@ -32,8 +32,9 @@ _COMMITS = 512
 class PathSet:
     """A set of files, by hashes of their paths.
 
-    A path from the table's root represents one file. A path in any other form (an absolute URI, one with dots) represents every
-    file of its name: a store can be reached under several names, and then too many files are in the set, never too few.
+    A path from the table's root represents one file. A path in any other form (an absolute URI, one with dots)
+    represents every file of its name: a store can be reached under several names, and then too many files are in the
+    set, never too few.
 
     Notes
     -----
@@ -105,7 +106,7 @@ def _names_of(paths: pa.Array) -> pa.Array:
 
 
 def file_references(snapshot: Snapshot) -> list[FileReference]:
-    """Return what actions name beside their own path, of every installed feature: a removed one may have left its own."""
+    """Return what actions name beside their own path, of all installed features: dropped ones may have left some."""
     known = {*FILE_COLUMNS, *(f.name for f in snapshot.action_fields)}
     found = snapshot.registry.everything.collect("file_references", table=snapshot.state)
     return [r for r in found if r.column in known]

@@ -113,8 +113,8 @@ def _check_stats(add: AddAction) -> None:
     count = found.get("numRecords", 0) if isinstance(found, dict) else None
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
         raise InvalidArgumentError(
-            f"The statistics of {add.path} are {add.stats[:100]!r}; expected an object, numRecords a number from 0 on. Leave "
-            "them out to have them read from the file.",
+            f"The statistics of {add.path} are {add.stats[:100]!r}; expected an object, numRecords a number from 0 on. "
+            "Leave them out to have them read from the file.",
             path=add.path,
         )
 
@@ -146,15 +146,16 @@ def check_partitions(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> N
             if not found.nullable and values.null_count:
                 add = adds[values.is_null().index(True).as_py()]
                 raise InvalidArgumentError(
-                    f"{add.path} has no value for the partition column {column} (null or an empty text), which is NOT NULL.",
+                    f"{add.path} has no value for the partition column {column} (null or an empty text), which is NOT "
+                    "NULL.",
                     path=add.path,
                     column=column,
                 )
         except LogError as e:
             add = next(a for a, text in zip(adds, texts, strict=True) if text == e.facts.get("value"))
             raise InvalidArgumentError(
-                f"{add.path} has the partition value {e.facts.get('value')!r}, which is no {found.type.type}, the type of "
-                f"column {column}.",
+                f"{add.path} has the partition value {e.facts.get('value')!r}, which is no {found.type.type}, the type "
+                f"of column {column}.",
                 path=add.path,
                 column=column,
             ) from e
@@ -186,8 +187,8 @@ def _described(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> pa.Tabl
         for a, size in zip(bare, found.column("size").to_pylist(), strict=True):
             if a.size != size:
                 raise InvalidArgumentError(
-                    f"The action specifies that {a.path} has {a.size} bytes, the file has {size}. Readers look for its end by that "
-                    "number: correct it.",
+                    f"The action specifies that {a.path} has {a.size} bytes, the file has {size}. Readers look for its "
+                    "end by that number: correct it.",
                     path=a.path,
                 )
     stats = [a.stats or described[a.path] for a in adds]
@@ -219,8 +220,8 @@ def _check_whole(predicate: Expression | None, base: Snapshot) -> None:
     if other is not None:
         raise InvalidArgumentError(
             f"Files are replaced by partition, and {format_path(other)} is no partition column (they are "
-            f"{', '.join(base.state.partition_columns) or 'none'}): rows that the filter does not select would be lost. "
-            "Overwrite with a predicate instead.",
+            f"{', '.join(base.state.partition_columns) or 'none'}): rows that the filter does not select would be "
+            "lost. Overwrite with a predicate instead.",
             column=format_path(other),
         )
 

@@ -1,4 +1,4 @@
-"""Repair what verifying a table finds, as far as it is certain what is right; each mending is a step with its reason."""
+"""Repair what verifying a table finds, where it is certain what is right; each mending is a step with its reason."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def repair_table(base: Snapshot, options: RepairOptions) -> Repaired:
     """Mend the log and commit the removal of files that are not there.
 
     Only what is certain is mended: a checkpoint is written again from the commits below it; what others can do
-    without (compacted files whose commits are there, checksums, the hint) is deleted or written again; entries of missing
-    files are removed in a commit, which `restore` can undo. Deletion vectors that are missing can't be mended.
+    without (compacted files whose commits are there, checksums, the hint) is deleted or written again; entries of
+    missing files are removed in a commit, which `restore` can undo. Deletion vectors that are missing can't be mended.
 
     Parameters
     ----------

@@ -149,7 +149,7 @@ class _ReplacingWrite(TableWrite):
         return all_of([Call("=", (Column((t, c)), Column((s, c)))) for c in columns])
 
     def _replace(self, base: Snapshot, predicate: Expression | None) -> None:
-        """Drop the rows that a new row matches; the new rows are read from the files just written, in the table's types."""
+        """Drop the rows that a new row matches; these are read from the files just written, in the table's types."""
         new = FileSet.of(self.written[0].adds)
         changes = self.row_changes = RowChanges(base, self.transaction, self.options.writer_properties)
         condition = self._condition()

@@ -157,8 +157,8 @@ def _commit(
     if options.protocol_downgrade_allowed and target.protocol != latest.protocol:
         if _has_catalog(latest) != _has_catalog(target):
             raise UnsupportedOperationError(
-                f"Version {target.version} can't be restored with its protocol: a catalog decides the versions of one of the "
-                "two. Restore it without protocol_downgrade_allowed."
+                f"Version {target.version} can't be restored with its protocol: a catalog decides the versions of one "
+                "of the two. Restore it without protocol_downgrade_allowed."
             )
         protocol = target.protocol
     if not features_that_permit(DOMAIN_METADATA.name, protocol or latest.protocol, latest.context.registry):
@@ -172,8 +172,8 @@ def _commit(
             # the reason is its first sentence; what follows advises on changes of properties
             reason = str(error).partition(". ")[0].rstrip(".")
             raise InvalidArgumentError(
-                f"Version {target.version} can't be restored, because the table can't return to its definition: {reason}. "
-                f"Read the rows of version {target.version} and overwrite the table with them instead.",
+                f"Version {target.version} can't be restored, because the table can't return to its definition: "
+                f"{reason}. Read the rows of version {target.version} and overwrite the table with them instead.",
                 version=target.version,
             ) from error
     transaction.read(None)

@@ -72,8 +72,8 @@ class Changed(Struct, frozen=True):
     snapshot : Snapshot
         The table right after it; as it was if no row was selected.
     metrics : Mapping of str to int
-        Named as delta-spark's operation metrics; ``numDeletedRows`` is missing where whole files without statistics were
-        removed.
+        Named as delta-spark's operation metrics; ``numDeletedRows`` is missing where whole files without statistics
+        were removed.
     is_committed : bool
         Whether there was something to commit.
     """
@@ -103,9 +103,9 @@ class Timing:
 class RowChanges:
     """Changes of rows in one transaction.
 
-    First `files` and `positions`, or reads of the caller's own, find rows. Then `drop` (or `drop_files`) removes them from
-    their files, `write_updated` and `write_inserted` write rows, and `write_changes` records all of it if the table keeps
-    change files. As a context manager it deletes what was written if an error leaves the block.
+    First `files` and `positions`, or reads of the caller's own, find rows. Then `drop` (or `drop_files`) removes them
+    from their files, `write_updated` and `write_inserted` write rows, and `write_changes` records all of it if the
+    table keeps change files. As a context manager it deletes what was written if an error leaves the block.
 
     Parameters
     ----------

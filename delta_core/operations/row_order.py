@@ -174,8 +174,8 @@ class OrderedRows:
                 written += self._distribute(batch, bounds, parts)
                 if self._spill.disk is not None and written > self._spill.disk:
                     raise EngineError(
-                        f"Sorting rows needs more than max_temp_directory_size={self._spill.disk} bytes of temporary files "
-                        f"below {folder}. Allow more, or more memory with max_spill_size."
+                        f"Sorting rows needs more than max_temp_directory_size={self._spill.disk} bytes of temporary "
+                        f"files below {folder}. Allow more, or more memory with max_spill_size."
                     )
             for part in parts:
                 table = part.read()

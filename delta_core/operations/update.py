@@ -170,8 +170,8 @@ def _parsed(name: str, given: Any) -> Expression:
     if isinstance(given, get_args(Expression)):
         return given  # type: ignore[no-any-return]  # just tested
     raise InvalidArgumentError(
-        f"Found the new value of {name!r} as {type(given).__name__}; expected SQL text or an Expression. Pass Python values "
-        "in new_values.",
+        f"Found the new value of {name!r} as {type(given).__name__}; expected SQL text or an Expression. Pass Python "
+        "values in new_values.",
         column=name,
     )
 

@@ -1,7 +1,7 @@
 """Delete the files below a table's root that no version within the retention can reach.
 
-First a plan is made: the files that are found, less those that are reachable or young. Then the plan runs: a commit before
-it and one after it, as in delta-spark.
+First a plan is made: the files that are found, less those that are reachable or young. Then the plan runs: a commit
+before it and one after it, as in delta-spark.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class VacuumOptions(Struct, frozen=True):
     keep_for : tuple of Snapshot
         Other tables, such as shallow clones, whose files stay.
     inventory : pyarrow.Table, optional
-        The files of the table's root, instead of a listing: ``path`` (absolute, or from the root; not encoded), ``size`` or
-        ``length``, and ``modification_time`` or ``modificationTime`` (timestamp, or ms since the epoch).
+        The files of the table's root, instead of a listing: ``path`` (absolute, or from the root; not encoded),
+        ``size`` or ``length``, and ``modification_time`` or ``modificationTime`` (timestamp, or ms since the epoch).
     commit : Mapping
         Arguments of `Transaction.commit`.
     clock : function() -> int, optional
@@ -139,10 +139,11 @@ class Vacuumed(Struct, frozen=True):
 def plan_vacuum(base: Snapshot, options: VacuumOptions) -> VacuumPlan:
     """Find the files that a vacuum deletes; changes nothing.
 
-    A file stays if a live file, a tombstone within the retention, a deletion vector of either, a change file of a commit
-    within the retention or a version that is to be kept names it, if it was modified within the retention, or if it is
-    hidden: its name, or that of one of its folders, begins with an underscore or a dot, and the folder is neither one of a
-    partition nor ``_change_data``. Folders that contain a table of their own stay, as does what symbolic links lead to.
+    A file stays if a live file, a tombstone within the retention, a deletion vector of either, a change file of a
+    commit within the retention or a version that is to be kept names it, if it was modified within the retention, or if
+    it is hidden: its name, or that of one of its folders, begins with an underscore or a dot, and the folder is neither
+    one of a partition nor ``_change_data``. Folders that contain a table of their own stay, as does what symbolic links
+    lead to.
 
     Parameters
     ----------
@@ -227,8 +228,9 @@ def _retention_ms(options: VacuumOptions, configured: int) -> int | None:
     if options.enforce_retention and retention < configured:
         raise InvalidArgumentError(
             f"Found retention_hours={hours}, expected at least {-(-configured // _HOUR)}, the table's "
-            "delta.deletedFileRetentionDuration: readers of older versions and writers that have not committed yet may need "
-            "younger files. If there are none, pass enforce_retention_duration=False (on the command line --no-retention-check).",
+            "delta.deletedFileRetentionDuration: readers of older versions and writers that have not committed yet may "
+            "need younger files. If there are none, pass enforce_retention_duration=False (on the command line "
+            "--no-retention-check).",
             value=hours,
         )
     return retention
@@ -359,8 +361,9 @@ def _from_log(snapshot: Snapshot, cutoff: int, places: _Places) -> tuple[Iterato
     if commits and commits[0].version > start:
         done = "no vacuum is on record" if covered is None else f"the last vacuum covered version {covered}"
         raise UnsupportedOperationError(
-            f"The log of {snapshot.uri} begins at version {commits[0].version}, and {done}: files that were removed in between are "
-            "not in the log any more. Run a full vacuum, which lists the table's folders (full=True; on the command line --full).",
+            f"The log of {snapshot.uri} begins at version {commits[0].version}, and {done}: files that were removed in "
+            "between are not in the log any more. Run a full vacuum, which lists the table's folders (full=True; on "
+            "the command line --full).",
             version=commits[0].version,
         )
     return _removed(snapshot, [f for f in commits if f.version >= start], cutoff, places), last
@@ -449,8 +452,8 @@ def _inventory_column(inventory: pa.Table, names: Sequence[str], kind: pa.DataTy
 def run_vacuum(base: Snapshot, plan: VacuumPlan, options: VacuumOptions) -> Vacuumed:
     """Delete the files of a plan, between two commits that record it; nothing to delete commits nothing.
 
-    If the table changed since the plan was made, files that have become reachable stay. A run that was interrupted is finished
-    by running the plan again, or by another vacuum: files that are gone are no error.
+    If the table changed since the plan was made, files that have become reachable stay. A run that was interrupted is
+    finished by running the plan again, or by another vacuum: files that are gone are no error.
 
     Parameters
     ----------
@@ -466,7 +469,8 @@ def run_vacuum(base: Snapshot, plan: VacuumPlan, options: VacuumOptions) -> Vacu
     MetadataChangedError
         If the plan is one of another table.
     EngineError
-        If this machine's clock is ahead of the store's, or if files can't be deleted; others of the plan may be deleted by then.
+        If this machine's clock is ahead of the store's, or if files can't be deleted; others of the plan may be deleted
+        by then.
     CommitError
         If the commit before it fails; nothing was deleted.
     """
@@ -475,8 +479,8 @@ def run_vacuum(base: Snapshot, plan: VacuumPlan, options: VacuumOptions) -> Vacu
     facts = plan.facts
     if snapshot.metadata.id != facts.table_id:
         raise MetadataChangedError(
-            f"The plan was made for a table of the id {facts.table_id}; that of {snapshot.uri} is {snapshot.metadata.id}. "
-            "Nothing was deleted. Make another plan.",
+            f"The plan was made for a table of the id {facts.table_id}; that of {snapshot.uri} is "
+            f"{snapshot.metadata.id}. Nothing was deleted. Make another plan.",
             version=snapshot.version,
         )
     if not plan.num_files and not plan.empty_folders:
@@ -530,8 +534,9 @@ def _check_clock(snapshot: Snapshot) -> None:
     ahead = time.time_ns() // 1_000_000 - modified
     if modified and ahead > _SKEW_MS:
         raise EngineError(
-            f"This machine's clock is {ahead // 1000} seconds ahead of the times that the store of {snapshot.uri} records: files "
-            "that are younger than the retention would be deleted. Nothing was deleted. Set the clock right.",
+            f"This machine's clock is {ahead // 1000} seconds ahead of the times that the store of {snapshot.uri} "
+            "records: files that are younger than the retention would be deleted. Nothing was deleted. Set the clock "
+            "right.",
             path=snapshot.uri,
         )
 

@@ -92,8 +92,8 @@ class VerifyReport(Struct, frozen=True):
         The versions whose files were verified.
     findings : pyarrow.Table
         A row for each finding, errors first: ``rule``, ``severity`` (``error``: readers fail or return wrong rows;
-        ``warning``: a rule is broken, rows are right today; ``information``), ``file``, ``version``, ``column``, ``found``,
-        ``expected`` and ``advice``.
+        ``warning``: a rule is broken, rows are right today; ``information``), ``file``, ``version``, ``column``,
+        ``found``, ``expected`` and ``advice``.
     checked : Mapping of str to int
         How many files, commits and checkpoints were verified.
     seconds : float
@@ -224,7 +224,8 @@ def verify_table(context: TableContext, base: Snapshot | None, options: VerifyOp
     """
     if options.deep not in (False, True, "rows") or options.deep and not options.data:
         raise InvalidArgumentError(
-            f"Found deep={options.deep!r} with data={options.data!r}; expected False, True or 'rows', and data=True if deep."
+            f"Found deep={options.deep!r} with data={options.data!r}; expected False, True or 'rows', and data=True if "
+            "deep."
         )
     begin = time.perf_counter()
     progress: Progress = options.progress or (lambda step, done, total: None)

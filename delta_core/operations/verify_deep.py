@@ -178,7 +178,8 @@ def _excludes(kind: str, listed: pa.ChunkedArray, there: pa.ChunkedArray, cut: b
 
 
 def _finding(
-    snapshot: Snapshot, files: pa.Table, row: int, found: str, expected: str, column: str | None = None, error: bool = True
+    snapshot: Snapshot, files: pa.Table, row: int, found: str, expected: str, column: str | None = None,
+    error: bool = True
 ) -> Finding:  # fmt: skip
     advice = "Readers may leave the file out although it has matching rows: write its rows again."
     path = files.column("path")[row].as_py()

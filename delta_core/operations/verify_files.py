@@ -334,7 +334,7 @@ def _columns_of(snapshot: Snapshot, check: FileCheck) -> pa.Table:
 
 
 def file_sizes(snapshot: Snapshot, paths: Sequence[str], progress: Progress | None = None) -> NDArray[np.int64]:
-    """Return the size of each file in bytes, below 0 if it is not there or not to be read; many are looked for at a time."""
+    """Return the size of each file in bytes, below 0 if it is not there or not readable; many at a time."""
     storage = snapshot.engine.storage
     windows = [paths[start : start + _WINDOW] for start in range(0, len(paths), _WINDOW)]
 
@@ -388,7 +388,7 @@ def check_data(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
 
 
 def check_vectors(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
-    """Yield the deletion vectors that can't be found or read, and those that drop rows which their file does not have."""
+    """Yield the deletion vectors that can't be found or read, and those that drop rows beyond their file."""
     rules = snapshot.plugins.collect("read_rules", table=snapshot.state, request=ReadRequest())
     for selector in rules:
         if isinstance(selector, RowSelector):

@@ -1,4 +1,4 @@
-"""Checks of a table's log: commits, checkpoints against the commits below them, checksums, compacted files, the hint."""
+"""Checks of a table's log: commits, checkpoints against their commits, checksums, compacted files, the hint."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def _segment_of(checkpoint: Checkpoint, files: Sequence[LogFile]) -> LogSegment:
 
 
 def replay_of(context: TableContext, checkpoint: Checkpoint, files: Sequence[LogFile]) -> Snapshot | None:
-    """Return a checkpoint's version as the log has it without any checkpoint of that version, None if it can't be built."""
+    """Return a checkpoint's version as the log has it without a checkpoint of that version, None if impossible."""
     others = [f for f in files if f.kind != "checkpoint" or f.version != checkpoint.version]
     # what writers drop from compacted files would look like a fault of the checkpoint
     others = [f for f in others if f.kind != "compacted"]

@@ -265,8 +265,8 @@ class Replaced(Struct, frozen=True):
 class TableWrite:
     """One write: the definition, the new files, what they replace, the commit.
 
-    Rows go through `given_schema`, `write_new`, `write_kept` and `write_changes` alone, which an engine with rows of its
-    own overrides.
+    Rows go through `given_schema`, `write_new`, `write_kept` and `write_changes` alone, which an engine with rows of
+    its own overrides.
     """
 
     def __init__(self, context: TableContext, base: Snapshot | None, source: Any, options: WriteOptions) -> None:
@@ -310,7 +310,7 @@ class TableWrite:
         return TableWrite(self.context, base, self._rows_again(base), self.options)
 
     def _rows_again(self, base: Snapshot) -> Any:
-        """Return the rows that were given: those of a stream, which can be read once, from the files that have them now."""
+        """Return the rows that were given: a stream's, which can be read once, from the files written."""
         if not isinstance(self.source, pa.RecordBatchReader):
             return self.source
         made = base.redefined(self.transaction.table, self.transaction.plugins)
@@ -375,8 +375,9 @@ class TableWrite:
             missing = [c for c in names if rows.get(c) is None]
             if missing:
                 raise SchemaMismatchError(
-                    f"Column {missing[0]!r}, by which the table is partitioned, is not among the rows' columns. Pass the "
-                    "rows that column, or specify with partition_by how the table is to be partitioned; [] for not at all.",
+                    f"Column {missing[0]!r}, by which the table is partitioned, is not among the rows' columns. Pass "
+                    "the rows that column, or specify with partition_by how the table is to be partitioned; [] for not "
+                    "at all.",
                     column=missing[0],
                 )
         return partition_columns(rows, names)

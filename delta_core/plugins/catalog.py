@@ -39,8 +39,8 @@ class StagedCommit(Struct, frozen=True):
 class CommitSource(Protocol):
     """A catalog, as one table sees it.
 
-    A catalog may have further attributes. ``inline_below``: commits of fewer bytes are proposed themselves, not as files.
-    ``allows(operation) -> bool``: which maintenance it lets writers do, of `MAINTENANCE`.
+    A catalog may have further attributes. ``inline_below``: commits of fewer bytes are proposed themselves, not as
+    files. ``allows(operation) -> bool``: which maintenance it lets writers do, of `MAINTENANCE`.
     """
 
     def latest(self, since: int | None = None) -> tuple[int, list[StagedCommit]]:

@@ -62,7 +62,7 @@ class FileCheck(Struct, frozen=True):
 
 
 class CommitCheck(Struct, frozen=True):
-    """Check the commits that the log has: ``find(infos)`` gets their ``commitInfo`` by version, oldest first, {} if none."""
+    """Check the commits that the log has: ``find(infos)`` gets ``commitInfo`` by version, oldest first, {} if none."""
 
     feature: str
     find: Callable[[Mapping[int, Mapping[str, Any]]], Iterable[Finding]]

@@ -129,7 +129,8 @@ def _parse_schema(metadata: Metadata, version: int, plugins: PluginSet) -> Schem
     missing = [c for c in metadata.partition_columns if schema.get(c) is None]
     if missing:
         raise LogError(
-            f"Partition column {missing[0]!r} of version {version} is not in the schema ({', '.join(schema.names[:20])}).",
+            f"Partition column {missing[0]!r} of version {version} is not in the schema "
+            f"({', '.join(schema.names[:20])}).",
             version=version,
             column=missing[0],
         )

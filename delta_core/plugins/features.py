@@ -71,7 +71,8 @@ class TableFeature(Struct, frozen=True):
         What to do against a rejection that the feature avoids, for messages: of ``column_names`` (special characters),
         ``row_removal`` (removing rows without rewriting files) or ``type_change``. ``set the table property ...``.
     in_history : bool
-        Whether only readers with the feature can read versions before it is dropped; of ``reader+writer`` features alone.
+        Whether only readers with the feature can read versions before it is dropped; of ``reader+writer`` features
+        alone.
     protects_history : str
         A property of the feature: the drop of another feature sets it to its version and adds this feature, and then
         checkpoints below that version stay. At most one feature has it.
@@ -148,7 +149,8 @@ def supported_features(protocol: Protocol, legacy: Callable[[str], Iterable[str]
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader not in READER_VERSIONS:
         raise UnsupportedVersionError(
-            f"The table needs reader version {reader}; this release reads 1 to {READER_VERSIONS[-1]}. Upgrade delta-core-lake.",
+            f"The table needs reader version {reader}; this release reads 1 to {READER_VERSIONS[-1]}. Upgrade "
+            "delta-core-lake.",
             min_reader_version=reader,
         )
     if reader == 3 and writer in WRITER_VERSIONS and writer != 7:

@@ -1,10 +1,10 @@
 """Every hook of the plugin API, on one page.
 
 A hook is called once per snapshot, scan, transaction or attempt, never per file, batch or row. It returns
-fragments (rules, names, a map); the core composes them. *Set* specifies which plugins are called: ``table`` = the installed
-plugins of the features that the table supports, ``all`` = every installed plugin. *Result* specifies how answers
-combine: ``list`` = concatenated; ``single`` = at most one answer, two raise PluginConflictError, None is none; ``fold`` = each
-sees the former's output; ``check`` = returns nothing or raises. Plugins do no I/O in hooks.
+fragments (rules, names, a map); the core composes them. *Set* specifies which plugins are called: ``table`` = the
+installed plugins of the features that the table supports, ``all`` = every installed plugin. *Result* specifies how
+answers combine: ``list`` = concatenated; ``single`` = at most one answer, two raise PluginConflictError, None is none;
+``fold`` = each sees the former's output; ``check`` = returns nothing or raises. Plugins do no I/O in hooks.
 """
 
 from __future__ import annotations
@@ -240,14 +240,14 @@ def checksum_fields(table: TableState, commit: CommitSummary) -> Iterable[Checks
 def file_references(table: TableState) -> Iterable[FileReference]:
     """Return which files actions name beside their own path.
 
-    Set: table. When: per restore, for the files that it adds again; per vacuum, for all files and tombstones, then of every
-    installed plugin. Result: list; default none.
+    Set: table. When: per restore, for the files that it adds again; per vacuum, for all files and tombstones, then of
+    every installed plugin. Result: list; default none.
     """
 
 
 @hookspec
 def check_table(table: TableState) -> Iterable[TableCheck]:
-    """Return checks of the feature's rules for `DeltaTable.verify`: `FileCheck`, `CommitCheck`, or a `Finding` of ``table``.
+    """Return the feature's checks for `DeltaTable.verify`: `FileCheck`, `CommitCheck`, or a `Finding` of ``table``.
 
     Set: table. When: per version that is verified. Result: list; default none.
     """
@@ -274,7 +274,7 @@ def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
 
 @hookspec
 def committer(table: TableState, commits: CommitSource | None, storage: Storage) -> Committer | None:
-    """Return what commits for the table; ``commits`` is the CommitSource that it was opened with, ``storage`` its store.
+    """Return what commits for the table; ``commits`` is the CommitSource it was opened with, ``storage`` its store.
 
     Set: table. When: per transaction. Result: single; default the store's own.
     """
@@ -305,6 +305,7 @@ RESULTS = {
     "read_rules": "list", "commit_timestamps": "single", "checkpoint_sidecars": "single", "plan_checkpoint": "single",
     "write_rules": "list", "commit_rules": "list", "finish_metadata": "fold", "check_commit": "check",
     "rebase_files": "list", "checksum_fields": "list",
-    "file_references": "list", "check_table": "list", "retention_limits": "list", "feature_steps": "list", "committer": "single",
+    "file_references": "list", "check_table": "list", "retention_limits": "list", "feature_steps": "list",
+    "committer": "single",
     "requires_catalog": "single", "after_commit": "check",
 }  # fmt: skip

@@ -123,9 +123,9 @@ class PluginRegistry:
         missing = sorted(n for n in features.reader if self.load(n) is None)
         if missing:
             raise UnsupportedFeatureError(
-                f"The table needs the reader feature{'s' * (len(missing) > 1)} {', '.join(missing)}, which no installed "
-                f"plugin provides. Install a package with an entry point of that name in the group {FEATURES_GROUP!r}, "
-                "or upgrade delta-core-lake.",
+                f"The table needs the reader feature{'s' * (len(missing) > 1)} {', '.join(missing)}, which no "
+                "installed plugin provides. Install a package with an entry point of that name in the group "
+                f"{FEATURES_GROUP!r}, or upgrade delta-core-lake.",
                 feature=missing[0],
                 features=tuple(missing),
             )
@@ -147,8 +147,8 @@ class PluginRegistry:
         missing = [a for a, values in arguments.items() if values and a not in served]
         if missing:
             raise UnsupportedFeatureError(
-                f"No installed plugin serves the argument {missing[0]}. Install a package with a feature that does, or leave "
-                "the argument out.",
+                f"No installed plugin serves the argument {missing[0]}. Install a package with a feature that does, or "
+                "leave the argument out.",
                 argument=missing[0],
             )
         return {served[a]: json.dumps(list(values)) for a, values in arguments.items() if a in served}
@@ -171,7 +171,7 @@ class PluginRegistry:
         return PluginSet({_feature_of(plugin, name).name: plugin}, frozenset(), check=False)
 
     def remedies(self, kind: str) -> str:
-        """Return what features offer against a rejection, as the end of a sentence: ``, or set ...``; empty for nothing."""
+        """Return what features offer against a rejection, to end a sentence: ``, or set ...``; empty for nothing."""
         return "".join(f", or {f.remedies[kind]}" for f in self.everything.features.values() if kind in f.remedies)
 
     @cached_property

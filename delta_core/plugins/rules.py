@@ -19,7 +19,8 @@ from delta_core.protocol.types import DataType
 
 __all__ = [
     "ActionColumn", "ChangeCapture", "ChecksumField",
-    "CommitInfoField", "CommitRule", "CommitSummary", "CommitTimestamp", "EncodedRows", "RemainingFilesCheck", "ExtraAction",
+    "CommitInfoField", "CommitRule", "CommitSummary", "CommitTimestamp", "EncodedRows", "RemainingFilesCheck",
+    "ExtraAction",
     "FileReference", "FileRequirement", "FillColumn", "HiddenColumn", "MetadataColumn", "ReadCheck",
     "ReadRule", "RemoveRows", "RowCheck", "RowFilter", "RowSelector", "VECTOR_LOCATION", "WriteRule",
 ]  # fmt: skip

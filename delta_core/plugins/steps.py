@@ -69,8 +69,8 @@ class ReAddFiles(Struct, frozen=True):
     columns : tuple of str
         Fields of the log's adds.
     clear : bool
-        True: files in which one of them is not null, and it becomes null. False: files in which one of them is null, and
-        the commit rules of the feature set it.
+        True: files in which one of them is not null, and it becomes null. False: files in which one of them is null,
+        and the commit rules of the feature set it.
     operation : str
         The name of the commits for history.
     """

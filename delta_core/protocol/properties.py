@@ -112,8 +112,8 @@ def check_properties(configuration: Mapping[str, str]) -> None:
         value = _parse(known, text)
         if known.settable is not None and value not in known.settable:
             raise InvalidArgumentError(
-                f"Table property {name} is {text!r}; expected {' or '.join(map(str, known.settable))}, the only value that "
-                "Delta on Spark lets be set. Leave it out for the default.",
+                f"Table property {name} is {text!r}; expected {' or '.join(map(str, known.settable))}, the only value "
+                "that Delta on Spark lets be set. Leave it out for the default.",
                 property=name,
                 value=text,
             )

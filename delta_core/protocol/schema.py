@@ -75,7 +75,8 @@ class Schema(StructType):
             schema = data_type if isinstance(data_type, pa.Schema) else pa.schema(data_type)
         except (TypeError, ValueError) as e:
             raise SchemaError(
-                f"Found a schema as {type(data_type).__name__}; expected a Schema, or anything with __arrow_c_schema__ ({e})."
+                f"Found a schema as {type(data_type).__name__}; expected a Schema, or anything with __arrow_c_schema__ "
+                f"({e})."
             ) from e
         return Schema(Field.from_arrow(f) for f in schema)
 

@@ -45,8 +45,8 @@ def merge_rows_schema(table: Schema, rows: Schema, accept: Accept) -> Schema:
     merged = merge_schemas(table, rows, accept)
     for path, key in feature_metadata(table, merged):
         raise SchemaMismatchError(
-            f"The rows add column {format_path(path)} with the metadata {key!r}, which features set. Leave that metadata "
-            "out; a default can be set afterwards (table.alter.set_default).",
+            f"The rows add column {format_path(path)} with the metadata {key!r}, which features set. Leave that "
+            "metadata out; a default can be set afterwards (table.alter.set_default).",
             column=format_path(path),
         )
     return merged

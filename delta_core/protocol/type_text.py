@@ -63,8 +63,8 @@ class _Parser:
 
     def _not_a_type(self) -> InvalidArgumentError:
         return InvalidArgumentError(
-            f"Found the type {self.text!r}; expected one such as bigint, decimal(10,2), array<string>, map<string, int> or "
-            "struct<a: int, b: date>.",
+            f"Found the type {self.text!r}; expected one such as bigint, decimal(10,2), array<string>, map<string, "
+            "int> or struct<a: int, b: date>.",
             type=self.text,
         )
 

@@ -18,7 +18,8 @@ from msgspec.structs import force_setattr
 from delta_core.errors import InvalidArgumentError, SchemaError
 
 __all__ = [
-    "BASE_TYPES", "KNOWN_TYPES", "TIMESTAMP_NTZ", "VARIANT", "ArrayType", "DataType", "Field", "MapType", "PrimitiveType",
+    "BASE_TYPES", "KNOWN_TYPES", "TIMESTAMP_NTZ", "VARIANT", "ArrayType", "DataType", "Field", "MapType",
+    "PrimitiveType",
     "StructType", "TypeDef", "VariantType", "check_nesting", "parse_decimal", "parse_type", "type_to_json",
 ]  # fmt: skip
 
@@ -479,8 +480,8 @@ def check_nesting(
 
 def _too_nested() -> SchemaError:
     return SchemaError(
-        f"A type is nested deeper than Arrow reads Parquet files: {MOST_PARQUET_LEVELS} levels, and a list or map takes two; "
-        "of files that are written here, 62 structs, 46 lists or 31 maps within each other. Flatten it.",
+        f"A type is nested deeper than Arrow reads Parquet files: {MOST_PARQUET_LEVELS} levels, and a list or map "
+        "takes two; of files that are written here, 62 structs, 46 lists or 31 maps within each other. Flatten it.",
         limit=MOST_PARQUET_LEVELS,
     )
 
@@ -599,7 +600,8 @@ def _from_arrow(t: pa.DataType) -> DataType:
     if pa.types.is_decimal(t):
         if t.precision > 38 or not 0 <= t.scale <= t.precision:
             raise SchemaError(
-                f"Arrow type {t} has no Delta type, which is decimal(p,s) with 1 <= p <= 38, 0 <= s <= p. Cast it to one."
+                f"Arrow type {t} has no Delta type, which is decimal(p,s) with 1 <= p <= 38, 0 <= s <= p. Cast it to "
+                "one."
             )
         return PrimitiveType(f"decimal({t.precision},{t.scale})")
     if pa.types.is_dictionary(t):

@@ -9,7 +9,8 @@ from typing import Any
 
 __all__ = ["decode_json", "load_json"]
 
-#: Levels of lists and objects: those of a type of `recursion.MOST_NESTED` levels, each of which takes three, and some more.
+#: Levels of lists and objects: those of a type of `recursion.MOST_NESTED` levels, each of which takes three, and some
+#: more.
 _MOST_NESTED = 10_000
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _WORD = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null|NaN|-?Infinity", re.ASCII)

@@ -18,8 +18,8 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
     package : str
         Its ``__name__``.
     homes : Mapping of str to str
-        Modules, and the names that each returns, with blanks between them. A module that returns its own last name returns
-        itself.
+        Modules, and the names that each returns, with blanks between them. A module that returns its own last name
+        returns itself.
 
     Raises
     ------

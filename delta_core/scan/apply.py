@@ -68,7 +68,7 @@ class CompiledPlan:
         )
 
     def tests(self) -> tuple[RowTest, ...]:
-        """Return checks and filter as steps, for an engine that decodes other columns of the rows that are left only."""
+        """Return checks and filter as steps, for an engine that decodes other columns of the left rows only."""
         parts = [] if self._filter is None else test_order(self._plan.filter, self._plan.types)
         checks = [RowTest(self._columns(c), partial(self._checked, rule, c)) for rule, c in self._checks]
         return (*checks, *(self._condition(part, len(parts) == 1) for part in parts))
@@ -201,8 +201,8 @@ class CompiledPlan:
             if arrays[index].null_count:
                 path, _ = view.place(int(np.flatnonzero(~is_valid(arrays[index]))[0]))
                 raise DataFileError(
-                    f"Column {f.name!r} of data file {path!r} holds nulls, but the table's schema specifies that it has none. "
-                    "Rewrite the file, or make the column nullable.",
+                    f"Column {f.name!r} of data file {path!r} holds nulls, but the table's schema specifies that it "
+                    "has none. Rewrite the file, or make the column nullable.",
                     path=path,
                     column=f.name,
                 )

@@ -99,8 +99,8 @@ class RunReport(Struct, frozen=True):
     files : int
         The files that were opened.
     row_groups, row_groups_left : int
-        Of these files, and those whose statistics may match. Small files that are read together are not parted in groups:
-        see ``whole_files``.
+        Of these files, and those whose statistics may match. Small files that are read together are not parted in
+        groups: see ``whole_files``.
     whole_files : int
         Small files that were read as a whole, several at once.
     size_bytes : int

@@ -78,7 +78,7 @@ class FileContext:
         return SelectionVector.of_mask(words, num_rows)
 
     def selection_of_files(self, first: int, ends: NDArray[np.int64]) -> SelectionVector | None:
-        """Return which rows of neighbouring whole files are requested, None for all; ``ends``: behind each file's last row."""
+        """Return which rows of neighbouring whole files are requested, None for all; ``ends``: each file's end."""
         stop = first + len(ends)
         some = set(self._dropped.between(first, stop))
         if self._kept_rows is not None:

@@ -25,7 +25,8 @@ __all__ = ["test_order"]
 
 #: Functions of a boolean result that raise for no value, each with the cost of one row beside that of a comparison.
 _TOTAL = {
-    "=": 1, "!=": 1, "<": 1, "<=": 1, ">": 1, ">=": 1, "<=>": 2, "isnull": 0, "isnotnull": 0, "in": 3, "and": 0, "or": 0, "not": 0,
+    "=": 1, "!=": 1, "<": 1, "<=": 1, ">": 1, ">=": 1, "<=>": 2, "isnull": 0, "isnotnull": 0, "in": 3, "and": 0,
+    "or": 0, "not": 0,
     "like": 8, "startswith": 4, "endswith": 4, "contains": 6,
 }  # fmt: skip
 #: What decoding and comparing one value of a type costs, about.
@@ -38,8 +39,8 @@ def test_order(condition: Expression | None, types: Mapping[Leaf, pa.DataType]) 
     Parameters
     ----------
     condition : Expression or None
-        Bound. A conjunct that may raise (a cast, a division) stays behind all those that precede it, since these may keep
-        it from the rows for which it does.
+        Bound. A conjunct that may raise (a cast, a division) stays behind all those that precede it, since these may
+        keep it from the rows for which it does.
     types : Mapping of Leaf to pyarrow.DataType
         Of its leaves.
     """

@@ -299,8 +299,8 @@ class _Planner:
             own = self.table.schema.get(name)
             if own is not None:
                 raise InvalidArgumentError(
-                    f"The table has a column {own.name!r} of its own: request it in columns. The metadata column of that "
-                    "name can't be had.",
+                    f"The table has a column {own.name!r} of its own: request it in columns. The metadata column of "
+                    "that name can't be had.",
                     column=name,
                 )
             if name not in offered:

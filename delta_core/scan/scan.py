@@ -220,8 +220,8 @@ class Scan:
         Parameters
         ----------
         columns : sequence of str, optional
-            Names of `actions.FILE_COLUMNS`. By default all that ``add`` has but ``stats`` and ``tags``, which are larger
-            than all others together.
+            Names of `actions.FILE_COLUMNS`. By default all that ``add`` has but ``stats`` and ``tags``, which are
+            larger than all others together.
 
         Raises
         ------

@@ -51,8 +51,8 @@ def locate(selector: RowSelector, files: pa.Table) -> pa.Table:
         found = selector.locate(files.select(list(selector.columns)))
     if not isinstance(found, pa.Table) or found.schema.names != VECTOR_LOCATION.names:
         raise HookContractError(
-            f"The row selector of {selector.feature} located vectors as {getattr(found, 'schema', found)}, expected the "
-            f"columns {', '.join(VECTOR_LOCATION.names)}.",
+            f"The row selector of {selector.feature} located vectors as {getattr(found, 'schema', found)}, expected "
+            f"the columns {', '.join(VECTOR_LOCATION.names)}.",
             feature=selector.feature,
         )
     numbers = int64_values(found.column("file"))
@@ -78,8 +78,8 @@ def _read(storage: Storage, selector: RowSelector, located: pa.Table, out: dict[
             rows = selector.decode(next(ranges) if data is None else data, cardinality, where)
             if not isinstance(rows, RowSet):
                 raise HookContractError(
-                    f"RowSelector.decode of hook read_rules of plugin {selector.feature!r} returned {rows!r}; expected a "
-                    "RowSet.",
+                    f"RowSelector.decode of hook read_rules of plugin {selector.feature!r} returned {rows!r}; expected "
+                    "a RowSet.",
                     plugin=selector.feature,
                     hook="read_rules",
                 )

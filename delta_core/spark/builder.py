@@ -98,8 +98,8 @@ class SparkTableBuilder:
         path = self._path_of(identifier)
         if path is None:
             raise UnsupportedOperationError(
-                f"Found the table name {identifier!r}. Tables are not registered in a catalog: use location(path), or a name "
-                "such as delta.`path`.",
+                f"Found the table name {identifier!r}. Tables are not registered in a catalog: use location(path), or "
+                "a name such as delta.`path`.",
                 operation="tableName",
             )
         return self.location(path)
@@ -213,8 +213,8 @@ def _generated(name: str, always: Any, by_default: Any) -> dict[str, Any]:
         return {}
     if not all(isinstance(getattr(identity, n, None), int) for n in ("start", "step")):
         raise InvalidArgumentError(
-            f"Found the generated values of {name!r} as {type(identity).__name__}, expected an IdentityGenerator, or, for "
-            "generatedAlwaysAs, SQL text."
+            f"Found the generated values of {name!r} as {type(identity).__name__}, expected an IdentityGenerator, or, "
+            "for generatedAlwaysAs, SQL text."
         )
     if identity.step == 0:
         raise InvalidArgumentError(f"The identity column {name!r} has step 0, expected another number.")

@@ -74,8 +74,8 @@ def check_zone(expression: Expression, zone: str, whose: str) -> None:
     )
     if has_time and _looks_at_zone(expression):
         raise UnsupportedExpressionError(
-            f"The rule of {whose} reads timestamps as dates or text ({format_sql(expression)}), which means UTC, and the "
-            f"session's time zone is {zone}. Set spark.sql.session.timeZone to UTC to read this table.",
+            f"The rule of {whose} reads timestamps as dates or text ({format_sql(expression)}), which means UTC, and "
+            f"the session's time zone is {zone}. Set spark.sql.session.timeZone to UTC to read this table.",
             feature=whose,
         )
 

@@ -52,7 +52,8 @@ _PROXY = "An exception was raised by the Python Proxy"
 _CHECK = re.compile(r"delta_core: (row (\d+) of a data file fails the check '.*)", re.IGNORECASE)
 #: How Spark's messages begin: the name of the condition.
 _CONDITION = re.compile(r"\s*\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s*")
-#: What follows the sentence that specifies what happened: Java's stack, the query, Spark's plan, the class of the condition.
+#: What follows the sentence that specifies what happened: Java's stack, the query, Spark's plan, the class of the
+#: condition.
 _END = re.compile(
     r"\n\s+at |\n\s*at |\n== |;\n|\n['+:!]|\nDriver stacktrace|\n\nJVM stacktrace|\s*SQLSTATE: ", re.DOTALL
 )
@@ -256,8 +257,8 @@ def _data_file(exception: Any, causes: list[Any]) -> DeltaError | None:
         column = re.sub(r"^\[|\]$", "", facts.get("column", ""))
         found, expected = facts.get("actualType", ""), facts.get("expectedType", "")
         return DataFileError(
-            f"Data file {path!r} can't be read as the table's schema specifies: column {column} is stored as {found}, expected "
-            f"{expected}.",
+            f"Data file {path!r} can't be read as the table's schema specifies: column {column} is stored as {found}, "
+            f"expected {expected}.",
             path=path,
             column=column,
             found=found,
@@ -268,8 +269,8 @@ def _data_file(exception: Any, causes: list[Any]) -> DeltaError | None:
         return AccessDeniedError.of(path, why)
     if any(_fails_in(e, _LOGICAL_TYPES) for e in causes):
         return DataFileError(
-            f"Data file {path!r} can't be read: this version of Spark does not support the Parquet type of one of its columns. "
-            "Columns marked as variants need PySpark 4.1 or newer.",
+            f"Data file {path!r} can't be read: this version of Spark does not support the Parquet type of one of its "
+            "columns. Columns marked as variants need PySpark 4.1 or newer.",
             path=path,
         )
     return DataFileError(f"Data file {path!r} can't be read: it is no sound Parquet file ({why}).", path=path)
@@ -373,7 +374,7 @@ def _class_name(exception: Any) -> str:
 
 
 def _combined(chain: list[Any]) -> str:
-    """Return what the first exception specifies that does not only carry others, and the last one's text if it adds to that."""
+    """Return the first exception that is not only a carrier, and the last one's text if it adds to that."""
     informative = [e for e in chain if not _is_wrapper(e)] or chain[-1:]
     first, last = _message(informative[0]), _message(informative[-1])
     return first if _sentence(_text(informative[-1])) in first else f"{first} ({last})"

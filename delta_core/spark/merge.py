@@ -1,7 +1,8 @@
 """MERGE on Spark: the matching pairs of rows are found by one join, kept by their places, and used by all that follows.
 
-A pair is the place of a row of the table (number of its file, position) and the number of a row of the source. Which rows
-change is aggregated to bitmaps; updated rows are read by position alone, and rows of the source without a pair are inserted.
+A pair is the place of a row of the table (number of its file, position) and the number of a row of the source. Which
+rows change is aggregated to bitmaps; updated rows are read by position alone, and rows of the source without a pair are
+inserted.
 """
 
 from __future__ import annotations
@@ -119,8 +120,8 @@ class _Merge:
         )
         if is_numbered and len(self._numbers("not_matched")) > 1:
             raise UnsupportedOperationError(
-                "The table numbers inserted rows (an identity column), which Spark does for one INSERT clause only. Use one clause "
-                "with CASE expressions, or delta_core.DeltaTable.merge.",
+                "The table numbers inserted rows (an identity column), which Spark does for one INSERT clause only. "
+                "Use one clause with CASE expressions, or delta_core.DeltaTable.merge.",
                 operation="merge",
             )
 
@@ -235,8 +236,8 @@ class _Merge:
         found = new.join(twice.limit(1), _SOURCE_ROW).select(*columns).first()
         row = {} if found is None else found.asDict(True)
         return MultipleMatchesError(
-            f"Several rows of the source match one row of the table, such as those with {shortened(row)}. Keep one row of the "
-            "source for each row of the table, or narrow the merge condition.",
+            f"Several rows of the source match one row of the table, such as those with {shortened(row)}. Keep one row "
+            "of the source for each row of the table, or narrow the merge condition.",
             row=row,
         )
 

@@ -20,8 +20,8 @@ _Values: TypeAlias = Mapping[str, str | Column]
 class SparkMerger(Struct, frozen=True):
     """Clauses are added in order: of one kind, the first one applies whose condition is true for a row.
 
-    Each method returns another merger with one more clause; `execute` runs the merge. Conditions and values are Spark SQL or
-    Columns over the columns of the table and the source, by their aliases if both have a column of the name.
+    Each method returns another merger with one more clause; `execute` runs the merge. Conditions and values are Spark
+    SQL or Columns over the columns of the table and the source, by their aliases if both have a column of the name.
 
     Parameters
     ----------

@@ -70,11 +70,11 @@ def read(
         How many bytes of deletion vectors the driver may hold.
     parallel_from : int, optional
         How many file actions the checkpoint must hold for a job of Spark to replay the log, instead of this process;
-        what ``spark.delta_core.parallelPlanning.minActions`` specifies in the session unless given; else a job does so from
-        20,000,000 actions on if executors have 32 cores, with fewer cores from accordingly more actions on.
+        what ``spark.delta_core.parallelPlanning.minActions`` specifies in the session unless given; else a job does so
+        from 20,000,000 actions on if executors have 32 cores, with fewer cores from accordingly more actions on.
     allow_external : sequence of str or False, optional
-        Prefixes of places outside the table's root that its log may name. Spark reads with credentials of its own, so that
-        of object stores another bucket has to be named too. See docs/stores.md.
+        Prefixes of places outside the table's root that its log may name. Spark reads with credentials of its own, so
+        that of object stores another bucket has to be named too. See docs/stores.md.
 
     Raises
     ------

@@ -213,7 +213,8 @@ def row_sets(bitmaps: pa.Table, num_files: int) -> RowSets:
     Parameters
     ----------
     bitmaps : pyarrow.Table
-        First the number of a file, the number of a part of it, and the bitmap of the part's rows; as `bitmaps_of` makes them.
+        First the number of a file, the number of a part of it, and the bitmap of the part's rows; as `bitmaps_of` makes
+        them.
     num_files : int
         How many files there are.
     """
@@ -242,8 +243,8 @@ def check_session_zone(expression: Expression, zone: str) -> None:
         return
     if any(isinstance(p, (Literal, Values, Cast)) and p.type == _TIMESTAMP for p in all_parts(expression)):
         raise UnsupportedExpressionError(
-            f"The expression {format_sql(expression)} contains a timestamp as text, which means UTC here and {zone} in this "
-            "session. Set spark.sql.session.timeZone to UTC.",
+            f"The expression {format_sql(expression)} contains a timestamp as text, which means UTC here and {zone} in "
+            "this session. Set spark.sql.session.timeZone to UTC.",
             feature="",
         )
 

@@ -128,7 +128,8 @@ def write(
     check_version()
     if not hasattr(df, "sparkSession"):
         raise InvalidArgumentError(
-            f"Found {type(df).__name__} for df, expected a DataFrame of PySpark. Use delta_core.write_deltalake for other rows."
+            f"Found {type(df).__name__} for df, expected a DataFrame of PySpark. Use delta_core.write_deltalake for "
+            "other rows."
         )
     if max_records_per_file is not None and (type(max_records_per_file) is not int or max_records_per_file < 1):
         raise InvalidArgumentError(f"Found max_records_per_file={max_records_per_file!r}, expected a number above 0.")

@@ -34,8 +34,8 @@ class Stamps(NamedTuple):
     ----------
     marks : Marks
     is_exact : bool
-        Whether no other files can have the same marks. The times of stores, and of some mounted disks, are whole seconds, in
-        which a table can be made again.
+        Whether no other files can have the same marks. The times of stores, and of some mounted disks, are whole
+        seconds, in which a table can be made again.
     """
 
     marks: Marks

@@ -1,4 +1,4 @@
-"""``format("delta_core")``: the compatible way, for code that can use Spark's readers only. Rows pass Python workers."""
+"""``format("delta_core")``: the compatible way, for code that needs Spark's readers. Rows pass Python workers."""
 
 from __future__ import annotations
 

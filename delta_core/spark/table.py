@@ -160,8 +160,8 @@ class SparkTable:
         """
         if hadoopConf:
             raise InvalidArgumentError(
-                "Found hadoopConf, which only this table would use. Set its entries in the session as spark.hadoop.<name>, "
-                "and pass the credentials for the log in storage_options."
+                "Found hadoopConf, which only this table would use. Set its entries in the session as "
+                "spark.hadoop.<name>, and pass the credentials for the log in storage_options."
             )
         return cls(sparkSession, path, storage_options=storage_options, plugins=plugins, allow_external=allow_external)
 
@@ -268,7 +268,8 @@ class SparkTable:
         path = _path_of(identifier)
         if path is None:
             raise UnsupportedOperationError(
-                f"Found the identifier {identifier!r}, expected one such as parquet.`path`: tables of a catalog are not converted.",
+                f"Found the identifier {identifier!r}, expected one such as parquet.`path`: tables of a catalog are "
+                "not converted.",
                 operation="convertToDelta",
             )
         schema = T.StructType.fromDDL(partitionSchema) if isinstance(partitionSchema, str) else partitionSchema
@@ -314,8 +315,8 @@ class SparkTable:
     def delete(self, condition: str | Column | None = None) -> None:
         """Delete the rows for which a condition is true; all without one.
 
-        Rows are dropped by deletion vectors if the table has them enabled. Otherwise the files that contain such rows are
-        rewritten without them. If no row is selected, nothing is committed.
+        Rows are dropped by deletion vectors if the table has them enabled. Otherwise the files that contain such rows
+        are rewritten without them. If no row is selected, nothing is committed.
 
         Parameters
         ----------
@@ -387,7 +388,8 @@ class SparkTable:
         source : DataFrame
             The rows. Its query runs once.
         condition : str or Column
-            Which rows of the table and of the source match. Columns are named by the aliases of both, as ``t.id = s.id``.
+            Which rows of the table and of the source match. Columns are named by the aliases of both, as
+            ``t.id = s.id``.
 
         Raises
         ------
@@ -488,8 +490,8 @@ class SparkTable:
         """
         if readerVersion > 2 or writerVersion > 6:
             raise UnsupportedOperationError(
-                f"Found reader version {readerVersion} and writer version {writerVersion}; tables of versions 3 and 7 list their "
-                "features. Add these with addFeatureSupport, which raises the versions.",
+                f"Found reader version {readerVersion} and writer version {writerVersion}; tables of versions 3 and 7 "
+                "list their features. Add these with addFeatureSupport, which raises the versions.",
                 operation="upgradeTableProtocol",
             )
         protocol = self._latest().protocol
@@ -519,8 +521,8 @@ class SparkTable:
             Always.
         """
         raise UnsupportedOperationError(
-            f"generate({mode!r}) is not available. delta_core.DeltaTable(path).file_uris() lists the files that a manifest would "
-            "contain.",
+            f"generate({mode!r}) is not available. delta_core.DeltaTable(path).file_uris() lists the files that a "
+            "manifest would contain.",
             operation="generate",
         )
 
@@ -533,8 +535,8 @@ class SparkTable:
     def _changeable(self, call: str) -> Snapshot:
         if not private.is_available(self._spark):
             raise UnsupportedOperationError(
-                f"{call} needs a classic session of a known version of Spark; this one is of Spark Connect, or newer. Use "
-                f"delta_core.DeltaTable(path).{call}.",
+                f"{call} needs a classic session of a known version of Spark; this one is of Spark Connect, or newer. "
+                f"Use delta_core.DeltaTable(path).{call}.",
                 operation=call,
             )
         return self._latest()
@@ -594,8 +596,8 @@ class SparkOptimizer:
     def executeCompaction(self) -> DataFrame:
         """Join small files, and rewrite files with many deleted rows; return the path and the metrics as delta-spark does.
 
-        Each group of files is written by a Spark job of one task, several at a time. Rows, row ids and the change feed stay
-        as they are.
+        Each group of files is written by a Spark job of one task, several at a time. Rows, row ids and the change feed
+        stay as they are.
 
         Raises
         ------
@@ -656,7 +658,8 @@ def _location(spark: Any, name: str) -> str:
         return path
     if not private.is_available(spark):
         raise UnsupportedOperationError(
-            "forName needs a classic session: Spark Connect's catalog does not return the location of a table. Use forPath.",
+            "forName needs a classic session: Spark Connect's catalog does not return the location of a table. Use "
+            "forPath.",
             operation="forName",
         )
     try:

@@ -232,7 +232,7 @@ class FeatureContract:
         return self.states()
 
     def written(self) -> list[tuple[str, Any]]:
-        """Return (hook, answer) of the rules of a write and of a commit without actions, for every table of `writable`."""
+        """Return (hook, answer) of the rules of writes and of commits without actions, for each table of `writable`."""
         plugins, out = self.alone(), []
         for state in self.writable():
             out += [("write_rules", a) for a in plugins.collect("write_rules", table=state, operation="WRITE")]
@@ -315,7 +315,8 @@ class FeatureContract:
                 if isinstance(answer, shaping):
                     self.fault(
                         hook,
-                        f"returned {answer!r}, but FEATURE.kind is 'writer': readers without it would return other rows",
+                        f"returned {answer!r}, but FEATURE.kind is 'writer': readers without it would return other "
+                        "rows",
                     )
 
     def test_old_protocol_versions_name_the_feature_where_it_states_so(self) -> None:
@@ -438,8 +439,8 @@ class FeatureContract:
             self._read_properties(state, read_keys)
         unread = sorted(p for p in declared if "<" not in p and p not in read_keys and p not in self.unread)
         assert not unread, (
-            f"Plugin {self.name!r} declares the property {unread[0]!r} in FEATURE.properties, and none of its hooks reads it."
-            f"{did_you_mean(unread[0], read_keys - declared)}"
+            f"Plugin {self.name!r} declares the property {unread[0]!r} in FEATURE.properties, and none of its hooks "
+            f"reads it.{did_you_mean(unread[0], read_keys - declared)}"
         )
 
     def _read_properties(self, state: TableState, read_keys: set[str]) -> None:
@@ -690,7 +691,7 @@ class FeatureContract:
                     )
 
     def spark(self) -> Any:
-        """Return a Spark session, a local one of two cores unless overridden; skips the test if there is no Java runtime."""
+        """Return a Spark session, a local one of two cores unless overridden; skips without a Java runtime."""
         from pyspark.sql import SparkSession
 
         if not (os.environ.get("JAVA_HOME") or shutil.which("java")):

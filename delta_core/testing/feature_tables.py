@@ -134,7 +134,7 @@ class MadeTable:
         return True
 
     def remove_two_rows_at_once(self) -> pa.Table:
-        """Drop the first two rows of a file in two commits of one version, and return these rows; none if no file has two."""
+        """Drop the first two rows of a file in two commits of one version, and return them; none if no file has two."""
         snapshot = self.snapshot
         found = self._positions(snapshot)
         second = found.filter(pc.equal(found["_file_row_index"], 1)).slice(0, 1)
@@ -155,7 +155,7 @@ class MadeTable:
         return snapshot.scan(metadata=[*names, "_file_path", "_file_row_index"]).to_table()
 
     def remove_row(self, position: int) -> pa.Table:
-        """Drop one row of the first file that has it, by its position, and return it as it was read; nothing if there is none."""
+        """Drop one row of the first file that has it, by its position, and return it as read; nothing if none has."""
         snapshot = self.snapshot
         found = snapshot.scan(metadata=["_file_path", "_file_row_index"]).to_table()
         chosen = found.filter(pc.equal(found["_file_row_index"], position)).slice(0, 1)

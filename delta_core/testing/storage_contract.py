@@ -35,8 +35,8 @@ FOREIGN = (
 class StorageContract:
     """Tests that a storage does what `delta_core.engines.interface.Storage` specifies.
 
-    A subclass has a fixture ``storage`` that returns an empty one, and may have one ``failing_storage``, which returns one
-    whose every call fails for another reason than a missing file.
+    A subclass has a fixture ``storage`` that returns an empty one, and may have one ``failing_storage``, which returns
+    one whose every call fails for another reason than a missing file.
     """
 
     # --- listing ---

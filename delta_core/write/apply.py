@@ -62,8 +62,8 @@ class PrepareRows:
     schema : pyarrow.Schema
         Of the rows that will come; columns are matched by name, ignoring case.
     origin : str
-        Where the rows come from. Change rows contain the column of the table's `ChangeCapture`, moved and updated ones the
-        hidden columns of `WritePlan.carried`.
+        Where the rows come from. Change rows contain the column of the table's `ChangeCapture`, moved and updated ones
+        the hidden columns of `WritePlan.carried`.
     task : (int, int)
         What `TaskIndex` and `TaskCount` are; `TaskRow` counts the rows of the whole write.
 
@@ -218,8 +218,8 @@ class _CompiledRows:
         refused = next((r for r in exclusive if r.column[0] in given), None)
         if refused is not None:
             raise SchemaMismatchError(
-                f"The rows have a column {refused.column[0]}, whose values come from the table alone ({refused.feature}). "
-                "Leave it out.",
+                f"The rows have a column {refused.column[0]}, whose values come from the table alone "
+                f"({refused.feature}). Leave it out.",
                 column=refused.column[0],
                 feature=refused.feature,
             )
@@ -238,8 +238,8 @@ class _CompiledRows:
             return False
         if origin in ("moved", "updated") and rule in self.plan.carried(origin):
             raise InvalidArgumentError(
-                f"Rows of the table are {origin} without {rule.carries}, which {rule.feature} keeps. Read them with that "
-                f"metadata column and name it {rule.name!r}.",
+                f"Rows of the table are {origin} without {rule.carries}, which {rule.feature} keeps. Read them with "
+                f"that metadata column and name it {rule.name!r}.",
                 feature=rule.feature,
                 column=rule.carries,
             )
@@ -281,8 +281,8 @@ def _match(schema: pa.Schema, wanted: Mapping[str, pa.DataType]) -> dict[str, in
         if own is None:
             raise SchemaMismatchError(
                 f"The rows have a column {name!r}, which the table does not have; its columns are: "
-                f"{', '.join(list(wanted)[:20])}.{did_you_mean(name, wanted)} Leave it out, or add it to the table with "
-                "schema_mode='merge'.",
+                f"{', '.join(list(wanted)[:20])}.{did_you_mean(name, wanted)} Leave it out, or add it to the table "
+                "with schema_mode='merge'.",
                 column=name,
             )
         if own in given:

@@ -99,8 +99,8 @@ def _guarded(kernel: Convert, path: Path, wanted: pa.DataType) -> Convert:
         except pa.ArrowInvalid as e:
             column = format_path(path)
             raise SchemaMismatchError(
-                f"Column {column} holds a value that the table's type {wanted} can't hold exactly: {e}. Correct the value, "
-                "or cast the column before writing.",
+                f"Column {column} holds a value that the table's type {wanted} can't hold exactly: {e}. Correct the "
+                "value, or cast the column before writing.",
                 column=column,
                 found=str(x.type),
                 expected=str(wanted),

@@ -73,8 +73,8 @@ def file_columns(plan: WritePlan) -> tuple[FileColumn, ...]:
         data += partition
     if not data:
         raise UnsupportedOperationError(
-            "The table has only partition columns and columns of type void, which no file holds: rows would be lost. Pass "
-            "it a column with values first.",
+            "The table has only partition columns and columns of type void, which no file holds: rows would be lost. "
+            "Pass it a column with values first.",
             column=table.schema.names[0],
         )
     for rule in plan.hidden:

@@ -100,8 +100,8 @@ class WritePlan(Struct, frozen=True, dict=True):
         for name in columns:
             if name in exclusive:
                 raise SchemaMismatchError(
-                    f"Column {name} can't be assigned: its values come from the table alone ({exclusive[name]}). Leave it "
-                    "out of the assignments.",
+                    f"Column {name} can't be assigned: its values come from the table alone ({exclusive[name]}). Leave "
+                    "it out of the assignments.",
                     column=name,
                     feature=exclusive[name],
                 )

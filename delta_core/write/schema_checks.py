@@ -65,7 +65,8 @@ class SchemaCheck(Struct, frozen=True):
         row = sample(mask.index(pa.scalar(True)).as_py()) if len(self.path) == 1 else None
         raise ConstraintViolationError(
             f"{count} value{'s' * (count != 1)} of column {column} break{'s' * (count == 1)} the check {name!r}: "
-            f"the column {what} there{'' if row is None else f', first in {shortened(row)}'}. Correct the rows; nothing was written.",
+            f"the column {what} there{'' if row is None else f', first in {shortened(row)}'}. Correct the rows; "
+            "nothing was written.",
             name=name,
             expression=name,
             column=column,

@@ -102,7 +102,7 @@ def _bound(table: TableState, f: Field) -> tuple[Expression, DataType]:
 
 
 def _fits(bound: Expression, found: DataType, target: DataType, table: TableState) -> bool:
-    """Whether Spark assigns a value of a type to a column of another: it widens, and narrows constants that stay equal."""
+    """Whether Spark assigns a value of a type to a column of another: it widens, and narrows equal constants."""
     if found == _VOID or same_type(found, target):
         return True
     if not isinstance(found, PrimitiveType) or not isinstance(target, PrimitiveType):

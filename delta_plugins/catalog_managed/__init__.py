@@ -48,8 +48,8 @@ def prepare_metadata(metadata: Metadata, previous: TableState | None) -> Metadat
 def check_metadata(table: TableState, previous: TableState | None) -> None:
     if previous is not None and not previous.is_supported(FEATURE.name):
         raise UnsupportedOperationError(
-            "A table that lives in its log can't be handed over to a catalog here. Create it through the catalog, and copy "
-            "the rows.",
+            "A table that lives in its log can't be handed over to a catalog here. Create it through the catalog, and "
+            "copy the rows.",
             feature=FEATURE.name,
         )
     if not table.is_active("inCommitTimestamp"):

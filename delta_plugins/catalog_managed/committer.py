@@ -1,4 +1,4 @@
-"""Commits through a catalog: staged or sent inline, ratified, and then published in order. Protocol: Commit Protocol."""
+"""Commits through a catalog: staged or sent inline, ratified, then published in order. Protocol: Commit Protocol."""
 
 from __future__ import annotations
 

@@ -242,8 +242,8 @@ def _check_range(snapshot: Snapshot, start: int, end: int) -> None:
 def _begins_late(snapshot: Snapshot, start: int, timestamp: str | datetime | None) -> InvalidArgumentError:
     asked = f"from version {start} on" if timestamp is None else f"from {timestamp} on"
     return InvalidArgumentError(
-        f"Changes are requested {asked}; the table's latest version is {snapshot.version}. With allow_out_of_range=True there "
-        "are no rows instead of this error.",
+        f"Changes are requested {asked}; the table's latest version is {snapshot.version}. With "
+        "allow_out_of_range=True there are no rows instead of this error.",
         version=start,
     )
 
@@ -255,7 +255,8 @@ def _check_columns(schema: Schema) -> None:
     taken = [f.name for name in logic.COLUMNS if (f := schema.get(name)) is not None]
     if taken:
         raise UnsupportedOperationError(
-            f"The table has a column {taken[0]!r} of its own, a name that the change data feed needs. Rename the column.",
+            f"The table has a column {taken[0]!r} of its own, a name that the change data feed needs. Rename the "
+            "column.",
             column=taken[0],
         )
 
@@ -282,8 +283,8 @@ def _check_protocol(last: Snapshot, names: frozenset[str], version: int) -> None
     gone = sorted(last.plugins.canonical(names) - last.state.features)
     if gone:
         raise UnsupportedOperationError(
-            f"Version {version} needs the reader feature {gone[0]}, which version {last.version} no longer has: its files "
-            "can't be read by the later protocol. End the range before the feature was dropped.",
+            f"Version {version} needs the reader feature {gone[0]}, which version {last.version} no longer has: its "
+            "files can't be read by the later protocol. End the range before the feature was dropped.",
             version=version,
             feature=gone[0],
         )
@@ -316,7 +317,7 @@ def _deletes_files(commit: Commit) -> bool:
 
 
 def _unreadable(last: Snapshot, version: int, why: str) -> SchemaError:
-    """Return the error of rows that can't be read with the schema of the last version, with the ranges that can be read."""
+    """Return the error of rows that the last version's schema can't read, with the ranges that can be read."""
     changed = next(
         c
         for c in last.commits(version + 1, last.version)
@@ -325,8 +326,8 @@ def _unreadable(last: Snapshot, version: int, why: str) -> SchemaError:
     behind = changed.version + _deletes_files(changed)
     return SchemaError(
         f"The rows of version {version} can't be read with the schema of version {last.version}, the end of the range: "
-        f"{why}, changed in version {changed.version}. Read the two sides of the change separately: the range that ends at "
-        f"version {changed.version - 1}, and the one that begins at version {behind}.",
+        f"{why}, changed in version {changed.version}. Read the two sides of the change separately: the range that "
+        f"ends at version {changed.version - 1}, and the one that begins at version {behind}.",
         version=version,
         changed_version=changed.version,
     )

@@ -34,8 +34,8 @@ def check_columns(table: TableState) -> None:
 def check_change_files(attempt: AttemptView) -> None:
     """Reject change files that readers would misread.
 
-    Once a commit has one, readers look at nothing else of it: it has to change data, and its change files have to specify
-    that they do not. Protocol: Writer Requirements for AddCDCFile.
+    Once a commit has one, readers look at nothing else of it: it has to change data, and its change files have to
+    specify that they do not. Protocol: Writer Requirements for AddCDCFile.
 
     Raises
     ------
@@ -58,6 +58,6 @@ def check_change_files(attempt: AttemptView) -> None:
         )
     if not attempt.data_change:
         raise UnsupportedOperationError(
-            f"{attempt.operation} stages change files, such as {sample}, but neither adds nor removes rows: the feed would "
-            "describe changes that the table does not have."
+            f"{attempt.operation} stages change files, such as {sample}, but neither adds nor removes rows: the feed "
+            "would describe changes that the table does not have."
         )

@@ -111,7 +111,7 @@ def validation(attempt: AttemptView) -> list[RemainingFilesCheck]:
     new = [name for name, text in constraints(attempt.table.configuration).items() if before.get(name) != text]
     names = ", ".join(new)
     message = (
-        f"would stay whose rows were not checked against the CHECK constraint {names}. Leave it out of the metadata, and add "
-        "it with table.operation('add_constraint')({'name': 'condition'}), which checks them first."
+        f"would stay whose rows were not checked against the CHECK constraint {names}. Leave it out of the metadata, "
+        "and add it with table.operation('add_constraint')({'name': 'condition'}), which checks them first."
     )
     return [RemainingFilesCheck(NAME, "", message)] if new else []

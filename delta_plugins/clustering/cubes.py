@@ -1,4 +1,4 @@
-"""The operation that clusters files: which of them are written again together, and the tags of files that were clustered together.
+"""The operation that clusters files: which are rewritten together, and the tags of files clustered together.
 
 Files that one run ordered together are a cube: they have the tags ``ZCUBE_ID`` and ``ZCUBE_ZORDER_BY``, as delta-spark
 writes and reads them.

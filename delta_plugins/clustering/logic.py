@@ -1,4 +1,4 @@
-"""Clustering columns: from a request, by logical names, to the domain, which has physical ones; and what they must be."""
+"""Clustering columns: from a request's logical names to the domain's physical ones; and what they must be."""
 
 from __future__ import annotations
 
@@ -168,17 +168,17 @@ def check_columns(table: TableState) -> None:
         return
     if table.partition_columns:
         raise InvalidArgumentError(
-            f"The table is partitioned by {', '.join(table.partition_columns)} and would be clustered too; a table is one "
-            "of the two."
+            f"The table is partitioned by {', '.join(table.partition_columns)} and would be clustered too; a table is "
+            "one of the two."
         )
     leaves = _physical_leaves(table)
     for path in paths:
         found = leaves.get(path)
         if found is None:
             raise SchemaError(
-                f"Clustering column {format_path(path)} (by its name in files) is not a column of the table, or has parts. "
-                f"Columns that can be: {', '.join(format_path(p) for p, _ in list(leaves.values())[:20])}. Change the "
-                "clustering columns before dropping one.",
+                f"Clustering column {format_path(path)} (by its name in files) is not a column of the table, or has "
+                f"parts. Columns that can be: {', '.join(format_path(p) for p, _ in list(leaves.values())[:20])}. "
+                "Change the clustering columns before dropping one.",
                 column=format_path(path),
             )
         logical, f = found

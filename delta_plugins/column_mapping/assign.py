@@ -179,7 +179,8 @@ def check_change(table: TableState, previous: TableState | None) -> None:
     for number, path in _numbered(table.schema):
         if numbers.setdefault(number, path) != path:
             raise SchemaError(
-                f"Columns {format_path(numbers[number])} and {format_path(path)} both have id {number}; expected one each.",
+                f"Columns {format_path(numbers[number])} and {format_path(path)} both have id {number}; expected one "
+                "each.",
                 column=format_path(path),
             )
     last = highest_id(table.configuration)
@@ -213,8 +214,8 @@ def _check_names(table: TableState, previous: TableState) -> None:
             raise SchemaError(f"The column that files name {path[-1]!r} has id {before[path]} and would get {number}.")
         if names.get(number, path[-1]) != path[-1]:
             raise SchemaError(
-                f"The column with id {number} is {names[number]!r} in files and would become {path[-1]!r}; physical names "
-                "never change."
+                f"The column with id {number} is {names[number]!r} in files and would become {path[-1]!r}; physical "
+                "names never change."
             )
 
 

@@ -82,8 +82,8 @@ def encode(rows: Sequence[RowSet], prefix: str, inline: int = 0) -> EncodedRows:
         data, _ = sets.take(np.flatnonzero(~in_log)).to_blocks(DV_MAGIC)
     if len(data) + 1 > _LARGEST_FILE:
         raise InvalidArgumentError(
-            f"The vectors of {len(rows)} files take {len(data) + 1} bytes, more than one vector file holds. Drop the rows in "
-            "several commits."
+            f"The vectors of {len(rows)} files take {len(data) + 1} bytes, more than one vector file holds. Drop the "
+            "rows in several commits."
         )
     name = uuid.uuid4()
     places = np.where(in_log, "i", "u")

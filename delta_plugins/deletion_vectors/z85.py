@@ -97,6 +97,7 @@ def _uuids(texts: pa.Array[Any], buffers: StringBuffers) -> NDArray[np.uint8]:
     uuids, bad = _z85.decode_uuids(buffers)
     if bad >= 0:
         raise CorruptTableError(
-            f"the path {texts[bad].as_py()!r} of a deletion vector doesn't end in 20 letters of Z85, the UUID of its file"
+            f"the path {texts[bad].as_py()!r} of a deletion vector doesn't end in 20 letters of Z85, the UUID of its "
+            "file"
         )
     return uuids

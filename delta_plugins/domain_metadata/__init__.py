@@ -33,8 +33,8 @@ def check_commit(attempt: AttemptView) -> None:
     system = [domain for domain in attempt.domains if domain.startswith(SYSTEM)]
     if system:
         raise UnsupportedOperationError(
-            f"Domain {system[0]!r} belongs to the system: names that begin with {SYSTEM!r} are changed by table features "
-            "alone. Choose another name for a configuration of your own.",
+            f"Domain {system[0]!r} belongs to the system: names that begin with {SYSTEM!r} are changed by table "
+            "features alone. Choose another name for a configuration of your own.",
             domain=system[0],
         )
 

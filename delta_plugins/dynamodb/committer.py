@@ -147,8 +147,8 @@ class DynamoCommitter:
             if self._data(name) is not None:  # finished a moment ago
                 return False
             raise CommitError(
-                f"DynamoDB table {self._table.name!r} has entries of a table that lay at {self._table.path} before: delete "
-                "them, or use another path.",
+                f"DynamoDB table {self._table.name!r} has entries of a table that lay at {self._table.path} before: "
+                "delete them, or use another path.",
                 path=self._table.path,
                 version=0,
             )
@@ -170,7 +170,7 @@ class DynamoCommitter:
     # --- steps ---
 
     def _claim(self, entry: Entry, proposal: Proposal) -> bool:
-        """Put an entry unless there is one; a put whose answer was lost is put again, and known by its temporary name."""
+        """Put an entry unless there is one; a put with a lost answer is put again, and known by its temporary name."""
         failure: EngineError | None = None
         for attempt in range(TRIES):
             if attempt:
@@ -193,7 +193,8 @@ class DynamoCommitter:
                 failure = e
         raise CommitStateUnknownError(
             f"Whether version {proposal.version} of {self._table.path} was committed is not known after {TRIES} tries: "
-            f"{failure} Look for tempPath {entry.temporary} in DynamoDB table {self._table.name!r}; nothing was deleted.",
+            f"{failure} Look for tempPath {entry.temporary} in DynamoDB table {self._table.name!r}; nothing was "
+            "deleted.",
             version=proposal.version,
             txn_id=proposal.txn_id,
         ) from failure

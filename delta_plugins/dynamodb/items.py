@@ -1,4 +1,4 @@
-"""The table of DynamoDB that specifies who has which version, in the form that Delta on Spark and deltalake returned it."""
+"""The table of DynamoDB that specifies who has which version, in the form of Delta on Spark and deltalake."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ _connecting = PerProcess(threading.Lock)
 
 
 def _client_of(settings: Settings) -> Any:
-    """Return the client for a way of reaching DynamoDB; making one takes a good part of a second, and threads share it."""
+    """Return the client for a way of reaching DynamoDB; it takes most of a second to make, and threads share it."""
     key = repr((sorted(settings.session.items()), sorted(settings.client.items())))
     clients = _clients.get()
     with _connecting.get():

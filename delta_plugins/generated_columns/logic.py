@@ -199,8 +199,8 @@ def _check_column(table: TableState, f: Field) -> None:
         _check_call(table, f, part)
     if not same_type(found, f.type):
         raise ExpressionError(
-            f"The generation expression of column {f.name}, {f.metadata[KEY]!r}, is {spark_name(found)}, but the column "
-            f"is {spark_name(f.type)}. Cast it: CAST({f.metadata[KEY]} AS {spark_name(f.type)}).",
+            f"The generation expression of column {f.name}, {f.metadata[KEY]!r}, is {spark_name(found)}, but the "
+            f"column is {spark_name(f.type)}. Cast it: CAST({f.metadata[KEY]} AS {spark_name(f.type)}).",
             column=f.name,
         )
 

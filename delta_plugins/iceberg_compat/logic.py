@@ -139,8 +139,8 @@ class Version(Struct, frozen=True):
 
     def _check_type(self, path: tuple[str, ...], name: str) -> None:
         raise SchemaError(
-            f"Column {format_path(path)} has type {name}, which {self.name} does not allow. Leave the column out, or set "
-            f"{self.switch} to false.",
+            f"Column {format_path(path)} has type {name}, which {self.name} does not allow. Leave the column out, or "
+            f"set {self.switch} to false.",
             column=format_path(path),
             type=name,
         )
@@ -162,8 +162,8 @@ class Version(Struct, frozen=True):
         old, new = previous.partition_columns, table.partition_columns
         if old and [c.lower() for c in old] != [c.lower() for c in new]:
             raise InvalidArgumentError(
-                f"The table is partitioned by {', '.join(old)} and would be by {', '.join(new) or 'nothing'}: {self.name} "
-                "lets partition columns keep their names only."
+                f"The table is partitioned by {', '.join(old)} and would be by {', '.join(new) or 'nothing'}: "
+                f"{self.name} lets partition columns keep their names only."
             )
 
     # --- writing ---

@@ -52,8 +52,8 @@ def write_rules(table: TableState) -> Iterable[NoReturn]:
 def _check(table: TableState) -> None:
     if table.is_active(FEATURE.name):
         raise UnsupportedFeatureError(
-            f"Feature {FEATURE.name} is switched on ({SWITCH}=true): delta_core reads such tables and does not write them. "
-            "Set the property to false with the engine that set it, or write with that engine.",
+            f"Feature {FEATURE.name} is switched on ({SWITCH}=true): delta_core reads such tables and does not write "
+            "them. Set the property to false with the engine that set it, or write with that engine.",
             feature=FEATURE.name,
         )
 

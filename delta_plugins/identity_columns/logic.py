@@ -160,7 +160,7 @@ def with_marks(metadata: Metadata, bounds: Mapping[str, tuple[int, int]]) -> Met
 
 
 def marks(schema: StructType) -> dict[str, tuple[int, int]]:
-    """Return each column's mark as bounds, for `with_marks`: an older schema that comes back takes none of them back."""
+    """Return each column's mark as bounds, for `with_marks`: an older schema that returns resets none."""
     return {i.column: (i.mark, i.mark) for i in identities(schema) if i.mark is not None}
 
 

@@ -134,8 +134,8 @@ def check_no_preview(table: TableState) -> None:
     name = f"{SWITCH}-preview"
     if table.flag(name):
         raise UnsupportedFeatureError(
-            f"Table property {name}=true was set by a preview of {NAME}, whose commits are not written here. Set {SWITCH} "
-            "instead, without -preview.",
+            f"Table property {name}=true was set by a preview of {NAME}, whose commits are not written here. Set "
+            f"{SWITCH} instead, without -preview.",
             feature=NAME,
             property=name,
         )

@@ -64,8 +64,8 @@ def conditions(schema: StructType) -> dict[Path, str]:
     for path, f in walk(schema):
         if KEY in f.metadata and path not in found:
             raise UnsupportedOperationError(
-                f"Column {format_path(path)} states an invariant within a list or map, which is not checked here. State it "
-                "as a CHECK constraint on the whole column.",
+                f"Column {format_path(path)} states an invariant within a list or map, which is not checked here. "
+                "State it as a CHECK constraint on the whole column.",
                 column=format_path(path),
             )
     return found
@@ -109,8 +109,8 @@ def check_unused(table: TableState, paths: Iterable[Path]) -> None:
             if uses(check.expression, path):
                 column = format_path(path)
                 raise SchemaError(
-                    f"Column {column} can't be dropped or renamed: the {check.name} ({check.sql}) uses it. Remove {KEY} "
-                    "from the column's metadata first.",
+                    f"Column {column} can't be dropped or renamed: the {check.name} ({check.sql}) uses it. Remove "
+                    f"{KEY} from the column's metadata first.",
                     column=column,
                     feature=NAME,
                 )

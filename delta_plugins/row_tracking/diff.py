@@ -141,8 +141,8 @@ def diff(
 def _check_tracked(snapshot: Snapshot) -> None:
     if not snapshot.state.is_active(_FEATURE):
         raise UnsupportedOperationError(
-            f"Row tracking is off at version {snapshot.version}, so its rows have no ids to compare. Compare versions since "
-            "delta.enableRowTracking is true, or read the change data feed.",
+            f"Row tracking is off at version {snapshot.version}, so its rows have no ids to compare. Compare versions "
+            "since delta.enableRowTracking is true, or read the change data feed.",
             version=snapshot.version,
             feature=_FEATURE,
         )
@@ -158,8 +158,8 @@ def _check_readable(earlier: Snapshot, later: Snapshot) -> None:
     gone = sorted(earlier.plugins.canonical(earlier.state.reader_features) - later.state.features)
     if gone:
         raise UnsupportedOperationError(
-            f"Version {earlier.version} needs the reader feature {gone[0]}, which version {later.version} no longer has: its "
-            "files can't be read by the later protocol. Compare versions on one side of the change.",
+            f"Version {earlier.version} needs the reader feature {gone[0]}, which version {later.version} no longer "
+            "has: its files can't be read by the later protocol. Compare versions on one side of the change.",
             version=earlier.version,
             feature=gone[0],
         )
@@ -167,8 +167,8 @@ def _check_readable(earlier: Snapshot, later: Snapshot) -> None:
     why = why_unreadable(earlier.metadata, later.metadata, widened, "delta.columnMapping.physicalName")
     if why is not None:
         raise SchemaError(
-            f"The rows of version {earlier.version} can't be read with the schema of version {later.version}: {why}. Compare "
-            "versions on one side of the change.",
+            f"The rows of version {earlier.version} can't be read with the schema of version {later.version}: {why}. "
+            "Compare versions on one side of the change.",
             version=earlier.version,
         )
 
@@ -246,8 +246,8 @@ def _ids(later: Snapshot, side: _Side) -> _Ids:
                 column = batch.column(name)
                 if column.null_count:
                     raise CorruptTableError(
-                        f"{column.null_count} rows of {later.uri} have no {name}, which row tracking assigns to every row. "
-                        "Read the change data feed instead, or compare other versions.",
+                        f"{column.null_count} rows of {later.uri} have no {name}, which row tracking assigns to every "
+                        "row. Read the change data feed instead, or compare other versions.",
                         column=name,
                     )
                 values.append(int64_values(column))

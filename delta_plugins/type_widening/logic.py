@@ -37,7 +37,7 @@ _KNOWN = frozenset({*_INTEGERS, "float", "double", "boolean", "string", "binary"
 
 
 def is_widening(old: str, new: str) -> bool:
-    """Return whether every value of a primitive type is one of the other. Protocol: Type Widening, the supported changes."""
+    """Whether every value of a primitive type is one of the other. Protocol: Type Widening, the supported changes."""
     if old in _INTEGERS and new in _INTEGERS:
         return _INTEGERS[old] < _INTEGERS[new]
     target = parse_decimal(new)

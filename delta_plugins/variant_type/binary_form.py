@@ -53,7 +53,8 @@ def to_json(array: pa.StructArray) -> pa.Array[Any]:
     -------
     string, shape (n,)
         As Spark's ``to_json`` in time zone UTC: no spaces, fields in stored order, decimals without an exponent or
-        zeros at the end, timestamps as ``"2024-01-31 10:00:00+00:00"``, binary as base64; NaN and infinities as strings.
+        zeros at the end, timestamps as ``"2024-01-31 10:00:00+00:00"``, binary as base64; NaN and infinities as
+        strings.
 
     Raises
     ------
@@ -77,8 +78,8 @@ def unshred(array: pa.Array[Any]) -> pa.StructArray:
     Parameters
     ----------
     array : struct, shape (n,)
-        ``metadata`` (binary), and ``value`` (binary) or ``typed_value`` or both, in any order. ``typed_value`` is of any
-        type that shredding supports: a primitive, a list, or a struct with a group a field.
+        ``metadata`` (binary), and ``value`` (binary) or ``typed_value`` or both, in any order. ``typed_value`` is of
+        any type that shredding supports: a primitive, a list, or a struct with a group a field.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
     python examples/pipeline/pipeline.py /tmp/lake
 
-- **bronze** takes each batch of raw JSON files as it comes, exactly once: the batch's number is the application's version.
+- **bronze** takes each batch of raw JSON files exactly once: the batch's number is the application's version.
 - **silver** is clean: constraints, a generated day that partitions it, a number for every row, and row tracking. What
   breaks a rule goes into a table of its own, and never into silver.
 - **gold** is an aggregate; only the days that a batch touched are computed again.

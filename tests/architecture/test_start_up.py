@@ -64,7 +64,8 @@ def test_import_loads_nothing_heavy_and_no_arrow() -> None:
 def test_help_of_the_program_loads_no_arrow_and_no_table(argument: str) -> None:
     code = (
         "from delta_core.cli import main\nassert main([sys.argv[1], *['bash'] * (sys.argv[1] == 'completion')]) == 0\n"
-        "assert not {'pyarrow', 'numpy', 'delta_core.table'} & set(sys.modules)\nsys.stdout.flush()\nprint('\\f', end='')"
+        "assert not {'pyarrow', 'numpy', 'delta_core.table'} & set(sys.modules)\nsys.stdout.flush()\nprint('\\f', "
+        "end='')"
     )
     assert _run(code, argument).rpartition("\f")[2].split() == ["click"]
 

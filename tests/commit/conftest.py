@@ -37,7 +37,8 @@ def begin(uri: str) -> Callable[..., Transaction]:
 
 def added(path: str, kind: str = "a", low: int = 100, high: int = 104, data_change: bool = True) -> pa.Table:
     """One file to add; it need not exist."""
-    stats = f'{{"numRecords":5,"minValues":{{"id":{low}}},"maxValues":{{"id":{high}}},"nullCount":{{"id":0}},"tightBounds":true}}'
+    bounds = f'"minValues":{{"id":{low}}},"maxValues":{{"id":{high}}}'
+    stats = f'{{"numRecords":5,{bounds},"nullCount":{{"id":0}},"tightBounds":true}}'
     return pa.table(
         {
             "path": [path],

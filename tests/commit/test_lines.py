@@ -1,4 +1,4 @@
-"""What a commit's lines specify: a writer takes it from what it staged, and a reader must find the same by parsing them."""
+"""What a commit's lines specify: a writer takes it from what it staged; parsing them finds the same."""
 
 from __future__ import annotations
 

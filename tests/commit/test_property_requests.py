@@ -49,7 +49,7 @@ def test_features_declare_what_they_keep() -> None:
 
 @pytest.mark.parametrize("name", KEPT)
 def test_property_that_a_feature_keeps_is_rejected_by_name(tmp_path: Path, name: str) -> None:
-    """delta-spark rejects maxColumnId so ("cannot be specified by the user"); it takes the others, which break tables."""
+    """delta-spark rejects maxColumnId so ("cannot be specified by the user"); it takes others, which break tables."""
     for given in (name, name.upper()):
         with pytest.raises(InvalidArgumentError, match=f"{name} is kept by the feature") as caught:
             created(tmp_path / "n", {given: "1"})

@@ -1,4 +1,4 @@
-"""A table that is deleted, or made again at its place, under an open one: nothing of the old one goes into the new one."""
+"""A table that is deleted, or made again at its place, under an open one: nothing of the old goes into the new."""
 
 from __future__ import annotations
 

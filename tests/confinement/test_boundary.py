@@ -19,12 +19,15 @@ from delta_core.log.paths import decode_paths
 
 ROOTS = ("/lake/t", "memory://own/t", "s3://own/t", "latency:///own/t", "abfss://own@mine.dfs.core.windows.net/t")
 PIECES = st.sampled_from([
-    "..", ".", "", "a", "t", "own", "lake", "%2e%2e", "%2E.", "%252e%252e", "a..b", "...", "%2F", "\\", "?", "#", "@", ":", "\n", " ",
+    "..", ".", "", "a", "t", "own", "lake", "%2e%2e", "%2E.", "%252e%252e", "a..b", "...", "%2F", "\\", "?", "#", "@",
+    ":", "\n", " ",
     "..%2F", "%2e%2e%2f", "t2", "file:", "s3:", "%3A", "::", "\u2024\u2024", "\uff0e\uff0e",
 ])  # fmt: skip
 STARTS = st.sampled_from([
-    "", "/", "//", "///", "file:/", "file:", "file://", "file:///", "file://localhost/", "FILE:///", "local://", "s3://own/t/", "s3://own/",
-    "s3a://own/t/", "s3://other/", "s3:", "s3::", "memory://own/t/", "memory://own/", "memory:/", "latency:///own/t/", "latency:/",
+    "", "/", "//", "///", "file:/", "file:", "file://", "file:///", "file://localhost/", "FILE:///", "local://",
+    "s3://own/t/", "s3://own/",
+    "s3a://own/t/", "s3://other/", "s3:", "s3::", "memory://own/t/", "memory://own/", "memory:/", "latency:///own/t/",
+    "latency:/",
     "http://own/t/", "data:", "simplecache::", "zip://t::", "abfss://own@mine.dfs.core.windows.net/t/", "abfss://own@theirs/t/",
     "az://own/t/", "c:/", "./", "../", "/lake/t/", "file:///lake/t/", "s3://own@other/t/", "s3://own?/t/", "s3://own#/t/",
 ])  # fmt: skip

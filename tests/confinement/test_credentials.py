@@ -24,7 +24,7 @@ KEYS = {
 
 @pytest.fixture
 def server() -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """An S3 endpoint that has every object but those named ``private``; returns its URL and (path, credentials) of requests."""
+    """An S3 endpoint that has every object but those named ``private``; returns its URL and its requests."""
     seen: list[tuple[str, str]] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -124,7 +124,8 @@ def test_other_azure_accounts_and_containers_are_rejected(path: str) -> None:
     ("kind", "given", "left"),
     [
         (
-            "s3", {"key": "k", "secret": "s", "token": "t", "endpoint_url": "http://h", "profile": "p", "use_ssl": False,
+            "s3", {"key": "k", "secret": "s", "token": "t", "endpoint_url": "http://h", "profile": "p",
+                   "use_ssl": False,
                    "client_kwargs": {"region_name": "r", "aws_secret_access_key": "s"},
                    "config_kwargs": {"s3": {"addressing_style": "path"}, "proxies": {"http": "user:password@h"}}},
             {"endpoint_url": "http://h", "use_ssl": False, "anon": True, "client_kwargs": {"region_name": "r"},

@@ -1,4 +1,4 @@
-"""Paths on the table's own kind of store: followed as shallow clones need it, or not at all if the caller reports it."""
+"""Paths on the table's own kind of store: followed as shallow clones need it, or not at all if so requested."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """``python -m tests.corpus.make``: write the corpus again with delta-spark and deltalake.
 
-Run it in an environment with ``delta-spark==4.4.0`` and ``deltalake==1.6.6``; `README.md` specifies more. Names of tables make
-only these again.
+Run it in an environment with ``delta-spark==4.4.0`` and ``deltalake==1.6.6``; `README.md` specifies more. Names of
+tables make only these again.
 """
 
 from __future__ import annotations

@@ -46,7 +46,8 @@ def checkpointed(*properties: str) -> list[Step]:
         transaction(
             "app-1",
             3,
-            "SELECT 50 AS id, TIMESTAMP '2020-01-01 00:00:00' AS t, 'txn' AS s, named_struct('x', 1) AS n, DATE '2020-01-01' AS p",
+            "SELECT 50 AS id, TIMESTAMP '2020-01-01 00:00:00' AS t, 'txn' AS s, named_struct('x', 1) AS n, DATE "
+            "'2020-01-01' AS p",
         ),
         "DELETE FROM {t} WHERE id = 4",
         checkpoint,

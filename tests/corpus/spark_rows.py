@@ -250,7 +250,10 @@ OPERATIONS = [
     Table(
         "created_from_query",
         [
-            "CREATE TABLE {t} USING delta PARTITIONED BY (p) AS SELECT CAST(id AS INT) AS id, concat('p', id % 2) AS p FROM range(5)"
+            (
+                "CREATE TABLE {t} USING delta PARTITIONED BY (p) AS "
+                "SELECT CAST(id AS INT) AS id, concat('p', id % 2) AS p FROM range(5)"
+            )
         ],
     ),
     Table(

@@ -1,8 +1,8 @@
 """Every Python and shell block of README.md and docs/*.md runs as it is on the page.
 
 The blocks of a page run in order and share names and folder, as somebody who follows the page would type them. Buckets
-are on a server of this machine; what a page takes for granted (a table, a frame) is made here. Pages about Spark are run
-by tests/spark/test_pages.py.
+are on a server of this machine; what a page takes for granted (a table, a frame) is made here. Pages about Spark are
+run by tests/spark/test_pages.py.
 """
 
 from __future__ import annotations

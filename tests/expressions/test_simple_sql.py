@@ -15,7 +15,8 @@ from delta_core.expressions.simple_sql import RESERVED, parse_simple
 from delta_core.protocol.types import PrimitiveType
 
 LEAVES = st.sampled_from([
-    "a", "b.c", "`x y`", "name", "Date", "t.`q.r`.s", "1", "-5", "1.5", ".5", "2.", "1e3", "'x'", "''", "true", "NULL", "99999999999",
+    "a", "b.c", "`x y`", "name", "Date", "t.`q.r`.s", "1", "-5", "1.5", ".5", "2.", "1e3", "'x'", "''", "true", "NULL",
+    "99999999999",
     "12345678901234567890123",
 ])  # fmt: skip
 SIGNS = st.sampled_from([" + ", "-", " * ", "/", " % "])

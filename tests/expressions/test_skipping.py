@@ -24,7 +24,8 @@ SCHEMA = StructType([
     Field("i", "integer"), Field("j", "integer"), Field("l", "long"), Field("f", "double"), Field("g", "double"),
     Field("s", "string"), Field("d", "date"), Field("ts", "timestamp"), Field("ntz", "timestamp_ntz"),
     Field("b", "boolean"), Field("dec", "decimal(10,2)"), Field("st", StructType([Field("x", "integer")])),
-    Field("bin", "binary"), Field("arr", ArrayType(PrimitiveType("integer"))), Field("p", "integer"), Field("q", "double"),
+    Field("bin", "binary"), Field("arr", ArrayType(PrimitiveType("integer"))), Field("p", "integer"), Field("q",
+                                                                                                            "double"),
 ])  # fmt: skip
 PARTITIONS = ["p", "q"]
 IDENTITY = ColumnMap.identity(SCHEMA)

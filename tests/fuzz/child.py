@@ -1,7 +1,8 @@
 """Damages tables and uses them, in a process of its own: what hangs, crashes or takes too much ends it alone.
 
-Run as ``python -m tests.fuzz.child <folder> <seed> <first case> <cases> [keep]``. The folder holds sound tables. Prints a
-line of JSON as each step begins and as each case ends; the last step that began without an end is the one that failed.
+Run as ``python -m tests.fuzz.child <folder> <seed> <first case> <cases> [keep]``. The folder holds sound tables. Prints
+a line of JSON as each step begins and as each case ends; the last step that began without an end is the one that
+failed.
 """
 
 from __future__ import annotations

@@ -19,12 +19,17 @@ Bytes = Callable[[random.Random, bytes], bytes]
 _DEEP = 3000
 #: Values of every kind, at and beyond the bounds of what readers take.
 _VALUES: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 2**31 - 1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 2**64, 10**40, 10**5000,
-    0.5, 1e308, float("nan"), float("inf"), "", "a", "0", "1", "null", "-1", " 1", "1e5", "9" * 5000, "\x00", "\ud800", "ü",
+    None, True, False, 0, 1, -1, 2**31 - 1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 2**64, 10**40,
+    10**5000,
+    0.5, 1e308, float("nan"), float("inf"), "", "a", "0", "1", "null", "-1", " 1", "1e5", "9" * 5000, "\x00", "\ud800",
+    "ü",
     "a" * 100_000,
-    "%", "%bf", "%zz", "%00", "../x", "/x", "x/../../y", ".", "..", "a/b", "memory://x/y", "nope://x/y", "file:///nope", "s3:",
-    "2024-13-45", "2024-01-01", "99999-01-01", "2024-01-01 00:00:00", "true", "NaN", "Infinity", "__HIVE_DEFAULT_PARTITION__",
-    "long", "decimal(99,99)", "decimal(38,38)", "struct", "variant", "timestamp_ntz", "deletionVectors", "none", "name", "id",
+    "%", "%bf", "%zz", "%00", "../x", "/x", "x/../../y", ".", "..", "a/b", "memory://x/y", "nope://x/y", "file:///nope",
+    "s3:",
+    "2024-13-45", "2024-01-01", "99999-01-01", "2024-01-01 00:00:00", "true", "NaN", "Infinity",
+    "__HIVE_DEFAULT_PARTITION__",
+    "long", "decimal(99,99)", "decimal(38,38)", "struct", "variant", "timestamp_ntz", "deletionVectors", "none", "name",
+    "id",
     [], {}, [None], [[]], [1, 2], ["a", "a"], [{}], {"a": 1}, {"": ""}, {"type": "struct", "fields": []},
     {"type": "array", "elementType": "long", "containsNull": True}, "[", "{", "{}", "[]", '{"a":',
 )  # fmt: skip
@@ -232,11 +237,15 @@ def _changed(rng: random.Random, value: Any) -> Any:
 
 
 _KEYS = (
-    "", "x", "path", "add", "remove", "metaData", "protocol", "cdc", "txn", "stats", "stats_parsed", "partitionValues", "version",
-    "name", "type", "metadata", "delta.columnMapping.physicalName", "delta.columnMapping.id", "delta.columnMapping.mode",
+    "", "x", "path", "add", "remove", "metaData", "protocol", "cdc", "txn", "stats", "stats_parsed", "partitionValues",
+    "version",
+    "name", "type", "metadata", "delta.columnMapping.physicalName", "delta.columnMapping.id",
+    "delta.columnMapping.mode",
     "delta.typeChanges", "delta.invariants", "delta.generationExpression", "delta.identity.step", "CURRENT_DEFAULT",
-    "delta.enableChangeDataFeed", "delta.checkpointInterval", "delta.dataSkippingNumIndexedCols", "delta.logRetentionDuration",
-    "delta.dataSkippingStatsColumns", "delta.constraints.x", "delta.minReaderVersion", "delta.randomPrefixLength", "a" * 10_000,
+    "delta.enableChangeDataFeed", "delta.checkpointInterval", "delta.dataSkippingNumIndexedCols",
+    "delta.logRetentionDuration",
+    "delta.dataSkippingStatsColumns", "delta.constraints.x", "delta.minReaderVersion", "delta.randomPrefixLength",
+    "a" * 10_000,
 )  # fmt: skip
 
 
@@ -299,9 +308,11 @@ def _retyped(rng: random.Random, column: pa.Array) -> pa.Array:
         names = [f.name for f in fields]
         return pa.StructArray.from_arrays(parts, names, mask=column.is_null()) if parts else pa.nulls(len(column))
     types = [
-        pa.int8(), pa.int32(), pa.int64(), pa.uint64(), pa.float64(), pa.string(), pa.large_string(), pa.binary(), pa.bool_(),
+        pa.int8(), pa.int32(), pa.int64(), pa.uint64(), pa.float64(), pa.string(), pa.large_string(), pa.binary(),
+        pa.bool_(),
         pa.decimal128(38, 10), pa.timestamp("ns"), pa.date32(), pa.list_(pa.int32()), pa.struct([("a", pa.int32())]),
-        pa.map_(pa.string(), pa.string()), pa.dictionary(pa.int32(), pa.string()), pa.binary(16), pa.time64("us"), pa.string_view(),
+        pa.map_(pa.string(), pa.string()), pa.dictionary(pa.int32(), pa.string()), pa.binary(16), pa.time64("us"),
+        pa.string_view(),
     ]  # fmt: skip
     wanted = rng.choice(types)
     try:

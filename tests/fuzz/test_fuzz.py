@@ -1,4 +1,4 @@
-"""Damaged tables return a typed error or the right rows, soon and in bounded memory: the short form of ``python -m tests.fuzz``."""
+"""Damaged tables return a typed error or the right rows, soon and in bounded memory (see ``python -m tests.fuzz``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verify over every recorded table: sound ones have no finding, and the others are named with what is wrong with them."""
+"""Verify over every recorded table: sound ones have no finding, the others are named with their faults."""
 
 from __future__ import annotations
 

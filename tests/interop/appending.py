@@ -1,7 +1,7 @@
 """What `test_concurrent_commits` runs in processes of their own: one writer that appends, a row a commit.
 
-``python -m tests.interop.appending arrow|spark URI FIRST COUNT`` specifies ``ready``, waits for a line, and prints the version
-of each commit.
+``python -m tests.interop.appending arrow|spark URI FIRST COUNT`` specifies ``ready``, waits for a line, and prints the
+version of each commit.
 """
 
 from __future__ import annotations

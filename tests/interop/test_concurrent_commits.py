@@ -96,7 +96,7 @@ def process(kind: str, uri: str, first: int) -> Iterator[Callable[[], list[int]]
 
 
 def test_every_commit_of_many_writers_lands_once(table: Made) -> None:
-    """delta-spark, both engines in its session, and both in processes of their own, with checkpoints among the commits."""
+    """delta-spark, both engines in its session, and both in processes of their own, with checkpoints."""
     table.create("id BIGINT", PLAIN, "'delta.checkpointInterval' = '4'")
     uri, session = str(table.path), table.spark
     arrow = by_arrow(uri)

@@ -35,8 +35,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.filterwarnings("i
 
 #: Generated cases; more of them on request.
 CASES = int(os.environ.get("DELTA_CORE_SPARK_MERGES", "12"))
-#: Cases in which delta-spark 4.4 differs from what it does elsewhere: in 140 two rows of the source match one row, which it
-#: rejects otherwise; 167 fails with its internal error "Unexpected row: did not match any merge clause".
+#: Cases in which delta-spark 4.4 differs from what it does elsewhere: in 140 two rows of the source match one row,
+#: which it rejects otherwise; 167 fails with its internal error "Unexpected row: did not match any merge clause".
 FAULTS = (140, 167)
 _WHEN = {"matched": "MATCHED", "not_matched": "NOT MATCHED", "not_matched_by_source": "NOT MATCHED BY SOURCE"}
 

@@ -48,7 +48,8 @@ READ = (
 class Case:
     """A table: its fields (name, type, metadata, nullable), what it is created with, the rows of each append.
 
-    ``insert`` is what Spark inserts (``{t}`` the table), ``delete`` what it deletes, ``peer`` whether deltalake reads it.
+    ``insert`` is what Spark inserts (``{t}`` the table), ``delete`` what it deletes, ``peer`` whether deltalake reads
+    it.
     """
 
     fields: Fields
@@ -265,7 +266,8 @@ CASES: dict[str, Case] = {
     ),
     "append only": Case([ID], [IDS], {"delta.appendOnly": "true"}, delete=None),
     "plain acknowledgements": Case(
-        [ID], [IDS], features=["vacuumProtocolCheck", "checkpointProtection", "materializePartitionColumns"], peer=False,
+        [ID], [IDS], features=["vacuumProtocolCheck", "checkpointProtection", "materializePartitionColumns"],
+        peer=False,
     ),
     "codec and indexed columns": Case(
         [ID, ("a", "string"), ("b", "string")], [{**IDS, "a": ["1"] * 4, "b": ["2"] * 4}],

@@ -142,7 +142,8 @@ def test_changes_under_column_mapping(table: Made, vectors: str) -> None:
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_columns_renamed_dropped_and_added_again(table: Made, mode: str) -> None:
     table.create(
-        "id INT, p STRING, gone INT, n STRUCT<a: INT, l: ARRAY<STRUCT<x: INT, y: STRING>>, m: MAP<STRING, STRUCT<k: INT>>>",
+        "id INT, p STRING, gone INT, n STRUCT<a: INT, l: ARRAY<STRUCT<x: INT, y: STRING>>, m: MAP<STRING, STRUCT<k: "
+        "INT>>>",
         f"'delta.columnMapping.mode' = '{mode}'",
         tail="PARTITIONED BY (p)",
     ).run(

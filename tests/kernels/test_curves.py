@@ -1,4 +1,4 @@
-"""Curves through columns: each cell once, Hilbert to neighbours only; ranges of values that do not fall as values rise."""
+"""Curves through columns: each cell once, Hilbert to neighbours only; ranges of values that never fall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small files that are read together hold what PyArrow reads of them; a file that is different or damaged ends the run."""
+"""Small files that are read together hold what PyArrow reads of them; a different or damaged file ends the run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One participant in a race on one table: ``python -m tests.log.race_program ROLE URI NUMBER SECONDS``.
 
-Writers append, checkpoints of the version are written again and again, and readers check what they find: each file has the
-partition value that its path and its rows have, and each writer's appends are there without a gap.
+Writers append, checkpoints of the version are written again and again, and readers check what they find: each file has
+the partition value that its path and its rows have, and each writer's appends are there without a gap.
 """
 
 from __future__ import annotations

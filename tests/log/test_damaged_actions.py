@@ -1,4 +1,4 @@
-"""Actions, checkpoints and checksums that specify what the protocol does not allow: rejected by name, or passed over."""
+"""Actions, checkpoints and checksums with what the protocol does not allow: rejected by name, or passed over."""
 
 from __future__ import annotations
 

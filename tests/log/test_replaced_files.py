@@ -1,4 +1,4 @@
-"""Log files that are replaced or deleted under an open table: what was read of the old ones is never joined with the new."""
+"""Log files that are replaced or deleted under an open table: old and new content is never joined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ALTER TABLE DROP FEATURE: rows and protocol afterwards, what is rejected, and the backfill that enables row tracking."""
+"""ALTER TABLE DROP FEATURE: rows and protocol afterwards, rejections, and the backfill that enables row tracking."""
 
 from __future__ import annotations
 

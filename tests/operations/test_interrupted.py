@@ -1,4 +1,4 @@
-"""Operations that are killed before or after any of their writes: the table reads as before or after, and a rerun finishes."""
+"""Operations that are killed before or after any of their writes: the table is as before or after, a rerun finishes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OPTIMIZE: rows, row ids and the change feed stay as they are; which files are written again; other writers; failures."""
+"""OPTIMIZE: rows, row ids and the change feed stay as they are; which files are rewritten; other writers; failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RESTORE: the rows and the definition are those of the older version; what never goes back; missing files; conflicts."""
+"""RESTORE: the rows and the definition are those of the older version; what never returns; missing files; conflicts."""
 
 from __future__ import annotations
 

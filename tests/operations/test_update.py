@@ -1,4 +1,4 @@
-"""UPDATE: new values of the selected rows beside a plain list; checks, computed columns, the feed, row ids, other writers."""
+"""UPDATE: values beside a plain list; checks, computed columns, the feed, row ids, other writers."""
 
 from __future__ import annotations
 

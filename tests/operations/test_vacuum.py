@@ -1,4 +1,4 @@
-"""VACUUM: what a version within the retention can reach stays, everything else goes; hostile places; plans; interruptions."""
+"""VACUUM: what versions within the retention reach stays, all else goes; hostile places; plans; interruptions."""
 
 from __future__ import annotations
 

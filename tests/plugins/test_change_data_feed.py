@@ -463,7 +463,7 @@ def test_change_files_of_a_table_without_the_feature_are_rejected(tmp_path: Path
 
 
 def test_feed_that_only_a_property_claims_is_rejected_by_feature(tmp_path: Path) -> None:
-    """Writer version 2 has no change files: whoever changes rows rewrites whole files, and nothing reports which changed.
+    """Writer version 2 has no change files: changes of rows rewrite whole files, and nothing reports which.
 
     deltalake 1.6.6 and delta-spark look at the property alone, and return rows that stayed as deleted and inserted.
     """

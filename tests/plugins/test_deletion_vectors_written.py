@@ -44,7 +44,7 @@ def uri(tmp_path: Path) -> str:
 
 
 def in_order(files: pa.Table) -> pa.Table:
-    """Return files by the least value of their only column: two may be written within the millisecond that the log reports."""
+    """Return files by the least value of their only column: two may share the log's millisecond."""
     least = [min(json.loads(text)["minValues"].values()) for text in files.column("stats").to_pylist()]
     return files.take(sorted(range(len(least)), key=least.__getitem__))
 

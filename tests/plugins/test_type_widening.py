@@ -65,7 +65,8 @@ class TestTypeWidening(FeatureContract):
 
 
 ALLOWED = [
-    ("byte", "short"), ("byte", "integer"), ("byte", "long"), ("short", "integer"), ("short", "long"), ("integer", "long"),
+    ("byte", "short"), ("byte", "integer"), ("byte", "long"), ("short", "integer"), ("short", "long"), ("integer",
+                                                                                                        "long"),
     ("float", "double"), ("byte", "double"), ("short", "double"), ("integer", "double"), ("date", "timestamp_ntz"),
     ("decimal(10,2)", "decimal(12,2)"), ("decimal(10,2)", "decimal(12,4)"), ("decimal(10,0)", "decimal(38,28)"),
     ("byte", "decimal(10,0)"), ("short", "decimal(12,2)"), ("integer", "decimal(10,0)"), ("long", "decimal(20,0)"),

@@ -1,4 +1,4 @@
-"""Any life of a table, in any layout of its log, reads the same: fresh, at every version, and refreshed step by step."""
+"""Any life of a table, in any layout of its log, reads the same: fresh, at each version, and refreshed step by step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plans that Spark makes of tables are those that it makes of the same rows in Parquet: as few files, as small sizes."""
+"""The plans that Spark makes of tables are those that it makes of the same rows in Parquet: as few, as small files."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def points(first: int, count: int) -> pa.Table:
 
 @pytest.fixture(scope="module", params=["none", "name", "id", "other ids"])
 def nested(request: Any, tmp_path_factory: Any) -> tuple[Mode, str]:
-    """Ten files of 100 rows, x rising: field names as they are, of our own, found by id, found by ids of plain names."""
+    """Ten files of 100 rows, x rising: field names as they are, our own, by id, by ids of plain names."""
     place = tmp_path_factory.mktemp("nested") / "t"
     if request.param == "other ids":
         made = TableBuilder(place).create(NESTED, column_mapping="id")

@@ -19,7 +19,8 @@ OPTIONS: list[tuple[str, dict[str, str]]] = [
     ("auto", {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}),
 ]
 ON = {"delta.enableChangeDataFeed": "true", "delta.enableTypeWidening": "true"}
-OLD = """SELECT * FROM VALUES (1, 'a', named_struct('x', 1)), (2, 'b', NULL), (3, 'b', named_struct('x', 3)) AS t(id, k, s)"""
+OLD = """SELECT * FROM VALUES (1, 'a', named_struct('x', 1)), (2, 'b', NULL), (3, 'b', named_struct('x', 3))
+         AS t(id, k, s)"""
 NEW = """SELECT * FROM VALUES (1099511627776L, 'b', named_struct('x', 8L, 'y', 'in'), 'new'), (3L, 'c', NULL, NULL)
          AS t(id, k, s, more)"""
 KEPT, INSERTED = (1, "a", {"x": 1, "y": None}, None), [(2**40, "b", {"x": 8, "y": "in"}, "new"), (3, "c", None, None)]
@@ -60,8 +61,8 @@ def test_rows_that_stay_and_change_have_the_new_columns_and_types(
     assert same([tuple(r.asDict(True).values()) for r in ds.read(spark, tmp_path).collect()], content(tmp_path))
 
 
-NULLS = """SELECT * FROM VALUES (1, 'a', 1.5D), (2, NULL, 2.5D), (NULL, 'b', NULL), (3, 'b', DOUBLE('NaN')), (4, 'c', -0.0D)
-           AS t(id, k, x)"""
+NULLS = """SELECT * FROM VALUES (1, 'a', 1.5D), (2, NULL, 2.5D), (NULL, 'b', NULL), (3, 'b', DOUBLE('NaN')),
+           (4, 'c', -0.0D) AS t(id, k, x)"""
 NEWER = """SELECT * FROM VALUES (1, 'z', DOUBLE('NaN')), (NULL, NULL, 0.0D), (3, 'c', NULL) AS t(id, k, x)"""
 
 

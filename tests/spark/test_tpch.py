@@ -1,4 +1,4 @@
-"""Queries like those of TPC-H: planned as on plain Parquet, with the same rows, on plain tables and on ones of many features."""
+"""Queries like those of TPC-H: planned as on plain Parquet, with equal rows, on tables of no and of many features."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def registered(frames: Mapping[str, Any], spark: Any, query: str) -> Any:
 
 
 def shape(frame: Any) -> list[str]:
-    """Return the operators of the plan before anything ran, by depth; vectors and new names add filters and projections."""
+    """Return the operators of the plan before anything ran, by depth; vectors and names add filters and projections."""
     out = []
 
     def visit(plan: Any, depth: int) -> None:

@@ -1,4 +1,4 @@
-"""What features require of written rows, done by Spark in the job that writes them; tables equal to the Arrow engine's."""
+"""What features require of written rows, done by Spark's write job; tables equal to the Arrow engine's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `test_write_peer` runs in a process of its own: one session writes with delta_core and with Delta's own library."""
+"""What `test_write_peer` runs in a process of its own: one session writes with delta_core and with delta-spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a child process does with tables that its parent used, for `test_processes.py`; each step is printed once it is done.
+"""What a child process does with its parent's tables, for `test_processes.py`; each step is printed once it is done.
 
 Run as ``python -m tests.stores.process_program <start method> <table URI> <storage options as JSON>``: a program of its
 own, since pytest's threads are no part of what is tested.

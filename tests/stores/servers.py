@@ -175,7 +175,8 @@ def azurite(folder: Path) -> Iterator[Server]:
     endpoint = f"http://127.0.0.1:{port}/devstoreaccount1"
     command = [program, "--silent", "--inMemoryPersistence", "--blobHost", "127.0.0.1", "--blobPort", str(port)]
     with _running([*command, "--skipApiVersionCheck", "--disableTelemetry"], port, folder):
-        text = f"DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={AZURE_KEY};BlobEndpoint={endpoint};"
+        account = f"AccountName=devstoreaccount1;AccountKey={AZURE_KEY}"
+        text = f"DefaultEndpointsProtocol=http;{account};BlobEndpoint={endpoint};"
         options = {"connection_string": text}
         _make_bucket("az", "bucket", options)
         peer = {

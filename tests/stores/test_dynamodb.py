@@ -453,7 +453,8 @@ def test_nothing_is_configured_by_default(monkeypatch: pytest.MonkeyPatch) -> No
     ("options", "table", "region", "ttl"),
     [
         ({"DELTA_DYNAMO_TABLE_NAME": "t", "AWS_REGION": "eu-north-1"}, "t", "eu-north-1", DAY_S),
-        ({"aws_s3_locking_provider": "dynamodb", "aws_region": "r", "AWS_REGION_DYNAMODB": "d"}, "delta_log", "d", DAY_S),
+        ({"aws_s3_locking_provider": "dynamodb", "aws_region": "r", "AWS_REGION_DYNAMODB": "d"}, "delta_log", "d",
+         DAY_S),
         ({"spark.io.delta.storage.S3DynamoDBLogStore.ddb.tableName": "t",
           "spark.io.delta.storage.S3DynamoDBLogStore.ddb.region": "r",
           "spark.io.delta.storage.S3DynamoDBLogStore.ddb.ttl": "99"}, "t", "r", 99),

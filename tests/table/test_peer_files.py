@@ -23,10 +23,11 @@ PEER_KNOWS_MORE = {
     "trino/databricks153__type_widening": "reads the text of a date as a bound of the timestamp that its column became"
 }
 #: What the peer can't open, as its error states.
+_NO_CHECKPOINT = "Had a _last_checkpoint hint but didn't find any checkpoints"
 PEER_REFUSES = {
-    "spark/last_checkpoint_of_a_missing_file": "Had a _last_checkpoint hint but didn't find any checkpoints",
-    "spark/multipart_checkpoint_incomplete": "Had a _last_checkpoint hint but didn't find any checkpoints",
-    "spark/multipart_checkpoint_incomplete_after_another": "Had a _last_checkpoint hint but didn't find any checkpoints",
+    "spark/last_checkpoint_of_a_missing_file": _NO_CHECKPOINT,
+    "spark/multipart_checkpoint_incomplete": _NO_CHECKPOINT,
+    "spark/multipart_checkpoint_incomplete_after_another": _NO_CHECKPOINT,
     "spark/widened_partition_column": "Failed to parse value '2020-01-01' as 'timestamp_ntz'",
     "trino/databricks153__type_widening_partition": "Failed to parse value '1' as 'decimal",
     "trino/databricks154__clone_v2_checkpoint__shallow_cloned_table": "Invalid Parquet file",

@@ -1,4 +1,4 @@
-"""Tables, snapshots and scans in other processes: what a pickle of them holds, and that it holds no secrets unless requested."""
+"""Tables, snapshots and scans in other processes: what a pickle holds, and no secrets unless requested."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class _Stream:
 
     @property
     def is_ours(self) -> bool:
-        """Whether this process began the stream: a forked child has none of its threads, and maybe a lock that one holds."""
+        """Whether this process began the stream: a forked child lacks its threads, and may have their locks."""
         return self._process == num_forks()
 
     def close(self) -> None:
@@ -129,8 +129,8 @@ class _Stream:
         while True:
             if not self.is_ours:
                 raise EngineError(
-                    "This read was begun by the process that forked this one, whose threads did not come along. Begin a "
-                    "read of its own in each process."
+                    "This read was begun by the process that forked this one, whose threads did not come along. Begin "
+                    "a read of its own in each process."
                 )
             with self._changed:
                 item = self._next()

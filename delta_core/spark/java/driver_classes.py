@@ -1,4 +1,4 @@
-"""The Java classes of this folder within a driver: compiled by the compiler that Spark carries, and kept for the next driver.
+"""The Java classes of this folder within a driver: compiled by Spark's compiler, and kept for the next driver.
 
 Compiling takes a new JVM most of a second. What was compiled of the same source, by the same Spark and Java, is loaded.
 """

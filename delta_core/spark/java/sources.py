@@ -1,4 +1,4 @@
-"""Java that runs in the driver alone, compiled there at run time: file index, planner rule, Parquet source, their maker.
+"""Java that runs in the driver alone, compiled there at run time: file index, planner rule, Parquet source, maker.
 
 All touch files, never rows, and are never shipped: what executors run are Spark's own classes. Each class is a file of
 this folder. Spark's compiler (Janino) supports no generics, annotations or lambdas, so they have none.

@@ -1,4 +1,4 @@
-"""The file actions of a checkpoint as a DataFrame: executors read its Parquet files, and no more of them than is queried.
+"""The file actions of a checkpoint as a DataFrame: executors read its Parquet files, only what is queried.
 
 Statistics are typed here as the kernel types them. What is read in doubt is null: a statistic that is not known keeps
 its file.
@@ -127,7 +127,7 @@ def is_readable(handles: Sequence[CheckpointHandle], constants: Iterable[str]) -
 
 
 def read_checkpoint(spark: Any, files: Mapping[str, CheckpointHandle], shape: Shape) -> DataFrame:
-    """Return path, size, ``vector``, ``records`` and the columns of a shape, a row for each ``add`` of checkpoint files.
+    """Return path, size, ``vector``, ``records`` and a shape's columns, a row for each ``add`` of checkpoint files.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def canonical_path(path: Column) -> Column:
 
 
 class _Form(Struct, frozen=True):
-    """What files of one writer have: types of the constants, the location of each statistic, and whether its text exists."""
+    """What files of one writer have: types of constants, each statistic's place, whether its text exists."""
 
     constants: tuple[Any, ...]
     structs: tuple[Any, ...]
@@ -281,7 +281,7 @@ def _read(spark: Any, places: Sequence[str], form: _Form, shape: Shape) -> DataF
 
 
 def _records(form: _Form, shape: Shape) -> Column:
-    """Return the rows of files; if only those with a vector are requested, statistics as text are parsed for these alone."""
+    """Return the rows of files; of those with a vector only, if requested: text statistics are parsed for these."""
     found = F.lit(None)
     if form.records:
         found = F.col("add.stats_parsed.numRecords")

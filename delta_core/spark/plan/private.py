@@ -309,7 +309,8 @@ def num_tasks(spark: Any) -> Column:
 def own_python(spark: Any) -> Iterator[None]:
     """Have functions that are made within run under this interpreter, if nobody chose another one.
 
-    Spark takes ``python3`` from PATH for its workers. In local mode these run on this machine: what runs here serves there.
+    Spark takes ``python3`` from PATH for its workers. In local mode these run on this machine: what runs here serves
+    there.
     """
     context = getattr(spark, "sparkContext", None) if is_available(spark) else None
     if context is None or not sys.executable or "PYSPARK_PYTHON" in os.environ or not _is_local(context):

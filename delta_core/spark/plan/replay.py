@@ -74,7 +74,8 @@ _FIELDS = frozenset(
     {"size", "modificationTime", "dataChange", "baseRowId", "defaultRowCommitVersion", "clusteringProvider", "version"}
 )
 _TESTS = frozenset((
-    "and", "or", "not", "=", "!=", "<=>", "<", "<=", ">", ">=", "isnull", "isnotnull", "in", "if", "isnan", "startswith",
+    "and", "or", "not", "=", "!=", "<=>", "<", "<=", ">", ">=", "isnull", "isnotnull", "in", "if", "isnan",
+    "startswith",
     "like",
 ))  # fmt: skip
 _TYPES = frozenset(

@@ -102,7 +102,7 @@ def _within(t: DataType, part: str, test: _Test) -> _Test:
 
 
 def translated(error: BaseException, conditions: Sequence[Condition]) -> DeltaError | None:
-    """Return what a failed job specifies for a row that broke a condition or did not fit; None for any other failure."""
+    """Return what a failed job reports of a row that broke a condition or did not fit; None for other failures."""
     text = str(error)
     broken = _BROKEN.search(text)
     if broken is not None and int(broken[1]) < len(conditions):

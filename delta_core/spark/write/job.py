@@ -128,7 +128,8 @@ class Job(Struct):
             (data,) = self.storage.read([RangeRequest(path)])
         except FileNotFoundError:
             raise EngineError(
-                f"Spark's sink left no list of files at {path}. Does the driver's Hadoop see the store that Python sees?",
+                f"Spark's sink left no list of files at {path}. Does the driver's Hadoop see the store that Python "
+                "sees?",
                 path=path,
             ) from None
         lines = bytes(data).decode().splitlines()[1:]

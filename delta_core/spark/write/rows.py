@@ -338,7 +338,7 @@ def _check_ids(physical: Field) -> None:
     for path, f in [((physical.name,), physical), *walk(physical.type, (physical.name,))]:
         if f.metadata.get(NESTED_IDS):
             raise UnsupportedFeatureError(
-                f"Column {format_path(path)} has ids for the parts of its lists or maps, which Spark's own writer can't "
-                "write. Write this table with delta_core.write_deltalake.",
+                f"Column {format_path(path)} has ids for the parts of its lists or maps, which Spark's own writer "
+                "can't write. Write this table with delta_core.write_deltalake.",
                 column=format_path(path),
             )

@@ -90,7 +90,7 @@ def _plain(field: pa.Field) -> pa.Field:
 
 
 def assert_kept(path: Path, names: list[str], flags: np.ndarray, whole: pa.Table) -> None:
-    """Check that the reader leaves out rows, and returns those of the whole table that are requested, at their positions."""
+    """Check that the reader leaves out rows, and returns the requested ones of the whole table, by position."""
     positions, table, reduced = kept(path, names, flags)
     assert positions == np.flatnonzero(flags).tolist()
     assert table.equals(whole.filter(pa.array(flags)))

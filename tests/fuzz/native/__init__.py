@@ -1,1 +1,1 @@
-"""The compiled Parquet reader under AddressSanitizer and UndefinedBehaviorSanitizer: see ``python -m tests.fuzz.native``."""
+"""The compiled Parquet reader under AddressSanitizer and UBSan: see ``python -m tests.fuzz.native``."""

@@ -217,7 +217,7 @@ def _java_bytes(value: Any) -> bytes | None:
 
 
 def hash_values(array: pa.Array) -> Any:
-    """Return a number for each value, equal for equal ones: a hash of text, any other value's own bits; any for null."""
+    """Return a number for each value, equal for equal ones: a hash of text, else the value's bits; any for null."""
     if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
         with np.errstate(over="ignore"):
             return _XxHash64().text(_bytes_of(array), np.full(len(array), _XxHash64.start))

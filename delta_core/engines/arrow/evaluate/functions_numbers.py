@@ -85,7 +85,7 @@ def _remainder(a: pa.Array, b: pa.Array) -> pa.Array:
 
 
 def _remainder_by(divisor: int, is_positive: bool, other: Kernel) -> Kernel:
-    """Return the remainder by a positive constant: NumPy's floor division by one number is many times faster than `fmod`."""
+    """Return the remainder by a positive constant: floor division by one number is many times faster than `fmod`."""
 
     def kernel(a: Any, b: Any) -> Any:
         if isinstance(a, pa.Scalar):

@@ -143,7 +143,8 @@ def _parse_pattern(call: CallInfo, pattern: Any) -> list[tuple[str, bool]]:
             split = re.fullmatch("(?:yyyy|MM|dd|HH|mm|ss)+", letters)
             if split is None:
                 raise UnsupportedExpressionError(
-                    f"The datetime pattern {pattern!r} of {call.name!r} holds {letters!r}; known: {', '.join(_LETTERS)}.",
+                    f"The datetime pattern {pattern!r} of {call.name!r} holds {letters!r}; known: "
+                    f"{', '.join(_LETTERS)}.",
                     function=call.name,
                     pattern=pattern,
                 )
@@ -212,8 +213,10 @@ MAKERS: Mapping[str, Maker] = {
     "add_months": plain(on_arrays(shift_months)), "last_day": plain(on_arrays(_last_day)),
     "trunc": _trunc, "date_trunc": _date_trunc, "date_format": _date_format,
     "to_date": _parse_text, "to_timestamp": _parse_text,
-    "unix_timestamp": _per(1_000_000), "unix_seconds": _per(1_000_000), "unix_millis": _per(1_000), "unix_micros": _per(1),
-    "timestamp_seconds": _from_units(1_000_000), "timestamp_millis": _from_units(1_000), "timestamp_micros": _from_units(1),
+    "unix_timestamp": _per(1_000_000), "unix_seconds": _per(1_000_000), "unix_millis": _per(1_000),
+    "unix_micros": _per(1),
+    "timestamp_seconds": _from_units(1_000_000), "timestamp_millis": _from_units(1_000),
+    "timestamp_micros": _from_units(1),
     "unix_date": plain(_as_days), "date_from_unix_date": plain(lambda x: pc.cast(x, pa.date32())),
     "make_date": plain(by_value(_make_date, pa.date32())),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Tests of the bounds of a few row groups in plain Python: an Arrow call takes longer than a file's bounds take to compare."""
+"""Tests of the bounds of a few row groups in plain Python: an Arrow call takes longer than to compare them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def bound_test(e: Expression, levels: int = _MOST_LEVELS) -> BoundTest | None:
     Returns
     -------
     Callable or None
-        None if a part is not one of comparisons of whole numbers, doubles other than NaN and strings, of null tests and of
-        the functions that join them: the evaluator then evaluates all of it.
+        None if a part is not one of comparisons of whole numbers, doubles other than NaN and strings, of null tests and
+        of the functions that join them: the evaluator then evaluates all of it.
     """
     if levels == 0:
         return None

@@ -139,7 +139,7 @@ class GroupReader:
     def _found(
         self, group: int, leaves: Sequence[int], chunks: dict[int, ColumnChunk], picks: SelectionVector | None = None
     ) -> dict[str, Any]:
-        """Read columns of a row group, or the picked rows of them: such chunks through our own decoder, others through PyArrow."""
+        """Read columns of a row group, or their picked rows, by our decoder where it can, else by PyArrow."""
         fields = {leaf: self._schema.field(self._flat[leaf]) for leaf in chunks}
         coded = [leaf for leaf, f in fields.items() if is_encoded_string(f.type)]
         mask = None if picks is None else picks.mask
@@ -152,7 +152,7 @@ class GroupReader:
         return columns
 
     def _others(self, group: int, leaves: list[int], picks: SelectionVector | None) -> dict[str, Any]:
-        """Read columns through PyArrow; of few rows of a big row group, or of its first ones, in the memory of a batch."""
+        """Read columns through PyArrow; few rows of a big row group, or its first ones, in the memory of a batch."""
         if picks is None or not self._is_streamed(group, leaves, picks):
             table = self._file.arrow.read_leaves(group, leaves)
             columns = dict(zip(table.column_names, table.columns, strict=True))

@@ -512,7 +512,7 @@ def _steps(batches: Iterator[pa.RecordBatch], first_row: int, factor: int) -> St
 
 
 def _cut(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Yield pieces of a batch, each with its bytes: they are counted once, which for few rows costs more than the rows."""
+    """Yield pieces of a batch, each with its bytes: counted once: for few rows that costs more than the rows."""
     if not batch.num_rows:
         return
     nbytes = batch.nbytes

@@ -1,7 +1,7 @@
 """Row groups with few requested rows: conditions are tested first, other columns are decoded for what passes them.
 
-A row group is narrowed step by step: the rows that selectors leave, then one condition after the other, each on the columns
-that it needs of the rows that are left. What no row is left of is read no further.
+A row group is narrowed step by step: the rows that selectors leave, then one condition after the other, each on the
+columns that it needs of the rows that are left. What no row is left of is read no further.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class FilteredGroups:
         picks: SelectionVector,
         step: int,
     ) -> Iterator[Batch]:
-        """Yield the picked rows of one stretch after the other: a batch that waits keeps no more than its stretch in memory."""
+        """Yield the picked rows of one stretch after the other: a waiting batch keeps its stretch in memory only."""
         mask = picks.mask if picks.mask is not None else SelectionVector.of_flags(picks.flags()).mask
         assert mask is not None
         at = 0
@@ -208,7 +208,7 @@ class FilteredGroups:
     def _passing(
         self, group: int, number: int, picks: SelectionVector | None
     ) -> tuple[SelectionVector, dict[int, pa.Array]] | None:
-        """Run a test while its column is decoded, and return the column too if it is needed; None if that is not possible."""
+        """Run a test while its column is decoded, and return the column too if needed; None if that can't be."""
         values = self._read.tests[number].values
         source = None if values is None else self._plan.sources[values.column]
         if values is None or source is None or source.name is None or source.convert or len(source.leaves) != 1:

@@ -18,8 +18,8 @@ __all__ = ["parquet_options"]
 def parquet_options(schema: pa.Schema, properties: WriterProperties, statistics: Sequence[Path]) -> dict[str, Any]:
     """Return keyword arguments for ``pyarrow.parquet.ParquetWriter``.
 
-    Only strings are dictionary encoded unless requested otherwise: for numbers it costs more than it saves. Footers have
-    statistics of every column that the table's log needs, whatever the properties specify.
+    Only strings are dictionary encoded unless requested otherwise: for numbers it costs more than it saves. Footers
+    have statistics of every column that the table's log needs, whatever the properties specify.
     """
     # pyarrow takes columns by their paths joined by dots, which several columns may share
     columns: dict[str, list[pa.DataType]] = {}

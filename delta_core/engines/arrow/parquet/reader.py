@@ -68,8 +68,8 @@ class ParquetFile:
     def schema_arrow(self) -> pa.Schema:
         """The columns in Arrow's types.
 
-        Columns that their writer had as views are strings and binaries: Parquet stores both alike, and nothing else here
-        reads views as fast.
+        Columns that their writer had as views are strings and binaries: Parquet stores both alike, and nothing else
+        here reads views as fast.
         """
         found = self.reader.schema_arrow
         return pa.schema([f.with_type(_PLAIN.get(f.type, f.type)) for f in found], found.metadata)

@@ -77,7 +77,7 @@ class SmallFiles:
             yield start, len(sizes)
 
     def batches(self, start: int, stop: int) -> Iterator[tuple[int, pa.RecordBatch | None]]:
-        """Read files together from ``start`` on; yield the number behind the last one read with what ``apply_files`` made of it.
+        """Read files together from ``start`` on; yield the next one's number with what ``apply_files`` made of these.
 
         Ends before a file that is to be read by itself.
         """

@@ -198,7 +198,7 @@ def num_leaves(t: pa.DataType) -> int:
 
 
 def with_instants(schema: pa.Schema, are_instants: Sequence[bool]) -> pa.Schema:
-    """Return a schema with such leaves, one flag for each Parquet column, as timestamps in UTC; other metadata is left out."""
+    """Return a schema with such leaves, a flag for each Parquet column, as UTC timestamps, and no other metadata."""
     flags = iter(are_instants)
 
     def visit(t: pa.DataType) -> pa.DataType:

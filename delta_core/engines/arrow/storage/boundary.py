@@ -241,8 +241,8 @@ def _checked(allow_external: AllowExternal) -> list[str]:
         or not all(isinstance(p, str) and p for p in found)
     ):
         raise InvalidArgumentError(
-            f"Found allow_external={allow_external!r}, expected a list of prefixes such as ['s3://bucket/shared'], or False to "
-            "read nothing outside the table's root."
+            f"Found allow_external={allow_external!r}, expected a list of prefixes such as ['s3://bucket/shared'], or "
+            "False to read nothing outside the table's root."
         )
     if chained := next((p for p in found if "::" in p), None):
         raise InvalidArgumentError(f"Found {chained!r} in allow_external: chained URIs are never followed from a log.")
@@ -287,7 +287,7 @@ class CrossStoreStorage:
         return place if self._boundary.is_own(place) else None
 
     def _foreign_uri(self, path: str) -> str:
-        """Return the URI of a file of another store as it is, but for ``..``, which others may resolve in other ways."""
+        """Return the URI of another store's file as it is, but for ``..``, which others may resolve in other ways."""
         if not has_dots(path):
             return path
         place, scheme = self._boundary.place(path), scheme_of(path)

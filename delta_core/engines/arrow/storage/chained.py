@@ -83,8 +83,8 @@ class ChainedStorage(FsspecStorage):
 
     def _reject(self, path: str) -> NoReturn:
         raise UnsupportedOperationError(
-            f"{path!r} can't be written: {self.root} is a chain of filesystems, through which tables are only read. Open "
-            "the table at its own place to write it.",
+            f"{path!r} can't be written: {self.root} is a chain of filesystems, through which tables are only read. "
+            "Open the table at its own place to write it.",
             path=path,
         )
 

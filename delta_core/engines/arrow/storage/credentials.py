@@ -97,7 +97,7 @@ def fsspec_options(scheme: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_credentials(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that open another bucket of a kind of store anonymously: the location of its servers, and no more.
+    """Return the options that open another bucket of a kind of store anonymously: its servers' location, no more.
 
     Credentials of the environment are not used either.
     """

@@ -51,7 +51,8 @@ def _filesystem_class(scheme: str, root: str) -> Any:
     except ImportError as e:
         extra = _EXTRAS.get(scheme, "all")
         raise MissingDependencyError(
-            f"No filesystem for {scheme}:// is installed: {e}. Install it, e.g. pip install 'delta-core-lake[{extra}]'.",
+            f"No filesystem for {scheme}:// is installed: {e}. Install it, e.g. pip install "
+            f"'delta-core-lake[{extra}]'.",
             scheme=scheme,
         ) from e
     except ValueError as e:
@@ -143,7 +144,7 @@ def http_status(error: BaseException | None) -> int | None:
 
 
 def entity_tag(entry: Mapping[str, Any]) -> str:
-    """Return what of a file's description changes when its content is replaced; filesystems spell it in different ways."""
+    """Return what of a file's description changes with its content; filesystems spell it in different ways."""
     tag = next((str(entry[name]) for name in ("generation", "ETag", "etag") if entry.get(name)), "")
     return tag.strip('"') or repr([(name, entry[name]) for name in _TIMES if entry.get(name) is not None])
 

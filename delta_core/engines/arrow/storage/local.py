@@ -268,8 +268,8 @@ class LocalStorage(CrossStoreStorage):
             first, number = paths[int(failed[0])].as_py(), int(errors[failed[0]])
             if number in (errno.EXDEV, errno.ELOOP, errno.ENOTDIR):
                 raise ExternalPathError(
-                    f"{first!r} of {self.root} was not deleted, as {len(failed) - 1} further files: its path has '..', or goes "
-                    "through a symbolic link.",
+                    f"{first!r} of {self.root} was not deleted, as {len(failed) - 1} further files: its path has '..', "
+                    "or goes through a symbolic link.",
                     path=first,
                 )
             cause = OSError(number, os.strerror(number))
@@ -294,8 +294,8 @@ class LocalStorage(CrossStoreStorage):
         folder = os.path.realpath(os.path.dirname(local))
         if folder != self._real_root and not folder.startswith(self._real_root.rstrip("/") + "/"):
             raise ExternalPathError(
-                f"{path!r} of {self.root} lies in {folder}, to which a symbolic link leads; nothing outside the table's root "
-                "is deleted.",
+                f"{path!r} of {self.root} lies in {folder}, to which a symbolic link leads; nothing outside the "
+                "table's root is deleted.",
                 path=path,
             )
 

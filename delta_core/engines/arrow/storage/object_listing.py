@@ -32,7 +32,7 @@ def lister(filesystem: Any) -> Lister | None:
 
 
 def first_keys(filesystem: Any, key: str, limit: int) -> list[str] | None:
-    """Return some files' paths below a directory, relative to it, at most ``limit``; None if that may cost many calls."""
+    """Return paths of files below a directory, relative to it, at most ``limit``; None if that may cost many calls."""
     function = lister(filesystem)
     if function is not None:
         bucket, prefix = _place(key)
@@ -44,7 +44,7 @@ def first_keys(filesystem: Any, key: str, limit: int) -> list[str] | None:
 
 
 def walk_keys(filesystem: Any, key: str) -> Iterator[list[Walked]] | None:
-    """Yield all files below a directory, a page of the store at a time; None if it has to be listed folder by folder."""
+    """Yield all files below a directory, a page of the store at a time; None if only folders can be listed."""
     if lister(filesystem) is not _s3:
         return None
     bucket, prefix = _place(key)
@@ -63,7 +63,7 @@ def _keys_of_s3(filesystem: Any, bucket: str, prefix: str) -> Iterator[list[Walk
 
 
 def bulk_delete(filesystem: Any) -> Callable[[Any, Sequence[str]], None] | None:
-    """Return the function that deletes up to `BULK` keys of one bucket in one call, None if the store has no such call."""
+    """Return what deletes up to `BULK` keys of a bucket in one call, None if the store has no such call."""
     return _delete_of_s3 if lister(filesystem) is _s3 else None
 
 

@@ -1,7 +1,7 @@
 """A file of the log that is read at several times, with the certainty that it is the same content each time.
 
-Writers of other libraries replace a checkpoint of one version by another: its footer specifies nothing about the columns of
-the new one.
+Writers of other libraries replace a checkpoint of one version by another: its footer specifies nothing about the
+columns of the new one.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class PinnedFile:
     Notes
     -----
     On a local disk the descriptor stays open, so that a replaced or deleted file can be read to its end; beyond
-    `MOST_DESCRIPTORS` files are opened again and compared. On other stores the identity is looked up after each read, before
-    anything is made of the bytes, unless the name has a UUID.
+    `MOST_DESCRIPTORS` files are opened again and compared. On other stores the identity is looked up after each read,
+    before anything is made of the bytes, unless the name has a UUID.
     """
 
     def __init__(self, storage: Storage, path: str, size: int | None, listed: FileIdentity | None = None) -> None:

@@ -53,7 +53,8 @@ def absolute_path(uri: str) -> str:
     host, path = _FILE.fullmatch(uri).groups()  # type: ignore[union-attr]  # fits every URI
     if not _is_this_machine(host or ""):
         raise ExternalPathError(
-            f"{uri!r} lies on the host {host!r}, which this storage does not serve; file: URIs lead to files of this machine.",
+            f"{uri!r} lies on the host {host!r}, which this storage does not serve; file: URIs lead to files of this "
+            "machine.",
             path=uri,
         )
     return f"/{path}"

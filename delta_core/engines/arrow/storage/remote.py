@@ -149,7 +149,7 @@ class FsspecStorage(CrossStoreStorage):
     # --- reading ---
 
     def list_from(self, directory: str, start: str = "") -> Listing:
-        """List a directory from a name on: by the store's own call if it has one, else by one call of the filesystem."""
+        """List a directory from a name on: by the store's own call if there is one, else by the filesystem's."""
         key = self._key(directory)
         if key is None:
             return self._other(directory).list_from(directory, start)
@@ -353,7 +353,7 @@ class FsspecStorage(CrossStoreStorage):
         self._map(one, list(paths))
 
     def walk(self, skip: Callable[[str], bool]) -> Iterator[FolderFiles]:
-        """Yield all files below the root: by the store's own pages if it lists them without folders, else folder by folder."""
+        """Yield all files below the root: by the store's pages if they ignore folders, else folder by folder."""
         with StoreErrors("list", "", self.shown):
             pages = walk_keys(self._fs, self._base)
             yield from self._walk_folders(skip) if pages is None else self._walk_pages(pages, skip)
@@ -474,7 +474,8 @@ class RenameStorage(FsspecStorage):
     def _create(self, key: str, data: bytes) -> bool:
         if not has_own(self._fs, "mv"):
             raise NotImplementedError(
-                f"fsspec's filesystem for {self._scheme}:// neither creates files exclusively nor renames them in one step"
+                f"fsspec's filesystem for {self._scheme}:// neither creates files exclusively nor renames them in one "
+                "step"
             )
         temporary = _temporary(key)
         try:

@@ -28,7 +28,8 @@ def open_storage(
     options : Mapping, optional
         What the file system takes: credentials, endpoints.
     allow_external : sequence of str, False or None
-        Prefixes of places outside the root that the log may name, beside those on the root's own kind of store; False: none.
+        Prefixes of places outside the root that the log may name, beside those on the root's own kind of store; False:
+        none.
 
     Raises
     ------

@@ -150,7 +150,7 @@ def hidden_column(covered: Coverage) -> HiddenColumn:
 
 
 def function_column(adds: pa.Table) -> ActionColumn:
-    """Return the rule that specifies for new files how their rows are summed; files that are added again keep what they specified."""
+    """Return the rule that specifies for new files how rows are summed; files added again keep theirs."""
     import pyarrow.compute as pc
 
     name = FUNCTION_FIELD.name

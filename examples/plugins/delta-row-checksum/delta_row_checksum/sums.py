@@ -206,7 +206,7 @@ def _add_texts(sums: Any, ends: Any, data: Any, valid: Any) -> Any:
 
 @array_function("void(uint64[::1], uint64[::1], boolean[::1])", out=["sums"])
 def _add_decimals(sums: Any, words: Any, valid: Any) -> None:
-    """Continue with the fewest bytes of each number, the highest first, as Java's BigInteger.toByteArray returns them."""
+    """Continue with the fewest bytes of each number, the highest first, as Java's BigInteger.toByteArray does."""
     text = np.zeros(16, np.uint8)
     for i in range(len(sums)):
         if valid[i]:
