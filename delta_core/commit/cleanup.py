@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from delta_core.commit.base import Base, TableBase
-from delta_core.commit.upgrade import check_writable
+from delta_core.commit.upkeep import check_upkeep
 from delta_core.errors import UnsupportedOperationError, VersionNotFoundError
 from delta_core.handles.secrets import shown_uri
 from delta_core.log.checkpoint import CheckpointReader
@@ -74,12 +74,7 @@ def clean_log(base: Base, *, dry_run: bool = False, clock: Clock = _now_ms) -> l
     Metadata Cleanup
     """
     snapshot = base.latest()
-    if not allows(snapshot.context.log.catalog, "cleanup"):
-        raise UnsupportedOperationError(
-            f"The catalog of {snapshot.uri} does not allow metadata cleanup; it maintains its tables itself.",
-            operation="cleanup_metadata",
-        )
-    check_writable(snapshot.protocol, snapshot.context.registry)
+    check_upkeep(snapshot, "cleanup")
     if not read_property(snapshot.state.configuration, PROPERTY):
         raise UnsupportedOperationError(
             f"The table property {PROPERTY} of {snapshot.uri} is false: nothing was deleted. Set it to true to delete "

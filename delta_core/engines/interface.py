@@ -68,8 +68,8 @@ class FolderFiles(Struct, frozen=True):
     Parameters
     ----------
     files : pyarrow.RecordBatch
-        Columns of `WALKED_FILE`: the path from the root, as the store has it, bytes, and ms since the epoch (null if the
-        store does not report it). Files of one folder lie together.
+        Columns of `WALKED_FILE`: the path from the root, as the store has it, bytes, and ms since the epoch (null if
+        the store does not report it). Files of one folder lie together.
     empty : tuple of str
         Folders in which there is nothing; none on stores without folders.
     linked : tuple of str
@@ -125,7 +125,8 @@ class Storage(Protocol):
     FileNotFoundError; any other failure of the backend raises EngineError with the backend's as cause.
 
     Paths come from the log, which others wrote. Those that lead out of the root are read only as ``allow_external`` of
-    `open_snapshot` specifies; nothing is written or deleted there. Every method raises ExternalPathError for the others.
+    `open_snapshot` specifies; nothing is written or deleted there. Every method raises ExternalPathError for the
+    others.
 
     Attributes
     ----------
@@ -445,7 +446,8 @@ class Apply(Protocol):
         batch : pyarrow.RecordBatch
             The rows, with the columns of the read.
         picked : SelectionVector, optional
-            From an engine that left rows out, as `FileRead.selection` specifies: which of the rows from ``first`` on the batch has.
+            From an engine that left rows out, as `FileRead.selection` specifies: which of the rows from ``first`` on
+            the batch has.
         is_tested : bool
             Whether the engine has run `FileRead.tests`.
         """
@@ -460,11 +462,12 @@ class RowTest(Struct, frozen=True):
     columns : tuple of int
         The physical columns that it needs, by their number in `FileRead.columns`.
     select : function(int, int, Mapping of int to Array, int, SelectionVector or None) -> SelectionVector or None
-        From a file's number, the position of a row, these columns (as ``apply`` gets them) of some rows from there on, how
-        many rows these are, and which ones (None: each one): those of them that pass, None for all. Raises what a failed
-        check of the table raises.
+        From a file's number, the position of a row, these columns (as ``apply`` gets them) of some rows from there on,
+        how many rows these are, and which ones (None: each one): those of them that pass, None for all. Raises what a
+        failed check of the table raises.
     values : ValueRange, optional
-        The same condition as a range of a column's values, if it is one: for an engine that tests values as it decodes them.
+        The same condition as a range of a column's values, if it is one: for an engine that tests values as it decodes
+        them.
     """
 
     columns: tuple[int, ...]
@@ -476,7 +479,7 @@ class ReadObserver(Protocol):
     """Receives the facts of a read while it runs, on the threads of the engine; used by explanations only."""
 
     def row_groups(self, file: int, total: int, left: int, size_bytes: int) -> None:
-        """Note the row groups of a file, or of a part of it: all, those not pruned, and the stored bytes of their columns."""
+        """Note the row groups of a file, or of a part of it: all, those not pruned, stored bytes of their columns."""
         ...
 
 
@@ -510,18 +513,19 @@ class FileRead(Struct, frozen=True):
     opened : function(int, int), optional
         Called on the worker thread with a file's number and its physical rows, before its first batch.
     selection : function(int, int, int), optional
-        From a file's number, a row's position and a number of rows, a mask of those that are requested at all (None: all). For
-        an engine that can leave out rows as it decodes; ``apply`` drops them for one that can't.
+        From a file's number, a row's position and a number of rows, a mask of those that are requested at all (None:
+        all). For an engine that can leave out rows as it decodes; ``apply`` drops them for one that can't.
     tests : tuple of RowTest
-        Conditions on the rows that are requested, in the order in which they are to run: each sees those rows alone that passed the
-        ones before. An engine that runs them reports it to ``apply``, which otherwise runs them itself.
+        Conditions on the rows that are requested, in the order in which they are to run: each sees those rows alone
+        that passed the ones before. An engine that runs them reports it to ``apply``, which otherwise runs them itself.
     tested_only : frozenset of int
         Physical columns that nothing but ``tests`` looks at: whoever runs those may hand over nulls in their place.
     apply_files : function(int, NDArray[int64], RecordBatch) -> RecordBatch or None, optional
         Replaces ``apply`` if an engine reads whole small files together: takes the first file's number, if the rows
         of each of them end in the batch, and a batch of all their rows. It makes ``opened`` needless for these files.
     most_rows : int, optional
-        How many of a file's requested rows are needed at most, the first ones; an engine may return all. Never with ``tests``.
+        How many of a file's requested rows are needed at most, the first ones; an engine may return all. Never with
+        ``tests``.
     observer : ReadObserver, optional
         Called with the facts of each file that is opened; an engine may ignore it.
     """
@@ -648,7 +652,7 @@ class FootersRead(Protocol):
     """Footers of files from elsewhere, which are read once."""
 
     def schemas(self) -> list[tuple[pa.Schema, int]]:
-        """Return the different Arrow schemas, each with the number of the first file that has it, in the order of the files.
+        """Return the different Arrow schemas, each with the number of its first file, in their order.
 
         INT96 counts as instants in UTC, as in Spark.
         """
@@ -685,7 +689,8 @@ class DataFiles(Protocol):
         """Write rows as data files, several at once, in bounded memory.
 
         Files are synced if the store is a disk. Rows keep their order within a file; those of a table without
-        partitions lie in consecutive runs. Whatever goes wrong, every file that was begun is deleted before it is raised.
+        partitions lie in consecutive runs. Whatever goes wrong, every file that was begun is deleted before it is
+        raised.
         """
         ...
 
@@ -705,7 +710,8 @@ class DataFiles(Protocol):
         """Return what the footers of files from elsewhere report, in the order given.
 
         Bounds of floating-point columns are left out: a footer does not specify whether there is a NaN. Raises
-        SchemaMismatchError for a file whose columns are not those of ``schema``; unless ``strict``, it may have further ones.
+        SchemaMismatchError for a file whose columns are not those of ``schema``; unless ``strict``, it may have further
+        ones.
         """
         ...
 

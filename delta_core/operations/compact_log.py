@@ -10,14 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.commit.upgrade import check_writable
+from delta_core.commit.upkeep import check_upkeep
 from delta_core.engines.interface import ActionQuery, RangeRequest
-from delta_core.errors import InvalidArgumentError, LogError, UnsupportedOperationError, VersionNotFoundError
+from delta_core.errors import InvalidArgumentError, LogError, VersionNotFoundError
 from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.names import LOG_DIRECTORY, compacted_name
 from delta_core.log.reconcile import reconcile
-from delta_core.plugins.catalog import allows
 from delta_core.plugins.plans import LogFile
 from delta_core.protocol.actions import parse_action
 from delta_core.snapshot import Snapshot
@@ -68,12 +67,7 @@ def compact_log(snapshot: Snapshot, start: int, end: int) -> str:
             f"Found the versions {start} to {end}, expected a first version from 0 on and a last one above it.",
             value=(start, end),
         )
-    if not allows(snapshot.context.log.catalog, "compact_log"):
-        raise UnsupportedOperationError(
-            f"The catalog of {snapshot.uri} does not allow log compaction; it maintains its tables itself.",
-            operation="compact_logs",
-        )
-    check_writable(snapshot.protocol, snapshot.registry)
+    check_upkeep(snapshot, "compact_log")
     commits = {f.version: f for f in snapshot.context.log.commit_files(start) if f.kind == "commit"}
     missing = next((v for v in range(start, end + 1) if v not in commits), None)
     if missing is not None:

@@ -30,6 +30,7 @@ from delta_core.log.files import FileSet
 from delta_core.operations.bins import Group, Groups, Ints, deleted_shares, group_bins, pack_bins, partition_numbers
 from delta_core.operations.progress import OperationProgress
 from delta_core.operations.rewrite import carried_columns, moved_rows, rewrite_rows, selects_partitions
+from delta_core.operations.row_changes import predicate_text
 from delta_core.operations.row_order import Order, OrderedRows, Spill
 from delta_core.operations.write import has_transactions
 from delta_core.protocol.properties import WriterProperties
@@ -362,9 +363,9 @@ class _Optimize:
 
     def _parameters(self) -> dict[str, Any]:
         options = self.options
-        shown = [] if options.predicate is None else [_text(options.predicate)]
+        shown = predicate_text(options.predicate, options.predicate)
         by = json.dumps(list(options.order_by))
-        found: dict[str, Any] = {"predicate": json.dumps(shown), "zOrderBy": "[]", "clusterBy": "[]", "auto": False}
+        found: dict[str, Any] = {"predicate": shown, "zOrderBy": "[]", "clusterBy": "[]", "auto": False}
         if options.order == "zorder":
             found["zOrderBy"] = by
         elif options.order is not None:
@@ -509,10 +510,6 @@ def _check_numbers(options: OptimizeOptions) -> None:
         kinds: Any = (int, float) if name == "min_commit_interval" else int
         if isinstance(found, bool) or not isinstance(found, kinds) or not found >= least:
             raise InvalidArgumentError(f"Found {name}={found!r}, expected a number from {least} on.")
-
-
-def _text(predicate: Any) -> str:
-    return predicate if isinstance(predicate, str) else format_sql(predicate)
 
 
 def _total(sizes: pa.ChunkedArray) -> int:

@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.commit.transaction import Transaction
-from delta_core.commit.upgrade import check_writable
+from delta_core.commit.upkeep import check_upkeep
 from delta_core.engines.interface import WALKED_FILE, RangeRequest
 from delta_core.errors import (
     CommitError,
@@ -37,7 +37,6 @@ from delta_core.log.names import LOG_DIRECTORY
 from delta_core.log.paths import decode_paths
 from delta_core.operations.reachable import PathSet, add_recent, add_version, commit_actions, file_references, odd_paths
 from delta_core.operations.vacuum_plan import PlanFacts, PlanWriter, VacuumPlan
-from delta_core.plugins.catalog import allows
 from delta_core.plugins.plans import LogFile
 from delta_core.protocol.properties import read_property
 from delta_core.snapshot import Snapshot
@@ -168,7 +167,7 @@ def plan_vacuum(base: Snapshot, options: VacuumOptions) -> VacuumPlan:
     Takes 8 bytes for each reachable file; the files of the plan are in a temporary file if they are many.
     """
     snapshot = base.latest()
-    _check_allowed(snapshot)
+    check_upkeep(snapshot, "vacuum")
     configured: int = read_property(snapshot.state.configuration, "delta.deletedFileRetentionDuration")
     retention = _retention_ms(options, configured)
     cutoff = options.now_ms() - (configured if retention is None else retention)
@@ -208,14 +207,6 @@ def plan_vacuum(base: Snapshot, options: VacuumOptions) -> VacuumPlan:
         num_folders=places.num_folders,
     )
     return VacuumPlan(facts, writer, tuple(e for e in places.empty if not places.reserves(pa.array([e]))[0]))
-
-
-def _check_allowed(snapshot: Snapshot) -> None:
-    if not allows(snapshot.context.log.catalog, "vacuum"):
-        raise UnsupportedOperationError(
-            f"The catalog of {snapshot.uri} does not allow VACUUM; it cleans up its tables itself.", operation="vacuum"
-        )
-    check_writable(snapshot.protocol, snapshot.registry)
 
 
 def _retention_ms(options: VacuumOptions, configured: int) -> int | None:
@@ -475,7 +466,7 @@ def run_vacuum(base: Snapshot, plan: VacuumPlan, options: VacuumOptions) -> Vacu
         If the commit before it fails; nothing was deleted.
     """
     snapshot = base.latest()
-    _check_allowed(snapshot)
+    check_upkeep(snapshot, "vacuum")
     facts = plan.facts
     if snapshot.metadata.id != facts.table_id:
         raise MetadataChangedError(

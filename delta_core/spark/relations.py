@@ -183,7 +183,7 @@ class SparkRelations:
 
 
 def bitmaps_of(rows: DataFrame, file: str, row: str, *by: str) -> DataFrame:
-    """Return the positions of rows as bitmaps: the number of a file, of a part of it, the bitmap, the count of rows, ``by``.
+    """Return the positions of rows as bitmaps: number of a file, of a part of it, bitmap, count of rows, ``by``.
 
     Parameters
     ----------

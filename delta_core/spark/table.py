@@ -594,7 +594,7 @@ class SparkOptimizer:
         return self
 
     def executeCompaction(self) -> DataFrame:
-        """Join small files, and rewrite files with many deleted rows; return the path and the metrics as delta-spark does.
+        """Join small files, and rewrite files with many deleted rows; return path and metrics as delta-spark does.
 
         Each group of files is written by a Spark job of one task, several at a time. Rows, row ids and the change feed
         stay as they are.

@@ -1,4 +1,4 @@
-"""Upkeep of tables: killed at every write a rerun finishes it; histories of it leave nothing to find; damage is found."""
+"""Upkeep of tables: a rerun finishes what was killed at any write; histories leave nothing to find; damage is found."""
 
 from __future__ import annotations
 

@@ -223,8 +223,8 @@ def test_calls_that_touch_the_log_return_what_delta_spark_returns(spark: Any, tm
 
 
 SOURCE = [
-    (1, "n", 10.0, {"n": 100}), (2, "o", None, None), (40, "a", 4.0, {"n": 400}), (50, None, 5.0, {"n": 500}), (None,
-                                                                                                                "z", 6.0, None),
+    (1, "n", 10.0, {"n": 100}), (2, "o", None, None), (40, "a", 4.0, {"n": 400}), (50, None, 5.0, {"n": 500}),
+    (None, "z", 6.0, None),
 ]  # fmt: skip
 #: Clauses: the name that both APIs have, the condition, the values.
 UPSERT = [

@@ -244,7 +244,7 @@ class _Job:
     def file(
         self, index: int, footer: FileFooter | None = None, groups: list[int] | None = None, is_example: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """Read one file, or some of its row groups, through ``apply``; an example shows how those like it are read together."""
+        """Read a file, or some of its row groups, through ``apply``; an example is how its like are read together."""
         path = self._read.paths[index]
         with _naming(path):
             file = DataFile(self._source(index), footer)
