@@ -37,8 +37,12 @@ _ESCAPED = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0
 _RESERVED = frozenset((
     "and", "or", "not", "null", "true", "false", "case", "when", "then", "else", "end", "is", "in", "like", "ilike",
     "rlike", "between", "exists", "select", "from", "where", "cast", "interval", "distinct", "any", "all", "some",
-    "current_date",
-    "current_timestamp", "div",
+    "current_date", "current_timestamp", "div",
+    # names of columns for Spark, but not for sqlglot
+    "alter", "as", "create", "cross", "drop", "except", "fetch", "for", "glob", "grant", "having", "inner", "insert",
+    "intersect", "into", "join", "lateral", "minus", "notnull", "on", "outer", "partitioned_by", "qualify", "regexp",
+    "returning", "revoke", "rollback", "serdeproperties", "tablesample", "uncache", "union", "using", "values", "with",
+    "xor",
 ))  # fmt: skip
 
 

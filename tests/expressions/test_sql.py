@@ -209,6 +209,16 @@ def test_printed_text_parses_to_the_same_tree(expression: Expression) -> None:
     assert _settled(parse_sql(format_sql(expression))) == _settled(expression)
 
 
+def test_columns_named_like_keywords_are_quoted_where_the_parser_needs_it() -> None:
+    from sqlglot.dialects.spark import Spark
+
+    words = [w for w in Spark.Tokenizer.KEYWORDS if w.replace("_", "").isalpha()]
+    assert len(words) > 200
+    for word in words:
+        for path in ((word,), (word.lower(),), (word, "a"), ("a", word)):
+            assert parse_sql(format_sql(Column(path))) == Column(path)
+
+
 def _settled(e: Expression) -> Expression:
     """Return the tree with constants in one form: text shows neither -(5) nor a cast of a constant."""
     if isinstance(e, Call):
