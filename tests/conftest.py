@@ -14,7 +14,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # shared machines stall now and then: a slow example is no failure, and what failed once is printed to repeat
 settings.register_profile(
-    "delta_core", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], database=None
+    "delta_core",
+    max_examples=50,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+    database=None,
 )
 settings.register_profile("long", settings.get_profile("delta_core"), max_examples=5_000)
 settings.load_profile("delta_core")

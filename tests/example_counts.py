@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-#: What hypothesis makes by itself: a profile with more is the long form.
-_DEFAULT = 100
+#: Of the profile that `tests/conftest.py` loads: one with more is the long form.
+_DEFAULT = 50
 
 
 def examples(number: int) -> int:

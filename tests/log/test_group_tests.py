@@ -17,6 +17,7 @@ from delta_core.log.group_tests import plan_group_test
 from delta_core.protocol.types import PrimitiveType
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.testing.table_builder import TableBuilder
+from tests.example_counts import examples
 
 LONG = PrimitiveType("long")
 LEAVES = ("p", "q", "id", "x", "text", "ts")
@@ -91,7 +92,7 @@ def twins(tmp_path_factory: Any) -> tuple[Snapshot, Snapshot]:
     return commits, checkpoint
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 @given(predicate=PREDICATES)
 def test_rows_are_those_without_a_checkpoint(twins: tuple[Snapshot, Snapshot], predicate: str) -> None:
     commits, checkpoint = twins

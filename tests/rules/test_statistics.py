@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from delta_core.snapshot import open_snapshot
 from delta_core.table import DeltaTable
 from delta_core.testing.table_builder import TableBuilder
+from tests.example_counts import examples
 
 US = dt.timedelta(microseconds=1)
 NAN = float("nan")
@@ -332,7 +333,7 @@ def widened(path: Path, old: list[float], new: list[float], form: Any) -> TableB
     return table if form is None else table.checkpoint(statistics=form).cleanup_before(table.version)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(15))
 @given(
     old=st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=3),
     shift=st.sampled_from([0.0, -1e-9, 1e-9]),
