@@ -81,8 +81,8 @@ def check_partition_columns(metadata: Metadata) -> None:
 def check_names(previous: TableState | None, table: TableState, registry: PluginRegistry) -> None:
     """Reject new columns whose names Spark would reject: empty, or with a special character.
 
-    Only if files have them under the same names: mapped columns may be named at will. Columns that are there already
-    stay.
+    Only if files have them under the same names: mapped columns may be named at will, until files are to have
+    their names. Other columns that are there already stay.
 
     Raises
     ------
@@ -91,7 +91,8 @@ def check_names(previous: TableState | None, table: TableState, registry: Plugin
     """
     if table.column_map != ColumnMap.identity(table.schema):
         return
-    known = set() if previous is None else {f.name for _, f in walk(previous.schema)}
+    was_mapped = previous is not None and previous.column_map != ColumnMap.identity(previous.schema)
+    known = set() if previous is None or was_mapped else {f.name for _, f in walk(previous.schema)}
     for path, f in walk(table.schema):
         if f.name in known:
             continue

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.errors import FeatureRequirementError, InvalidArgumentError, UnsupportedOperationError
+from delta_core.errors import FeatureRequirementError, InvalidArgumentError, SchemaError, UnsupportedOperationError
 
 SCHEMA = pa.schema([("a", pa.int32()), ("b", pa.string())])
 SWITCHES = {
@@ -87,3 +87,16 @@ def test_row_tracking_of_a_table_with_rows_assigns_ids_to_every_file(tmp_path: P
     table.alter.set_table_properties(SWITCHES["rowTracking"])
     ids = DeltaTable(table.table_uri).snapshot().scan(metadata=("_row_id",)).to_table().column("_row_id")
     assert sorted(ids.to_pylist()) == [0, 1, 2, 3]
+
+
+def test_mapping_of_a_column_whose_name_files_may_not_have_is_not_dropped(tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path), pa.table({"a": [1, 2]}), configuration={"delta.columnMapping.mode": "name"})
+    table = DeltaTable(str(tmp_path))
+    table.alter.rename_column("a", "b c")
+    before = sorted(p.name for p in tmp_path.glob("*.parquet"))
+    with pytest.raises(SchemaError, match="'b c' has ' ' in its name"):
+        table.alter.drop_feature("columnMapping")
+    assert sorted(p.name for p in tmp_path.glob("*.parquet")) == before
+    table.alter.rename_column("b c", "b")
+    table.alter.drop_feature("columnMapping")
+    assert DeltaTable(str(tmp_path)).to_pyarrow_table().to_pydict() == {"b": [1, 2]}
