@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
-from delta_core.errors import ExpressionError, InvalidArgumentError
+from delta_core.errors import ExpressionError, InvalidArgumentError, UnsupportedExpressionError
 from delta_core.expressions import ast
 from delta_core.expressions.ast import Expression, Leaf, transform
 from delta_core.expressions.sql import parse_sql
@@ -16,6 +16,8 @@ from delta_core.spark.failures import reason
 from delta_core.spark.types import spark_schema
 
 __all__ = ["empty_rows", "parse_condition", "parse_value", "without_alias"]
+
+_RAW_TEXTS = "spark.sql.parser.escapedStringLiterals"
 
 
 def empty_rows(spark: Any, schema: StructType, types: Mapping[str, TypeDef], alias: str | None = None) -> DataFrame:
@@ -33,9 +35,11 @@ def parse_condition(given: str | Column, rows: DataFrame, what: str) -> Expressi
         For anything but text or a Column.
     ExpressionError
         Spark can't resolve it, or the library lacks one of its functions.
+    UnsupportedExpressionError
+        Text with a backslash, which the session is set to read literally.
     """
     if isinstance(given, str):
-        return parse_sql(given)
+        return _parsed(given, rows)
     _check_column(given, what)
     try:
         return parse_sql(str(rows.where(given)._jdf.queryExecution().analyzed().condition().sql()))
@@ -48,11 +52,11 @@ def parse_value(given: str | Column, rows: DataFrame, what: str) -> Expression:
 
     Raises
     ------
-    InvalidArgumentError, ExpressionError
+    InvalidArgumentError, ExpressionError, UnsupportedExpressionError
         As for `parse_condition`.
     """
     if isinstance(given, str):
-        return parse_sql(given)
+        return _parsed(given, rows)
     _check_column(given, what)
     try:
         analyzed = rows.select(given.alias("value"))._jdf.queryExecution().analyzed()
@@ -71,6 +75,17 @@ def without_alias(expression: Expression, schema: StructType, alias: str | None)
         return ast.Column(leaf.path[1:]) if is_qualified and schema.get(leaf.path[1]) is not None else leaf  # type: ignore[union-attr]
 
     return transform(expression, own)
+
+
+def _parsed(text: str, rows: DataFrame) -> Expression:
+    is_raw = str(rows.sparkSession.conf.get(_RAW_TEXTS, "false")).lower() == "true"
+    if is_raw and "\\" in text:
+        raise UnsupportedExpressionError(
+            f"The expression {text} contains a backslash, which begins an escape here and is literal in this session. "
+            f"Set {_RAW_TEXTS} to false, or pass a Column.",
+            feature="",
+        )
+    return parse_sql(text)
 
 
 def _check_column(given: Any, what: str) -> None:

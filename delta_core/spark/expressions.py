@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from delta_core.errors import UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, Values, all_parts, leaves
 from delta_core.expressions.functions import is_builtin
+from delta_core.expressions.members import expand
 from delta_core.expressions.plugin_functions import Function
 from delta_core.expressions.printing import format_sql
 from delta_core.protocol.types import PrimitiveType
 from delta_core.runtime.recursion import Steps, each, run
 
-__all__ = ["check_zone", "to_sql"]
+__all__ = ["check_ansi", "check_zone", "to_sql"]
 
-_TIMESTAMP = PrimitiveType("timestamp")
+_TIMESTAMP, _STRING, _BINARY = (PrimitiveType(n) for n in ("timestamp", "string", "binary"))
+#: Functions that return the same with and without ANSI mode, whatever they are given.
+_ANY_MODE = frozenset((
+    "and", "or", "not", "=", "==", "!=", "<>", "<=>", "<", "<=", ">", ">=", "in", "isnull", "isnotnull", "isnan",
+    "equal_null", "coalesce", "nvl", "ifnull", "nvl2", "nullif", "if", "case", "when", "greatest", "least", "like",
+    "ilike", "rlike", "upper", "ucase", "lower", "lcase", "trim", "ltrim", "rtrim", "concat", "startswith", "endswith",
+    "contains", "named_struct", "get_field",
+))  # fmt: skip
 #: Functions whose answer for a timestamp depends on the zone it is seen in.
 _ZONED = frozenset(
     ("hour", "minute", "second", "date_format", "date_trunc", "to_date", "to_timestamp", "year", "month", "day")
@@ -37,13 +45,16 @@ def to_sql(expression: Expression, place: Callable[[Leaf], Expression], function
     calls: dict[str, str] = {}
 
     def visit(e: Expression) -> Steps[Expression]:
-        if isinstance(e, (Literal, Values)):
+        if isinstance(e, Literal):
+            return _portable(e)
+        if isinstance(e, Values):
             return e
         if isinstance(e, Cast):
             return Cast((yield visit(e.arg)), e.type, e.safe)
         if not isinstance(e, Call):
             return place(e)
-        args = tuple((yield from each(map(visit, e.args))))
+        first = tuple((yield from each(map(visit, e.args[: _num_values(e)]))))
+        args = (*first, *_constants(e.args[_num_values(e) :]))
         function = functions.get(e.function)
         if function is None or is_builtin(e.function):
             return Call(e.function, args)
@@ -57,6 +68,48 @@ def to_sql(expression: Expression, place: Callable[[Leaf], Expression], function
     for name, call in reversed(calls.items()):  # an outer call was made after those within it
         text = text.replace(name, call)
     return text
+
+
+def _num_values(call: Call) -> int:
+    """Return how many arguments are values; those after them are candidates, or what the syntax has as a plain text."""
+    is_special = call.function == "get_field" or (call.function == "in" and isinstance(call.args[-1], Values))
+    return len(call.args) - 1 if is_special else 2 if call.function in ("like", "ilike") else len(call.args)
+
+
+def _constants(arguments: Sequence[Expression]) -> Iterator[Expression]:
+    for argument in arguments:
+        if isinstance(argument, Values) and argument.type == _STRING:
+            yield from map(_portable, expand(argument))
+        else:
+            yield argument
+
+
+def _portable(literal: Literal) -> Expression:
+    """Return a constant that each session reads alike: some read backslashes literally (``escapedStringLiterals``)."""
+    text = literal.value
+    is_plain = not isinstance(text, str) or text.isprintable() and not {"\\", "'"} & set(text)
+    return literal if is_plain else Cast(Literal(text.encode(), _BINARY), _STRING)
+
+
+def check_ansi(expression: Expression, is_ansi: bool) -> None:
+    """Reject an expression that means something else in a session without ANSI mode: wrapped numbers, or nulls.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        For an expression with a cast, or a function that is not known to mean the same.
+    """
+    if is_ansi:
+        return
+    for part in all_parts(expression):
+        is_cast = isinstance(part, Cast) and not part.safe and part.arg != Literal(None)
+        if is_cast or (isinstance(part, Call) and part.function not in _ANY_MODE):
+            raise UnsupportedExpressionError(
+                f"The expression {format_sql(expression)} contains {format_sql(part)}. What does not fit is an error "
+                "here, and would be a wrong number or null in this session, which is without ANSI mode. Set "
+                "spark.sql.ansi.enabled to true.",
+                feature="",
+            )
 
 
 def check_zone(expression: Expression, zone: str, whose: str) -> None:

@@ -42,7 +42,7 @@ from delta_core.snapshot import Snapshot
 from delta_core.spark.expressions import to_sql
 from delta_core.spark.failures import failing_as
 from delta_core.spark.plan.frame import frame
-from delta_core.spark.relations import SparkRelation, bitmaps_of, check_session_zone, row_sets
+from delta_core.spark.relations import SparkRelation, bitmaps_of, check_session, row_sets
 from delta_core.spark.write.rows import given_schema
 
 __all__ = ["merge_frame"]
@@ -100,9 +100,8 @@ class _Merge:
         bound = names.condition(options.predicate)
         self.condition = split_condition(bound)
         self.clauses = [names.clause(c) for c in options.clauses]
-        zone = str(spark.conf.get("spark.sql.session.timeZone"))
         for expression in (bound, *_expressions(self.clauses)):
-            check_session_zone(expression, zone)
+            check_session(expression, spark)
         for clause in self.clauses:
             if clause.action == "update":
                 self.transaction.plan.check_assigned(clause.assigned)

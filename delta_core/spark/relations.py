@@ -23,7 +23,7 @@ from delta_core.kernels.row_set import RowSets
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.types import KNOWN_TYPES, PrimitiveType
 from delta_core.scan.scan import Scan
-from delta_core.spark.expressions import check_zone, to_sql
+from delta_core.spark.expressions import check_ansi, check_zone, to_sql
 from delta_core.spark.failures import failing_as
 from delta_core.spark.plan.frame import frame
 from delta_core.spark.write.files import FrameOptions, write_frame
@@ -32,7 +32,7 @@ from delta_core.write.files import Written
 from delta_core.write.layout import arrow_type
 from delta_core.write.plan import Origin, WritePlan
 
-__all__ = ["SparkRelation", "SparkRelations", "bitmaps_of", "check_session_zone", "row_sets", "spark_engine"]
+__all__ = ["SparkRelation", "SparkRelations", "bitmaps_of", "check_session", "row_sets", "spark_engine"]
 
 #: Rows of a bitmap: what ``bitmap_construct_agg`` makes, a bit a row, least significant bit first.
 _BITMAP_ROWS = 32_768
@@ -178,7 +178,7 @@ class SparkRelations:
         return write_frame(self._spark, engine, plan, rows, options, data_change=data_change, origin=origin)
 
     def _column(self, expression: Expression, functions: Mapping[str, Function] | None) -> Any:
-        check_session_zone(expression, str(self._spark.conf.get("spark.sql.session.timeZone")))
+        check_session(expression, self._spark)
         return F.expr(to_sql(expression, lambda leaf: leaf, functions or {}))
 
 
@@ -228,16 +228,18 @@ def row_sets(bitmaps: pa.Table, num_files: int) -> RowSets:
     return sets
 
 
-def check_session_zone(expression: Expression, zone: str) -> None:
-    """Reject a bound expression whose meaning would depend on the session's time zone.
+def check_session(expression: Expression, spark: Any) -> None:
+    """Reject a bound expression whose meaning would depend on the session's time zone, or on its lack of ANSI mode.
 
     Times in texts are in UTC for the library and in the session's zone for Spark.
 
     Raises
     ------
     UnsupportedExpressionError
-        For such an expression, unless the zone is UTC.
+        For such an expression, unless the zone is UTC and the mode is on.
     """
+    check_ansi(expression, str(spark.conf.get("spark.sql.ansi.enabled")).lower() == "true")
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
     check_zone(expression, zone, "this operation")
     if zone.upper() in ("UTC", "ETC/UTC", "Z", "GMT"):
         return

@@ -28,7 +28,7 @@ from delta_core.spark.merge import merge_frame
 from delta_core.spark.merger import SparkMerger
 from delta_core.spark.plan import private
 from delta_core.spark.read import read
-from delta_core.spark.relations import check_session_zone, spark_engine
+from delta_core.spark.relations import check_session, spark_engine
 from delta_core.table import DeltaTable
 from delta_core.writer import convert_to_deltalake
 
@@ -556,7 +556,7 @@ class SparkTable:
         parsed = without_alias(parse_condition(given, rows, "the condition"), base.schema, self._alias)
         bound = to_expression(parsed, base.schema, base.plugins.functions)
         assert bound is not None
-        check_session_zone(bound, str(self._spark.conf.get("spark.sql.session.timeZone")))
+        check_session(bound, self._spark)
         # the text of a condition goes into the commit as it was written
         return given if isinstance(given, str) and self._alias is None else parsed
 
@@ -635,7 +635,8 @@ def _optimized(done: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _expression(given: Any, rows: DataFrame, what: str) -> Any:
-    return given if isinstance(given, str) else parse_value(given, rows, what)
+    parsed = parse_value(given, rows, what)
+    return given if isinstance(given, str) else parsed  # a commit has the text as it was written
 
 
 def _opened(

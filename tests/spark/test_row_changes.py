@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -422,3 +423,89 @@ def test_bitmaps_become_the_positions_that_are_set() -> None:
     table = pa.table({"f": [1, 1, 0], "p": [0, 2, 0], "b": [bytes(bits), bytes(bits), bytes(4096)]})
     expected = RowSets.from_positions(3, [1] * 6, [0, 2, 32767, 65536, 65538, 98303])
     assert row_sets(table, 3) == expected
+
+
+@pytest.fixture
+def without_ansi(spark: Any) -> Iterator[None]:
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    yield
+    spark.conf.set("spark.sql.ansi.enabled", "true")
+
+
+@pytest.mark.usefixtures("without_ansi")
+@pytest.mark.parametrize(
+    "sets", [{"small": "id"}, {"small": "p"}, {"id": "id * id"}, {"small": "1 DIV (small - small)"}], ids=str
+)
+def test_values_that_would_wrap_or_become_null_without_ansi_mode_are_rejected(
+    spark: Any, tmp_path: Path, sets: dict[str, str]
+) -> None:
+    rows = pa.table({"id": [2**40], "small": pa.array([1], pa.int32()), "p": ["abc"]})
+    write_deltalake(tmp_path, rows)
+    table = ds.DeltaTable.forPath(spark, tmp_path)
+    source = spark.createDataFrame([(2**40 + 5, "zz")], "small bigint, p string")
+    merge = table.merge(source, "target.p = source.p").whenNotMatchedInsert(values={"small": "source.small"})
+    for call in (lambda: table.update(set=sets), lambda: table.delete("1 / small > 0"), merge.execute):
+        with pytest.raises(UnsupportedExpressionError, match=r"spark\.sql\.ansi\.enabled"):
+            call()
+    assert (DeltaTable(tmp_path).version(), DeltaTable(tmp_path).to_pyarrow_table()) == (0, rows)
+
+
+@pytest.mark.usefixtures("without_ansi")
+def test_what_means_the_same_without_ansi_mode_runs_there(spark: Any, tmp_path: Path) -> None:
+    made(tmp_path, ALL, ["p"])
+    table = ds.DeltaTable.forPath(spark, tmp_path)
+    table.delete("id IN (1, 2) OR p <=> NULL AND x > 0.5")
+    table.update("s.n = 4", {"p": "upper(coalesce(p, 'z'))", "s.n": "id"})
+    source = spark.createDataFrame([(5, "n"), (99, "o")], "id bigint, p string")
+    table.merge(source, "target.id = source.id").whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    found = {r["id"]: r["p"] for r in rows_of(tmp_path)}
+    assert (found[4], found[5], found[99]) == ("A", "n", "o")
+    assert not {1, 2} & set(found)
+
+
+@pytest.mark.parametrize("is_raw", ["false", "true"])
+def test_texts_with_backslashes_and_quotes_mean_the_same_in_every_session(
+    spark: Any, tmp_path: Path, is_raw: str
+) -> None:
+    from pyspark.sql import functions as F
+
+    texts = ["a\\b", "it's", 'a"b', "line\nend", "tab\there", "\\", "plain", "é\\"]
+    write_deltalake(tmp_path, pa.table({"s": texts, "n": range(len(texts))}))
+    table = ds.DeltaTable.forPath(spark, tmp_path)
+    spark.conf.set("spark.sql.parser.escapedStringLiterals", is_raw)
+    try:
+        for i, text in enumerate(texts):
+            table.update(F.col("n") == i, {"s": F.concat(F.col("s"), F.lit(text))})
+            many = [text + text, *(f"no'{k}" for k in range(i * 8))]  # long lists are printed in another way
+            table.update(F.col("s").isin(*many), {"n": "n + 100"})
+        table.delete(F.col("s") == F.lit("\\\\"))
+        if is_raw == "true":
+            with pytest.raises(UnsupportedExpressionError, match="escapedStringLiterals"):
+                table.delete(r"s = 'a\\ba\\b'")
+    finally:
+        spark.conf.unset("spark.sql.parser.escapedStringLiterals")
+    found = DeltaTable(tmp_path).to_pyarrow_table().to_pylist()
+    assert {r["s"]: r["n"] for r in found} == {t + t: i + 100 for i, t in enumerate(texts) if t != "\\"}
+
+
+NANS = ["x > 1", "x >= 2", "x = double('NaN')", "NOT x <= 1", "x > 1 OR id = 77", "x IN (double('NaN'), 5)",
+        "x <=> double('NaN')", "s.y > 3", "f > 5", "x <> 1", "x < 1", "x = 1"]  # fmt: skip
+
+
+@pytest.mark.parametrize("properties", [{}, {"delta.columnMapping.mode": "name"}], ids=["plain", "mapped"])
+def test_nan_is_found_although_statistics_of_files_leave_it_out(
+    spark: Any, tmp_path: Path, properties: dict[str, str]
+) -> None:
+    nan = float("nan")
+    rows = {"x": [nan, -0.5, 1.0, None], "f": pa.array([nan, 1, 2, 3], pa.float32()), "id": [1, 2, 3, 4]}
+    write_deltalake(tmp_path, pa.table({**rows, "s": [{"y": nan}, {"y": 1.0}, None, None]}), configuration=properties)
+    for condition in NANS:
+        selected = {r.id for r in ds.read(spark, tmp_path).where(condition).collect()}
+        ds.DeltaTable.forPath(spark, tmp_path).delete(condition)
+        left = set(DeltaTable(tmp_path).to_pyarrow_table().column("id").to_pylist())
+        DeltaTable(tmp_path).restore(0)
+        DeltaTable(tmp_path).delete(condition)
+        expected = set(DeltaTable(tmp_path).to_pyarrow_table().column("id").to_pylist())
+        DeltaTable(tmp_path).restore(0)
+        assert (condition, left) == (condition, expected)
+        assert (condition, selected) == (condition, {1, 2, 3, 4} - expected)

@@ -32,9 +32,10 @@ public class Driver {
     HashMap options = new HashMap();
     options.put("ignoreMissingFiles", "false");
     options.put("ignoreCorruptFiles", "false");
+    RenamedParquet source = new RenamedParquet(shown, stored.isEmpty() ? shown : struct(stored));
     HadoopFsRelation relation = new HadoopFsRelation(files, schema, shown, scala.Option.apply(null),
-      stored.isEmpty() ? new org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat()
-        : new RenamedParquet(shown, struct(stored)),
+      stored.isEmpty() && !source.hasFloats() ? new org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat()
+        : source,
       org.apache.spark.api.python.PythonUtils.toScalaMap(options), session);
     return session.baseRelationToDataFrame(relation);
   }
