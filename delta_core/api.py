@@ -104,6 +104,7 @@ if TYPE_CHECKING:
         FileCheck as FileCheck,
         Finding as Finding,
         TableCheck as TableCheck,
+        UniqueCheck as UniqueCheck,
     )
     from delta_core.plugins.plans import ReadRequest as ReadRequest
     from delta_core.protocol.properties import parse_columns as parse_columns, read_property as read_property
@@ -201,7 +202,7 @@ _HOMES = {
     "delta_core.operations.create": "create_table",
     "delta_core.operations.optimize": "OptimizeOptions Optimized optimize_table",
     "delta_core.operations.write": "WriteOptions write_table",
-    "delta_core.plugins.checks": "CommitCheck FileCheck Finding TableCheck",
+    "delta_core.plugins.checks": "CommitCheck FileCheck Finding TableCheck UniqueCheck",
     "delta_core.plugins.plans": "ReadRequest",
     "delta_core.protocol.properties": "parse_columns read_property",
     "delta_core.plugins.rules": (

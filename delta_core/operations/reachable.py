@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.engines.interface import ActionQuery
-from delta_core.errors import LogChangedError
+from delta_core.errors import LogChangedError, VersionNotFoundError
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import holds_bytes
 from delta_core.kernels.folders import text_hashes
@@ -21,7 +21,17 @@ from delta_core.plugins.rules import FileReference
 from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.snapshot import Snapshot
 
-__all__ = ["PathSet", "add_recent", "add_references", "add_version", "commit_actions", "file_references", "odd_paths"]
+__all__ = [
+    "PathSet",
+    "add_recent",
+    "add_references",
+    "add_version",
+    "commit_actions",
+    "commits_since",
+    "file_references",
+    "odd_paths",
+    "version_at",
+]
 
 #: A path that is absolute, or has an empty part or dots: which file it is depends on the store.
 _ODD = r"^[A-Za-z][A-Za-z0-9+.\-]*:|(?:^|/)\.{0,2}(?:/|$)"
@@ -151,6 +161,20 @@ def add_references(found: PathSet, table: pa.Table, references: Sequence[FileRef
             for chunk in table.column(reference.column).chunks:
                 if chunk.null_count < len(chunk):
                     found.add(reference.paths(chunk))
+
+
+def commits_since(snapshot: Snapshot, cutoff_ms: int, commits: Sequence[LogFile]) -> list[LogFile]:
+    """Return the commits that were made after a time."""
+    version = version_at(snapshot, cutoff_ms)
+    return [f for f in commits if version is None or f.version > version]
+
+
+def version_at(snapshot: Snapshot, timestamp_ms: int) -> int | None:
+    """Return the version of a time, None if the log begins later."""
+    try:
+        return snapshot.version_at(timestamp_ms)
+    except VersionNotFoundError:
+        return None
 
 
 def commit_actions(

@@ -21,16 +21,10 @@ from delta_core.log.hint import format_hint
 from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
 from delta_core.log.paths import decode_paths
 from delta_core.log.segment import choose_segment, complete_checkpoints
+from delta_core.operations.verify_checksums import check_checksums, read_totals
 from delta_core.operations.verify_deep import check_footers
 from delta_core.operations.verify_files import absent_files, check_vectors
-from delta_core.operations.verify_log import (
-    check_checkpoints,
-    check_checksums,
-    check_compacted,
-    check_hint,
-    is_covered,
-    replay_of,
-)
+from delta_core.operations.verify_log import check_checkpoints, check_compacted, check_hint, is_covered, replay_of
 from delta_core.plugins.checks import Finding
 from delta_core.plugins.plans import Checkpoint, LogFile
 from delta_core.snapshot import Snapshot, TableContext
@@ -239,7 +233,9 @@ def _mend_hint(context: TableContext, finding: Finding, wrong: Sequence[str], dr
 def _mend_checksums(context: TableContext, latest: Snapshot, dry_run: bool) -> list[RepairStep]:
     """Delete checksums that are wrong, and write that of the latest version again."""
     wrong: dict[str, str] = {}
-    for finding in check_checksums(context, context.log.listed(), {latest.version: latest}):
+    files = context.log.listed()
+    totals = read_totals(context.log.engine.logs, files)
+    for finding in check_checksums(context, files, {latest.version: latest}, totals):
         assert finding.file is not None
         wrong.setdefault(finding.file, finding.found)
     steps = [RepairStep("delete-checksum", reason, path) for path, reason in wrong.items()]

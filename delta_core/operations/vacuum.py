@@ -29,13 +29,21 @@ from delta_core.errors import (
     InvalidArgumentError,
     MetadataChangedError,
     UnsupportedOperationError,
-    VersionNotFoundError,
 )
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import mask_of, number_array, values_of
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.log.paths import decode_paths
-from delta_core.operations.reachable import PathSet, add_recent, add_version, commit_actions, file_references, odd_paths
+from delta_core.operations.reachable import (
+    PathSet,
+    add_recent,
+    add_version,
+    commit_actions,
+    commits_since,
+    file_references,
+    odd_paths,
+    version_at,
+)
 from delta_core.operations.vacuum_plan import PlanFacts, PlanWriter, VacuumPlan
 from delta_core.plugins.plans import LogFile
 from delta_core.protocol.properties import read_property
@@ -189,7 +197,7 @@ def plan_vacuum(base: Snapshot, options: VacuumOptions) -> VacuumPlan:
     elif options.lite:
         found, covered = _from_log(snapshot, cutoff, places)
     else:
-        found, covered = _walked(snapshot, places), _version_at(snapshot, cutoff)
+        found, covered = _walked(snapshot, places), version_at(snapshot, cutoff)
     writer = PlanWriter()
     for batch in found:
         writer.add(_deletable(batch, reachable, places, cutoff))
@@ -231,7 +239,7 @@ def _reachable(snapshot: Snapshot, facts: PlanFacts, keep_for: Sequence[Snapshot
     found = PathSet()
     add_version(found, snapshot, facts.cutoff_ms)
     commits = [f for f in snapshot.context.log.commit_files() if f.version <= snapshot.version]
-    recent = _commits_since(snapshot, facts.cutoff_ms, commits)
+    recent = commits_since(snapshot, facts.cutoff_ms, commits)
     # change files are in no version's state, and checkpoints drop tombstones by the table's own retention
     add_recent(
         found, snapshot, recent, removes=facts.retention_ms is not None and facts.retention_ms > facts.configured_ms
@@ -242,19 +250,6 @@ def _reachable(snapshot: Snapshot, facts: PlanFacts, keep_for: Sequence[Snapshot
     for other in keep_for:
         add_version(found, other, 0)
     return found
-
-
-def _commits_since(snapshot: Snapshot, cutoff: int, commits: Sequence[LogFile]) -> list[LogFile]:
-    """Return the commits that were made after a time."""
-    version = _version_at(snapshot, cutoff)
-    return [f for f in commits if version is None or f.version > version]
-
-
-def _version_at(snapshot: Snapshot, timestamp_ms: int) -> int | None:
-    try:
-        return snapshot.version_at(timestamp_ms)
-    except VersionNotFoundError:
-        return None
 
 
 class _Places:
@@ -343,7 +338,7 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 def _from_log(snapshot: Snapshot, cutoff: int, places: _Places) -> tuple[Iterator[pa.RecordBatch], int | None]:
     """Return the files that commits before a time removed, since the last vacuum, and the last of these commits."""
-    last = _version_at(snapshot, cutoff)
+    last = version_at(snapshot, cutoff)
     if last is None:
         return iter(()), None
     commits = [f for f in snapshot.context.log.commit_files() if f.version <= last]

@@ -26,15 +26,16 @@ from delta_core.handles.secrets import shown_uri
 from delta_core.log.commits import read_infos
 from delta_core.log.segment import complete_checkpoints
 from delta_core.operations.vacuum import VacuumOptions, plan_vacuum
+from delta_core.operations.verify_checksums import CommitTotals, check_checksums
 from delta_core.operations.verify_deep import check_footers, check_rows
-from delta_core.operations.verify_files import check_data, check_definition, check_features, check_files
-from delta_core.operations.verify_log import (
-    check_checkpoints,
-    check_checksums,
-    check_commits,
-    check_compacted,
-    check_hint,
+from delta_core.operations.verify_files import (
+    check_change_files,
+    check_data,
+    check_definition,
+    check_features,
+    check_files,
 )
+from delta_core.operations.verify_log import check_checkpoints, check_commits, check_compacted, check_hint
 from delta_core.plugins.checks import Finding
 from delta_core.plugins.plans import LogFile
 from delta_core.snapshot import Snapshot, TableContext
@@ -233,7 +234,8 @@ def verify_table(context: TableContext, base: Snapshot | None, options: VerifyOp
     logs = context.log.engine.logs
     files = context.log.listed()
     commits = [f for f in files if f.kind in ("commit", "staged")]
-    findings.take(check_commits(logs, files, progress))
+    totals = CommitTotals()
+    findings.take(check_commits(logs, files, totals, progress))
     findings.take(finding for finding, _ in check_checkpoints(context, files, progress))
     findings.take(_missing_above(context, files, commits))
     findings.take(check_compacted(logs, files))
@@ -241,13 +243,14 @@ def verify_table(context: TableContext, base: Snapshot | None, options: VerifyOp
     states: dict[int, Snapshot] = {}
     for version in [None] if options.versions is None else options.versions:
         findings.take(_open(context, base, version, states))
-    findings.take(check_checksums(context, files, states))
+    findings.take(check_checksums(context, files, states, totals))
     checked = {"commits": len(commits), "checkpoints": len(complete_checkpoints(files, set())), "files": 0}
     for snapshot in states.values():
         findings.take(_guarded(snapshot, _checks(snapshot, commits, options, progress)))
         checked["files"] += snapshot.files.count
     if options.data and states:
         newest = states[max(states)]
+        findings.take(_guarded(newest, check_change_files(newest, commits, progress)))
         findings.take(_guarded(newest, _unreferenced(newest)))
     seconds = time.perf_counter() - begin
     return VerifyReport(shown_uri(context.log.uri), tuple(states), findings.table(), checked, seconds)

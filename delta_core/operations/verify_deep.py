@@ -23,13 +23,13 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import NUM_RECORDS, Call, Expression, FileStatistic, Literal
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import is_valid
+from delta_core.kernels.arrow_buffers import int64_values, is_valid
 from delta_core.kernels.nested import reach
 from delta_core.log.files import FileSet
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.log.paths import decode_paths
 from delta_core.operations.verify_files import numbers_of, true_of
-from delta_core.plugins.checks import Finding
+from delta_core.plugins.checks import Finding, UniqueCheck
 from delta_core.plugins.rules import RowCheck
 from delta_core.protocol.schema import Path, format_path, leaf_fields
 from delta_core.protocol.types import PrimitiveType
@@ -220,6 +220,7 @@ def check_rows(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
         plain = ~is_valid(one.column("dvId"))
         yield from _compare(snapshot, one, leaves, claimed.slice(i, 1), found, plain, cut=False)
     yield from _check_conditions(snapshot)
+    yield from _check_unique(snapshot)
 
 
 def _statistics_of(snapshot: Snapshot, file: pa.Table, leaves: _Leaves) -> pa.Table:
@@ -282,3 +283,20 @@ def _check_conditions(snapshot: Snapshot) -> Iterator[Finding]:
                 "warning",
                 version=snapshot.version,
             )
+
+
+def _check_unique(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield the values that several rows have, of metadata columns that must not; takes 8 bytes a row."""
+    for check in snapshot.plugins.collect("check_table", table=snapshot.state):
+        if not isinstance(check, UniqueCheck):
+            continue
+        parts = [np.zeros(0, np.int64)]
+        for batch in snapshot.scan(columns=[], metadata=(check.column,)).to_reader():
+            column = batch.column(check.column)
+            parts.append(int64_values(column)[is_valid(column)])
+        values = np.sort(np.concatenate(parts))
+        repeated = np.unique(values[1:][values[1:] == values[:-1]])
+        if len(repeated):
+            shown = ", ".join(map(str, repeated[:10].tolist())) + (", ..." if len(repeated) > 10 else "")
+            found = f"{len(repeated)} value{'s' * (len(repeated) > 1)} of {check.column} in several rows: {shown}"
+            yield Finding(check.rule, found, "a value of its own for each row", check.advice, version=snapshot.version)

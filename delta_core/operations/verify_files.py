@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -34,15 +35,18 @@ from delta_core.kernels.arrow_buffers import (
 from delta_core.kernels.dedup import KeySet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.log.paths import decode_paths
-from delta_core.plugins.checks import CommitCheck, FileCheck, Finding
-from delta_core.plugins.plans import ReadRequest
+from delta_core.operations.reachable import commit_actions, commits_since
+from delta_core.plugins.checks import CommitCheck, FileCheck, Finding, UniqueCheck
+from delta_core.plugins.plans import LogFile, ReadRequest
 from delta_core.plugins.rules import RowSelector
+from delta_core.protocol.properties import read_property
 from delta_core.runtime.json_text import decode_json
 from delta_core.snapshot import Snapshot
 from delta_core.write.names import encode_path
 
 __all__ = [
     "absent_files",
+    "check_change_files",
     "check_data",
     "check_definition",
     "check_features",
@@ -307,8 +311,9 @@ def check_features(snapshot: Snapshot, infos: Callable[[], Mapping[int, Mapping[
     HookContractError
         If a check returns something else than findings.
     """
-    checks = snapshot.plugins.collect("check_table", table=snapshot.state)
-    for check in checks:
+    for check in snapshot.plugins.collect("check_table", table=snapshot.state):
+        if isinstance(check, UniqueCheck):
+            continue  # of rows
         if isinstance(check, Finding):
             found: Iterable[Finding] = [check]
         elif isinstance(check, CommitCheck):
@@ -385,6 +390,26 @@ def check_data(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
             snapshot.version,
         )
     yield from check_vectors(snapshot, progress)
+
+
+def check_change_files(snapshot: Snapshot, commits: Sequence[LogFile], progress: Progress) -> Iterator[Finding]:
+    """Yield the change files of commits within the retention that are missing; vacuum deletes those of older ones."""
+    retention: int = read_property(snapshot.state.configuration, "delta.deletedFileRetentionDuration")
+    cutoff = time.time_ns() // 1_000_000 - retention
+    for actions in commit_actions(snapshot, commits_since(snapshot, cutoff, commits), ("cdc",)):
+        files = actions.cdcs.select(["path", "version"])
+        absent = file_sizes(snapshot, decode_paths(files.column("path")), progress) == _ABSENT
+        for i in np.flatnonzero(absent).tolist():
+            yield Finding(
+                "change-file-missing",
+                "the file of the change data feed is not there",
+                "the file that the commit names",
+                "The changes of this version can't be read. Restore the file from a copy, unless a vacuum with a "
+                "shorter retention deleted it.",
+                "information",
+                files.column("path")[i].as_py(),
+                files.column("version")[i].as_py(),
+            )
 
 
 def check_vectors(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:

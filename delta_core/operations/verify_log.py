@@ -1,15 +1,14 @@
-"""Checks of a table's log: commits, checkpoints against their commits, checksums, compacted files, the hint."""
+"""Checks of a table's log: commits, checkpoints against their commits, compacted files, the hint."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engines.interface import ActionQuery, LogFiles, RangeRequest
+from delta_core.engines.interface import LogFiles, RangeRequest
 from delta_core.errors import (
     CheckpointError,
     DeltaError,
@@ -25,32 +24,19 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, int64_values, number_array, strings_of
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.json_actions import ParsedActions
-from delta_core.log.checksum import whole_checksum
 from delta_core.log.hint import parse_hint
 from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
 from delta_core.log.reconcile import reconcile
 from delta_core.log.segment import choose_segment, complete_checkpoints
+from delta_core.operations.verify_checksums import COMMIT_BATCH, COMMIT_KEYS, CommitTotals, protocol_parts
 from delta_core.plugins.checks import Finding
 from delta_core.plugins.plans import Checkpoint, LogFile, LogSegment
 from delta_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction, parse_action
-from delta_core.protocol.schema import Schema
-from delta_core.runtime.json_text import decode_json
 from delta_core.snapshot import Snapshot, TableContext
 
-__all__ = [
-    "check_checkpoints",
-    "check_checksums",
-    "check_commits",
-    "check_compacted",
-    "check_hint",
-    "is_covered",
-    "replay_of",
-]
+__all__ = ["check_checkpoints", "check_commits", "check_compacted", "check_hint", "is_covered", "replay_of"]
 
 Progress = Callable[[str, int, int], None]
-#: How many commits are parsed at once: bounds memory over long logs.
-_BATCH = 512
-_KEYS = ActionQuery(("size",))
 _PARSERS: Mapping[str, Callable[[Any, str], object]] = {
     "protocol": Protocol.parse,
     "metaData": Metadata.parse,
@@ -69,28 +55,34 @@ def _path(file: LogFile) -> str:
 # --- commits -------------------------------------------------------------------------------
 
 
-def check_commits(logs: LogFiles, files: Sequence[LogFile], progress: Progress) -> Iterator[Finding]:
-    """Yield what is wrong with the commits: gaps, damaged ones, and actions that contradict each other within one."""
+def check_commits(
+    logs: LogFiles, files: Sequence[LogFile], totals: CommitTotals, progress: Progress
+) -> Iterator[Finding]:
+    """Yield what is wrong with the commits: gaps, damaged ones, and actions that contradict each other within one.
+
+    ``totals`` gets the commits that can be read.
+    """
     commits = [f for f in files if f.kind in ("commit", "staged")]
     yield from _gaps(commits, [c.version for c in complete_checkpoints(files, set())])
-    for start in range(0, len(commits), _BATCH):
+    for start in range(0, len(commits), COMMIT_BATCH):
         progress("commits", start, len(commits))
-        batch = commits[start : start + _BATCH]
+        batch = commits[start : start + COMMIT_BATCH]
         try:
-            found = logs.read_commits(batch, _KEYS)
+            found = logs.read_commits(batch, COMMIT_KEYS)
         except LogChangedError:
             raise
         except LogError:
             damaged = {f.version: finding for f in batch if (finding := _damage(logs, f)) is not None}
             yield from damaged.values()
             batch = [f for f in batch if f.version not in damaged]
-            found = logs.read_commits(batch, _KEYS)
+            found = logs.read_commits(batch, COMMIT_KEYS)
+        totals.add(found, [f.version for f in batch])
         yield from _check_parsed(found, batch)
 
 
 def _damage(logs: LogFiles, file: LogFile) -> Finding | None:
     try:
-        logs.read_commits([file], _KEYS)
+        logs.read_commits([file], COMMIT_KEYS)
     except LogError as e:
         expected = "one JSON object for each action"
         return Finding("commit-unreadable", str(e), expected, _RESTORE, "error", _path(file), file.version)
@@ -272,7 +264,7 @@ def _files(files: pa.Table) -> str:
 
 
 def _definition_differences(stored: Snapshot, replayed: Snapshot) -> Iterator[str]:
-    if _versions(stored.protocol) != _versions(replayed.protocol):
+    if protocol_parts(stored.protocol) != protocol_parts(replayed.protocol):
         yield f"its protocol is {stored.protocol.to_json()}, that of the commits {replayed.protocol.to_json()}"
     parts = [
         (s.metadata.id, s.metadata.partition_columns, s.metadata.configuration, s.schema) for s in (stored, replayed)
@@ -289,15 +281,6 @@ def _definition_differences(stored: Snapshot, replayed: Snapshot) -> Iterator[st
     different = [d for d in domains[0].keys() | domains[1].keys() if domains[0].get(d) != domains[1].get(d)]
     if different:
         yield f"its domains differ from those of the commits: {', '.join(sorted(different))}"
-
-
-def _versions(protocol: Protocol) -> tuple[Any, ...]:
-    return (
-        protocol.min_reader_version,
-        protocol.min_writer_version,
-        frozenset(protocol.reader_features or ()),
-        frozenset(protocol.writer_features or ()),
-    )
 
 
 # --- what only helps readers -------------------------------------------------------------------
@@ -337,8 +320,8 @@ def check_compacted(logs: LogFiles, files: Sequence[LogFile]) -> Iterator[Findin
             continue
         covered = [commits.get(v) for v in range(f.version, f.end_version + 1)]
         try:
-            found = logs.read_commits([f], _KEYS)
-            should = None if None in covered else logs.read_commits([c for c in covered if c is not None], _KEYS)
+            found = logs.read_commits([f], COMMIT_KEYS)
+            should = None if None in covered else logs.read_commits([c for c in covered if c is not None], COMMIT_KEYS)
         except LogChangedError:
             raise
         except LogError as e:
@@ -365,80 +348,3 @@ def check_compacted(logs: LogFiles, files: Sequence[LogFile]) -> Iterator[Findin
                     _path(f),
                     f.version,
                 )
-
-
-def check_checksums(
-    context: TableContext, files: Sequence[LogFile], states: Mapping[int, Snapshot]
-) -> Iterator[Finding]:
-    """Yield checksum files that can't be read, or differ from those versions that were loaded."""
-    storage = context.log.engine.storage
-    for f in files:
-        if f.kind != "crc":
-            continue
-        advice = "Delete it; repair does. Readers need none."
-        try:
-            (data,) = storage.read([RangeRequest(_path(f))])
-            found = decode_json(bytes(data))
-        except FileNotFoundError:
-            continue
-        except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            yield Finding("checksum-unreadable", "no JSON object", "one", advice, "warning", _path(f), f.version)
-            continue
-        if f.version in states:
-            for name, have, should in _checksum_differences(found, states[f.version]):
-                values = f"{name} is {shortened(json.dumps(have))}", f"{name} {shortened(json.dumps(should))}"
-                yield Finding("checksum-differs", *values, advice, "error", _path(f), f.version)
-
-
-#: Lists of a checksum, with the key and the value of their elements.
-_LISTS = (("setTransactions", "appId", "version"), ("domainMetadata", "domain", "configuration"))
-
-
-def _checksum_differences(found: Mapping[str, Any], snapshot: Snapshot) -> Iterator[tuple[str, Any, Any]]:
-    try:
-        should = whole_checksum(snapshot)
-    except (DeltaError, ValueError, TypeError, LookupError):
-        return  # such as a commit without its time, which another rule reports
-    for name, value in should.items():  # numbers, those of features too
-        if isinstance(value, int) and found.get(name) is not None and found[name] != value:
-            yield name, found[name], value
-    yield from _histogram_differences(found.get("fileSizeHistogram"), should.get("fileSizeHistogram"))
-    # older writers leave both out
-    if found.get("protocol") is not None and found.get("metadata") is not None:
-        yield from _definition_of_checksum(found, snapshot)
-    for name, key, value in _LISTS:
-        if isinstance(found.get(name), list) and isinstance(should.get(name), list):
-            here, there = ({v.get(key): v.get(value) for v in values} for values in (found[name], should[name]))
-            if here != there:
-                yield name, here, there
-    if isinstance(found.get("allFiles"), list):
-        paths = sorted(f.get("path", "") for f in found["allFiles"])
-        live = sorted(snapshot.files.columns(["path"]).column(0).to_pylist())
-        if paths != live:
-            yield "allFiles", f"{len(paths)} files", f"{len(live)} files"
-
-
-def _histogram_differences(found: Any, should: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield a histogram that differs; one with other bins can't be compared."""
-    if not isinstance(found, dict) or not isinstance(should, dict):
-        return
-    here, there = ([h.get(k) for k in ("sortedBinBoundaries", "fileCounts", "totalBytes")] for h in (found, should))
-    if here[0] == there[0] and here != there:
-        yield "fileSizeHistogram", here[1:], there[1:]
-
-
-def _definition_of_checksum(found: Mapping[str, Any], snapshot: Snapshot) -> Iterator[tuple[str, Any, Any]]:
-    try:
-        protocol, metadata = Protocol.parse(found["protocol"], "it"), Metadata.parse(found["metadata"], "it")
-        schema = Schema.from_json(metadata.schema_string)
-    except (DeltaError, ValueError, AttributeError, TypeError) as e:
-        yield "metadata", str(e), "the table's own"
-        return
-    if _versions(protocol) != _versions(snapshot.protocol):
-        yield "protocol", found["protocol"], snapshot.protocol.to_json()
-    own = snapshot.metadata
-    here = (metadata.id, metadata.partition_columns, metadata.configuration, schema)
-    if here != (own.id, own.partition_columns, own.configuration, snapshot.schema):
-        yield "metadata", found["metadata"], own.to_json()

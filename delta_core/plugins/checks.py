@@ -8,7 +8,7 @@ from typing import Any, Literal, Union
 import pyarrow as pa
 from msgspec import Struct
 
-__all__ = ["CommitCheck", "FileCheck", "Finding", "Severity", "TableCheck"]
+__all__ = ["CommitCheck", "FileCheck", "Finding", "Severity", "TableCheck", "UniqueCheck"]
 
 #: ``error``: readers fail or return wrong rows. ``warning``: a rule of the protocol is broken, rows are right today.
 #: ``information``: nothing to mend.
@@ -68,4 +68,21 @@ class CommitCheck(Struct, frozen=True):
     find: Callable[[Mapping[int, Mapping[str, Any]]], Iterable[Finding]]
 
 
-TableCheck = Union[Finding, FileCheck, CommitCheck]
+class UniqueCheck(Struct, frozen=True):
+    """Check, with ``deep="rows"``, that no two live rows have one value of a metadata column, null aside.
+
+    Parameters
+    ----------
+    column : str
+        The metadata column, int64.
+    rule, advice : str
+        Of the finding.
+    """
+
+    feature: str
+    column: str
+    rule: str
+    advice: str
+
+
+TableCheck = Union[Finding, FileCheck, CommitCheck, UniqueCheck]

@@ -247,7 +247,7 @@ def file_references(table: TableState) -> Iterable[FileReference]:
 
 @hookspec
 def check_table(table: TableState) -> Iterable[TableCheck]:
-    """Return the feature's checks for `DeltaTable.verify`: `FileCheck`, `CommitCheck`, or a `Finding` of ``table``.
+    """Return the feature's checks for `DeltaTable.verify`: a `FileCheck`, `CommitCheck`, `UniqueCheck` or `Finding`.
 
     Set: table. When: per version that is verified. Result: list; default none.
     """

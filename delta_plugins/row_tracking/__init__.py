@@ -11,11 +11,11 @@ import pyarrow as pa
 from delta_core.api import (
     ActionColumn,
     FeatureStep,
-    FileCheck,
     HiddenColumn,
     Metadata,
     ReadRequest,
     ReadRule,
+    TableCheck,
     TableFeature,
     TableState,
     hookimpl,
@@ -76,8 +76,8 @@ def write_rules(table: TableState) -> Iterable[HiddenColumn]:
 
 
 @hookimpl
-def check_table(table: TableState) -> Iterable[FileCheck]:
-    return [verify.file_check(table)]
+def check_table(table: TableState) -> Iterable[TableCheck]:
+    return verify.checks(table)
 
 
 @hookimpl

@@ -8,19 +8,26 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from delta_core.api import FileCheck, Finding, TableState
+from delta_core.api import FileCheck, Finding, TableCheck, TableState, UniqueCheck
 from delta_core.kernels.arrow_buffers import is_valid, values_of
 from delta_plugins.row_tracking.write import NAME, SWITCH, high_water_mark
 
-__all__ = ["file_check"]
+__all__ = ["checks"]
 
 _ADVICE = "Rows can no longer be told apart by their ids: write the rows of the file again."
 
 
-def file_check(table: TableState) -> FileCheck:
-    """Return the check of a table's row ids. Protocol: Row Tracking."""
-    find = partial(_check_files, is_active=table.is_active(NAME), mark=high_water_mark(table))
-    return FileCheck(NAME, ("baseRowId", "defaultRowCommitVersion", "numRecords"), find)
+def checks(table: TableState) -> list[TableCheck]:
+    """Return the checks of a table's row ids: those of files and, if they are relied upon, those of rows.
+
+    Protocol
+    --------
+    Row Tracking
+    """
+    is_active = table.is_active(NAME)
+    find = partial(_check_files, is_active=is_active, mark=high_water_mark(table))
+    of_files = FileCheck(NAME, ("baseRowId", "defaultRowCommitVersion", "numRecords"), find)
+    return [of_files, UniqueCheck(NAME, "_row_id", "row-ids-repeated", _ADVICE)] if is_active else [of_files]
 
 
 def _check_files(files: pa.Table, is_active: bool, mark: int) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import InvalidArgumentError
+from delta_core.operations import verify_checksums
 from tests.operations.row_tables import TABLES, table_of
 
 ROWS = [(i, "ab"[i % 2], i / 2) for i in range(10)]
@@ -148,6 +149,12 @@ def _checksum(uri: Path) -> None:
     path.write_text(json.dumps({**value, "numFiles": value["numFiles"] + 1}))
 
 
+def _old_checksum(uri: Path) -> None:
+    path = log(uri, 1, ".crc")
+    value = json.loads(path.read_text())
+    path.write_text(json.dumps({**value, "tableSizeBytes": value["tableSizeBytes"] - 1}))
+
+
 def _checksum_torn(uri: Path) -> None:
     log(uri, 1, ".crc").write_text('{"numFiles":')
 
@@ -215,6 +222,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
         (_hint_gone_version, "hint-wrong"),
         (_hint_torn, "hint-unreadable"),
         (_checksum, "checksum-differs"),
+        (_old_checksum, "checksum-differs"),
         (_checksum_torn, "checksum-unreadable"),
         (_compacted, "compacted-differs"),
         (_file_gone, "data-file-missing"),
@@ -280,6 +288,50 @@ def test_row_ids_that_overlap_or_exceed_the_mark_are_found(tmp_path: Path) -> No
     assert "row-ids-above-mark" in DeltaTable(uri).verify().rules()
     change_add(log(uri, 1), lambda add: add.pop("baseRowId"))
     assert "row-ids-missing" in DeltaTable(uri).verify().rules()
+
+
+def test_change_files_that_are_gone_are_named(tmp_path: Path) -> None:
+    table = built(tmp_path)
+    table.alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    table.update({"x": "x + 1"}, predicate="id = 5")
+    gone = next(tmp_path.glob("_change_data/**/*.parquet"))
+    assert "change-file-missing" not in DeltaTable(tmp_path).verify().to_text()
+    gone.unlink()
+    report = DeltaTable(tmp_path).verify()
+    (found,) = (f for f in report.findings.to_pylist() if f["rule"] == "change-file-missing")
+    assert (found["version"], Path(found["file"]).name) == (table.version(), gone.name)
+    assert report.ok  # the rows of every version can be read
+
+
+def test_row_ids_that_two_rows_have_are_found(tmp_path: Path) -> None:
+    tracked = {"delta.enableRowTracking": "true"}
+    write_deltalake(tmp_path, pa.table({"a": [1, 2, 3]}), configuration=tracked)
+    DeltaTable(tmp_path).update({"a": "a + 10"})
+    assert DeltaTable(tmp_path).verify(deep="rows").ok
+    column = DeltaTable(tmp_path).metadata().configuration["delta.rowTracking.materializedRowIdColumnName"]
+    (path,) = (tmp_path / a["add"]["path"] for a in actions(log(tmp_path, 1)) if "add" in a)
+    rows = pq.read_table(path)
+    at = rows.column_names.index(column)
+    pq.write_table(rows.set_column(at, rows.schema.field(at), pa.array([0, 2, 2], pa.int64())), path)
+    change_add(log(tmp_path, 1), lambda add: add.update(size=path.stat().st_size))
+    report = DeltaTable(tmp_path).verify(deep="rows")
+    assert report.rules() == {"row-ids-repeated", "checksum-differs"}, report.to_text()
+    assert "1 value of _row_id in several rows: 2" in report.to_text()
+
+
+def test_old_checksums_are_compared_without_loading_their_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built(tmp_path)
+    loaded: list[Any] = []
+    whole = verify_checksums.whole_checksum
+    monkeypatch.setattr(verify_checksums, "whole_checksum", lambda s: (loaded.append(s.version), whole(s))[1])
+    assert DeltaTable(tmp_path).verify().ok
+    assert loaded == [3]
+    _old_checksum(tmp_path)
+    DeltaTable(tmp_path).repair()
+    assert not log(tmp_path, 1, ".crc").exists()
+    assert DeltaTable(tmp_path).verify().ok
 
 
 def test_commit_times_must_grow(tmp_path: Path) -> None:
