@@ -20,7 +20,7 @@ from delta_core.plugins.catalog import allows
 from delta_core.plugins.plans import Checkpoint, LogFile
 from delta_core.protocol.properties import read_property
 
-__all__ = ["clean_after_checkpoint", "clean_log"]
+__all__ = ["clean_after_checkpoint", "clean_log", "truncate_log"]
 
 _log = logging.getLogger(__name__)
 PROPERTY = "delta.enableExpiredLogCleanup"
@@ -81,7 +81,42 @@ def clean_log(base: Base, *, dry_run: bool = False, clock: Clock = _now_ms) -> l
             "expired files of the log.",
             operation="cleanup_metadata",
         )
-    return _clean(snapshot, clock(), dry_run)
+    now_ms = clock()
+    return _clean(snapshot, _oldest_kept(snapshot, now_ms), now_ms, dry_run)
+
+
+def truncate_log(base: Base, retention_ms: int, *, clock: Clock = _now_ms) -> list[str]:
+    """Delete files of the log that are older than a retention, to the millisecond, whatever the table's properties.
+
+    Parameters
+    ----------
+    base : Snapshot
+        The table; a newer version is looked for.
+    retention_ms : int
+        In place of ``delta.logRetentionDuration``, in ms.
+    clock : function() -> int, optional
+        Returns the time in ms since the epoch.
+
+    Returns
+    -------
+    list of str
+        The files, from the folder of the log.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        If a catalog does not allow it.
+    UnsupportedFeatureError, UnsupportedVersionError
+        If the table needs a feature that no installed plugin provides.
+
+    Notes
+    -----
+    Follows the rules of `clean_log` otherwise: what is deleted, and in which order.
+    """
+    snapshot = base.latest()
+    check_upkeep(snapshot, "cleanup")
+    now_ms = clock()
+    return _clean(snapshot, now_ms - retention_ms, now_ms, dry_run=False)
 
 
 def clean_after_checkpoint(snapshot: TableBase, requested: bool | None, clock: Clock = _now_ms) -> None:
@@ -108,7 +143,7 @@ def clean_after_checkpoint(snapshot: TableBase, requested: bool | None, clock: C
     key = (snapshot.uri, snapshot.metadata.id)
     if (created is not None and created >= oldest) or _cleaned.get(key) == oldest:
         return
-    gone = _clean(snapshot, now_ms, dry_run=False)
+    gone = _clean(snapshot, oldest, now_ms, dry_run=False)
     while len(_cleaned) >= _MOST_TABLES:
         _cleaned.pop(next(iter(_cleaned)), None)
     _cleaned[key] = oldest
@@ -116,8 +151,7 @@ def clean_after_checkpoint(snapshot: TableBase, requested: bool | None, clock: C
         _log.info("Deleted %d expired files of the log of %s", len(gone), shown_uri(snapshot.uri))
 
 
-def _clean(snapshot: TableBase, now_ms: int, dry_run: bool) -> list[str]:
-    oldest = _oldest_kept(snapshot, now_ms)
+def _clean(snapshot: TableBase, oldest: int, now_ms: int, dry_run: bool) -> list[str]:
     files = list_log(snapshot.engine.storage).files
     first = _first_kept(snapshot, files, oldest)
     if first is None:

@@ -172,6 +172,7 @@ class Transaction(Generic[Base]):
         requests: Mapping[str, str] | None = None,
         without_nulls: Collection[Path] = (),
         protocol: Protocol | None = None,
+        without_rules_of: str | None = None,
     ) -> TableState:
         """Stage new metadata, with every feature that it switches on, and those requested.
 
@@ -189,6 +190,8 @@ class Transaction(Generic[Base]):
             Columns of the new schema whose rows were checked to have a value: they may become NOT NULL.
         protocol : Protocol, optional
             The protocol to which what the metadata needs is added; that of the table unless given.
+        without_rules_of : str, optional
+            A feature of the table that is being dropped: it neither prepares nor checks the metadata.
 
         Raises
         ------
@@ -217,8 +220,10 @@ class Transaction(Generic[Base]):
             protocol = upgrade_protocol(protocol, self._needed_for_domains(protocol), registry)
         check_writable(protocol, registry)
         state, plugins = self._define(protocol, given, prepared=False)
-        prepared = plugins.fold("prepare_metadata", "metadata", given, table=state, previous=previous)
+        rules = plugins.without(without_rules_of)
+        prepared = rules.fold("prepare_metadata", "metadata", given, table=state, previous=previous)
         state, plugins = self._define(protocol, prepared)
+        rules = plugins.without(without_rules_of)
         wishes = {**given.configuration, **(requests or {})}
         domains = _declared_domains(plugins.collect("prepare_domains", table=state, requested=wishes), plugins)
         if domains:
@@ -231,8 +236,8 @@ class Transaction(Generic[Base]):
             check_required(previous, state, without_nulls)
             names = changed_names(previous, state)
             if names:
-                plugins.check("check_column_changes", table=previous, paths=names)
-        plugins.check("check_metadata", table=state, metadata=prepared, previous=previous)
+                rules.check("check_column_changes", table=previous, paths=names)
+        rules.check("check_metadata", table=state, metadata=prepared, previous=previous)
         self.intents.metadata = prepared
         self._stage_protocol(protocol)
         self._target, self._plan = (state, plugins), None

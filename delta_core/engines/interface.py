@@ -658,6 +658,10 @@ class FootersRead(Protocol):
         """
         ...
 
+    def file_schemas(self) -> Iterator[tuple[pa.Schema, NDArray[np.int64]]]:
+        """Yield the Arrow schemas, each with the numbers of files that have it; one may come several times."""
+        ...
+
     def statistics(self, schema: pa.Schema, columns: Sequence[Path]) -> Iterator[FilesStatistics]:
         """Yield the statistics of all files, in any order; of a column that a file has in another type there are none.
 

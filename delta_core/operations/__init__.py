@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from delta_core.operations.compact_log import compact_log
     from delta_core.operations.create import column_names, create_table
     from delta_core.operations.delete import delete_rows
-    from delta_core.operations.features import DropFeatureOptions, add_features, drop_feature
+    from delta_core.operations.feature_add import add_features
+    from delta_core.operations.feature_drop import DropFeatureOptions, drop_feature
     from delta_core.operations.follow import FollowOptions, StreamBatch, TableStream
     from delta_core.operations.merge import MergeOptions, merge_rows
     from delta_core.operations.optimize import OptimizeOptions, optimize_table, plan_optimize
@@ -110,7 +111,8 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.operations.auto_compact": "compact_after",
         "delta_core.operations.create": "column_names create_table",
         "delta_core.operations.delete": "delete_rows",
-        "delta_core.operations.features": "DropFeatureOptions add_features drop_feature",
+        "delta_core.operations.feature_drop": "DropFeatureOptions drop_feature",
+        "delta_core.operations.feature_add": "add_features",
         "delta_core.operations.follow": "FollowOptions StreamBatch TableStream",
         "delta_core.operations.optimize": "OptimizeOptions optimize_table plan_optimize",
         "delta_core.operations.merge": "MergeOptions merge_rows",

@@ -25,7 +25,7 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import Call, Column, Expression, all_of, negate
 from delta_core.operations.create import property_texts
-from delta_core.operations.features import enabled_features, run_enabling_steps
+from delta_core.operations.feature_add import enabled_features, run_enabling_steps
 from delta_core.protocol.actions import Metadata
 from delta_core.protocol.properties import PROPERTIES, normalize_properties, parse_columns
 from delta_core.protocol.schema import ColumnMap, Path, Schema, find, format_path

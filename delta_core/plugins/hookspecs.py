@@ -268,7 +268,8 @@ def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
     A feature without this hook can't be dropped; one that returns no steps is just removed from the protocol. To be
     enabled, the feature is first added to the table, and its properties are set after the steps.
 
-    Set: the feature's plugin alone. When: per feature that is enabled or dropped, again after a conflict. Result: list.
+    Set: the feature's plugin alone. When: per feature that is enabled or dropped, after each step for the version that
+    it made, and to drop one that readers need, for versions of the log that define the table. Result: list.
     """
 
 

@@ -225,6 +225,7 @@ class PluginSet:
     """
 
     def __init__(self, plugins: Mapping[str, Any], unknown: frozenset[str], check: bool = True) -> None:
+        self._plugins = plugins
         self.features: dict[str, TableFeature] = {n: plugins[n].FEATURE for n in _ordered(plugins)}
         self.unknown = unknown
         if check:
@@ -270,6 +271,13 @@ class PluginSet:
         """Return feature names with aliases replaced by the names they represent."""
         alias = {a: f.name for f in self.features.values() for a in f.aliases}
         return frozenset(alias.get(n, n) for n in names)
+
+    def without(self, name: str | None) -> PluginSet:
+        """Return the set without one feature's plugin, for a feature that is being dropped; the same set for None."""
+        if name not in self.features:
+            return self
+        plugins = {n: p for n, p in self._plugins.items() if n != name}
+        return PluginSet(plugins, self.unknown, check=False)
 
     def collect(self, hook: str, **arguments: Any) -> list[Any]:
         """Call a ``list`` hook and return its answers concatenated, in plugin order."""

@@ -11,7 +11,7 @@ from typing import Union
 
 from msgspec import Struct
 
-from delta_core.protocol.schema import Schema
+from delta_core.protocol.schema import Path, Schema
 
 __all__ = [
     "ChangeSchema", "FeatureStep", "FeatureUse", "ReAddFiles", "RemoveDomains", "RemoveProperties", "RewriteFiles",
@@ -49,16 +49,20 @@ class SetProperties(Struct, frozen=True):
 
 
 class RewriteFiles(Struct, frozen=True):
-    """Write the rows of live files to new files, in commits of their own.
+    """Write the rows of some live files to new files, in commits of their own.
 
     Parameters
     ----------
-    column : str
+    column : str, optional
         A field of the log's adds: the files in which it is not null.
+    columns : tuple of Path
+        Columns of the table, at any depth (parts of arrays and maps are ``element``, ``key`` and ``value``): the files
+        in which one of them has another type than in the table. Found in the files' footers.
     """
 
     feature: str
-    column: str
+    column: str | None = None
+    columns: tuple[Path, ...] = ()
 
 
 class ReAddFiles(Struct, frozen=True):
@@ -89,24 +93,35 @@ class RemoveProperties(Struct, frozen=True):
 
 
 class RemoveDomains(Struct, frozen=True):
-    """Remove domains in the commit that removes the feature; every domain of the table if none is named."""
+    """Remove domains, in a commit of their own; every domain of the table if none is named."""
 
     feature: str
     names: tuple[str, ...] = ()
 
 
 class ChangeSchema(Struct, frozen=True):
-    """Change the schema in the commit that removes the feature, and write all rows to new files in it.
+    """Change the schema, and remove properties with it, in one commit; the steps before it are complete then.
+
+    The feature's rules for changes of the definition do not apply to this commit. It is made again if another writer
+    commits meanwhile.
 
     Parameters
     ----------
     change : function(Schema) -> Schema
-        Returns the schema without what the feature added; the same one if there is nothing. Rows are written again only
-        if the schema changes.
+        Returns the schema without what the feature added; the same one if there is nothing.
+    operation : str
+        The name of the commit for history.
+    properties : tuple of str
+        Table properties that are removed.
+    rewrite : bool
+        Whether the same commit replaces every file: the files have another layout under the new schema.
     """
 
     feature: str
     change: Callable[[Schema], Schema]
+    operation: str = "CHANGE SCHEMA"
+    properties: tuple[str, ...] = ()
+    rewrite: bool = False
 
 
 FeatureStep = Union[FeatureUse, SetProperties, RewriteFiles, ReAddFiles, RemoveProperties, RemoveDomains, ChangeSchema]

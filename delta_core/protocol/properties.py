@@ -256,6 +256,7 @@ PROPERTIES: Mapping[str, TableProperty] = {
         TableProperty("delta.dataSkippingStatsColumns", parse_columns),
         TableProperty("delta.dataSkippingStringPrefixLength", _integer(0), 32),
         TableProperty("delta.deletedFileRetentionDuration", parse_duration_ms, 7 * 86_400_000),
+        TableProperty("delta.dropFeatureTruncateHistory.retentionDuration", parse_duration_ms, 86_400_000),
         TableProperty("delta.enableExpiredLogCleanup", _boolean, True),
         TableProperty(
             "delta.isolationLevel",

@@ -18,7 +18,7 @@ from delta_core.api import (
 )
 from delta_plugins.column_mapping import assign, logic
 
-__all__ = ["FEATURE"]
+__all__ = ["FEATURE", "RemoveProperties"]
 
 
 def _is_active(table: TableState) -> bool:
@@ -89,5 +89,11 @@ def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
             yield FeatureUse(
                 FEATURE.name, ("clustering columns",), "End clustering first, and set the columns again then."
             )
-        yield ChangeSchema(FEATURE.name, assign.without_names)
-        yield RemoveProperties(FEATURE.name, (logic.MODE, logic.MAX_ID))
+        # a file has the physical names or the logical ones: all change in one commit
+        yield ChangeSchema(
+            FEATURE.name,
+            assign.without_names,
+            "REMOVE COLUMN MAPPING",
+            (logic.MODE, logic.MAX_ID),
+            rewrite=table.is_active(FEATURE.name),
+        )

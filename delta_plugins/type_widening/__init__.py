@@ -11,6 +11,8 @@ from delta_core.api import (
     Metadata,
     PrimitiveType,
     RemoveProperties,
+    RewriteFiles,
+    SetProperties,
     TableFeature,
     TableState,
     hookimpl,
@@ -55,7 +57,12 @@ def prepare_metadata(metadata: Metadata, previous: TableState | None) -> Metadat
 
 
 @hookimpl
-def feature_steps(change: str) -> Iterable[FeatureStep]:
+def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
     if change == "drop":
-        yield ChangeSchema(FEATURE.name, record.without_changes)
+        columns = record.changed_columns(table.schema)
+        if columns:
+            # no column changes its type from then on
+            yield SetProperties(FEATURE.name, {SWITCH: None})
+            yield RewriteFiles(FEATURE.name, columns=columns)
+            yield ChangeSchema(FEATURE.name, record.without_changes, "DROP FEATURE")
         yield RemoveProperties(FEATURE.name, (SWITCH,))

@@ -13,15 +13,17 @@ from delta_core.api import (
     Field,
     MapType,
     Metadata,
+    Path,
     PrimitiveType,
     Schema,
     StructType,
     TableState,
+    walk,
     without_metadata,
 )
 from delta_plugins.type_widening.logic import TYPE_CHANGES, is_widening
 
-__all__ = ["with_changes", "without_changes"]
+__all__ = ["changed_columns", "with_changes", "without_changes"]
 
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
@@ -40,6 +42,16 @@ def with_changes(metadata: Metadata, previous: TableState) -> Metadata:
 def without_changes(schema: Schema) -> Schema:
     """Return the schema without the changes: all files then have its types."""
     return without_metadata(schema, (TYPE_CHANGES,))
+
+
+def changed_columns(schema: Schema) -> tuple[Path, ...]:
+    """Return the columns whose types changed; parts of arrays and maps are ``element``, ``key`` and ``value``."""
+    found = [
+        (*path, *str(change.get("fieldPath") or "").split("."))
+        for path, f in walk(schema)
+        for change in f.metadata.get(TYPE_CHANGES) or ()
+    ]
+    return tuple(dict.fromkeys(tuple(p for p in path if p) for path in found))
 
 
 def _struct(t: StructType, old: StructType) -> list[Field]:

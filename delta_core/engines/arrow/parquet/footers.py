@@ -91,13 +91,21 @@ class ArrowFooters:
     def schemas(self) -> list[tuple[pa.Schema, int]]:
         """See `FootersRead.schemas`."""
         found: dict[pa.Schema, int] = {}
-        for start, footers in self._windows():
-            rest = self._left(footers, start)
-            own = [(layout.converted, start + layout.first) for layout in self._layouts(footers, start)]
-            own += zip(self._each(self._schema_of, rest), rest, strict=True)
-            for schema, number in own:
-                found[schema] = min(number, found.get(schema, number))
+        for schema, numbers in self.file_schemas():
+            number = int(numbers[0])
+            found[schema] = min(number, found.get(schema, number))
         return sorted(found.items(), key=lambda item: item[1])
+
+    def file_schemas(self) -> Iterator[tuple[pa.Schema, NDArray[np.int64]]]:
+        """See `FootersRead.file_schemas`."""
+        for start, footers in self._windows():
+            if footers is not None:
+                layouts = footers.files()[0]
+                for layout in self._layouts(footers, start):
+                    yield layout.converted, np.flatnonzero(layouts == layout.number) + start
+            rest = self._left(footers, start)
+            for schema, number in zip(self._each(self._schema_of, rest), rest, strict=True):
+                yield schema, np.array([number], np.int64)
 
     def statistics(self, schema: pa.Schema, columns: Sequence[Path]) -> Iterator[FilesStatistics]:
         """See `FootersRead.statistics`."""
