@@ -44,6 +44,7 @@ COMMANDS = {
     "update": "Assign new values to columns of the rows for which a predicate is true.",
     "merge": "Update, delete and insert rows by comparing the table with rows of files; - reads standard input.",
     "alter": "Change a table's definition: columns, constraints, properties, features.",
+    "feature": "Add table features, drop them, and list them.",
     "restore": "Restore a table to an older version, in a new commit.",
     "optimize": "Join small files and leave out many deleted rows, or write all rows again in another order.",
     "purge": "Write files with deleted rows again without these, so that no deletion vector is left.",
@@ -160,4 +161,5 @@ def _message(error: Exception) -> str:
         return f"internal error: {name}: {error} (--debug shows where; please report it)"
     # arguments of the Python API become the options of the command line
     text = re.sub(r"\b(schema_mode|mode)='(\w+)'", lambda m: f"--{m[1].replace('_', '-')} {m[2]}", str(error))
+    text = re.sub(r"\btruncate_history(=True)?\b", "--truncate-history", text)
     return re.sub(r"set the table property (\S+=\w+)", r"set \1 (create --property, or alter set-property)", text)

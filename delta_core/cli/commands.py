@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from delta_core.cli.alter import alter
     from delta_core.cli.change import checkpoint, create, delete, update, write
     from delta_core.cli.convert import convert
+    from delta_core.cli.feature import feature
     from delta_core.cli.follow import follow
     from delta_core.cli.inspect import features, files, history, info, log, schema
     from delta_core.cli.log_files import cleanup, compact_log
@@ -33,6 +34,7 @@ __all__ = [
     "delete",
     "diff",
     "explain",
+    "feature",
     "features",
     "files",
     "follow",
@@ -59,6 +61,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.cli.alter": "alter",
         "delta_core.cli.change": "checkpoint create delete update write",
         "delta_core.cli.convert": "convert",
+        "delta_core.cli.feature": "feature",
         "delta_core.cli.follow": "follow",
         "delta_core.cli.inspect": "features files history info log schema",
         "delta_core.cli.log_files": "cleanup compact_log",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from delta_core.operations.compact_log import compact_log
     from delta_core.operations.create import column_names, create_table
     from delta_core.operations.delete import delete_rows
-    from delta_core.operations.feature_add import add_features
+    from delta_core.operations.feature_add import add_features, protocol_with
     from delta_core.operations.feature_drop import DropFeatureOptions, drop_feature
     from delta_core.operations.follow import FollowOptions, StreamBatch, TableStream
     from delta_core.operations.merge import MergeOptions, merge_rows
@@ -80,6 +80,7 @@ __all__ = [
     "plan_optimize",
     "plan_vacuum",
     "merge_rows",
+    "protocol_with",
     "register_files",
     "report_rows",
     "rename_column",
@@ -112,7 +113,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.operations.create": "column_names create_table",
         "delta_core.operations.delete": "delete_rows",
         "delta_core.operations.feature_drop": "DropFeatureOptions drop_feature",
-        "delta_core.operations.feature_add": "add_features",
+        "delta_core.operations.feature_add": "add_features protocol_with",
         "delta_core.operations.follow": "FollowOptions StreamBatch TableStream",
         "delta_core.operations.optimize": "OptimizeOptions optimize_table plan_optimize",
         "delta_core.operations.merge": "MergeOptions merge_rows",

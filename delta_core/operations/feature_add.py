@@ -18,7 +18,7 @@ from delta_core.plugins.steps import FeatureStep
 from delta_core.protocol.actions import Metadata, Protocol
 from delta_core.snapshot import Snapshot
 
-__all__ = ["add_features", "enabled_features", "run_enabling_steps"]
+__all__ = ["add_features", "enabled_features", "protocol_with", "run_enabling_steps"]
 
 
 def add_features(
@@ -34,8 +34,7 @@ def add_features(
         If the protocol's versions would rise and ``allow_higher_versions`` is not set.
     """
     latest = base.latest()
-    before = latest.protocol
-    protocol = upgrade_protocol(before, names, latest.context.registry)
+    before, protocol = latest.protocol, protocol_with(latest, names)
     if protocol == before:
         return latest
     rises = (
@@ -51,6 +50,19 @@ def add_features(
             min_writer_version=protocol.min_writer_version,
         )
     return _add(latest, names, commit)
+
+
+def protocol_with(base: Snapshot, names: Sequence[str]) -> Protocol:
+    """Return the protocol that a table would have with further features.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        For a feature that no installed plugin provides.
+    FeatureRequirementError
+        For features that exclude each other.
+    """
+    return upgrade_protocol(base.protocol, names, base.context.registry)
 
 
 def _add(latest: Snapshot, names: Sequence[str], commit: Mapping[str, Any]) -> Snapshot:
