@@ -572,6 +572,9 @@ class FileWrite(Struct, frozen=True):
     in_order : bool
         Whether each partition has one file at a time, which holds consecutive rows and is full before the next one
         begins. The rows are then written by the caller's thread alone.
+    beside_reads : bool
+        Whether the rows come from a read that runs meanwhile on threads of its own. Less memory is then worth more than
+        further threads: row groups may be smaller.
     """
 
     schema: pa.Schema
@@ -581,6 +584,7 @@ class FileWrite(Struct, frozen=True):
     target_file_size: int
     partitioned: bool = False
     in_order: bool = False
+    beside_reads: bool = False
 
 
 class ColumnStatistics(Struct, frozen=True):

@@ -59,9 +59,18 @@ def _wrap(function: Any) -> Callable[..., Any]:
             raise TypeError(f"Function {name!r} can't be called with these arguments.")
         if rest or more:
             options = options_class(*rest, **more)
-        return function.call(inputs, options, memory_pool)
+        return function.call([_scalar(i) for i in inputs], options, memory_pool)
 
     return call
+
+
+# PyArrow makes scalars of Python values itself, and imports pandas for it
+_SCALARS = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+
+
+def _scalar(value: Any) -> Any:
+    kind = _SCALARS.get(type(value))
+    return value if kind is None else scalar_of(value, kind)
 
 
 def cast(values: Any, target: pa.DataType, safe: bool = True) -> Any:

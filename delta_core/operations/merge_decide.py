@@ -16,7 +16,7 @@ from delta_core.expressions.ast import Call, Expression, Values, all_of, any_of
 from delta_core.expressions.ast import Literal as Constant
 from delta_core.expressions.coercion import name_of
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import one_array
+from delta_core.kernels.arrow_buffers import int64_values, one_array
 from delta_core.kernels.row_set import RowSets
 from delta_core.operations.merge_clauses import SOURCE, TARGET, BoundClause, Key, on_target
 from delta_core.operations.merge_join import JoinedRows, SourceIndex
@@ -185,8 +185,8 @@ class Join:
         if self._others:
             chosen = first_clause(self._others, rows, num_matches == 0)
             clauses = np.where(chosen >= 0, chosen, clauses)
-        files = block.column(FILE_NUMBER).to_numpy(zero_copy_only=False)
-        positions = block.column(ROW_INDEX).to_numpy(zero_copy_only=False)
+        files = int64_values(block.column(FILE_NUMBER))
+        positions = int64_values(block.column(ROW_INDEX))
         hit = np.flatnonzero(clauses >= 0)
         return Decisions(files[hit], positions[hit], partners[hit], clauses[hit]), np.unique(files[num_matches > 0])
 

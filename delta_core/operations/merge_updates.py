@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from delta_core.errors import InternalError
 from delta_core.expressions.ast import Column
-from delta_core.kernels.arrow_buffers import number_array
+from delta_core.kernels.arrow_buffers import int64_values, number_array
 from delta_core.kernels.nested import empty_rows, replace_field
 from delta_core.log.files import FileSet
 from delta_core.operations.merge_clauses import SOURCE, TARGET
@@ -99,7 +99,7 @@ class UpdatedRows:
             first += batch.num_rows
             clauses, sources = self._decisions.clauses[own], self._decisions.sources[own]
             if ROW_INDEX in batch.schema.names:
-                found = batch.column(ROW_INDEX).to_numpy(zero_copy_only=False)
+                found = int64_values(batch.column(ROW_INDEX))
                 if not np.array_equal(found, self._decisions.positions[own]):
                     raise InternalError("Rows to update came in another order than they were chosen in.")
             for clause in self._clauses:

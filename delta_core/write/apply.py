@@ -37,6 +37,7 @@ from delta_core.expressions.ast import (
 )
 from delta_core.expressions.printing import format_sql
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import number_array, scalar_of
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.nested import empty_rows, narrow, null_rows, reach, relabel
 from delta_core.plugins.rules import FillColumn, HiddenColumn, RowCheck
@@ -94,7 +95,7 @@ class PrepareRows:
         task: tuple[int, int] = (0, 1),
     ) -> None:
         self._compiled = compiled = _compiled_rows(plan, schema, evaluator, origin)
-        self._task = pa.scalar(task[0], pa.int64()), pa.scalar(task[1], pa.int64())
+        self._task = scalar_of(task[0], pa.int64()), scalar_of(task[1], pa.int64())
         self.schema = compiled.schema
         self.partitions = Partitions(compiled.partition_columns)
         self.reported: dict[Path, tuple[Any, Any]] = {}
@@ -156,7 +157,7 @@ class PrepareRows:
         if not broken:
             return
         good = passed.fill_null(check.null_passes) if passed.null_count else passed
-        row = rows.show(good.index(pa.scalar(False)).as_py())
+        row = rows.show(good.index(scalar_of(False, pa.bool_())).as_py())
         text = check.sql or format_sql(check.expression)
         raise ConstraintViolationError(
             f"{broken} row{'s' * (broken != 1)} of {rows.num_rows} break{'s' * (broken == 1)} the check {check.name!r} "
@@ -367,7 +368,7 @@ class _Rows:
         if name not in self._owner.empty_is_null:
             return array
         empty = pc.equal(pc.binary_length(array), 0)
-        return pc.if_else(empty, pa.scalar(None, array.type), array) if pc.any(empty).as_py() else array
+        return pc.if_else(empty, scalar_of(None, array.type), array) if pc.any(empty).as_py() else array
 
     def leaf(self, leaf: Leaf) -> Any:
         if isinstance(leaf, TaskIndex):
@@ -375,7 +376,7 @@ class _Rows:
         if isinstance(leaf, TaskCount):
             return self._num_tasks
         if isinstance(leaf, TaskRow):
-            return pa.array(np.arange(self._first_row, self._first_row + self.num_rows, dtype=np.int64))
+            return number_array(np.arange(self._first_row, self._first_row + self.num_rows, dtype=np.int64))
         if isinstance(leaf, PhysicalColumn):
             if self.has(leaf.name):
                 return self.column(leaf.name)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from delta_core.engines.interface import Engine, FileWrite, FootersRead, WrittenFile
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError
 from delta_core.handles.secrets import shown_uri
+from delta_core.kernels.arrow_buffers import bool_array, empty_table, number_array, strings_of
 from delta_core.protocol.actions import ADDED_FILE, CHANGE_FILE
 from delta_core.protocol.properties import WriterProperties, read_property
 from delta_core.protocol.schema import Path, find
@@ -33,8 +34,7 @@ __all__ = ["Written", "describe_files", "describe_foreign_files", "join_written"
 
 _log = logging.getLogger(__name__)
 
-_ADDED = pa.struct(list(ADDED_FILE))
-#: Files with a Python object at the same time.
+#: Files that are described at once: an array of strings holds 2 GB.
 _RUN = 4096
 
 
@@ -83,7 +83,7 @@ def join_written(engine: Engine, parts: Sequence[Written]) -> Written:
         for path, (low, high) in part.reported.items():
             least, greatest = reported.get(path, (low, high))
             reported[path] = min(least, low), max(greatest, high)
-    files = pa.concat_tables([p.files for p in parts]) if parts else ADDED_FILE.empty_table()
+    files = pa.concat_tables([p.files for p in parts]) if parts else empty_table(ADDED_FILE)
     paths = tuple(path for p in parts for path in p.paths)
     return Written(engine, files, reported, sum(p.num_rows for p in parts), sum(p.num_bytes for p in parts), paths)
 
@@ -140,7 +140,9 @@ def write_files(
     prepare = PrepareRows(plan, source.schema, engine.evaluator, origin=own, task=(task_index, num_tasks))
     chosen = _physical_properties(plan, writer_properties(plan.table, properties))
     size = target_file_size(plan.table, target_size)
-    found = _write(engine, plan, prepare, source, chosen, size, plan.statistics, "", in_order)
+    # rows of the table are read while they are written; compaction takes the threads, for files that are many and small
+    beside_reads = origin != "new" and data_change
+    found = _write(engine, plan, prepare, source, chosen, size, plan.statistics, "", in_order, beside_reads)
     prefix = chosen.statistics_truncate_length or read_property(
         plan.table.configuration, "delta.dataSkippingStringPrefixLength"
     )
@@ -172,7 +174,7 @@ def write_change_files(
     prepare = PrepareRows(plan, source.schema, engine.evaluator, origin="changes")
     chosen = _physical_properties(plan, writer_properties(plan.table, properties))
     size = target_file_size(plan.table, target_size)
-    found = _write(engine, plan, prepare, source, chosen, size, (), CHANGE_DIRECTORY)
+    found = _write(engine, plan, prepare, source, chosen, size, (), CHANGE_DIRECTORY, beside_reads=True)
     keys = [prepare.partitions.keys[f.partition] for f in found]
     names = [n for n, _ in prepare.partitions.columns]
     table = _added(found, names, keys, [None] * len(found), False)
@@ -228,7 +230,7 @@ def describe_foreign_files(footers: FootersRead, plan: WritePlan, *, statistics:
     for found in footers.statistics(schema, leaves):
         texts.append(statistics_texts(found, types, prefix, bool(leaves)))
         numbers.append(found.files)
-    return pa.chunked_array(texts, pa.string()).take(pa.array(np.argsort(np.concatenate(numbers))))
+    return pa.chunked_array(texts, pa.string()).take(number_array(np.argsort(np.concatenate(numbers))))
 
 
 def _prefix_length(plan: WritePlan) -> int:
@@ -249,6 +251,7 @@ def _write(
     statistics: tuple[Path, ...],
     directory: str,
     in_order: bool = False,
+    beside_reads: bool = False,
 ) -> list[WrittenFile]:
     numbers = itertools.count()
     names = [n for n, _ in prepare.partitions.columns]
@@ -262,7 +265,7 @@ def _write(
             place = partition_directory(names, prepare.partitions.keys[partition])
         return "/".join(p for p in (directory, place, own) if p)
 
-    write = FileWrite(prepare.schema, name, statistics, properties, target, bool(names), in_order)
+    write = FileWrite(prepare.schema, name, statistics, properties, target, bool(names), in_order, beside_reads)
     start = perf_counter()
     found = engine.data.write(write, source, prepare)
     if _log.isEnabledFor(logging.DEBUG):
@@ -315,24 +318,42 @@ def _added(
     stats: Sequence[str | None],
     data_change: bool,
 ) -> pa.Table:
-    def row(i: int) -> dict[str, Any]:
-        f = files[i]
-        values = list(zip(names, keys[i], strict=True))
-        return {
-            "path": encode_path(f.path),
-            "partitionValues": values,
-            "size": f.size,
-            "modificationTime": f.modified_ms,
-            "dataChange": data_change,
-            "stats": stats[i],
-            "numRecords": f.num_rows,
-            "fresh": True,
-        }
+    runs = [slice(start, start + _RUN) for start in range(0, len(files), _RUN)]
+    return pa.Table.from_batches(
+        [_added_run(files[run], names, keys[run], stats[run], data_change) for run in runs], ADDED_FILE
+    )
 
-    # one array of rows: an array a column takes a multiple of it, for the few files of most writes
-    runs = (range(start, min(start + _RUN, len(files))) for start in range(0, len(files), _RUN))
-    batches = [pa.RecordBatch.from_struct_array(pa.array([row(i) for i in run], _ADDED)) for run in runs]
-    return pa.Table.from_batches(batches, ADDED_FILE)
+
+def _added_run(
+    files: Sequence[WrittenFile],
+    names: Sequence[str],
+    keys: Sequence[Key],
+    stats: Sequence[str | None],
+    data_change: bool,
+) -> pa.RecordBatch:
+    count = len(files)
+
+    def numbers(values: Iterable[int]) -> pa.Array:
+        return number_array(np.fromiter(values, np.int64, count))
+
+    columns = {
+        "path": strings_of([encode_path(f.path) for f in files]),
+        "partitionValues": _partition_values(names, keys),
+        "size": numbers(f.size for f in files),
+        "modificationTime": numbers(f.modified_ms for f in files),
+        "dataChange": bool_array(np.full(count, data_change)),
+        "stats": strings_of(stats),
+        "numRecords": numbers(f.num_rows for f in files),
+        "fresh": bool_array(np.ones(count, np.bool_)),
+    }
+    arrays = [columns[f.name] if f.name in columns else pa.nulls(count, f.type) for f in ADDED_FILE]
+    return pa.RecordBatch.from_arrays(arrays, schema=ADDED_FILE)
+
+
+def _partition_values(names: Sequence[str], keys: Sequence[Key]) -> pa.Array:
+    ends = number_array(np.arange(len(keys) + 1, dtype=np.int32) * np.int32(len(names)))
+    values = [value for key in keys for value in key]
+    return pa.MapArray.from_arrays(ends, strings_of([*names] * len(keys)), strings_of(values))
 
 
 def _done(engine: Engine, table: pa.Table, prepare: PrepareRows, found: Sequence[WrittenFile]) -> Written:

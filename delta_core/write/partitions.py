@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from delta_core.kernels.arrow_buffers import number_array, scalar_of, values_of
 from delta_core.protocol.types import DataType
 from delta_core.write.partition_text import format_partition_values
 
@@ -62,7 +63,7 @@ class Partitions:
         if len(numbers) == 1:
             return [(numbers[0], batch)]
         if rows is not None:
-            batch = batch.take(pa.array(rows))
+            batch = batch.take(number_array(rows))
         starts = np.concatenate([[0], np.cumsum(counts)])
         return [(n, batch.slice(int(starts[i]), int(counts[i]))) for i, n in enumerate(numbers)]
 
@@ -73,8 +74,8 @@ class Partitions:
         texts = format_partition_values(coded.dictionary, t, name)
         codes = coded.indices
         if codes.null_count:
-            codes = codes.fill_null(len(texts))
-        return codes.to_numpy(), [*texts, None]
+            codes = codes.fill_null(scalar_of(len(texts), codes.type))
+        return values_of(codes), [*texts, None]
 
 
 def _grouped(codes: Sequence[Any]) -> tuple[Any | None, Any, Any]:

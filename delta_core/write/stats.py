@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from delta_core.engines.interface import ColumnsStatistics, ColumnStatistics, FilesStatistics
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values, is_valid
+from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array, scalar_of, strings_of
 from delta_core.protocol.schema import Path
 
 __all__ = ["PREFIX_LENGTH", "statistics_json", "statistics_texts", "truncate_max", "truncate_min"]
@@ -87,7 +87,7 @@ def statistics_texts(
     columns : bool
         False for the number of rows alone.
     """
-    rows = pc.cast(pa.array(found.num_rows), pa.string())
+    rows = pc.cast(number_array(found.num_rows), pa.string())
     parts: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
     for column in found.columns:
         low, high = _bound_texts(column, types[column.path], prefix_length)
@@ -115,7 +115,7 @@ def _object_texts(values: Mapping[str, Any]) -> pa.Array | None:
         return None
     joined = pc.utf8_slice_codeunits(pc.binary_join_element_wise(*fields, ""), 1)
     whole = pc.binary_join_element_wise("{", joined, "}", "")
-    return pc.if_else(pc.equal(joined, ""), pa.scalar(None, pa.string()), whole)
+    return pc.if_else(pc.equal(joined, ""), scalar_of(None, pa.string()), whole)
 
 
 def _put(into: dict[str, Any], path: Path, text: str | None) -> None:
@@ -171,7 +171,7 @@ def _bound_texts(column: ColumnsStatistics, t: pa.DataType, prefix_length: int) 
         else _bounds(ColumnStatistics(column.path, None, _value(low, t), _value(high, t)), t, prefix_length)
         for low, high in zip(lows.to_pylist(), highs.to_pylist(), strict=True)
     ]
-    return pa.array([low for low, _ in pairs], pa.string()), pa.array([high for _, high in pairs], pa.string())
+    return strings_of([low for low, _ in pairs]), strings_of([high for _, high in pairs])
 
 
 def _value(value: Any, t: pa.DataType) -> Any:
@@ -182,7 +182,7 @@ def _value(value: Any, t: pa.DataType) -> Any:
 def _day_texts(days: pa.Array) -> pa.Array:
     values, known = _numbers(days)
     known &= (values >= _FIRST_DAY) & (values <= _LAST_DAY)
-    dates = pa.array(np.where(known, values, 0).astype(np.int32), mask=~known).cast(pa.date32())
+    dates = number_array(np.where(known, values, 0).astype(np.int32), pa.date32(), known)
     return pc.binary_join_element_wise('"', pc.cast(dates, pa.string()), '"', "")
 
 
@@ -191,7 +191,7 @@ def _millis_texts(micros: pa.Array, sign: int, zone: str) -> pa.Array:
     values, known = _numbers(micros)
     millis = sign * ((sign * values) // 1000)
     known &= (millis >= _FIRST_DAY * _DAY_MS) & (millis < (_LAST_DAY + 1) * _DAY_MS)
-    times = pa.array(np.where(known, millis, 0), mask=~known).cast(pa.timestamp("ms"))
+    times = number_array(np.where(known, millis, 0), pa.timestamp("ms"), known)
     return pc.binary_join_element_wise('"', pc.replace_substring(pc.cast(times, pa.string()), " ", "T"), f'{zone}"', "")
 
 

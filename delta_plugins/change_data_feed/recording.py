@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from delta_core.api import SchemaError, TableState, UnsupportedOperationError
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import one_array
 from delta_plugins.change_data_feed import logic
 
@@ -52,7 +53,7 @@ def check_change_files(attempt: AttemptView) -> None:
             f"({logic.PROPERTY} is not true). Leave them out, or switch the feed on first.",
             property=logic.PROPERTY,
         )
-    if one_array(files.column("dataChange").fill_null(True)).true_count:
+    if one_array(pc.fill_null(files.column("dataChange"), True)).true_count:
         raise UnsupportedOperationError(
             f"Change files of {attempt.operation}, such as {sample}, have dataChange=true; expected false."
         )

@@ -137,6 +137,42 @@ def test_delete_that_writes_no_rows_loads_no_pandas(tmp_path: Path, predicate: s
     assert "pandas" not in _run(code, str(tmp_path / "t"), predicate)
 
 
+_SOURCE = """
+import numpy as np, pyarrow as pa
+ids = pa.Array.from_buffers(pa.int64(), 10, [None, pa.py_buffer(np.arange(5, 15))])
+source = pa.Table.from_arrays([ids, pa.nulls(10, pa.string())], ["id", "kind"])
+"""
+_MERGE = """
+merge = table.merge(source, "t.id = s.id", source_alias="s", target_alias="t")
+merge.when_matched_update_all().when_not_matched_insert_all().execute()
+"""
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {},
+        {"delta.enableDeletionVectors": "true"},
+        {"delta.enableChangeDataFeed": "true", "delta.enableRowTracking": "true"},
+    ],
+    ids=["copies", "vectors", "feed and row ids"],
+)
+def test_writes_of_arrow_rows_load_no_pandas(tmp_path: Path, properties: dict[str, str]) -> None:
+    rows = pa.table({"id": list(range(10)), "kind": ["a", "b"] * 5})
+    write_deltalake(tmp_path / "t", rows, configuration=properties)
+    code = f"""
+from delta_core import DeltaTable, write_deltalake
+{_SOURCE}
+table = DeltaTable(sys.argv[1])
+write_deltalake(table, source, mode="append")
+table.delete("id = 1")
+table.update({{"kind": "'c'"}}, predicate="id = 2")
+table.delete("id >= 10")
+{_MERGE}
+assert table.version() == 5, table.version()"""
+    assert "pandas" not in _run(code, str(tmp_path / "t"))
+
+
 @pytest.mark.parametrize(
     "work",
     [

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from delta_core.engines.arrow import engine
 from delta_core.engines.arrow.parquet import data_writer
@@ -120,6 +121,18 @@ def test_row_groups_are_as_long_as_requested(tmp_path: Path) -> None:
     )
     metadata = pq.ParquetFile(tmp_path / found.path).metadata
     assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [300, 300, 300, 100]
+
+
+@pytest.mark.usefixtures("two_workers")
+def test_rows_of_a_read_are_written_in_order_in_shorter_row_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_writer, "ROW_GROUP_ROWS_BESIDE_READS", 3_000)
+    options = replace(write_options(), beside_reads=True)
+    (found,) = write_parquet_files(open_storage(str(tmp_path)), options, stream(20_000), plain)
+    assert read(tmp_path, [found]).equals(table(20_000))
+    metadata = pq.read_metadata(tmp_path / found.path)
+    assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [3_000] * 6 + [2_000]
 
 
 def test_wide_rows_make_short_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,9 @@ __all__ = ["write_parquet_files"]
 #: A row group is full at so many rows, or bytes in memory.
 ROW_GROUP_ROWS = 1 << 20
 ROW_GROUP_BYTES = 128 << 20
+#: The same for rows that are read meanwhile: each group that is gathered or encoded is in memory beside the read's.
+ROW_GROUP_ROWS_BESIDE_READS = 1 << 18
+ROW_GROUP_BYTES_BESIDE_READS = 32 << 20
 #: A write below this many bytes in memory is done by the caller's thread.
 PARALLEL_BYTES = 32 << 20
 #: Batches are joined up to so many rows or bytes before anything is done to them; more if each is cut by partition.
@@ -226,7 +229,9 @@ class _Job:
         self.leaves = leaves_of(write.schema, write.statistics)
         self._done: list[tuple[tuple[int, int], WrittenFile]] = []
         self._apply = apply
-        self._max_rows = min(write.properties.max_row_group_size or ROW_GROUP_ROWS, 64 << 20)
+        most = ROW_GROUP_ROWS_BESIDE_READS if write.beside_reads else ROW_GROUP_ROWS
+        self._max_rows = min(write.properties.max_row_group_size or most, 64 << 20)
+        self._max_bytes = ROW_GROUP_BYTES_BESIDE_READS if write.beside_reads else ROW_GROUP_BYTES
         self._lock = threading.Lock()
         self._slots: dict[tuple[int, int], _Slot] = {}
         self._idle: OrderedDict[_File, _Slot] = OrderedDict()
@@ -252,6 +257,9 @@ class _Job:
 
     def run(self, source: pa.Table | pa.RecordBatchReader) -> None:
         workers = 1 if self.write.in_order else min(_num_cores(), WORKERS)
+        if self.write.beside_reads:
+            # the read's threads take the other cores
+            workers = max(1, workers // 2)
         if workers == 1:
             self._run_alone(iter(source.to_batches() if isinstance(source, pa.Table) else source))
             return
@@ -387,7 +395,7 @@ class _Job:
     def _group_bytes(self) -> float:
         """Return the bytes in memory of a full row group: a file of the target size has a few."""
         ratio = self._encoded_bytes / self._plain_bytes if self._plain_bytes else 1.0
-        return min(ROW_GROUP_BYTES, self.write.target_file_size / 4 / max(ratio, 0.01))
+        return min(self._max_bytes, self.write.target_file_size / 4 / max(ratio, 0.01))
 
     def _overfull(self) -> tuple[_Slot, _Group] | None:
         if self._buffered <= BUFFER_BYTES:
