@@ -12,19 +12,11 @@ import pyarrow as pa
 from delta_core.expressions.ast import FileStatistic
 from delta_core.interop.predicates import plan_files
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import (
-    array_of,
-    bool_array,
-    holds_bytes,
-    int64_values,
-    is_valid,
-    one_array,
-    scalar_of,
-)
+from delta_core.kernels.arrow_buffers import array_of, bool_array, int64_values, is_valid, one_array, scalar_of
 from delta_core.log.files import FileSet
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.log.partition_values import parse_partition_values
-from delta_core.log.paths import are_below_root, decode_paths, decoded_parts
+from delta_core.log.paths import around_paths, decode_paths, path_uris
 from delta_core.protocol.schema import Path, format_path, leaf_fields
 from delta_core.protocol.types import Field, PrimitiveType
 from delta_core.snapshot import Snapshot
@@ -56,14 +48,8 @@ class Sizes(NamedTuple):
 
 def root_uri(snapshot: Snapshot) -> str:
     """Return the table's root as a URI that ends in a slash; local paths become ``file://``."""
-    root, rest = _around_paths(snapshot)
+    root, rest = around_paths(snapshot.engine.storage.uri)
     return as_uri(root) + rest
-
-
-def _around_paths(snapshot: Snapshot) -> tuple[str, str]:
-    """Return what precedes and behind a relative path in its URI; of most stores nothing follows it."""
-    before, _, behind = snapshot.engine.storage.uri("\1").partition("\1")
-    return before, behind
 
 
 def as_uri(place: str) -> str:
@@ -74,20 +60,7 @@ def as_uri(place: str) -> str:
 def file_uris(snapshot: Snapshot, predicate: Any = None) -> list[str]:
     """Return where the data files are, of those that may hold rows for a predicate."""
     paths = plan_files(snapshot, predicate).columns(["path"]).column("path")
-    uri = snapshot.engine.storage.uri
-    before, behind = _around_paths(snapshot)
-    # some stores resolve escapes of their own
-    keeps_escapes = uri("\1%41") == f"{before}\1%41{behind}"
-    around = [scalar_of(text, pa.string()) for text in (before, behind, "")]
-    found: list[str] = []
-    for decoded, part in decoded_parts(paths):
-        # a path with a colon may be a URI, one with a leading slash is absolute, one with dots may climb: the storage
-        # resolves it
-        if decoded is not None and are_below_root(decoded) and (keeps_escapes or not holds_bytes(decoded, b"%")):
-            found += pc.binary_join_element_wise(around[0], decoded, *around[1:]).to_pylist()
-        else:
-            found += map(uri, decode_paths(pa.chunked_array([part])))
-    return found
+    return path_uris(paths, snapshot.engine.storage.uri)
 
 
 def partition_values(snapshot: Snapshot, predicate: Any = None) -> list[dict[str, Any]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import cast
 from urllib.parse import unquote
 
 import numpy as np
@@ -12,8 +13,9 @@ import pyarrow as pa
 from delta_core.errors import LogError
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import scalar_of, string_bytes, string_ends
+from delta_core.kernels.path_texts import decoded_texts, uri_texts
 
-__all__ = ["are_below_root", "decode_paths", "decoded_parts"]
+__all__ = ["are_below_root", "around_paths", "decode_paths", "decoded_parts", "path_uris"]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 #: The same at the beginning of one of many paths.
@@ -38,10 +40,38 @@ def decode_paths(paths: pa.ChunkedArray) -> list[str]:
     --------
     Add File (paths are URIs by RFC 2396)
     """
-    found: list[str] = []
-    for decoded, part in decoded_parts(paths):
-        found += [_decoded(p) for p in part.to_pylist()] if decoded is None else decoded.to_pylist()
-    return found
+    return _completed(paths, decoded_texts(paths), _decoded)
+
+
+def path_uris(paths: pa.ChunkedArray, uri: Callable[[str], str]) -> list[str]:
+    """Return the URIs of the log's paths; ``uri`` is the storage's, and is called for unusual paths only.
+
+    Raises
+    ------
+    LogError
+        For a path whose encoded bytes are no UTF-8.
+    """
+    before, behind = around_paths(uri)
+    # some stores resolve escapes of their own, or take what precedes a colon for a scheme
+    percents, colons = (uri(odd) == f"{before}{odd}{behind}" for odd in ("\1%41", "\1/b c=1:2/d"))
+    texts = uri_texts(paths, before, behind, keeps_percents=percents, keeps_colons=colons)
+    return _completed(paths, texts, lambda path: uri(_decoded(path)))
+
+
+def around_paths(uri: Callable[[str], str]) -> tuple[str, str]:
+    """Return what precedes and follows a relative path in its URI; in most stores nothing follows it."""
+    before, _, behind = uri("\1").partition("\1")
+    return before, behind
+
+
+def _completed(
+    paths: pa.ChunkedArray, texts: tuple[list[str | None], list[int]], of_path: Callable[[str], str]
+) -> list[str]:
+    """Return texts, with those that are missing made one by one."""
+    found, missing = texts
+    for row in missing:
+        found[row] = of_path(paths[row].as_py())
+    return cast("list[str]", found)
 
 
 def decoded_parts(paths: pa.ChunkedArray) -> Iterator[tuple[pa.Array | None, pa.Array]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -11,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core import DeltaTable
-from delta_core.errors import LogError
-from delta_core.log.paths import decode_paths
+from delta_core.engines.arrow.storage.stores import open_storage
+from delta_core.errors import DeltaError, LogError
+from delta_core.log.paths import decode_paths, path_uris
 from delta_core.testing.table_builder import TableBuilder
 
 #: Escapes of what a path may have, of what makes other escapes, and what is none.
@@ -36,6 +38,11 @@ PARTS = st.sampled_from(
         "%zz",
         "%32",
         "%35",
+        ".",
+        "%2E%2E",
+        "%00",
+        "p=2024-01-01 10:00:00",
+        "p=2024-01-01%2010%3A00%3A00/",
     ]
 )
 TEXTS = st.lists(PARTS, min_size=1, max_size=5).map("".join)
@@ -51,6 +58,45 @@ def alone(path: str) -> str:
 def test_many_paths_are_decoded_as_each_alone(paths: list[str], kind: pa.DataType) -> None:
     column = pa.chunked_array([pa.array(paths).cast(kind)]).slice(3)
     assert decode_paths(column) == [alone(path) for path in paths[3:]]
+
+
+STORAGES = {
+    root: open_storage(root)
+    for root in ("/ta%62le", "/", "memory://tab%20le", "http://127.0.0.1/t", "simplecache::memory://t")
+}
+
+
+def resolved(uri: Callable[[str], str], path: str) -> str | DeltaError:
+    try:
+        return uri(alone(path))
+    except DeltaError as e:
+        return e
+
+
+@pytest.mark.parametrize("root", STORAGES)
+@given(paths=st.lists(TEXTS, max_size=8), kind=KINDS)
+def test_uris_of_many_paths_are_those_of_each_alone(root: str, paths: list[str], kind: pa.DataType) -> None:
+    uri = STORAGES[root].uri
+    alike = {path: resolved(uri, path) for path in paths}
+    column = pa.chunked_array([pa.array(["plain", *paths], pa.string()).cast(kind)]).slice(1)
+    errors = [found for found in alike.values() if isinstance(found, DeltaError)]
+    if errors:
+        with pytest.raises(type(errors[0])):
+            path_uris(column, uri)
+    else:
+        assert path_uris(column, uri) == [alike[path] for path in paths]
+
+
+def test_only_unusual_paths_are_resolved_one_by_one() -> None:
+    asked = []
+
+    def uri(path: str) -> str:
+        asked.append(path)
+        return f"/t/{path}"
+
+    column = pa.chunked_array([["a b", "ü", "p=1%3A2/x", "/absolute", "s3://b/x"]])
+    assert path_uris(column, uri)[:3] == ["/t/a b", "/t/ü", "/t/p=1:2/x"]
+    assert [path for path in asked if "\1" not in path] == ["/absolute", "s3://b/x"]
 
 
 @given(TEXTS)

@@ -1,0 +1,10 @@
+from typing import TypeAlias
+
+from delta_core.kernels.arrow_buffers import StringBuffers
+
+Parts: TypeAlias = list[tuple[StringBuffers | None, int]]
+
+def decoded(parts: Parts, size: int) -> tuple[list[str | None], list[int]]: ...
+def uris(
+    parts: Parts, size: int, before: bytes, behind: bytes, percents: bool, colons: bool
+) -> tuple[list[str | None], list[int]]: ...

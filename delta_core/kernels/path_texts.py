@@ -1,0 +1,47 @@
+"""Paths of many files as Python strings, percent-decoded, as they are or between two texts."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from delta_core.kernels._path_texts import decoded, uris
+from delta_core.kernels.arrow_buffers import StringBuffers, string_buffers
+
+__all__ = ["decoded_texts", "uri_texts"]
+
+Texts = tuple[list[str | None], list[int]]
+"""A text for each path, and the rows that have none."""
+
+
+def decoded_texts(paths: pa.ChunkedArray) -> Texts:
+    """Return each path percent-decoded, and the rows where this is None.
+
+    It is None for null, for bytes that are no UTF-8, and for a path that begins like a URI only when it is decoded.
+
+    Parameters
+    ----------
+    paths : string array, **shape (n,)**
+        Percent-encoded. What looks like an escape and is none stays as it is.
+    """
+    return decoded(_parts(paths), len(paths))
+
+
+def uri_texts(paths: pa.ChunkedArray, before: str, behind: str, *, keeps_percents: bool, keeps_colons: bool) -> Texts:
+    """Return each path between two texts, percent-decoded, and the rows where this is None.
+
+    It is None for a path that may be no relative one below its root, and where `decoded_texts` has None.
+
+    Parameters
+    ----------
+    paths : string array, **shape (n,)**
+        Percent-encoded.
+    before, behind : str
+        What precedes and follows a path.
+    keeps_percents, keeps_colons : bool
+        Whether this is also the URI of a decoded path with such a sign; else None is returned for it.
+    """
+    return uris(_parts(paths), len(paths), before.encode(), behind.encode(), keeps_percents, keeps_colons)
+
+
+def _parts(paths: pa.ChunkedArray) -> list[tuple[StringBuffers | None, int]]:
+    return [(string_buffers(part), len(part)) for part in paths.chunks]
