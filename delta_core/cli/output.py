@@ -37,8 +37,15 @@ __all__ = [
     "values",
 ]
 
+_UTC_TIMES = pa.timestamp("us", "UTC")
 #: Control characters are shown, never sent: a value must not steer the terminal.
 _SHOWN = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {9: "\\t", 10: "\\n", 13: "\\r"}
+
+
+#: Characters of a line if there is no terminal.
+_WIDEST = 100_000
+#: What makes rich take a pipe for a terminal, or for one of some width.
+_TERMINALS = frozenset({"COLUMNS", "FORCE_COLOR", "TTY_COMPATIBLE", "JUPYTER_COLUMNS", "JUPYTER_LINES"})
 
 
 def console(stderr: bool = False) -> Console:
@@ -46,7 +53,7 @@ def console(stderr: bool = False) -> Console:
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() or "COLUMNS" in os.environ else 100_000
+    width = None if stream.isatty() or "COLUMNS" in os.environ else _WIDEST
     return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
@@ -89,6 +96,10 @@ def values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     # pyarrow makes dicts of maps, whose keys must then be hashable
     maps = None if _has_nested_keys(column.type) else "lossy"
     has_json = _has_json(column.type)
+    if column.type == _UTC_TIMES and isinstance(column, pa.ChunkedArray):
+        # PyArrow imports pandas for a value with a zone
+        local = [v for part in column.chunks for v in values(part.view(pa.timestamp("us")))]
+        return [v.replace(tzinfo=dt.UTC) if isinstance(v, dt.datetime) else v for v in local]
     try:
         found: list[Any] = column.to_pylist(maps_as_pydicts=maps)
     except (OverflowError, ValueError):
@@ -175,6 +186,10 @@ def print_table(
     whole: Sequence[str] = (),
 ) -> None:
     """Print a table; numeric columns are set to the right, long values fold unless their column is kept whole."""
+    lines = _plain_lines(columns, rows := list(rows), numeric, null) if _is_plain() else None
+    if lines is not None:
+        sys.stdout.write("".join(line.rstrip() + "\n" for line in lines))
+        return
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -188,8 +203,39 @@ def print_table(
     _show(console(), table)
 
 
+def _is_plain() -> bool:
+    """Whether output goes to a pipe or a file, without colours, and no line is cut or wrapped."""
+    return not sys.stdout.isatty() and not _TERMINALS & os.environ.keys()
+
+
+def _plain_lines(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], numeric: Sequence[str], null: str
+) -> list[str] | None:
+    """Return the lines of a table as rich has them; None for texts other than ASCII, whose width only rich reports.
+
+    The import of rich takes longer than a small read.
+    """
+    texts = [[to_text(name) for name in columns], *([null if v is None else to_text(v) for v in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    if (
+        not columns
+        or 0 in widths
+        or sum(widths) + 3 * len(widths) > _WIDEST
+        or not all(t.isascii() for row in texts for t in row)
+    ):
+        return None
+    places = [">" if name in numeric else "<" for name in columns]
+    head, *body = (
+        "   ".join(f"{t:{place}{width}}" for t, place, width in zip(row, places, widths, strict=True)) for row in texts
+    )
+    return [head, "\u2500" * len(head), *body]
+
+
 def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], numeric: Sequence[str] = ()) -> None:
     """Print rows of data: as a table if the terminal is wide enough for one, else field by field."""
+    if _is_plain():
+        print_table(columns, rows, numeric, null="NULL")
+        return
     from rich.text import Text
 
     out = console()

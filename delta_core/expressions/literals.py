@@ -11,7 +11,6 @@ import decimal
 import math
 import re
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import Cast, Expression, Literal
@@ -311,7 +310,7 @@ def parse_timestamp(text: str, target: DataType) -> dt.datetime:
         if name_of(target) == "timestamp_ntz":
             return local
         return local.replace(tzinfo=zone).astimezone(dt.UTC)
-    except (ValueError, OverflowError, ZoneInfoNotFoundError) as e:
+    except (ValueError, OverflowError, KeyError) as e:  # KeyError: a zone that is not known
         raise e if isinstance(e, ExpressionError) else _invalid(text, spark_name(target)) from e
 
 
@@ -320,6 +319,9 @@ def _zone(text: str | None) -> dt.tzinfo:
         return dt.UTC
     match = _OFFSET.fullmatch(text.strip())
     if match is None:
+        # most literals name no zone, and its import takes as long as a table takes to open
+        from zoneinfo import ZoneInfo
+
         return ZoneInfo(text.strip())
     sign, hours, minutes, seconds = match.groups()
     if sign is None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,10 @@ from delta_core.errors import DataFileNotFoundError, HookContractError, plugin_e
 from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.kernels.row_set import RowSet
 from delta_core.plugins.rules import VECTOR_LOCATION, RowSelector
+from delta_core.runtime.threads import thread_pool
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 __all__ = ["Vectors", "read_row_sets"]
 
@@ -166,7 +169,7 @@ class Vectors:
     def _window(self, number: int) -> Future[dict[int, RowSet]]:
         with self._lock:
             if self._pool is None:
-                self._pool = ThreadPoolExecutor(1, thread_name_prefix="delta-vectors")
+                self._pool = thread_pool(1, "delta-vectors")
             for wanted in (number, number + 1):
                 if wanted not in self._windows and wanted * WINDOW_VECTORS < len(self._files):
                     self._windows[wanted] = self._pool.submit(self._load, wanted)

@@ -14,11 +14,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from delta_core import ArrayType, DeltaTable, Field, MapType, PrimitiveType, Schema, StructType, write_deltalake
-from delta_core.cli.output import values
+from delta_core.cli import output
+from delta_core.cli.output import print_table, values
 from delta_core.testing.table_builder import TableBuilder
 from delta_core.testing.variant_bytes import variants
+from tests.example_counts import examples
 
 
 def test_head_shows_rows_with_numbers_to_the_right(run: Any, table: TableBuilder) -> None:
@@ -306,3 +310,23 @@ def test_tables_of_a_query_have_names_of_their_own(run: Any, table: TableBuilder
     result = run("sql", "SELECT 1", f"sales={table.uri}", table.uri)
     assert result.code == 2
     assert "Two tables are named 'sales'" in result.err
+
+
+@given(
+    names=st.lists(st.text(max_size=6), min_size=1, max_size=4, unique=True),
+    rows=st.lists(st.lists(st.none() | st.text(max_size=9) | st.integers(), min_size=4, max_size=4), max_size=4),
+    numeric=st.sets(st.integers(0, 3)),
+)
+@settings(max_examples=examples(50))
+def test_table_in_a_pipe_is_printed_as_rich_prints_it(
+    names: list[str], rows: list[list[Any]], numeric: set[int]
+) -> None:
+    printed = []
+    for plain in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(output, "_is_plain", lambda plain=plain: plain)
+            patch.setattr(sys, "stdout", io.StringIO())
+            chosen = [name for i, name in enumerate(names) if i in numeric]
+            print_table(names, [row[: len(names)] for row in rows], chosen, null="NULL")
+            printed.append(sys.stdout.getvalue())  # type: ignore[attr-defined]  # it is a StringIO
+    assert printed[0] == printed[1]

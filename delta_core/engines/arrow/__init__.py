@@ -16,6 +16,7 @@ from delta_core.engines.arrow.storage.log_files import ArrowLogFiles
 from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.engines.interface import Engine
 from delta_core.runtime.processes import PerProcess
+from delta_core.runtime.threads import thread_pool
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -63,14 +64,8 @@ def map_threads_wide(function: Callable[[Any], Any], items: Iterable[Any]) -> li
     return _map(function, list(items), _wide)
 
 
-def _pool(threads: int, name: str) -> ThreadPoolExecutor:
-    from concurrent.futures import ThreadPoolExecutor
-
-    return ThreadPoolExecutor(threads, thread_name_prefix=name)
-
-
-_cores = PerProcess(partial(_pool, os.cpu_count() or 1, "delta-arrow"))
-_wide = PerProcess(partial(_pool, 32, "delta-remote"))
+_cores = PerProcess(partial(thread_pool, os.cpu_count() or 1, "delta-arrow"))
+_wide = PerProcess(partial(thread_pool, 32, "delta-remote"))
 
 
 def _map(function: Callable[[Any], Any], items: list[Any], pool: PerProcess[ThreadPoolExecutor]) -> list[Any]:

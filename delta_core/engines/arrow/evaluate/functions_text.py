@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -268,6 +268,10 @@ def _hex(call: CallInfo) -> Kernel:
     raise UnsupportedExpressionError(f"hex of {spark_name(source)} is not supported.", function="hex")
 
 
+def _base64(data: bytes) -> str:
+    return binascii.b2a_base64(data, newline=False).decode()
+
+
 def _unhex(text: str) -> bytes:
     try:
         return bytes.fromhex(text if len(text) % 2 == 0 else "0" + text)
@@ -307,7 +311,7 @@ MAKERS: Mapping[str, Maker] = {
     "lpad": _values(_pad("lpad"), _TEXT), "rpad": _values(_pad("rpad"), _TEXT),
     "repeat": _values(_repeat, _TEXT), "instr": _values(lambda v, part: v.find(part) + 1, _INT),
     "concat": plain(_concat), "concat_ws": plain(on_arrays(_concat_ws)),
-    "hex": _hex, "unhex": _values(_unhex, _BYTES), "base64": _values(lambda v: base64.b64encode(v).decode(), _TEXT),
+    "hex": _hex, "unhex": _values(_unhex, _BYTES), "base64": _values(_base64, _TEXT),
     "md5": _values(lambda v: _digest("md5", v), _TEXT),
     "sha1": _values(lambda v: _digest("sha1", v), _TEXT),
     "sha2": _values(_sha2, _TEXT), "crc32": _values(zlib.crc32, _LONG),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -30,6 +29,7 @@ from delta_core.engines.arrow.storage.prefetch import Prefetch
 from delta_core.engines.interface import Apply, Evaluator, FileRead, FileWrite, FootersRead, Split, Storage, WrittenFile
 from delta_core.errors import AccessDeniedError, DataFileError, DataFileNotFoundError, DeltaError, SchemaMismatchError
 from delta_core.protocol.schema import Path, Schema
+from delta_core.runtime.threads import thread_pool
 
 __all__ = ["ArrowDataFiles"]
 
@@ -79,7 +79,7 @@ class ArrowDataFiles:
 
         if len(paths) == 1:
             return [one(paths[0], sizes[0])]
-        with ThreadPoolExecutor(32) as pool:
+        with thread_pool(32, "delta-footers") as pool:
             return list(pool.map(one, paths, sizes))
 
     def write(self, write: FileWrite, source: pa.Table | pa.RecordBatchReader, apply: Split) -> list[WrittenFile]:
@@ -100,7 +100,7 @@ class ArrowDataFiles:
         self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path], *, strict: bool = True
     ) -> list[WrittenFile]:
         """Return what the footers of files from elsewhere report, in the order given."""
-        with ThreadPoolExecutor(32) as pool:
+        with thread_pool(32, "delta-footers") as pool:
             return list(pool.map(lambda path: self._describe(path, schema, statistics, strict), paths))
 
     def _describe(self, path: str, schema: pa.Schema, statistics: Sequence[Path], strict: bool) -> WrittenFile:

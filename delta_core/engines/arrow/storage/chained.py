@@ -13,16 +13,13 @@ import pyarrow as pa
 
 from delta_core.engines.arrow.storage.boundary import AllowExternal, CrossStoreStorage, Opener
 from delta_core.engines.arrow.storage.filesystems import open_chain
-from delta_core.engines.arrow.storage.places import StoreErrors, scheme_of
+from delta_core.engines.arrow.storage.places import LINK, StoreErrors, scheme_of
 from delta_core.engines.arrow.storage.remote import FsspecStorage, make_pool
 from delta_core.engines.interface import PutResult, RangeRequest
 from delta_core.errors import UnsupportedOperationError
 from delta_core.runtime.processes import PerProcess
 
-__all__ = ["LINK", "ChainedStorage"]
-
-#: What is between the links of a chain.
-LINK = "::"
+__all__ = ["ChainedStorage"]
 
 
 class ChainedStorage(FsspecStorage):

@@ -8,12 +8,14 @@ from urllib.parse import unquote, urlsplit
 
 from delta_core.errors import AccessDeniedError, DeltaError, EngineError, ExternalPathError, InvalidArgumentError
 
-__all__ = ["LOCAL_SCHEMES", "absolute_path", "store_error", "StoreErrors", "plain_path", "scheme_of"]
+__all__ = ["LINK", "LOCAL_SCHEMES", "absolute_path", "store_error", "StoreErrors", "plain_path", "scheme_of"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 #: A ``file:`` URI's host, if it has one, and its path.
 _FILE = re.compile(r"[A-Za-z]+:(?://([^/]*))?/*(.*)", re.DOTALL)
 LOCAL_SCHEMES = ("", "file", "local")
+#: What is between the links of a chain of filesystems.
+LINK = "::"
 
 
 def scheme_of(uri: str) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from delta_core.engines.interface import RangeRequest, Storage
+from delta_core.runtime.threads import thread_pool
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 __all__ = ["Prefetch"]
 
@@ -39,7 +43,7 @@ class Prefetch:
         self._window_of: dict[int, int] = {}
         self._results: dict[int, Future[dict[int, bytes | memoryview]]] = {}
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(2, thread_name_prefix="delta-prefetch")
+        self._pool = thread_pool(2, "delta-prefetch")
         weight = WINDOW_BYTES
         for index, size in enumerate(sizes):
             if size is None or size > SMALL_BYTES or local[index] is not None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from delta_core.engines.arrow import storage
 from delta_core.engines.arrow.storage.boundary import AllowExternal
-from delta_core.engines.arrow.storage.chained import LINK, ChainedStorage
 from delta_core.engines.arrow.storage.local import LocalStorage
-from delta_core.engines.arrow.storage.places import LOCAL_SCHEMES, plain_path, scheme_of
-from delta_core.engines.arrow.storage.remote import FsspecStorage, open_remote
+from delta_core.engines.arrow.storage.places import LINK, LOCAL_SCHEMES, plain_path, scheme_of
 from delta_core.errors import InvalidArgumentError
 
-__all__ = ["FsspecStorage", "LocalStorage", "open_storage"]
+if TYPE_CHECKING:
+    from delta_core.engines.arrow.storage import FsspecStorage
+
+__all__ = ["LocalStorage", "open_storage"]
 
 
 def open_storage(
@@ -42,5 +44,5 @@ def open_storage(
         root = os.path.abspath(os.path.expanduser(plain_path(uri)))
         return LocalStorage(root, dict(options or {}), open_storage, allow_external)
     if LINK in uri:
-        return ChainedStorage(uri, dict(options or {}), open_storage, allow_external)
-    return open_remote(uri.rstrip("/"), dict(options or {}), open_storage, allow_external)
+        return storage.ChainedStorage(uri, dict(options or {}), open_storage, allow_external)
+    return storage.open_remote(uri.rstrip("/"), dict(options or {}), open_storage, allow_external)
