@@ -39,6 +39,13 @@ __all__ = ["FILE_NUMBER", "ChangeOptions", "Changed", "RowChanges", "Timing", "p
 #: The column of a scan with the number of the file that a row is in.
 FILE_NUMBER = "__file_number"
 _LONG = PrimitiveType("long")
+#: A file is written again although it could get a deletion vector if at least so many of its rows are deleted for each
+#: one that remains: to write a row takes about as long as to fetch nine from a store of 100 MB/s, so that the first
+#: scan which need not fetch the deleted rows makes up for it.
+DELETED_FOR_ONE_LEFT = 9
+#: And if the deleted rows take so many bytes: less is not worth a conflict with a writer that changes the rows that
+#: remain, who could have added to a vector.
+DELETED_BYTES = 8 << 20
 
 
 class ChangeOptions(Struct, frozen=True):
@@ -211,7 +218,8 @@ class RowChanges:
 
         Notes
         -----
-        Files without rows to drop stay as they are; those without further rows are removed.
+        Files without rows to drop stay as they are; those without further rows are removed. Files get vectors if the
+        table has them enabled, unless so few rows remain that the next scan pays for writing them again.
         """
         rows = deleted if updated is None else updated if deleted is None else deleted | updated
         if rows is None:
@@ -223,11 +231,13 @@ class RowChanges:
         if len(touched) < files.num_rows:
             files, rows = pc.take(files, number_array(touched)), rows.take(touched)
         counts = one_array(FileSet.of(files).statistics([NUM_RECORDS]).column(0))
+        known, numbers = is_valid(counts), int64_values(counts)
         # a vector needs the file's number of rows beside it
-        by_vector = is_valid(counts) & (self.transaction.plan.remove_rows is not None)
+        by_vector = known & (self.transaction.plan.remove_rows is not None)
+        by_vector &= ~(known & _is_worth_rewriting(files, rows.cardinalities() + _num_dropped(files), numbers))
         chosen, others = np.flatnonzero(by_vector), np.flatnonzero(~by_vector)
         if len(chosen):
-            self._drop_by_vector(pc.take(files, number_array(chosen)), rows.take(chosen), int64_values(counts)[chosen])
+            self._drop_by_vector(pc.take(files, number_array(chosen)), rows.take(chosen), numbers[chosen])
         if len(others):
             self._rewrite(pc.take(files, number_array(others)), rows.take(others))
 
@@ -239,8 +249,7 @@ class RowChanges:
 
     def _drop_by_vector(self, files: pa.Table, rows: RowSets, counts: NDArray[np.int64]) -> None:
         self.transaction.remove_rows(files, rows)
-        vectors = one_array(files.column("deletionVector"))
-        dropped = int64_values(pc.fill_null(pc.struct_field(vectors, "cardinality").cast(pa.int64()), 0))
+        dropped = _num_dropped(files)
         whole = rows.cardinalities() + dropped == counts
         self._vectors["Removed"] += int((whole & (dropped > 0)).sum())
         self._vectors["Updated"] += int((~whole & (dropped > 0)).sum())
@@ -261,6 +270,7 @@ class RowChanges:
         self.progress.add(files=files.num_rows, num_bytes=int(pc.sum(files.column("size")).as_py() or 0))
         self._stage(written)
         self.num_copied += written.num_rows
+        self._vectors["Removed"] += int((_num_dropped(files) > 0).sum())
         self._remove(files)
 
     def _remove(self, files: pa.Table) -> None:
@@ -381,6 +391,20 @@ def with_numbers(files: pa.Table) -> pa.Table:
 def predicate_text(given: Any, predicate: Expression | None) -> str:
     """Return a predicate as a commit's parameter: a JSON list of its text, as the user wrote it or as SQL."""
     return json.dumps([] if predicate is None else [given if isinstance(given, str) else format_sql(predicate)])
+
+
+def _num_dropped(files: pa.Table) -> NDArray[np.int64]:
+    """Return how many rows the vector of each file drops already."""
+    vectors = one_array(files.column("deletionVector"))
+    return int64_values(pc.fill_null(pc.struct_field(vectors, "cardinality").cast(pa.int64()), 0))
+
+
+def _is_worth_rewriting(files: pa.Table, deleted: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return for each file whether the rows that remain had better be written again than kept beside deleted ones."""
+    left = counts - deleted
+    is_mostly_gone = (left > 0) & (deleted >= DELETED_FOR_ONE_LEFT * left)
+    deleted_bytes = int64_values(files.column("size")) * (deleted / np.maximum(counts, 1))
+    return is_mostly_gone & (deleted_bytes >= DELETED_BYTES)
 
 
 def _ms_since(start: float) -> int:

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -27,6 +28,7 @@ from tests.example_counts import examples
 from tests.operations.row_tables import (
     FEED,
     PREDICATES,
+    ROW_IDS,
     ROWS,
     TABLES,
     VECTORS,
@@ -230,3 +232,43 @@ def test_deltalake_reads_the_rows_that_are_left(tmp_path: Path, kind: str) -> No
     table.delete("x > 0.75")
     found = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(table.table_uri)).execute("select id from t")
     assert sorted(pa.table(found).column("id").to_pylist()) == [1, 2, 4, 5, 7]
+
+
+def _large_file(tmp_path: Path, properties: dict[str, str]) -> DeltaTable:
+    """Make a table of one file of about 90 bytes a row."""
+    random = np.random.default_rng(1)
+    rows = pa.table({"id": np.arange(120_000), "x": [random.bytes(80) for _ in range(120_000)]})
+    write_deltalake(tmp_path / "t", rows, configuration=properties)
+    return DeltaTable(str(tmp_path / "t"))
+
+
+def test_file_of_which_a_tenth_remains_is_rewritten_and_others_get_vectors(tmp_path: Path) -> None:
+    table = _large_file(tmp_path, {**VECTORS, **ROW_IDS})
+    first = table.delete("id % 100 >= 80")
+    assert (first["num_deletion_vectors_added"], first["num_added_files"]) == (1, 0)
+    second = table.delete("id % 100 >= 11")
+    # the rows deleted before count: 89 of 100 are gone, which is not enough
+    assert (second["num_deletion_vectors_updated"], second["num_added_files"]) == (1, 0)
+    third = table.delete("id % 100 >= 10")
+    assert (third["num_added_files"], third["num_removed_files"], third["num_copied_rows"]) == (1, 1, 12_000)
+    assert third["num_deleted_rows"] == 1_200
+    found = table.snapshot().scan(["id"], metadata=["_row_id"]).to_table()
+    assert found.column("id").to_pylist() == [i for i in range(120_000) if i % 100 < 10]
+    assert found.column("_row_id").equals(found.column("id"))
+    assert table.get_add_actions().num_rows == 1
+    assert table.snapshot().files.columns(["deletionVector"]).column(0).null_count == 1
+
+
+def test_small_file_gets_a_vector_however_few_rows_remain(tmp_path: Path) -> None:
+    table = made(tmp_path, VECTORS)
+    metrics = table.delete("id > 0")
+    assert (metrics["num_deletion_vectors_added"], metrics["num_added_files"]) == (1, 0)
+
+
+def test_rows_that_a_rewrite_moves_conflict_with_a_vector_of_the_file(tmp_path: Path) -> None:
+    table = _large_file(tmp_path, VECTORS)
+    late = table.snapshot()
+    table.delete("id >= 1000")
+    with pytest.raises(CommitConflictError):
+        _at(late, "id = 3")
+    assert table.to_pyarrow_table().num_rows == 1000

@@ -9,12 +9,23 @@ from random import Random
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
+from delta_core.operations import row_changes
 from tests.operations import row_operations as steps
 from tests.operations.row_tables import TABLES, Row, row_ids, rows_of, table_of
 
 #: How many histories each kind of table gets; more on request.
 HISTORIES = int(os.environ.get("DELTA_CORE_HISTORIES", "2"))
 MAKERS = (*steps.CHANGES, *steps.CHANGES, *steps.KEEPS)
+
+
+@pytest.mark.parametrize("kind", [k for k in TABLES if "vectors" in k])
+def test_history_with_files_rewritten_instead_of_vectors_is_that_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    # so few rows that some files are rewritten and others get vectors
+    monkeypatch.setattr(row_changes, "DELETED_BYTES", 0)
+    monkeypatch.setattr(row_changes, "DELETED_FOR_ONE_LEFT", 1)
+    test_every_version_of_a_history_is_that_of_the_model(tmp_path, kind, False)
 
 
 @pytest.mark.parametrize("is_partitioned", [False, True], ids=["whole", "partitioned"])
