@@ -54,8 +54,8 @@ REMOVED_FILE = pa.schema(
 )
 
 
-#: Columns of a live file that is removed.
-READ_TO_REMOVE = tuple(n for n in REMOVED_FILE.names if n != "dataChange")
+#: Columns of a live file that is removed: its line does not repeat statistics, which are larger than all the rest.
+READ_TO_REMOVE = tuple(n for n in REMOVED_FILE.names if n not in ("dataChange", "stats"))
 
 
 def removed_files(files: pa.Table, data_change: bool | pa.Array = True) -> pa.Table:

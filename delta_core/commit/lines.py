@@ -14,7 +14,7 @@ from delta_core.errors import InvalidArgumentError
 from delta_core.kernels.arrow_buffers import number_array, one_array, scalar_of, strings_of, utf8_of
 from delta_core.kernels.dedup import dv_unique_ids
 from delta_core.kernels.json_actions import ActionParser, ParsedActions
-from delta_core.kernels.json_lines import format_actions
+from delta_core.kernels.json_lines import format_lines
 from delta_core.protocol.actions import ADD, CDC, REMOVE
 
 __all__ = ["SmallAction", "as_parsed", "format_commit", "small_action", "stamped"]
@@ -65,7 +65,8 @@ def format_commit(small: Sequence[SmallAction], removes: pa.Table, adds: pa.Tabl
     """
     head = (utf8_of(f"{{{_encode(kind)}:{text}}}\n", f"The action {kind}") for kind, text in small)
     files = ((REMOVE.name, removes), (ADD.name, adds), (CDC.name, cdcs))
-    return b"".join([*head, *(format_actions(kind, _without_nulls(t)) for kind, t in files if t.num_rows)])
+    lines = [format_lines(kind, _without_nulls(t)) for kind, t in files if t.num_rows]
+    return b"".join([*head, *(piece for pieces in lines for piece in pieces)])
 
 
 def _without_nulls(files: pa.Table) -> pa.Table:

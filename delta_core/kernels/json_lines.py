@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,10 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels._json_lines import Rows, format_rows
 from delta_core.kernels.arrow_buffers import is_valid, string_array
 
-__all__ = ["format_actions", "format_objects"]
+__all__ = ["format_actions", "format_lines", "format_objects"]
+
+#: Rows that one thread formats at a time; fewer are not worth another thread.
+_RUN_ROWS = 1 << 16
 
 _NO_BUFFERS = (None, None, None)
 _TROUBLE = {
@@ -45,7 +50,17 @@ def format_actions(kind: str, table: pa.Table) -> bytes:
     -----
     Linear in the bytes written; without the interpreter lock; text is passed over twice and copied once.
     """
-    return _format(b'{"%b":' % _name(kind), b"}\n", table, f"{kind} actions")
+    return b"".join(format_lines(kind, table))
+
+
+def format_lines(kind: str, table: pa.Table) -> list[bytes]:
+    """Return the lines of `format_actions` in pieces, in order, which threads make side by side."""
+    head, what = b'{"%b":' % _name(kind), f"{kind} actions"
+    if table.num_rows <= _RUN_ROWS:
+        return [_format(head, b"}\n", table, what)]
+    starts = range(0, table.num_rows, _RUN_ROWS)
+    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="delta-lines") as pool:
+        return list(pool.map(lambda i: _format(head, b"}\n", table.slice(i, _RUN_ROWS), what, i), starts))
 
 
 def format_objects(struct: pa.StructArray) -> pa.Array:
@@ -59,7 +74,7 @@ def format_objects(struct: pa.StructArray) -> pa.Array:
     return pc.utf8_rtrim(lines, "\n")
 
 
-def _format(head: bytes, tail: bytes, table: pa.Table, what: str) -> bytes:
+def _format(head: bytes, tail: bytes, table: pa.Table, what: str, first_row: int = 0) -> bytes:
     # columns are described in Python: most commits have no removes, and must not pay for them
     if not table.num_rows:
         return b""
@@ -69,7 +84,7 @@ def _format(head: bytes, tail: bytes, table: pa.Table, what: str) -> bytes:
     if isinstance(written, bytes):
         return written
     trouble, batch, row, label = written
-    row += sum(b.num_rows for b in batches[:batch])
+    row += first_row + sum(b.num_rows for b in batches[:batch])
     column = label.decode()[1:-2]
     raise InvalidArgumentError(
         f"Row {row} of {what} can't be written as JSON: {column or 'a value'} {_TROUBLE[trouble]}.",

@@ -33,7 +33,8 @@ class AttemptView(Struct, frozen=True):
     adds : pyarrow.Table
         Columns of `actions.ADDED_FILE`, and plugins' fields.
     removes, cdcs : pyarrow.Table
-        Columns of `intents.REMOVED_FILE` and `actions.CHANGE_FILE`.
+        Columns of `intents.REMOVED_FILE` and `actions.CHANGE_FILE`. ``stats`` of removed files may be null
+        although they have statistics: no line of a commit repeats these.
     domains : Mapping
         Domains that the user edits: configuration, None for a removal.
     data_change : bool

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.errors import InvalidArgumentError
+from delta_core.kernels import json_lines
 from delta_core.kernels._json_lines import Rows
 from delta_core.kernels.json_actions import ActionParser
-from delta_core.kernels.json_lines import format_actions
+from delta_core.kernels.json_lines import format_actions, format_lines
 from delta_core.protocol.actions import DELETION_VECTOR, FILE_COLUMNS
 
 MAP = pa.map_(pa.string(), pa.string())
@@ -227,3 +228,16 @@ def test_nested_arrays_that_reach_outside_their_children_are_rejected() -> None:
         array_of("struct", 0, 2, 0, None, None, None, children=[NUMBER])
     with pytest.raises(ValueError, match="values of 3 bytes"):
         array_of("int", 3, 1, 0, None, b"\0" * 8, None)
+
+
+def test_long_tables_are_formatted_in_pieces_with_the_same_lines_and_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = pa.chunked_array([[f"f{i}" for i in range(7)], [None, "é"], []], pa.string())
+    table = pa.table({"path": paths, "size": pa.array(range(9))})
+    whole = format_actions("remove", table)
+    monkeypatch.setattr(json_lines, "_RUN_ROWS", 4)
+    pieces = format_lines("remove", table)
+    assert [p.count(b"\n") for p in pieces] == [4, 4, 1]
+    assert b"".join(pieces) == whole
+    with pytest.raises(InvalidArgumentError, match="Row 6 of add actions") as caught:
+        format_lines("add", pa.table({"x": [0.5] * 6 + [float("nan")]}))
+    assert caught.value.row == 6
