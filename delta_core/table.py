@@ -950,6 +950,87 @@ class DeltaTable(UnavailableCalls):
         found = done.metrics
         return {"numRemovedFile": found["numRemovedFiles"], "numRestoredFile": found["numRestoredFiles"]}
 
+    def clone(
+        self,
+        target: str | os.PathLike[str],
+        *,
+        deep: bool = False,
+        version: int | None = None,
+        timestamp: str | datetime | None = None,
+        replace: bool = False,
+        properties: Mapping[str, Any] | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Callable[[operations.OperationProgress], None] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> DeltaTable:
+        """Make a table with the files of a version of this one, by reference (shallow) or as copies (deep).
+
+        The clone has the schema, the properties, the features, the domains and the row ids of the version; its history
+        and its id are its own. A shallow clone needs the files of this table: pass it to `vacuum` as ``keep_for``.
+
+        Parameters
+        ----------
+        target : str or path
+            Where the clone is to be.
+        deep : bool
+            Whether data files and deletion vectors are copied, several at a time.
+        version, timestamp : optional
+            The version to clone, or the last one at a time; the one that is loaded unless given.
+        replace : bool
+            Whether a table that is there gets another version. Of an earlier clone only what changed is copied, added
+            and removed.
+        properties : Mapping of str to str, optional
+            Table properties that the clone has beside, or instead of, those of this table.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+        progress : function(OperationProgress), optional
+            Called while files are copied (step ``copy``).
+        storage_options : Mapping, optional
+            Of the target; those of this table unless given.
+        **options
+            As of `DeltaTable`, for the target: such as ``allow_external`` for a source on another kind of store.
+
+        Returns
+        -------
+        DeltaTable
+            The clone.
+
+        Raises
+        ------
+        TableExistsError
+            There is a table already, unless it is to be replaced.
+        VersionNotFoundError
+            There is no such version, or it can't be built any more.
+        InvalidArgumentError
+            One of the two is within the other, both a version and a timestamp were given, or properties would change
+            how the files are read or which rows they may have.
+        ExternalPathError
+            The clone could not read the files of this table.
+        """
+        if version is not None and timestamp is not None:
+            raise InvalidArgumentError("Found both version and timestamp, expected one of the two.")
+        source = self._snapshot
+        if timestamp is not None:
+            version = source.latest().version_at(parse_ms(timestamp, source.timezone))
+        if version is not None:
+            source = source.at(parse_version(version))
+        uri = os.fspath(target)
+        if storage_options is None and source.context.opening is not None:
+            storage_options = source.context.opening.storage_options
+        cloning = operations.CloneOptions(
+            deep=deep,
+            replace=replace,
+            properties=properties or {},
+            commit=commit_arguments(commit_properties, post_commithook_properties),
+            progress=progress,
+        )
+        operations.clone_table(source, open_context(uri, storage_options, **options), cloning)
+        return DeltaTable(uri, storage_options=storage_options, **options)
+
     def verify(
         self,
         *,

@@ -173,6 +173,7 @@ class Transaction(Generic[Base]):
         without_nulls: Collection[Path] = (),
         protocol: Protocol | None = None,
         without_rules_of: str | None = None,
+        like: TableState | None = None,
     ) -> TableState:
         """Stage new metadata, with every feature that it switches on, and those requested.
 
@@ -192,6 +193,8 @@ class Transaction(Generic[Base]):
             The protocol to which what the metadata needs is added; that of the table unless given.
         without_rules_of : str, optional
             A feature of the table that is being dropped: it neither prepares nor checks the metadata.
+        like : TableState, optional
+            The table whose definition this one takes over together with its files: changes are relative to it.
 
         Raises
         ------
@@ -207,7 +210,7 @@ class Transaction(Generic[Base]):
         Features' checks raise further errors. The plan of the write is made again.
         """
         registry = self.context.registry
-        previous = None if self.base is None else self.base.state
+        previous = like or (None if self.base is None else self.base.state)
         known = [s.configuration for s in (previous, self._target and self._target[0]) if s is not None]
         asked = parse_property_requests(metadata.configuration, known, registry)
         given = replace(metadata, configuration=asked.configuration)

@@ -217,6 +217,13 @@ class Storage(Protocol):
         """
         ...
 
+    def copy(self, source: Storage, path: str, target: str) -> None:
+        """Copy a file of a storage to this one, whole or not at all; what is at the target is replaced.
+
+        By the store's own means if both are on one store, else through this process, a part in memory at a time.
+        """
+        ...
+
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files; a missing one is no error."""
         ...

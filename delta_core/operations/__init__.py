@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         widen_type,
     )
     from delta_core.operations.auto_compact import compact_after
+    from delta_core.operations.clone import CloneOptions, clone_table
     from delta_core.operations.compact_log import compact_log
     from delta_core.operations.create import column_names, create_table
     from delta_core.operations.delete import delete_rows
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ChangeOptions",
+    "CloneOptions",
     "DropFeatureOptions",
     "FollowOptions",
     "OptimizeOptions",
@@ -67,6 +69,7 @@ __all__ = [
     "add_features",
     "change_column_metadata",
     "clean_log",
+    "clone_table",
     "column_names",
     "compact_log",
     "compact_after",
@@ -108,6 +111,7 @@ __getattr__, __dir__ = lazy_names(
             "set_not_null set_properties set_table_texts unset_properties widen_type"
         ),
         "delta_core.commit.cleanup": "clean_log",
+        "delta_core.operations.clone": "CloneOptions clone_table",
         "delta_core.operations.compact_log": "compact_log",
         "delta_core.operations.auto_compact": "compact_after",
         "delta_core.operations.create": "column_names create_table",

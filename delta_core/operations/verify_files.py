@@ -171,7 +171,7 @@ def _check_paths(snapshot: Snapshot, paths: pa.ChunkedArray, keys: KeySet) -> It
     for text, path in zip(texts, usual, strict=True):
         encoded = encode_path(path)
         other = seen.get(path)
-        if other is None and encoded != text and keys.contains(strings_of([encoded]))[0]:
+        if other is None and keys.contains(strings_of([encoded]))[0] and not _are_one_key(encoded, text):
             other = encoded
         seen.setdefault(path, text)
         if other is not None and other != text:
@@ -179,6 +179,12 @@ def _check_paths(snapshot: Snapshot, paths: pa.ChunkedArray, keys: KeySet) -> It
             advice = "Its rows are counted twice: remove one of the entries."
             yield Finding("file-repeated", found, expected, advice, "error", text, version)
     yield from _check_outside(snapshot, usual)
+
+
+def _are_one_key(path: str, other: str) -> bool:
+    keys = KeySet()
+    keys.insert(strings_of([path]))
+    return bool(keys.contains(strings_of([other]))[0])
 
 
 def _may_be_unusual(paths: pa.Array) -> bool:

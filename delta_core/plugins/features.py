@@ -50,6 +50,8 @@ class TableFeature(Struct, frozen=True):
         Those of its properties that are true or false: another value that a caller passes is rejected.
     reserved : tuple of str
         Those of its properties that it sets itself: a value that a caller passes is rejected.
+    log_properties : tuple of str
+        Those of its properties that name versions of the table's own log: a clone does not get them.
     requests : Mapping of str to str
         Arguments of operations that it serves, each with the property under which its hooks get their value as JSON;
         such a property is never stored: ``{"cluster_by": "delta.clusterBy"}``.
@@ -93,6 +95,7 @@ class TableFeature(Struct, frozen=True):
     properties: Mapping[str, str] = {}
     flags: tuple[str, ...] = ()
     reserved: tuple[str, ...] = ()
+    log_properties: tuple[str, ...] = ()
     requests: Mapping[str, str] = {}
     domains: tuple[str, ...] = ()
     growing_domains: tuple[str, ...] = ()

@@ -303,9 +303,23 @@ CommitRule = Union[ActionColumn, ExtraAction, CommitInfoField, RemainingFilesChe
 
 
 class FileReference(Struct, frozen=True):
-    """Files that an action names beside its own path: vacuum, clone and verify need them."""
+    """Files that an action names beside its own path: vacuum, restore and clone need them.
+
+    Parameters
+    ----------
+    column : str
+        The column of the file table that names them.
+    paths : function(array) -> string array
+        Their decoded paths, null for none.
+    absolute : function(array) -> bool array
+        Which of these do not begin at the table's root.
+    relocated : function(array, string array), optional
+        The column, with the files that a row names at the absolute URI (percent-encoded) of the second argument; null
+        leaves a row as it is. Without it, tables with such files are not cloned.
+    """
 
     feature: str
     column: str
     paths: Callable[[pa.Array], pa.Array]
     absolute: Callable[[pa.Array], pa.Array]
+    relocated: Callable[[pa.Array, pa.Array], pa.Array] | None = None

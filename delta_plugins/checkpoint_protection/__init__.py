@@ -28,6 +28,7 @@ FEATURE = TableFeature(
     "writer",
     "Checkpoints and commits below a version are cleaned up all together or not at all.",
     properties={PROPERTY: "the version below which history is kept or cleaned up as one"},
+    log_properties=(PROPERTY,),
     active=_is_active,
     protects_history=PROPERTY,
 )

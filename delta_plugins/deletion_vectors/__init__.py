@@ -80,7 +80,7 @@ def check_table() -> Iterable[FileCheck]:
 
 @hookimpl
 def file_references() -> Iterable[FileReference]:
-    return [FileReference(FEATURE.name, "deletionVector", logic.vector_paths, logic.is_absolute)]
+    return [FileReference(FEATURE.name, "deletionVector", logic.vector_paths, logic.is_absolute, logic.relocated)]
 
 
 @hookimpl

@@ -23,7 +23,7 @@ from delta_core.kernels.roaring import DV_FILE_VERSION, DV_MAGIC, decode_dv_payl
 from delta_core.kernels.row_set import RowSet
 from delta_plugins.deletion_vectors import z85
 
-__all__ = ["DeletionVectorError", "decode", "is_absolute", "locate", "vector_paths"]
+__all__ = ["DeletionVectorError", "decode", "is_absolute", "locate", "relocated", "vector_paths"]
 
 #: Bytes around a payload in a vector file: its size before, its checksum behind.
 _FRAME = 8
@@ -83,6 +83,16 @@ def vector_paths(vectors: pa.StructArray) -> pa.Array:
 def is_absolute(vectors: pa.StructArray) -> pa.Array:
     """Return which of `vector_paths` do not begin at the table's root."""
     return pc.fill_null(pc.equal(vectors.flatten()[0], "p"), False)
+
+
+def relocated(vectors: pa.StructArray, uris: pa.Array) -> pa.StructArray:
+    """Return the descriptors with their files at absolute URIs; a null URI leaves a descriptor as it is."""
+    names = [f.name for f in vectors.type]
+    fields = dict(zip(names, vectors.flatten(), strict=True))
+    fields["storageType"] = pc.if_else(pc.is_valid(uris), scalar_of("p", pa.string()), fields["storageType"])
+    fields["pathOrInlineDv"] = pc.coalesce(uris, fields["pathOrInlineDv"])
+    columns = [fields[name].cast(vectors.type.field(name).type) for name in names]
+    return pa.StructArray.from_arrays(columns, fields=list(vectors.type), mask=pc.is_null(vectors))
 
 
 def decode(data: Any, cardinality: int | None, where: str) -> RowSet:

@@ -39,6 +39,7 @@ FEATURE = TableFeature(
         logic.ENABLEMENT_TIMESTAMP: "that version's time, ms since the epoch",
     },
     reserved=(logic.ENABLEMENT_VERSION, logic.ENABLEMENT_TIMESTAMP),
+    log_properties=(logic.ENABLEMENT_VERSION, logic.ENABLEMENT_TIMESTAMP),
     active=methodcaller("flag", logic.SWITCH),
 )
 

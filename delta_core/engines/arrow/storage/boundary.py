@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, NoReturn
+from contextlib import AbstractContextManager
+from typing import IO, Any, Literal, NamedTuple, NoReturn
 
 from delta_core.engines.arrow.storage.credentials import fsspec_options, without_credentials
 from delta_core.engines.arrow.storage.places import LOCAL_SCHEMES, absolute_path, plain_path, scheme_of
@@ -32,6 +33,8 @@ _ENCODED_DOTS = re.compile(r"(?:^|/)(?:\.|%2e){2}(?:/|$)", re.IGNORECASE)
 _ODD_AUTHORITY = re.compile(r"[\x00-\x20\x7f?#\\]|::")
 #: Schemes that name one kind of store.
 _KINDS = {"": "file", "local": "file", "s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
+#: Bytes of a file that is copied through this process, at a time.
+_COPIED_AT_ONCE = 8 << 20
 #: Kinds whose paths are names, never parts of a URL that is decoded again.
 _KEY_KINDS = frozenset({"file", "s3", "gs", "az", "memory", "chain"})
 #: Kinds of store whose other buckets are read without credentials.
@@ -292,6 +295,22 @@ class CrossStoreStorage:
             return path
         place, scheme = self._boundary.place(path), scheme_of(path)
         return place.path if scheme in LOCAL_SCHEMES else f"{scheme}://{_split(path)[1]}{place.path}"
+
+    def copy(self, source: Storage, path: str, target: str) -> None:
+        """Copy a file of a storage, a part in memory at a time.
+
+        Raises
+        ------
+        FileNotFoundError
+            If it is not there.
+        """
+        with source.open(path) as reader, self.put_stream(target) as writer:
+            while part := reader.read(_COPIED_AT_ONCE):
+                writer.write(part)
+
+    def put_stream(self, path: str, *, replace: bool = True) -> AbstractContextManager[IO[bytes]]:
+        """Write a file piece by piece."""
+        raise NotImplementedError
 
     def _other(self, path: str) -> Storage:
         place = self._boundary.place(path)

@@ -248,8 +248,12 @@ class LocalStorage(CrossStoreStorage):
 
     def find(self, paths: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return sizes and modification times of files below the root, -1 for those that are not there."""
-        with StoreErrors("look at", "", self.root):
-            return find_files(self.root, paths)
+        try:
+            with StoreErrors("look at", "", self.root, (FileNotFoundError,)):
+                return find_files(self.root, paths)
+        except FileNotFoundError:  # there is no root yet
+            missing = np.full(len(paths), -1, np.int64)
+            return missing, missing
 
     def delete_files(self, paths: pa.Array) -> int:
         """Delete files below the root; a missing one is no error.

@@ -29,7 +29,15 @@ from delta_core.engines.arrow.storage.filesystems import (
 from delta_core.engines.arrow.storage.object_listing import BULK, Walked, bulk_delete, first_keys, lister, walk_keys
 from delta_core.engines.arrow.storage.places import StoreErrors, scheme_of, store_error
 from delta_core.engines.arrow.storage.ranges import join_ranges
-from delta_core.engines.interface import WALKED_FILE, FileIdentity, FolderFiles, Listing, PutResult, RangeRequest
+from delta_core.engines.interface import (
+    WALKED_FILE,
+    FileIdentity,
+    FolderFiles,
+    Listing,
+    PutResult,
+    RangeRequest,
+    Storage,
+)
 from delta_core.errors import DeltaError
 from delta_core.kernels.arrow_buffers import array_of
 from delta_core.runtime.processes import PerProcess
@@ -323,6 +331,21 @@ class FsspecStorage(CrossStoreStorage):
             if not created:
                 raise FileExistsError(path)
 
+    def copy(self, source: Storage, path: str, target: str) -> None:
+        """Copy a file: on one object store by its own call, which moves no bytes here."""
+        key = self._inside(target)
+        origin = source._key(path) if isinstance(source, FsspecStorage) and self._copies_within(source) else None
+        if origin is None:
+            super().copy(source, path, target)
+            return
+        with StoreErrors("copy", path, self.shown, (FileNotFoundError,)):
+            self._fs.cp_file(origin, key)
+
+    def _copies_within(self, source: FsspecStorage) -> bool:
+        """Whether the store can be asked to copy: it is one store, reached with the same credentials."""
+        own = has_own(self._fs, "cp_file") or has_own(self._fs, "_cp_file")
+        return own and source.store == self.store and source.options == self.options and type(source) is type(self)
+
     def _upload(self, local: str, key: str, replace: bool) -> bool:
         """Sync a file to the store; False if there is one that is not to be replaced."""
         if replace:
@@ -492,6 +515,9 @@ class RenameStorage(FsspecStorage):
         finally:
             with suppress(Exception):
                 self._fs.rm_file(temporary)
+
+    def _copies_within(self, source: FsspecStorage) -> bool:
+        return False  # a copy that is under way would be visible
 
     def put(self, path: str, data: bytes) -> None:
         """Write a temporary file, which takes the place of the one of this name; for a moment there is none."""
