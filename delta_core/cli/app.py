@@ -45,6 +45,7 @@ COMMANDS = {
     "merge": "Update, delete and insert rows by comparing the table with rows of files; - reads standard input.",
     "alter": "Change a table's definition: columns, constraints, properties, features.",
     "feature": "Add table features, drop them, and list them.",
+    "clone": "Make the table CLONE, with the files of a version of TABLE.",
     "restore": "Restore a table to an older version, in a new commit.",
     "optimize": "Join small files and leave out many deleted rows, or write all rows again in another order.",
     "purge": "Write files with deleted rows again without these, so that no deletion vector is left.",

@@ -17,8 +17,8 @@ __all__ = ["clone"]
 @click.command()
 @table_command()
 @click.argument("clone_uri", metavar="CLONE")
-@click.option("--deep", is_flag=True, help="Copy data files and deletion vectors; otherwise the clone names those of TABLE.")
-@click.option("--replace", is_flag=True, help="Give a table that is there the rows and the definition of TABLE.")
+@click.option("--deep", is_flag=True, help="Copy the files; otherwise the clone names those of TABLE.")
+@click.option("--replace", is_flag=True, help="Replace the rows and the definition of a table that is there.")
 @click.option(
     "--property",
     "properties",

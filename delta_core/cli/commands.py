@@ -9,6 +9,7 @@ from delta_core.runtime.lazy import lazy_names
 if TYPE_CHECKING:
     from delta_core.cli.alter import alter
     from delta_core.cli.change import checkpoint, create, delete, update, write
+    from delta_core.cli.clone import clone
     from delta_core.cli.convert import convert
     from delta_core.cli.feature import feature
     from delta_core.cli.follow import follow
@@ -27,6 +28,7 @@ __all__ = [
     "changes",
     "checkpoint",
     "cleanup",
+    "clone",
     "compact_log",
     "convert",
     "count",
@@ -60,6 +62,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "delta_core.cli.alter": "alter",
         "delta_core.cli.change": "checkpoint create delete update write",
+        "delta_core.cli.clone": "clone",
         "delta_core.cli.convert": "convert",
         "delta_core.cli.feature": "feature",
         "delta_core.cli.follow": "follow",

@@ -100,7 +100,7 @@ def clone_table(source: Snapshot, context: TableContext, options: CloneOptions) 
     """Commit a version of a table as a table of its own.
 
     The clone has the schema, the properties, the features, the domains and the row ids of the version. Its history, its
-    id, its name and the versions of applications are its own. Files that an earlier clone brought stay; those that the
+    id, its name and the versions of applications are its own. Files that the clone has already stay; those that the
     source does not have any more are removed.
 
     Parameters
@@ -128,9 +128,9 @@ def clone_table(source: Snapshot, context: TableContext, options: CloneOptions) 
 
     Notes
     -----
-    A shallow clone reads no data; vacuum of the source deletes files that only clones need, unless it is told of them.
-    Copies of a deep clone have names of their own, made from the id of the source's table, the path and the size, so
-    that a run that was interrupted finds what it copied within a day.
+    A shallow clone reads no data; vacuum of the source deletes files that only clones need, unless they are named to
+    it. Copies of a deep clone have names of their own, made from the id of the source's table, the path and the size:
+    a run that was interrupted finds what it copied within a day.
 
     Protocol
     --------
@@ -141,7 +141,7 @@ def clone_table(source: Snapshot, context: TableContext, options: CloneOptions) 
     if base is not None and not options.replace:
         raise TableExistsError(
             f"There is a table at {shown_uri(context.log.uri)} already (version {base.version}). Pass replace=True (on "
-            "the command line --replace) to give it the rows and the definition of the source.",
+            "the command line --replace) to replace its rows and its definition.",
             path=context.log.uri,
         )
     files = source.files.columns(read_columns(source.action_fields))
@@ -223,8 +223,7 @@ def _staged(
     wanted = replace(metadata, configuration={**metadata.configuration, **given_properties(options.properties)})
     state = transaction.set_metadata(wanted, replaces=True, protocol=protocol, like=like)
     _check_same_reading(source, state)
-    if options.properties:
-        _check_same_rules(source, transaction)
+    _check_rules(source, transaction, bool(options.properties))
     return transaction
 
 
@@ -281,15 +280,15 @@ def _check_same_reading(source: Snapshot, state: TableState) -> None:
         )
 
 
-def _check_same_rules(source: Snapshot, transaction: Transaction[Snapshot]) -> None:
-    """Reject properties that add conditions: the rows of the source were never checked by them."""
+def _check_rules(source: Snapshot, transaction: Transaction[Snapshot], is_changed: bool) -> None:
+    """Reject tables that may not be written, and properties that add conditions: no row was checked by them."""
     rules = [
         {(r.feature, r.name, r.sql) for r in plugins.collect("write_rules", table=table, operation="WRITE")
          if isinstance(r, RowCheck)}
         for plugins, table in ((source.plugins, source.state), (transaction.plugins, transaction.table))
     ]  # fmt: skip
     added = sorted(name for _, name, _ in rules[1] - rules[0])
-    if added:
+    if added and is_changed:
         raise InvalidArgumentError(
             f"The properties add the conditions {', '.join(added)}, which the rows of the source may break. Clone "
             "without them, and add them to the clone (table.alter.add_constraint)."

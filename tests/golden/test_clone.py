@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,8 @@ REJECTED = {
 MOST_FILES = 20
 
 
-def rows_of(table: DeltaTable, record: Any) -> list[str]:
-    return canonical_rows(table.to_pyarrow_table(), record["schema"])
+def rows_of(table: DeltaTable) -> list[str]:
+    return canonical_rows(table.to_pyarrow_table(), json.loads(table.schema().to_json()))
 
 
 def sample() -> list[Any]:
@@ -45,7 +46,7 @@ def test_clones_of_tables_of_other_writers_have_their_rows(tmp_path: Path) -> No
     for number, record in enumerate(sample()):
         name, source = record["id"], DeltaTable(path_of(record))
         try:
-            rows = rows_of(source, record)
+            rows = rows_of(source)
         except DeltaError:
             continue  # other tests expect that
         target, deep = tmp_path / str(number), number % 2 == 1
@@ -55,6 +56,6 @@ def test_clones_of_tables_of_other_writers_have_their_rows(tmp_path: Path) -> No
                 source.clone(target, deep=deep)
             continue
         clone = source.clone(target, deep=deep)
-        if rows_of(clone, record) != rows or not clone.verify().rules() <= source.verify().rules():
+        if rows_of(clone) != rows or not clone.verify().rules() <= source.verify().rules():
             different.append((name, deep))
     assert different == []

@@ -342,7 +342,7 @@ class FsspecStorage(CrossStoreStorage):
             self._fs.cp_file(origin, key)
 
     def _copies_within(self, source: FsspecStorage) -> bool:
-        """Whether the store can be asked to copy: it is one store, reached with the same credentials."""
+        """Whether the store itself can copy: it is one store, reached with the same credentials."""
         own = has_own(self._fs, "cp_file") or has_own(self._fs, "_cp_file")
         return own and source.store == self.store and source.options == self.options and type(source) is type(self)
 
