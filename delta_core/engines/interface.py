@@ -784,6 +784,31 @@ class Relations(Protocol):
         """
         ...
 
+    def order(
+        self,
+        relation: Relation,
+        columns: Sequence[Path],
+        order: Literal["zorder", "hilbert", "linear"],
+        num_files: int,
+        num_rows: int,
+    ) -> Relation | None:
+        """Return rows in another order, which `write` makes about ``num_files`` files of, one behind the other.
+
+        None if the rows of this engine pass this process, which orders them then.
+
+        Parameters
+        ----------
+        relation : Relation
+            The rows.
+        columns : sequence of Path
+            What they are ordered by.
+        order : str
+            Along a curve, or ``linear`` for ascending values with nulls first.
+        num_files, num_rows : int
+            Files and rows, about.
+        """
+        ...
+
     def positions(self, relation: Relation, num_files: int, found: Callable[[int], None]) -> RowSets:
         """Collect the positions of rows within their files.
 

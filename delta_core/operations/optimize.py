@@ -29,13 +29,14 @@ from delta_core.kernels.dedup import KeySet
 from delta_core.log.files import FileSet
 from delta_core.operations.bins import Group, Groups, Ints, deleted_shares, group_bins, pack_bins, partition_numbers
 from delta_core.operations.progress import OperationProgress
-from delta_core.operations.rewrite import carried_columns, moved_rows, rewrite_rows, selects_partitions
+from delta_core.operations.rewrite import carried_columns, moved_rows, rewrite_ordered, rewrite_rows, selects_partitions
 from delta_core.operations.row_changes import predicate_text
 from delta_core.operations.row_order import Order, OrderedRows, Spill
 from delta_core.operations.write import has_transactions
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Path, find, format_path
 from delta_core.scan.plan import resolve_columns
+from delta_core.scan.scan import Scan
 from delta_core.snapshot import Snapshot
 from delta_core.write.files import Written, join_written, write_files
 from delta_core.write.plan import WritePlan
@@ -299,7 +300,7 @@ class _Optimize:
         files = FileSet.of(group.files)
         rows = base.scan(metadata=tuple(self.carried), files=files)
         if self.order_by:
-            written = self._write_ordered(base, files, moved_rows(base.engine, rows, self.carried))
+            written = self._write_ordered(base, files, rows)
         else:
             # as `_write_run`: the files of a bin become one, though their sizes are but an estimate of its size
             plan, target, properties = self.plan_of_write, 2 * self.target, self.options.writer_properties
@@ -309,11 +310,15 @@ class _Optimize:
         describe = self.options.describe
         return written if describe is None else replace(written, files=describe(written.files))
 
-    def _write_ordered(self, base: Snapshot, files: FileSet, rows: pa.RecordBatchReader) -> Written:
+    def _write_ordered(self, base: Snapshot, files: FileSet, rows: Scan) -> Written:
         """Write the rows of a partition in order, a file for each run of rows."""
         assert self.options.order is not None
         num_files = max(1, round(_total(files.columns(["size"]).column(0)) / self.target))
         num_rows = _total(files.statistics([NUM_RECORDS]).column(0))
+        properties, order = self.options.writer_properties, (self.order_by, self.options.order, num_files, num_rows)
+        by_engine = rewrite_ordered(base.engine, self.plan_of_write, rows, self.carried, order, properties)
+        if by_engine is not None:
+            return by_engine
         memory = (self.options.max_spill_size or MEMORY_BYTES) * self.tasks_of_group // self.tasks
         ordered = OrderedRows(
             self.order_by,
@@ -326,7 +331,7 @@ class _Optimize:
         written: list[Future[Written]] = []
         with ThreadPoolExecutor(self.tasks_of_group, thread_name_prefix="delta-optimize") as pool:
             try:
-                for table, order in ordered.parts(rows):
+                for table, order in ordered.parts(moved_rows(base.engine, rows, self.carried)):
                     count = max(1, round(num_files * len(order) / max(num_rows, len(order))))
                     bounds = [len(order) * i // count for i in range(count + 1)]
                     runs = [order.slice(a, b - a) for a, b in pairwise(bounds) if b > a]

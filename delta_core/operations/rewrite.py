@@ -10,7 +10,9 @@ from delta_core.engines.interface import Engine, Relation, Relations
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import Call, Column, Expression, leaves
 from delta_core.expressions.ast import Literal as Constant
+from delta_core.operations.row_order import Order
 from delta_core.protocol.properties import WriterProperties
+from delta_core.protocol.schema import Path
 from delta_core.protocol.types import PrimitiveType
 from delta_core.scan.scan import Scan
 from delta_core.write.files import Written
@@ -21,6 +23,7 @@ __all__ = [
     "moved_rows",
     "not_selected",
     "relations_of",
+    "rewrite_ordered",
     "rewrite_rows",
     "selects_partitions",
     "write_change_rows",
@@ -87,6 +90,31 @@ def rewrite_rows(
         target_size=target_size,
         observe=observe,
     )
+    return written
+
+
+def rewrite_ordered(
+    engine: Engine,
+    plan: WritePlan,
+    rows: Scan,
+    carried: Mapping[str, str],
+    order: tuple[Sequence[Path], Order, int, int],
+    properties: WriterProperties | None = None,
+) -> Written | None:
+    """Write rows of the table to new files in another order; None if the caller has to order them itself.
+
+    Parameters
+    ----------
+    engine, plan, rows, carried, properties
+        As of `rewrite_rows`.
+    order : (sequence of Path, str, int, int)
+        The last arguments of `Relations.order`.
+    """
+    relations = relations_of(engine)
+    ordered = relations.order(_moved(relations, rows, carried), *order)
+    if ordered is None:
+        return None
+    written: Written = relations.write(engine, plan, ordered, origin="moved", data_change=False, properties=properties)
     return written
 
 

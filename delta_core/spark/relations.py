@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -16,15 +16,18 @@ from pyspark.sql import functions as F
 from delta_core.engines.arrow import engine as arrow_engine
 from delta_core.engines.interface import Engine, Relation
 from delta_core.errors import InternalError, InvalidArgumentError, UnsupportedExpressionError, UnsupportedOperationError
-from delta_core.expressions.ast import Cast, Expression, Literal, Values, all_parts
+from delta_core.expressions import ast
+from delta_core.expressions.ast import Cast, Expression, Values, all_parts
 from delta_core.expressions.plugin_functions import Function
 from delta_core.expressions.printing import format_sql, quote_name
 from delta_core.kernels.row_set import RowSets
 from delta_core.protocol.properties import WriterProperties
+from delta_core.protocol.schema import Path
 from delta_core.protocol.types import KNOWN_TYPES, PrimitiveType
 from delta_core.scan.scan import Scan
 from delta_core.spark.expressions import check_ansi, check_zone, to_sql
 from delta_core.spark.failures import failing_as
+from delta_core.spark.order import ordered_rows
 from delta_core.spark.plan.frame import frame
 from delta_core.spark.write.files import FrameOptions, write_frame
 from delta_core.spark.write.rows import given_schema
@@ -67,9 +70,10 @@ def spark_engine(
 
 
 class SparkRelation(Struct, frozen=True):
-    """Rows of a DataFrame."""
+    """Rows of a DataFrame; those that are ordered stay in their tasks when they are written."""
 
     frame: DataFrame
+    is_ordered: bool = False
 
     @property
     def schema(self) -> pa.Schema:
@@ -136,6 +140,17 @@ class SparkRelations:
         """
         raise _outside(f"rows of {type(relation).__name__} were to be read in it")
 
+    def order(
+        self,
+        relation: Relation,
+        columns: Sequence[Path],
+        order: Literal["zorder", "hilbert", "linear"],
+        num_files: int,
+        num_rows: int,
+    ) -> SparkRelation:
+        """Return rows in another order, a task for each file."""
+        return SparkRelation(ordered_rows(_frame(relation), columns, order, num_files, num_rows), is_ordered=True)
+
     def positions(self, relation: Relation, num_files: int, found: Callable[[int], None]) -> RowSets:
         """Collect positions: executors make bitmaps of them."""
         rows = _frame(relation)
@@ -172,9 +187,9 @@ class SparkRelations:
             raise InvalidArgumentError(
                 "Spark's writer takes no writer properties, and writes rows of one transaction at once."
             )
-        rows, options = _frame(relation), self._files
-        if in_order:
-            rows, options = rows.coalesce(1), replace(options, optimize=False)
+        rows, options, is_ordered = _frame(relation), self._files, _own(relation).is_ordered
+        if in_order or is_ordered:
+            rows, options = rows if is_ordered else rows.coalesce(1), replace(options, optimize=False)
         return write_frame(self._spark, engine, plan, rows, options, data_change=data_change, origin=origin)
 
     def _column(self, expression: Expression, functions: Mapping[str, Function] | None) -> Any:
@@ -243,7 +258,7 @@ def check_session(expression: Expression, spark: Any) -> None:
     check_zone(expression, zone, "this operation")
     if zone.upper() in ("UTC", "ETC/UTC", "Z", "GMT"):
         return
-    if any(isinstance(p, (Literal, Values, Cast)) and p.type == _TIMESTAMP for p in all_parts(expression)):
+    if any(isinstance(p, (ast.Literal, Values, Cast)) and p.type == _TIMESTAMP for p in all_parts(expression)):
         raise UnsupportedExpressionError(
             f"The expression {format_sql(expression)} contains a timestamp as text, which means UTC here and {zone} in "
             "this session. Set spark.sql.session.timeZone to UTC.",
@@ -251,10 +266,14 @@ def check_session(expression: Expression, spark: Any) -> None:
         )
 
 
-def _frame(relation: Relation) -> DataFrame:
+def _own(relation: Relation) -> SparkRelation:
     if not isinstance(relation, SparkRelation):
         raise InternalError(f"Found a relation of another engine ({type(relation).__name__}).")
-    return relation.frame
+    return relation
+
+
+def _frame(relation: Relation) -> DataFrame:
+    return _own(relation).frame
 
 
 def _outside(what: str) -> UnsupportedOperationError:

@@ -1,46 +1,34 @@
-"""Delta tables in Spark SQL, by their place."""
+"""Delta tables in Spark SQL: queries, and statements that change or describe a table."""
 
 from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
+from delta_core.expressions.printing import quote_name
+from delta_core.protocol.schema import Path
 from delta_core.spark.failures import convert_failures
 from delta_core.spark.plan import private
+from delta_core.spark.plan.statements import parse_statement
 from delta_core.spark.read import read
 from delta_core.spark.source import DeltaSource
+from delta_core.spark.sql_changes import run_statement
+from delta_core.spark.sql_commands import empty, open_table, parse_command
+from delta_core.spark.sql_text import TABLE_FUNCTION, NamedTable, Place, Reader, Token, find_tables, tokenize
 
 __all__ = ["register", "sql"]
 
-TABLE_FUNCTION = "delta_scan"
-_TEXT = r"'(?:[^'\\]|\\.|'')*'"
-#: What is in SQL besides tables: comments, texts, and names in backticks that belong to nothing of ours.
-_OTHER = rf"--[^\n]*|/\*.*?\*/|{_TEXT}|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`"
-_TIME_TRAVEL = (
-    r"(?:\s+(?:FOR\s+)?(?:SYSTEM_)?"
-    rf"(?:VERSION\s+AS\s+OF\s+(?P<version>\d+)|TIME(?:STAMP)?\s+AS\s+OF\s+(?P<time>{_TEXT})))?"
-)
-_TABLE = re.compile(
-    rf"(?P<other>{_OTHER})"
-    rf"|(?<![\w.`])delta_core\s*\.\s*`(?P<path>(?:[^`]|``)+)`{_TIME_TRAVEL}"
-    rf"|(?<![\w.`]){TABLE_FUNCTION}\s*\(\s*(?P<uri>{_TEXT})\s*(?:,\s*(?P<number>\d+)\s*)?\)",
-    re.IGNORECASE | re.DOTALL,
-)
-
-_COMMENT = re.compile(rf"(?P<kept>{_TEXT}|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`)|--[^\n]*|/\*.*?\*/", re.DOTALL)
 #: What makes the table behind it the one that a statement changes or describes.
 _TARGET = re.compile(
-    r"\b(?P<statement>DELETE\s+FROM|UPDATE|MERGE\s+(?:WITH\s+SCHEMA\s+EVOLUTION\s+)?INTO|COPY\s+INTO"
-    r"|INSERT\s+(?:WITH\s+SCHEMA\s+EVOLUTION\s+)?(?:INTO|OVERWRITE)(?:\s+TABLE)?|TRUNCATE\s+TABLE|ALTER\s+TABLE"
-    r"|DROP\s+TABLE(?:\s+IF\s+EXISTS)?|CREATE\s+(?:OR\s+REPLACE\s+)?TABLE(?:\s+IF\s+NOT\s+EXISTS)?|REPLACE\s+TABLE"
-    r"|OPTIMIZE|VACUUM|RESTORE(?:\s+TABLE)?|REORG\s+TABLE|ANALYZE\s+TABLE|FSCK\s+REPAIR\s+TABLE"
-    r"|DESC(?:RIBE)?\s+(?:HISTORY|DETAIL))\s*\Z",
-    re.IGNORECASE,
+    r"\b(?P<statement>DELETE FROM|UPDATE|MERGE (?:WITH SCHEMA EVOLUTION )?INTO|COPY INTO"
+    r"|INSERT (?:WITH SCHEMA EVOLUTION )?(?:INTO|OVERWRITE)(?: TABLE)?|TRUNCATE TABLE|ALTER TABLE"
+    r"|DROP TABLE(?: IF EXISTS)?|CREATE (?:OR REPLACE )?TABLE(?: IF NOT EXISTS)?|REPLACE TABLE"
+    r"|ANALYZE TABLE|FSCK REPAIR TABLE)\Z"
 )
 _REPLACE = "delta_core.spark.write(rows, {uri}, 'overwrite', "
 _LATER = "This library has no such call yet: use another Delta writer for it."
@@ -55,20 +43,17 @@ _ADVICE = (
         "MERGE",
         "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).alias('t').merge(rows.alias('s'), '<condition>').",
     ),
-    ("INSERT OVERWRITE", f"Write the query's DataFrame: {_REPLACE.removesuffix(', ')})."),
     ("INSERT", "Write the query's DataFrame: delta_core.spark.write(rows, {uri}, 'append')."),
     ("COPY", "Append the files' rows: delta_core.spark.write(spark.read.parquet(...), {uri}, 'append')."),
-    ("TRUNCATE", f"Overwrite the table with none of its rows: {_REPLACE.removesuffix(', ')})."),
+    ("TRUNCATE", "Delete its rows: DELETE FROM delta.`path`."),
     ("DROP", "Delete its directory."),
     ("CREATE", "Create it with delta_core.DeltaTable.create({uri}, ...) or delta_core.spark.write(rows, {uri})."),
     ("REPLACE", f"Overwrite it: {_REPLACE}schema_mode='overwrite')."),
-    ("ALTER", "Columns are added by delta_core.spark.write(rows, {uri}, 'append', schema_mode='merge')."),
-    ("DESC", "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).history() or .detail()."),
-    ("RESTORE", "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).restoreToVersion(<version>)."),
-    ("VACUUM", "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).vacuum()."),
-    ("OPTIMIZE", "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).optimize().executeCompaction()."),
+    ("ALTER", "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).table.alter, which has such changes."),
     ("", _LATER),
 )
+#: Words that statements about rows begin with, on sessions whose parser is at hand.
+_CHANGES = frozenset(("DELETE", "UPDATE", "MERGE", "INSERT"))
 
 
 def register(spark: SparkSession, name: str = TABLE_FUNCTION) -> None:
@@ -101,71 +86,116 @@ def _scan(spark: SparkSession, name: str, given: tuple[str | int, ...]) -> DataF
 
 
 def sql(spark: SparkSession, text: str, args: Any = None, **options: Any) -> DataFrame:
-    """Run SQL in which ``delta_core.`uri``` and ``delta_scan('uri'[, version])`` are tables.
+    """Run SQL in which ``delta.`path``` and ``delta_scan('uri'[, version])`` are tables.
 
-    ``delta_core.`uri` VERSION AS OF 3`` and ``TIMESTAMP AS OF '2024-01-01'`` travel in time.
+    ``delta.`path` VERSION AS OF 3`` and ``TIMESTAMP AS OF '2024-01-01'`` travel in time. ``delta_core.`uri``` is the
+    same for any URI; the path behind ``delta`` contains a slash.
+
+    DELETE, UPDATE, MERGE and INSERT (in classic sessions), OPTIMIZE, REORG, VACUUM, RESTORE, DESCRIBE HISTORY, DESCRIBE
+    DETAIL and some forms of ALTER TABLE take a Delta table of the session's catalog too: see docs/spark-sql.md.
 
     Parameters
     ----------
     spark : SparkSession
         A classic session, or one of Spark Connect.
     text : str
-        A query in Spark SQL.
+        A statement in Spark SQL.
     args : dict or list, optional
-        As for ``spark.sql``.
+        As for ``spark.sql``; of queries alone.
     options
-        As for `read`: ``storage_options``, ``timezone`` ...
+        As for `read`: ``storage_options``, ``timezone`` ...; of statements that change or describe a table, those of
+        `SparkTable`.
 
     Raises
     ------
     UnsupportedOperationError
-        The statement changes a table, or requires what only other calls report; the message names the call.
+        The statement is not possible on a Delta table; the message names a call that does the same, if there is one.
+    InvalidArgumentError
+        The statement is not complete, or has arguments that only queries have.
+    DeltaError
+        As for the call that the statement becomes.
     """
-    _check_reads(text)
-    views: dict[tuple[str, int | None, str | None], str] = {}
+    tokens = tokenize(text)
+    tables = find_tables(tokens)
+    command = parse_command(Reader(text, tokens, tables))
+    if command is not None:
+        return command(spark, _table_options(args, options))
+    views = [f"delta_core_{uuid.uuid4().hex}" for _ in tables]
+    named = _with_names(text, tokens, tables, views)
+    places = {view: table.place for view, table in zip(views, tables, strict=True)}
+    words = {t.word for t in tokens}
+    is_change = bool(words & _CHANGES) and private.is_available(spark)
+    parsed = parse_statement(spark, named) if is_change and tokens[0].word in {*_CHANGES, "WITH"} else None
+    target = None if parsed is None else _target(spark, parsed.target, places)
+    if parsed is None or target is None:
+        _check_reads(tokens, tables)
+        return _with_views(spark, places, options, lambda: spark.sql(named, args))
+    given = _table_options(args, options)
+    statement = parsed.read()
+    table = open_table(spark, target, given)
+    places.pop(statement.target[0], None)
+    return _with_views(
+        spark, places, options, lambda: run_statement(spark, statement, table, lambda: empty(spark), given)
+    )
+
+
+def _table_options(args: Any, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options of a statement that is no query."""
+    other = sorted(options.keys() - {"storage_options", "plugins", "allow_external"})
+    if args or other:
+        found = "args" if args else ", ".join(other)
+        raise InvalidArgumentError(
+            f"Found {found}, which only queries take; this statement takes storage_options, plugins and allow_external."
+        )
+    return options
+
+
+def _with_names(text: str, tokens: Sequence[Token], tables: Sequence[NamedTable], views: Sequence[str]) -> str:
+    """Return a text with the names of views in the places of tables."""
     pieces, end = [], 0
-    for start, stop, place in _tables(text):
-        if place not in views:
-            views[place] = f"delta_core_{uuid.uuid4().hex}"
-            read(spark, *place, **options).createOrReplaceTempView(views[place])
-        pieces += [text[end:start], views[place]]
-        end = stop
-    found = spark.sql("".join([*pieces, text[end:]]), args)
-    if private.is_available(spark):  # the plan holds what it needs; Connect looks views up when it runs
-        for view in views.values():
-            spark.catalog.dropTempView(view)
-    return found
+    for table, view in zip(tables, views, strict=True):
+        pieces += [text[end : tokens[table.start].start], view]
+        end = tokens[table.stop - 1].stop
+    return "".join([*pieces, text[end:]])
 
 
-def _check_reads(text: str) -> None:
+def _with_views(
+    spark: SparkSession, places: Mapping[str, Place], options: Mapping[str, Any], run: Callable[[], DataFrame]
+) -> DataFrame:
+    """Run something while tables are known to the session as views."""
+    frames: dict[Place, DataFrame] = {}
+    try:
+        for view, place in places.items():
+            if place not in frames:
+                frames[place] = read(spark, place.uri, place.version, place.timestamp, **options)
+            frames[place].createOrReplaceTempView(view)
+        return run()
+    finally:
+        if private.is_available(spark):  # the plan holds what it needs; Connect looks views up when it runs
+            for view in places:
+                spark.catalog.dropTempView(view)
+
+
+def _target(spark: SparkSession, name: Path, places: Mapping[str, Place]) -> Place | str | None:
+    """Return the table that a statement changes; None if it is none of Delta, and left to Spark."""
+    if len(name) == 1 and name[0] in places:
+        return places[name[0]]
+    if name[0].lower() == "delta" and len(name) == 2 and "/" in name[1]:
+        return Place(name[1])
+    text = ".".join(quote_name(part) for part in name)
+    return text if private.is_delta_table(spark, text) else None
+
+
+def _check_reads(tokens: Sequence[Token], tables: Sequence[NamedTable]) -> None:
     """Reject statements whose target is one of our tables."""
-    for start, _, (uri, _, _) in _tables(text):
-        before = _COMMENT.sub(lambda m: m["kept"] or " ", text[:start])
-        found = _TARGET.search(before)
+    for table in tables:
+        found = _TARGET.search(" ".join(t.word for t in tokens[max(0, table.start - 8) : table.start]))
         if found is None:
             continue
-        statement = " ".join(found["statement"].upper().split())
+        statement, uri = found["statement"], table.place.uri
         advice = next(how for start, how in _ADVICE if statement.startswith(start))
         raise UnsupportedOperationError(
             f"{statement} is not possible on a Delta table in SQL here. {advice.format(uri=repr(uri))}",
             statement=statement,
             path=uri,
         )
-
-
-def _tables(text: str) -> Iterator[tuple[int, int, tuple[str, int | None, str | None]]]:
-    """Yield where each table is named, and (uri, version, timestamp)."""
-    for match in _TABLE.finditer(text):
-        if match["other"] is not None:
-            continue
-        if match["path"] is not None:
-            version = None if match["version"] is None else int(match["version"])
-            time = None if match["time"] is None else _unquoted(match["time"])
-            yield match.start(), match.end(), (match["path"].replace("``", "`"), version, time)
-        else:
-            number = None if match["number"] is None else int(match["number"])
-            yield match.start(), match.end(), (_unquoted(match["uri"]), number, None)
-
-
-def _unquoted(text: str) -> str:
-    return re.sub(r"''|\\(.)", lambda m: "'" if m[0] == "''" else m[1], text[1:-1])

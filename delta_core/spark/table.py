@@ -19,6 +19,7 @@ from delta_core.expressions.ast import Expression
 from delta_core.expressions.filters import to_expression
 from delta_core.operations.merger import MergeClause
 from delta_core.operations.row_changes import Changed
+from delta_core.optimizer import TableOptimizer
 from delta_core.protocol.schema import Schema, find, format_path, walk
 from delta_core.snapshot import Snapshot
 from delta_core.spark.builder import Definition, SparkTableBuilder, given_columns
@@ -195,6 +196,23 @@ class SparkTable:
         del sparkSession
         return DeltaTable.is_deltatable(_path_of(identifier) or identifier, storage_options)
 
+    @property
+    def path(self) -> str:
+        """The place of the table."""
+        return self._path
+
+    @property
+    def table(self) -> DeltaTable:
+        """The latest version as `delta_core.DeltaTable`, whose operations run on Spark."""
+        self._latest()
+        return self._table
+
+    @property
+    def user_metadata(self) -> str | None:
+        """What the session sets as ``userMetadata`` of commits."""
+        found = self._spark.conf.get(_USER_METADATA, None)
+        return None if found is None else str(found)
+
     # --- making tables ---------------------------------------------------------------------
 
     @classmethod
@@ -312,7 +330,7 @@ class SparkTable:
 
     # --- changes of rows -------------------------------------------------------------------
 
-    def delete(self, condition: str | Column | None = None) -> None:
+    def delete(self, condition: str | Column | None = None) -> DataFrame:
         """Delete the rows for which a condition is true; all without one.
 
         Rows are dropped by deletion vectors if the table has them enabled. Otherwise the files that contain such rows
@@ -322,6 +340,11 @@ class SparkTable:
         ----------
         condition : str or Column, optional
             In Spark SQL, of the functions that docs/expressions.md lists.
+
+        Returns
+        -------
+        DataFrame
+            One row: ``num_affected_rows``; -1 if files were removed whose number of rows is not known.
 
         Raises
         ------
@@ -337,13 +360,13 @@ class SparkTable:
             A Spark job failed; nothing was changed.
         """
         base = self._changeable("delete")
-        options = operations.ChangeOptions(
-            predicate=self._condition(base, condition), user_metadata=self._user_metadata
-        )
+        options = operations.ChangeOptions(predicate=self._condition(base, condition), user_metadata=self.user_metadata)
         with failing_as(f"Spark failed to delete rows of {self._path}", path=self._path):
-            self._take(operations.delete_rows(base, options))
+            done = operations.delete_rows(base, options)
+        self._take(done)
+        return self._affected(done.metrics.get("numDeletedRows", -1))
 
-    def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> None:
+    def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> DataFrame:
         """Assign new values to columns of the rows for which a condition is true; of all rows without one.
 
         Parameters
@@ -352,6 +375,11 @@ class SparkTable:
             In Spark SQL, of the functions that docs/expressions.md lists.
         set : Mapping of str to (str or Column)
             By column, or by a dotted path to a field of a struct: Spark SQL over the row as it was.
+
+        Returns
+        -------
+        DataFrame
+            One row: ``num_affected_rows``.
 
         Raises
         ------
@@ -375,10 +403,15 @@ class SparkTable:
             for name, v in set.items()
         }
         options = operations.UpdateOptions(
-            predicate=self._condition(base, condition), updates=updates, user_metadata=self._user_metadata
+            predicate=self._condition(base, condition), updates=updates, user_metadata=self.user_metadata
         )
         with failing_as(f"Spark failed to update rows of {self._path}", path=self._path):
-            self._take(operations.update_rows(base, options))
+            done = operations.update_rows(base, options)
+        self._take(done)
+        return self._affected(done.metrics["numUpdatedRows"])
+
+    def _affected(self, count: int) -> DataFrame:
+        return self._spark.createDataFrame([(count,)], "num_affected_rows bigint")
 
     def merge(self, source: DataFrame, condition: str | Column) -> SparkMerger:
         """Merge the rows of a DataFrame into the table: the object that is returned takes clauses, and runs the merge.
@@ -427,7 +460,7 @@ class SparkTable:
             source_alias=alias,
             target_alias=self._alias,
             merge_schema=is_evolving,
-            user_metadata=self._user_metadata,
+            user_metadata=self.user_metadata,
         )
         done = merge_frame(self._spark, base, source, options)
         self._take(done)
@@ -446,12 +479,28 @@ class SparkTable:
             The session is one of Spark Connect.
         """
         self._changeable("optimize")
-        return SparkOptimizer(self._compact)
+        return SparkOptimizer(self._optimized, lambda: any(_clustering(self._latest())))
 
-    def _compact(self, partition_filter: str | None) -> DataFrame:
+    def purge(self, where: str | None = None) -> DataFrame:
+        """Write files with deleted rows again without these; return path and metrics as `optimize` does.
+
+        Parameters
+        ----------
+        where : str, optional
+            Only partitions for which this is true.
+
+        Raises
+        ------
+        InvalidArgumentError, UnsupportedOperationError, CommitConflictError, EngineError
+            As for `SparkOptimizer.executeCompaction`.
+        """
+        self._changeable("optimize")
+        return self._optimized(lambda optimize: optimize.purge(where))
+
+    def _optimized(self, run: Callable[[TableOptimizer], Mapping[str, Any]]) -> DataFrame:
         self._latest()
-        with failing_as(f"Spark failed to compact {self._path}", path=self._path):
-            done = self._table.optimize.compact(partition_filter)
+        with failing_as(f"Spark failed to write files of {self._path} again", path=self._path):
+            done = run(self._table.optimize)
         root = interop.root_uri(self._table.snapshot()).rstrip("/")
         return self._spark.createDataFrame([(root, _optimized(done))], _OPTIMIZED)
 
@@ -467,10 +516,30 @@ class SparkTable:
         InvalidArgumentError
             The retention is shorter than the table's.
         """
-        enforce = str(self._spark.conf.get(_RETENTION_CHECK, "true")).lower() != "false"
-        self._latest()
-        self._table.vacuum(retentionHours, dry_run=False, enforce_retention_duration=enforce, full=True)
+        self.vacuum_files(retentionHours)
         return self._spark.createDataFrame([], T.StructType([]))
+
+    def vacuum_files(
+        self, retention_hours: float | None = None, *, dry_run: bool = False, full: bool = True
+    ) -> list[str]:
+        """Delete files as `vacuum` does, and return their paths from the table's root.
+
+        Parameters
+        ----------
+        retention_hours : float, optional
+            As of `vacuum`.
+        dry_run : bool
+            Whether the files are only listed.
+        full : bool
+            Whether all files below the root are looked at; otherwise those that the log names as removed.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The retention is shorter than the table's.
+        """
+        enforce = str(self._spark.conf.get(_RETENTION_CHECK, "true")).lower() != "false"
+        return self.table.vacuum(retention_hours, dry_run=dry_run, enforce_retention_duration=enforce, full=full)
 
     def restoreToVersion(self, version: int) -> DataFrame:
         """Restore an older version in a new commit, and return delta-spark's metrics of it."""
@@ -544,11 +613,6 @@ class SparkTable:
     def _take(self, done: Changed) -> None:
         self._table.adopt(done.snapshot)
 
-    @property
-    def _user_metadata(self) -> str | None:
-        found = self._spark.conf.get(_USER_METADATA, None)
-        return None if found is None else str(found)
-
     def _condition(self, base: Snapshot, given: str | Column | None) -> str | Expression | None:
         if given is None:
             return None
@@ -580,49 +644,91 @@ class SparkOptimizer:
 
     Parameters
     ----------
-    compact : function(str or None) -> DataFrame
-        Compacts the files of the partitions that a filter selects.
+    run : function(function(TableOptimizer) -> Mapping) -> DataFrame
+        Runs one of the calls of `delta_core.DeltaTable.optimize`.
+    is_clustered : function() -> bool
+        Whether the table has clustering columns.
     """
 
-    def __init__(self, compact: Callable[[str | None], DataFrame]) -> None:
-        self._compact = compact
+    def __init__(
+        self,
+        run: Callable[[Callable[[TableOptimizer], Mapping[str, Any]]], DataFrame],
+        is_clustered: Callable[[], bool],
+    ) -> None:
+        self._run, self._is_clustered = run, is_clustered
         self._filter: str | None = None
+        self._is_full = False
 
     def where(self, partitionFilter: str) -> SparkOptimizer:
         """Select partitions: a condition in Spark SQL on partition columns alone."""
         self._filter = partitionFilter
         return self
 
+    def full(self) -> SparkOptimizer:
+        """Cluster files again too that are clustered by other columns; for clustered tables."""
+        self._is_full = True
+        return self
+
     def executeCompaction(self) -> DataFrame:
         """Join small files, and rewrite files with many deleted rows; return path and metrics as delta-spark does.
 
         Each group of files is written by a Spark job of one task, several at a time. Rows, row ids and the change feed
-        stay as they are.
+        stay as they are. The rows of a clustered table are ordered by its clustering columns, those of files that are
+        not yet clustered well enough.
 
         Raises
         ------
         InvalidArgumentError
             The filter uses other columns than partition columns.
+        UnsupportedOperationError
+            A filter for a clustered table, or `full` for another one.
         CommitConflictError
             Another writer changed the same files or the definition again and again.
         EngineError
             A Spark job failed; nothing was changed.
         """
-        return self._compact(self._filter)
+        where, is_full = self._filter, self._is_full
+        if not self._is_clustered():
+            if is_full:
+                raise UnsupportedOperationError(
+                    "The table has no clustering columns, so OPTIMIZE FULL has nothing to cluster by. Leave FULL out, "
+                    "or set the columns: ALTER TABLE ... CLUSTER BY (...).",
+                    operation="optimize",
+                )
+            return self._run(lambda optimize: optimize.compact(where))
+        if where is not None:
+            raise UnsupportedOperationError(
+                "The files of a clustered table are chosen by how they are clustered. Leave the condition out.",
+                operation="optimize",
+            )
+        return self._run(lambda optimize: optimize.cluster(full=is_full))
 
-    def executeZOrderBy(self, *cols: Any) -> DataFrame:
-        """Reject the call: rows are ordered with `delta_core.DeltaTable.optimize`.
+    def executeZOrderBy(self, *cols: str | Sequence[str]) -> DataFrame:
+        """Write all rows of each partition again along a Z-order curve through columns; results as of compaction.
+
+        Spark samples the columns, computes each row's place on the curve, and sorts by it.
 
         Raises
         ------
+        ColumnNotFoundError
+            The table lacks a column.
+        InvalidArgumentError
+            For partition columns, columns of a type without an order, or a filter as of `executeCompaction`.
         UnsupportedOperationError
-            Always.
+            The table is clustered.
+        CommitConflictError, EngineError
+            As for `executeCompaction`.
         """
-        raise UnsupportedOperationError(
-            f"executeZOrderBy({', '.join(map(repr, cols))}) is not available on Spark yet. Use "
-            "delta_core.DeltaTable(path).optimize.z_order([...]).",
-            operation="executeZOrderBy",
-        )
+        if self._is_clustered():
+            raise UnsupportedOperationError(
+                "The table is clustered: its rows are ordered by its clustering columns. Call executeCompaction().",
+                operation="executeZOrderBy",
+            )
+        names = list(cols[0]) if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else list(cols)
+        if not all(isinstance(n, str) for n in names):
+            raise InvalidArgumentError(f"Found {cols!r}, expected names of columns.")
+        where = self._filter
+        return self._run(lambda optimize: optimize.z_order([str(n) for n in names], where))
 
 
 def _optimized(done: Mapping[str, Any]) -> dict[str, Any]:

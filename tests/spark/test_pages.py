@@ -54,11 +54,12 @@ def test_blocks_about_writing_run_in_order(spark: Any, tmp_path: Path) -> None:
     assert table.transaction_version("orders") == 7
 
 
-def test_blocks_about_changing_rows_run(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("page", "amounts"), [("spark-row-changes", [12.5]), ("spark-sql", [70.0])])
+def test_blocks_about_changing_rows_run(spark: Any, tmp_path: Path, page: str, amounts: list[float]) -> None:
     table = TableBuilder(tmp_path / "orders").create(
         {"id": "long", "day": "date", "amount": "double", "address": ADDRESS}
     )
     table.append([{"id": i, "day": DAY, "amount": 5.0 * i, "address": {"city": "Oslo"}} for i in range(9)])
-    _run("docs/spark-row-changes.md", str(tmp_path), {"spark": spark})
+    _run(f"docs/{page}.md", str(tmp_path), {"spark": spark})
     rows = DeltaTable(tmp_path / "orders").to_pyarrow_table().to_pylist()
-    assert [(r["amount"], r["address"]["city"]) for r in rows if r["id"] == 7] == [(12.5, "Bonn")]
+    assert [(r["amount"], r["address"]["city"]) for r in rows if r["id"] == 7] == [(a, "Bonn") for a in amounts]

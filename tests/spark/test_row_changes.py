@@ -169,7 +169,9 @@ def test_what_cannot_be_changed_is_rejected_and_leaves_the_table_as_it_was(spark
         (ExpressionError, lambda: table.merge(spark.range(1), "id = id").whenMatchedDelete().execute()),
         (InvalidArgumentError, lambda: table.merge([1], "id = id")),
         (InvalidArgumentError, lambda: table.merge(spark.range(1), "true").whenMatchedUpdate("true")),
-        (UnsupportedOperationError, lambda: table.optimize().executeZOrderBy("id")),
+        (InvalidArgumentError, lambda: table.optimize().executeZOrderBy()),
+        (ColumnNotFoundError, lambda: table.optimize().executeZOrderBy("nope")),
+        (UnsupportedOperationError, lambda: table.optimize().full().executeCompaction()),
         (InvalidArgumentError, lambda: table.optimize().where("id = 1").executeCompaction()),
         (UnsupportedOperationError, lambda: table.generate("symlink_format_manifest")),
         (InvalidArgumentError, lambda: ds.DeltaTable.forPath(spark, tmp_path, {"fs.x": "y"})),
@@ -415,6 +417,46 @@ def test_folders_are_converted_and_versions_raised(spark: Any, tmp_path: Path) -
     with pytest.raises(UnsupportedOperationError):
         ds.DeltaTable.convertToDelta(spark, "visits")
     assert sorted(r.id for r in table.toDF().where("p = 1").collect()) == [1, 3]
+
+
+@pytest.mark.parametrize("kind", ["zorder", "cluster"])
+def test_ordered_files_have_narrow_ranges_and_the_same_rows(
+    spark: Any, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    properties = {"delta.targetFileSize": "4kb", "delta.enableRowTracking": "true"}
+    place = [(i * 7919) % 4096 for i in range(4096)]
+    rows = pa.table(
+        {
+            "a": [n % 64 for n in place],
+            "b": [None if n // 64 == 5 else f"{'same ' * 4}{n // 64:02}" for n in place],
+            "id": place,
+        }
+    )
+    clusters = {"cluster_by": ["a", "b"]} if kind == "cluster" else {}
+    for part in (rows.slice(0, 2000), rows.slice(2000)):
+        write_deltalake(tmp_path, part, mode="append", configuration=properties, **clusters)
+    before = rows_of(tmp_path)
+    plans: list[str] = []
+    write_frame = relations.write_frame
+
+    def noted(*args: Any, **options: Any) -> Any:
+        plans.append(args[3]._jdf.queryExecution().executedPlan().toString())
+        return write_frame(*args, **options)
+
+    monkeypatch.setattr(relations, "write_frame", noted)
+    optimizer = ds.DeltaTable.forPath(spark, tmp_path).optimize()
+    done = optimizer.executeCompaction() if kind == "cluster" else optimizer.executeZOrderBy("a", "b")
+    metrics = done.collect()[0].metrics
+    table = DeltaTable(tmp_path)
+    assert metrics.numFilesAdded == len(table.file_uris()) >= 4
+    assert rows_of(tmp_path) == before
+    for condition in ("a = 3", f"b = '{'same ' * 4}40'"):
+        assert table.scan(predicate=condition).files().num_rows <= 0.75 * metrics.numFilesAdded
+    assert "Exchange rangepartitioning" in plans[0]
+    assert not [p for p in plans if "Python" in p or "InArrow" in p or "ArrowEval" in p]
+    tags = table.snapshot().files.columns(["tags", "clusteringProvider", "dataChange"]).to_pylist()
+    assert not any(t["dataChange"] for t in tags)
+    assert all((t["clusteringProvider"] == "liquid") == (kind == "cluster") for t in tags)
 
 
 def test_bitmaps_become_the_positions_that_are_set() -> None:

@@ -19,6 +19,7 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.kernels.row_set import RowSets
 from delta_core.protocol.properties import WriterProperties
+from delta_core.protocol.schema import Path
 from delta_core.write.files import Written, write_change_files, write_files
 from delta_core.write.plan import Origin, WritePlan
 
@@ -115,6 +116,9 @@ class ArrowRelations:
         """Return the rows as a stream."""
         given = _arrow(relation)
         return pa.RecordBatchReader.from_batches(given.schema, given.begin())
+
+    def order(self, relation: Relation, columns: Sequence[Path], order: str, num_files: int, num_rows: int) -> None:
+        """Return None: rows are ordered by whoever streams them."""
 
     def positions(self, relation: Relation, num_files: int, found: Callable[[int], None]) -> RowSets:
         """Collect the positions of rows within their files."""

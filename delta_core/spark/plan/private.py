@@ -21,6 +21,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
+from delta_core.expressions.printing import quote_name
 from delta_core.spark.failures import names_root, remembering
 from delta_core.spark.java.driver_classes import class_loader
 from delta_core.spark.java.sources import PACKAGE
@@ -36,6 +37,7 @@ __all__ = [
     "file_relation",
     "heap_bytes",
     "is_available",
+    "is_delta_table",
     "num_tasks",
     "own_python",
     "register_table_function",
@@ -339,14 +341,34 @@ def alias_of(rows: DataFrame) -> str | None:
 # --- the catalog ---------------------------------------------------------------------------
 
 
+def _identifier(spark: Any, name: str) -> Any:
+    """Parse the name of a table of the session's catalog, which may begin with that catalog's own name."""
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    parts = parser.parseMultipartIdentifier(name)
+    if parts.size() == 3 and str(parts.head()).lower() == "spark_catalog":
+        name = ".".join(quote_name(str(parts.apply(i))) for i in (1, 2))
+    return parser.parseTableIdentifier(name)
+
+
 def table_location(spark: Any, name: str) -> tuple[str, str]:
     """Return the location of a table of the session's catalog, not encoded, and its provider's name."""
-    state = spark._jsparkSession.sessionState()
-    table = state.catalog().getTableMetadata(state.sqlParser().parseTableIdentifier(name))
+    table = spark._jsparkSession.sessionState().catalog().getTableMetadata(_identifier(spark, name))
     provider = table.provider()
     place = str(spark._jvm.org.apache.hadoop.fs.Path(table.location()).toString())
     is_local = place.startswith("file:/") and not place.startswith("file://")
     return place.removeprefix("file:") if is_local else place, str(provider.get()) if provider.isDefined() else ""
+
+
+def is_delta_table(spark: Any, name: str) -> bool:
+    """Whether a name is that of a Delta table in the session's catalog, not of a view or of another provider."""
+    try:
+        state = spark._jsparkSession.sessionState()
+        identifier = _identifier(spark, name)
+        if state.catalog().isTempView(identifier) or not state.catalog().tableExists(identifier):
+            return False
+        return table_location(spark, name)[1].lower() == "delta"
+    except Exception:  # noqa: BLE001 (a name of another catalog; Spark reports what is wrong with it)
+        return False
 
 
 # --- SQL -----------------------------------------------------------------------------------

@@ -217,7 +217,8 @@ class _Preparation:
         """Return how many tasks number the rows; if Spark does not report, rows are shuffled into a known number."""
         spark = self._rows.sparkSession
         if not self._is_plain:
-            return private.num_tasks(spark)
+            # Spark evaluates over rows of VALUES while it plans, in no task: then they are numbered as in a single one
+            return F.coalesce(private.num_tasks(spark), F.lit(1))
         count = int(spark.conf.get("spark.sql.shuffle.partitions"))
         self._rows, self._is_scattered = self._rows.repartition(count), True
         return F.lit(count)

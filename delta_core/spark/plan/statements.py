@@ -1,0 +1,305 @@
+"""Statements that change rows, as Spark's parser reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct, field
+from pyspark.sql import DataFrame
+
+from delta_core.errors import UnsupportedExpressionError, UnsupportedOperationError
+from delta_core.protocol.schema import Path
+
+__all__ = [
+    "Delete",
+    "Insert",
+    "Merge",
+    "MergePart",
+    "ParsedStatement",
+    "Statement",
+    "Update",
+    "parse_statement",
+    "run_query",
+]
+
+#: Values by the parts of a column's name.
+Assignments: TypeAlias = Sequence[tuple[Path, str]]
+
+
+class Delete(Struct, frozen=True, kw_only=True):
+    """DELETE FROM; a condition is SQL text, None for all rows."""
+
+    target: Path
+    alias: str | None = None
+    condition: str | None = None
+
+
+class Update(Delete, frozen=True, kw_only=True):
+    """UPDATE ... SET."""
+
+    values: Assignments
+
+
+class MergePart(Struct, frozen=True):
+    """A WHEN clause; ``values`` None for ``*``."""
+
+    kind: Literal["matched", "not_matched", "not_matched_by_source"]
+    action: Literal["update", "delete", "insert"]
+    condition: str | None
+    values: Assignments | None
+
+
+class Merge(Struct, frozen=True, kw_only=True):
+    """MERGE INTO; ``source`` is a plan of Spark that is not analysed."""
+
+    target: Path
+    alias: str | None
+    source: Any
+    condition: str
+    parts: Sequence[MergePart]
+    is_evolving: bool
+
+
+class Insert(Struct, frozen=True, kw_only=True):
+    """INSERT.
+
+    Parameters
+    ----------
+    target : Path
+        The table.
+    query : object
+        A plan of Spark that is not analysed.
+    columns : sequence of str
+        Of the table, by the places of those of the query; empty: all.
+    partition : Mapping of str to (str or None)
+        Values of partition columns; None: the query has it.
+    is_overwrite, is_by_name, is_evolving : bool
+        OVERWRITE; whether columns are matched by name; WITH SCHEMA EVOLUTION.
+    replace_where : str, optional
+        The rows that are replaced, as SQL text.
+    replace_using : sequence of str
+        The columns whose equal values choose the rows that are replaced.
+    """
+
+    target: Path
+    query: Any
+    columns: Sequence[str] = ()
+    partition: Mapping[str, str | None] = field(default_factory=dict)
+    is_overwrite: bool = False
+    is_by_name: bool = False
+    is_evolving: bool = False
+    replace_where: str | None = None
+    replace_using: Sequence[str] = ()
+
+
+Statement: TypeAlias = Delete | Update | Merge | Insert
+
+
+class ParsedStatement(Struct, frozen=True):
+    """A statement whose parts are not yet read, since only the tables of this library limit what they may contain.
+
+    Parameters
+    ----------
+    target : Path
+        The table that it changes.
+    read : function() -> Statement
+        Returns the parts; UnsupportedOperationError for what is not possible on the tables of this library,
+        UnsupportedExpressionError if a condition or value contains a subquery or a parameter.
+    """
+
+    target: Path
+    read: Callable[[], Statement]
+
+
+def parse_statement(spark: Any, text: str) -> ParsedStatement | None:
+    """Parse a statement that changes rows of one table; None for any other statement.
+
+    Raises
+    ------
+    ParseException
+        Spark can't parse it.
+    """
+    parsing = _Parsing(spark, text)
+    plan = parsing.plan
+    inner = plan.child() if _class(plan) == "UnresolvedWith" else plan
+    table = _TABLES.get(_class(inner))
+    found = None if table is None else _target(getattr(inner, table)())
+    return None if found is None else ParsedStatement(found[0], lambda: parsing.statement(inner, found[0], found[1]))
+
+
+def run_query(spark: Any, plan: Any) -> DataFrame:
+    """Return the rows of a plan that is not analysed."""
+    return DataFrame(spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+
+
+class _Parsing:
+    def __init__(self, spark: Any, statement: str) -> None:
+        self._spark, self._statement = spark, statement
+        self._parser = spark._jsparkSession.sessionState().sqlParser()
+        self.plan = self._parser.parsePlan(statement)
+
+    def statement(self, node: Any, target: Path, alias: str | None) -> Statement:
+        name = _class(node)
+        if name in ("InsertIntoStatement", "OverwriteByExpression"):
+            return self._insert(node, target)
+        if _class(self.plan) == "UnresolvedWith":
+            raise UnsupportedOperationError(
+                "WITH before DELETE, UPDATE or MERGE is not possible on a Delta table. Write its queries behind USING."
+            )
+        if node.subqueries().size():
+            raise UnsupportedExpressionError(
+                "A condition or value of a statement that changes a Delta table can't contain a subquery. Join its "
+                "rows with MERGE.",
+                feature="",
+            )
+        if name == "MergeIntoTable":
+            return self._merge(node, target, alias)
+        if name == "UpdateTable":
+            values = self._assignments(node.assignments())
+            return Update(target=target, alias=alias, condition=self._optional(node.condition()), values=values)
+        condition = node.condition()
+        is_all = _class(condition) == "Literal" and str(condition.sql()) == "true"
+        return Delete(target=target, alias=alias, condition=None if is_all else self._text(condition))
+
+    def _merge(self, plan: Any, target: Path, alias: str | None) -> Merge:
+        parts = [
+            self._part(action, kind)
+            for actions, kind in (
+                (plan.matchedActions(), "matched"),
+                (plan.notMatchedActions(), "not_matched"),
+                (plan.notMatchedBySourceActions(), "not_matched_by_source"),
+            )
+            for action in _items(actions)
+        ]
+        return Merge(
+            target=target,
+            alias=alias,
+            source=plan.sourceTable(),
+            condition=self._text(plan.mergeCondition()),
+            parts=parts,
+            is_evolving=bool(plan.withSchemaEvolution()),
+        )
+
+    def _part(self, action: Any, kind: Any) -> MergePart:
+        name, condition = _class(action), self._optional(action.condition())
+        if name == "DeleteAction":
+            return MergePart(kind, "delete", condition, None)
+        verb: Any = {"U": "update", "I": "insert"}[name[0]]
+        is_star = name in ("UpdateStarAction", "InsertStarAction")
+        return MergePart(kind, verb, condition, None if is_star else self._assignments(action.assignments()))
+
+    def _insert(self, plan: Any, target: Path) -> Insert:
+        query = plan.query()
+        if _class(self.plan) == "UnresolvedWith":
+            query = self.plan.withNewChildren(self._spark._jvm.PythonUtils.toSeq([query]))
+        is_evolving = "withSchemaEvolution" in _parts(plan) and bool(plan.withSchemaEvolution())
+        if _class(plan) == "OverwriteByExpression":
+            return Insert(
+                target=target,
+                query=query,
+                is_overwrite=True,
+                is_by_name=bool(plan.isByName()),
+                is_evolving=is_evolving,
+                replace_where=self._text(plan.deleteExpr()),
+            )
+        if plan.ifPartitionNotExists():
+            raise UnsupportedOperationError("INSERT with IF NOT EXISTS is not possible on a Delta table.")
+        return Insert(
+            target=target,
+            query=query,
+            columns=[str(c) for c in _items(plan.userSpecifiedCols())],
+            partition=_partition(plan),
+            is_overwrite=bool(plan.overwrite()),
+            is_by_name=bool(plan.byName()),
+            is_evolving=is_evolving,
+            replace_using=_replaced(plan),
+        )
+
+    # --- expressions ---
+
+    def _assignments(self, found: Any) -> Assignments:
+        return [(tuple(str(p) for p in _items(a.key().nameParts())), self._text(a.value())) for a in _items(found)]
+
+    def _optional(self, found: Any) -> str | None:
+        return self._text(found.get()) if found.isDefined() else None
+
+    def _text(self, expression: Any) -> str:
+        """Return an expression as it was written, or as Spark prints it if it does not stand in the text as a whole."""
+        printed = str(expression.sql())
+        if any(f"{kind}parameter()" in printed for kind in ("named", "pos")):
+            raise UnsupportedExpressionError(
+                "A statement that changes a Delta table can't contain parameters. Write their values out.", feature=""
+            )
+        origin = expression.origin()
+        start, stop = origin.startIndex(), origin.stopIndex()
+        texts = [self._statement[start.get() : stop.get() + 1]] if start.isDefined() and stop.isDefined() else []
+        for text in (*texts, printed):
+            if self._printed(text) == printed:
+                return text
+        raise UnsupportedExpressionError(
+            f"The expression {printed} is another one when it is read again. Write it in another way.", feature=""
+        )
+
+    def _printed(self, text: str) -> str | None:
+        try:
+            return str(self._parser.parseExpression(text).sql())
+        except Exception:  # noqa: BLE001 (a part of the statement that is no expression)
+            return None
+
+
+#: Which part of a plan is the table that it changes.
+_TABLES = {
+    "DeleteFromTable": "table",
+    "UpdateTable": "table",
+    "MergeIntoTable": "targetTable",
+    "InsertIntoStatement": "table",
+    "OverwriteByExpression": "table",
+}
+
+
+def _target(plan: Any) -> tuple[Path, str | None] | None:
+    alias = None
+    if _class(plan) == "SubqueryAlias":
+        alias, plan = str(plan.alias()), plan.child()
+    if _class(plan) != "UnresolvedRelation":
+        return None
+    return tuple(str(p) for p in _items(plan.multipartIdentifier())), alias
+
+
+def _partition(plan: Any) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for pair in _items(plan.partitionSpec().toSeq()):
+        name, value = str(pair._1()), pair._2()
+        found[name] = str(value.get()) if value.isDefined() else None
+        if value.isDefined() and value.get() is None:
+            raise UnsupportedOperationError(
+                f"PARTITION ({name} = NULL) is not possible. Use REPLACE WHERE {name} IS NULL."
+            )
+    return found
+
+
+def _replaced(plan: Any) -> Sequence[str]:
+    """Return the columns of REPLACE USING."""
+    found = plan.replaceCriteriaOpt() if "replaceCriteriaOpt" in _parts(plan) else None
+    if found is None or not found.isDefined():
+        return ()
+    if _class(found.get()) != "InsertReplaceUsing":
+        raise UnsupportedOperationError(
+            "INSERT with REPLACE ON is not possible; call delta_core.spark.write(rows, path, 'overwrite', "
+            "replace_on='t.id <=> s.id')."
+        )
+    return [str(c) for c in _items(found.get().cols())]
+
+
+def _items(found: Any) -> Iterator[Any]:
+    return (found.apply(i) for i in range(found.size()))
+
+
+def _class(node: Any) -> str:
+    return str(node.getClass().getSimpleName())
+
+
+def _parts(node: Any) -> list[str]:
+    """Return the names of what a node consists of: they differ between versions of Spark."""
+    return str(node.productElementNames().mkString(",")).split(",")
