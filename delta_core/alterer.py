@@ -332,6 +332,12 @@ class TableAlterer:
         """Set the columns by which files are clustered from now on; an empty list ends clustering."""
         self._run("cluster_by", commit_properties, post_commithook_properties, columns)
 
+    def sync_identity(self, column: str) -> None:
+        """Have the next values of an identity column begin behind all that the rows contain."""
+        self.table.update_incremental()
+        self.table.operation("sync_identity")(column)
+        self.table.update_incremental()
+
     # --- constraints ---
 
     def add_constraint(

@@ -18,8 +18,8 @@ from delta_core.spark.plan.statements import parse_statement
 from delta_core.spark.read import read
 from delta_core.spark.source import DeltaSource
 from delta_core.spark.sql_changes import run_statement
-from delta_core.spark.sql_commands import empty, open_table, parse_command
-from delta_core.spark.sql_text import TABLE_FUNCTION, NamedTable, Place, Reader, Token, find_tables, tokenize
+from delta_core.spark.sql_commands import empty, parse_command, target_table
+from delta_core.spark.sql_text import TABLE_FUNCTION, NamedTable, Reader, TablePlace, Token, find_tables, tokenize
 
 __all__ = ["register", "sql"]
 
@@ -132,7 +132,7 @@ def sql(spark: SparkSession, text: str, args: Any = None, **options: Any) -> Dat
         return _with_views(spark, places, options, lambda: spark.sql(named, args))
     given = _table_options(args, options)
     statement = parsed.read()
-    table = open_table(spark, target, given)
+    table = target_table(spark, target, given)
     places.pop(statement.target[0], None)
     return _with_views(
         spark, places, options, lambda: run_statement(spark, statement, table, lambda: empty(spark), given)
@@ -160,10 +160,10 @@ def _with_names(text: str, tokens: Sequence[Token], tables: Sequence[NamedTable]
 
 
 def _with_views(
-    spark: SparkSession, places: Mapping[str, Place], options: Mapping[str, Any], run: Callable[[], DataFrame]
+    spark: SparkSession, places: Mapping[str, TablePlace], options: Mapping[str, Any], run: Callable[[], DataFrame]
 ) -> DataFrame:
     """Run something while tables are known to the session as views."""
-    frames: dict[Place, DataFrame] = {}
+    frames: dict[TablePlace, DataFrame] = {}
     try:
         for view, place in places.items():
             if place not in frames:
@@ -176,12 +176,12 @@ def _with_views(
                 spark.catalog.dropTempView(view)
 
 
-def _target(spark: SparkSession, name: Path, places: Mapping[str, Place]) -> Place | str | None:
+def _target(spark: SparkSession, name: Path, places: Mapping[str, TablePlace]) -> TablePlace | str | None:
     """Return the table that a statement changes; None if it is none of Delta, and left to Spark."""
     if len(name) == 1 and name[0] in places:
         return places[name[0]]
     if name[0].lower() == "delta" and len(name) == 2 and "/" in name[1]:
-        return Place(name[1])
+        return TablePlace(name[1])
     text = ".".join(quote_name(part) for part in name)
     return text if private.is_delta_table(spark, text) else None
 

@@ -10,10 +10,10 @@ from pyspark.sql import types as T
 
 from delta_core import interop
 from delta_core.errors import UnsupportedOperationError
-from delta_core.spark.sql_text import Place, Reader
+from delta_core.spark.sql_text import Reader, TablePlace
 from delta_core.spark.table import SparkTable
 
-__all__ = ["Command", "empty", "open_table", "parse_command"]
+__all__ = ["Command", "empty", "target_table", "parse_command"]
 
 #: Runs a statement, with the arguments of `SparkTable` for the table.
 Command: TypeAlias = Callable[[SparkSession, Mapping[str, Any]], DataFrame]
@@ -36,7 +36,7 @@ def parse_command(reader: Reader) -> Command | None:
     return None
 
 
-def open_table(spark: SparkSession, table: Place | str, options: Mapping[str, Any]) -> SparkTable:
+def target_table(spark: SparkSession, table: TablePlace | str, options: Mapping[str, Any]) -> SparkTable:
     """Return a table that a statement changes or describes.
 
     Raises
@@ -71,7 +71,7 @@ def _optimize(reader: Reader) -> Command:
     columns = reader.names() if reader.take("ZORDER", "BY") else []
 
     def run(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
-        optimizer = open_table(spark, table, options).optimize()
+        optimizer = target_table(spark, table, options).optimize()
         if where is not None:
             optimizer = optimizer.where(where)
         if is_full:
@@ -88,7 +88,7 @@ def _reorg(reader: Reader) -> Command:
     table = reader.table()
     where = reader.until("APPLY", "(") if reader.take("WHERE") else None
     reader.expect("APPLY", "(", "PURGE", ")")
-    return lambda spark, options: open_table(spark, table, options).purge(where)
+    return lambda spark, options: target_table(spark, table, options).purge(where)
 
 
 def _vacuum(reader: Reader) -> Command:
@@ -104,7 +104,7 @@ def _vacuum(reader: Reader) -> Command:
     is_dry = reader.take("DRY", "RUN")
 
     def run(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
-        opened = open_table(spark, table, options)
+        opened = target_table(spark, table, options)
         found = opened.vacuum_files(hours, dry_run=is_dry, full=not is_lite)
         snapshot = opened.table.snapshot()
         root = interop.root_uri(snapshot).rstrip("/")
@@ -117,14 +117,14 @@ def _vacuum(reader: Reader) -> Command:
 def _restore(reader: Reader) -> Command:
     reader.take("TABLE")
     table = reader.table()
-    if isinstance(table, Place) and (table.version is not None or table.timestamp is not None):
+    if isinstance(table, TablePlace) and (table.version is not None or table.timestamp is not None):
         to: int | str | None = table.version if table.version is not None else table.timestamp  # without TO
-        table = Place(table.uri)
+        table = TablePlace(table.uri)
     else:
         to = _point(reader)
 
     def run(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
-        opened = open_table(spark, table, options)
+        opened = target_table(spark, table, options)
         return opened.restoreToVersion(to) if isinstance(to, int) else opened.restoreToTimestamp(str(to))
 
     return run
@@ -136,11 +136,11 @@ def _point(reader: Reader) -> int | str:
     if any(reader.take(word, "AS", "OF") for word in ("VERSION", "SYSTEM_VERSION")):
         found = reader.number()
         if found != int(found):
-            raise reader.error("a version before it")
+            raise reader.unexpected("a version before it")
         return int(found)
     if any(reader.take(word, "AS", "OF") for word in ("TIMESTAMP", "SYSTEM_TIME")):
         return reader.text()
-    raise reader.error("VERSION AS OF or TIMESTAMP AS OF")
+    raise reader.unexpected("VERSION AS OF or TIMESTAMP AS OF")
 
 
 # --- descriptions --------------------------------------------------------------------------
@@ -149,12 +149,12 @@ def _point(reader: Reader) -> int | str:
 def _history(reader: Reader) -> Command:
     table = reader.table()
     limit = int(reader.number()) if reader.take("LIMIT") else None
-    return lambda spark, options: open_table(spark, table, options).history(limit)
+    return lambda spark, options: target_table(spark, table, options).history(limit)
 
 
 def _detail(reader: Reader) -> Command:
     table = reader.table()
-    return lambda spark, options: open_table(spark, table, options).detail()
+    return lambda spark, options: target_table(spark, table, options).detail()
 
 
 # --- definition ----------------------------------------------------------------------------
@@ -175,12 +175,12 @@ def _alter(reader: Reader) -> Command | None:
         column = ".".join(reader.name())
         if not reader.take("SYNC", "IDENTITY"):
             return None
-        change = lambda found: found.table.operation("sync_identity")(column)  # noqa: E731
+        change = lambda found: found.table.alter.sync_identity(column)  # noqa: E731
     else:
         return None
 
     def run(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
-        change(open_table(spark, table, options))
+        change(target_table(spark, table, options))
         return empty(spark)
 
     return run

@@ -12,7 +12,7 @@ from msgspec import Struct
 from delta_core.errors import InvalidArgumentError
 from delta_core.protocol.schema import Path, format_path
 
-__all__ = ["TABLE_FUNCTION", "NamedTable", "Place", "Reader", "Token", "find_tables", "tokenize"]
+__all__ = ["TABLE_FUNCTION", "NamedTable", "TablePlace", "Reader", "Token", "find_tables", "tokenize"]
 
 TABLE_FUNCTION = "delta_scan"
 #: Catalogs in front of a path in backticks.
@@ -43,7 +43,7 @@ class Token(Struct, frozen=True):
         return "" if self.kind else self.value.upper()
 
 
-class Place(Struct, frozen=True):
+class TablePlace(Struct, frozen=True):
     """A table, or an older version of it.
 
     Parameters
@@ -64,14 +64,14 @@ class NamedTable(Struct, frozen=True):
     Parameters
     ----------
     start, stop : int
-        Where it stands among the tokens.
-    place : Place
+        Its place among the tokens.
+    place : TablePlace
         The table.
     """
 
     start: int
     stop: int
-    place: Place
+    place: TablePlace
 
 
 @cache
@@ -149,10 +149,10 @@ def _path(tokens: Sequence[Token], place: int) -> NamedTable | None:
     if value is not None and _follow(tokens, travel + 1, "AS", "OF"):
         kind = tokens[travel].word.removeprefix("SYSTEM_")
         if kind == "VERSION" and not value.kind and value.value.isdecimal():
-            return NamedTable(place, travel + 4, Place(name.value, version=int(value.value)))
+            return NamedTable(place, travel + 4, TablePlace(name.value, version=int(value.value)))
         if kind in ("TIMESTAMP", "TIME") and value.kind == "text":
-            return NamedTable(place, travel + 4, Place(name.value, timestamp=value.value))
-    return NamedTable(place, stop, Place(name.value))
+            return NamedTable(place, travel + 4, TablePlace(name.value, timestamp=value.value))
+    return NamedTable(place, stop, TablePlace(name.value))
 
 
 def _call(tokens: Sequence[Token], place: int) -> NamedTable | None:
@@ -162,11 +162,11 @@ def _call(tokens: Sequence[Token], place: int) -> NamedTable | None:
     if uri is None or uri.kind != "text":
         return None
     if _follow(tokens, place + 3, ")"):
-        return NamedTable(place, place + 4, Place(uri.value))
+        return NamedTable(place, place + 4, TablePlace(uri.value))
     number = tokens[place + 4] if _follow(tokens, place + 3, ",") and place + 5 < len(tokens) else None
     if number is None or not number.value.isdecimal() or not _follow(tokens, place + 5, ")"):
         return None
-    return NamedTable(place, place + 6, Place(uri.value, version=int(number.value)))
+    return NamedTable(place, place + 6, TablePlace(uri.value, version=int(number.value)))
 
 
 def _follow(tokens: Sequence[Token], place: int, *words: str) -> bool:
@@ -210,9 +210,9 @@ class Reader:
             Something else comes next.
         """
         if not self.take(*words):
-            raise self.error(" ".join(words))
+            raise self.unexpected(" ".join(words))
 
-    def table(self) -> Place | str:
+    def table(self) -> TablePlace | str:
         """Pass over a table: return its place, or its name in the session's catalog.
 
         Raises
@@ -225,7 +225,7 @@ class Reader:
             self._place = found.stop
             return found.place
         if not self.is_done and self._tokens[self._place].kind == "text":
-            return Place(self.text())
+            return TablePlace(self.text())
         start = self._place
         self.name()
         return self._text[self._tokens[start].start : self._tokens[self._place - 1].stop]
@@ -236,7 +236,7 @@ class Reader:
         while True:
             token = None if self.is_done else self._tokens[self._place]
             if token is None or token.kind == "text" or not (token.kind or token.value[:1].isidentifier()):
-                raise self.error("a name")
+                raise self.unexpected("a name")
             parts.append(token.value)
             self._place += 1
             if not self.take("."):
@@ -257,14 +257,14 @@ class Reader:
         try:
             value = float("" if self.is_done else self._tokens[self._place].value)
         except ValueError:
-            raise self.error("a number") from None
+            raise self.unexpected("a number") from None
         self._place += 1
         return value
 
     def text(self) -> str:
         """Pass over a text in quotes."""
         if self.is_done or self._tokens[self._place].kind != "text":
-            raise self.error("a text in quotes")
+            raise self.unexpected("a text in quotes")
         self._place += 1
         return self._tokens[self._place - 1].value
 
@@ -286,15 +286,15 @@ class Reader:
             depth += {"(": 1, ")": -1}.get(self._tokens[self._place].word, 0)
             self._place += 1
         if self._place == start:
-            raise self.error("an expression")
+            raise self.unexpected("an expression")
         return self._text[self._tokens[start].start : self._tokens[self._place - 1].stop]
 
     def end(self) -> None:
         """Raise an InvalidArgumentError unless nothing is left."""
         if not self.is_done:
-            raise self.error("the end of the statement")
+            raise self.unexpected("the end of the statement")
 
-    def error(self, expected: str) -> InvalidArgumentError:
+    def unexpected(self, expected: str) -> InvalidArgumentError:
         """Return the error of a statement in which something else comes next than expected."""
         rest = "its end" if self.is_done else repr(self._text[self._tokens[self._place].start :][:80])
         return InvalidArgumentError(f"Found {rest} in the statement {self._text[:200]!r}, expected {expected}.")

@@ -688,13 +688,7 @@ class SparkOptimizer:
             A Spark job failed; nothing was changed.
         """
         where, is_full = self._filter, self._is_full
-        if not self._is_clustered():
-            if is_full:
-                raise UnsupportedOperationError(
-                    "The table has no clustering columns, so OPTIMIZE FULL has nothing to cluster by. Leave FULL out, "
-                    "or set the columns: ALTER TABLE ... CLUSTER BY (...).",
-                    operation="optimize",
-                )
+        if not is_full and not self._is_clustered():
             return self._run(lambda optimize: optimize.compact(where))
         if where is not None:
             raise UnsupportedOperationError(
@@ -721,7 +715,7 @@ class SparkOptimizer:
         """
         if self._is_clustered():
             raise UnsupportedOperationError(
-                "The table is clustered: its rows are ordered by its clustering columns. Call executeCompaction().",
+                "The table has columns of its own that its rows are ordered by. Call executeCompaction().",
                 operation="executeZOrderBy",
             )
         names = list(cols[0]) if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else list(cols)

@@ -225,7 +225,7 @@ class _Parsing:
         return self._text(found.get()) if found.isDefined() else None
 
     def _text(self, expression: Any) -> str:
-        """Return an expression as it was written, or as Spark prints it if it does not stand in the text as a whole."""
+        """Return an expression as it was written, or as Spark prints it if the text has it in parts."""
         printed = str(expression.sql())
         if any(f"{kind}parameter()" in printed for kind in ("named", "pos")):
             raise UnsupportedExpressionError(
