@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import pyarrow as pa
 
@@ -10,7 +11,6 @@ from delta_core.engines.interface import Engine, Relation, Relations
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import Call, Column, Expression, leaves
 from delta_core.expressions.ast import Literal as Constant
-from delta_core.operations.row_order import Order
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Path
 from delta_core.protocol.types import PrimitiveType
@@ -98,7 +98,7 @@ def rewrite_ordered(
     plan: WritePlan,
     rows: Scan,
     carried: Mapping[str, str],
-    order: tuple[Sequence[Path], Order, int, int],
+    order: tuple[Sequence[Path], Literal["zorder", "hilbert", "linear"], int, int],
     properties: WriterProperties | None = None,
 ) -> Written | None:
     """Write rows of the table to new files in another order; None if the caller has to order them itself.

@@ -231,7 +231,13 @@ class Reader:
         return self._text[self._tokens[start].start : self._tokens[self._place - 1].stop]
 
     def name(self) -> Path:
-        """Pass over a name and return its parts."""
+        """Pass over a name and return its parts.
+
+        Raises
+        ------
+        InvalidArgumentError
+            No name comes next.
+        """
         parts = []
         while True:
             token = None if self.is_done else self._tokens[self._place]
@@ -253,7 +259,13 @@ class Reader:
         return found
 
     def number(self) -> float:
-        """Pass over a number."""
+        """Pass over a number.
+
+        Raises
+        ------
+        InvalidArgumentError
+            No number comes next.
+        """
         try:
             value = float("" if self.is_done else self._tokens[self._place].value)
         except ValueError:
@@ -262,7 +274,13 @@ class Reader:
         return value
 
     def text(self) -> str:
-        """Pass over a text in quotes."""
+        """Pass over a text in quotes.
+
+        Raises
+        ------
+        InvalidArgumentError
+            No such text comes next.
+        """
         if self.is_done or self._tokens[self._place].kind != "text":
             raise self.unexpected("a text in quotes")
         self._place += 1
@@ -290,7 +308,13 @@ class Reader:
         return self._text[self._tokens[start].start : self._tokens[self._place - 1].stop]
 
     def end(self) -> None:
-        """Raise an InvalidArgumentError unless nothing is left."""
+        """Check that nothing is left.
+
+        Raises
+        ------
+        InvalidArgumentError
+            Something is left.
+        """
         if not self.is_done:
             raise self.unexpected("the end of the statement")
 
