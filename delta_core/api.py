@@ -109,7 +109,8 @@ if TYPE_CHECKING:
     from delta_core.plugins.plans import ReadRequest as ReadRequest
     from delta_core.protocol.properties import parse_columns as parse_columns, read_property as read_property
     from delta_core.plugins.rules import (
-        VECTOR_LOCATION as VECTOR_LOCATION, ActionColumn as ActionColumn, ChangeCapture as ChangeCapture,
+        VECTOR_LOCATION as VECTOR_LOCATION, VectorBytes as VectorBytes,
+        ActionColumn as ActionColumn, ChangeCapture as ChangeCapture,
         ChecksumField as ChecksumField, CommitSummary as CommitSummary,
         CommitInfoField as CommitInfoField, CommitRule as CommitRule, CommitTimestamp as CommitTimestamp,
         EncodedRows as EncodedRows,
@@ -206,7 +207,7 @@ _HOMES = {
     "delta_core.plugins.plans": "ReadRequest",
     "delta_core.protocol.properties": "parse_columns read_property",
     "delta_core.plugins.rules": (
-        "VECTOR_LOCATION ActionColumn ChangeCapture ChecksumField CommitSummary "
+        "VECTOR_LOCATION VectorBytes ActionColumn ChangeCapture ChecksumField CommitSummary "
         "CommitInfoField CommitRule CommitTimestamp EncodedRows RemainingFilesCheck ExtraAction "
         "FileReference FileRequirement FillColumn HiddenColumn MetadataColumn ReadCheck "
         "ReadRule RemoveRows RowCheck RowFilter RowSelector WriteRule"

@@ -39,7 +39,7 @@ from delta_core.handles.opening import Opening, Pickled
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernels import compute as pc
 from delta_core.kernels.json_actions import ParsedActions
-from delta_core.kernels.row_set import RowSet
+from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.log.checkpoint import CheckpointReader, read_removes
 from delta_core.log.checksum import Checksum
 from delta_core.log.chunks import BASE_COLUMNS, CommitChunk
@@ -992,9 +992,15 @@ class Snapshot:
 
     def row_sets(self, files: pa.Table) -> dict[int, RowSet]:
         """Return the rows that vectors drop, by row number in a file table; files without a vector are left out."""
+        return scanning.read_row_sets(self.engine.storage, self._row_selectors(), files)
+
+    def dropped_rows(self, files: pa.Table) -> RowSets:
+        """Return the rows that vectors drop of each file of a file table, without a Python object a file."""
+        return scanning.read_dropped_rows(self.engine.storage, self._row_selectors(), files)
+
+    def _row_selectors(self) -> list[RowSelector]:
         rules = self.plugins.collect("read_rules", table=self.state, request=ReadRequest())
-        selectors = [r for r in rules if isinstance(r, RowSelector)]
-        return scanning.read_row_sets(self.engine.storage, selectors, files)
+        return [r for r in rules if isinstance(r, RowSelector)]
 
     def scan(
         self,

@@ -4,7 +4,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport INT64_MAX, INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 import numpy as np
 
@@ -41,6 +41,7 @@ cdef extern from "roaring_format.h" nogil:
     void write_rows(const rows_t*, int bits, uint8_t*)
     enum: BLOCK_FRAME
     void write_block(const rows_t*, uint32_t magic, uint8_t*)
+    const uint8_t* find_bitmap(const uint8_t*, int64_t, uint32_t magic, int64_t*)
     int64_t rows_min(const rows_t*)
     int64_t rows_max(const rows_t*)
     int64_t rows_count_in(const rows_t*, int64_t, int64_t)
@@ -298,6 +299,60 @@ cdef class ManyRows:
             raise MemoryError
         return out if status == 1 else None
 
+    @staticmethod
+    def joined(parts):
+        cdef ManyRows own
+        cdef ManyRows out = ManyRows.of_size(sum([p.count for p in parts]))
+        cdef int64_t i, at = 0
+        cdef int done = 1
+        for own in parts:
+            with nogil:
+                for i in range(own.count):
+                    done = rows_copy(&own.sets[i], &out.sets[at + i])
+                    if not done:
+                        break
+            if not done:
+                raise MemoryError
+            at += own.count
+        return out
+
+    @staticmethod
+    def from_blocks(int64_t count, const int64_t[::1] files, const uint8_t[::1] data, const int64_t[::1] starts,
+                    const int64_t[::1] sizes, uint32_t magic):
+        """The sets of vectors that lie within `data`, and for each vector whether it could be read."""
+        cdef ManyRows out = ManyRows.of_size(count)
+        cdef int64_t i, length, n = files.shape[0], room = data.shape[0]
+        cdef const uint8_t* first = &data[0] if room else NULL
+        cdef const uint8_t* bitmap
+        cdef rows_t borrowed
+        cdef fault_t fault
+        cdef int status, done = 1
+        if starts.shape[0] != n or sizes.shape[0] != n:
+            raise InvalidArgumentError(f"{n} files, {starts.shape[0]} starts and {sizes.shape[0]} sizes are no vectors")
+        good = np.zeros(n, np.uint8)
+        cdef uint8_t[::1] good_view = good
+        with nogil:
+            for i in range(n):
+                if files[i] < 0 or files[i] >= count or out.sets[files[i]].n:
+                    continue
+                if starts[i] < 0 or sizes[i] < 0 or starts[i] > room or sizes[i] > room - starts[i]:
+                    continue
+                bitmap = find_bitmap(first + starts[i], sizes[i], magic, &length)
+                if bitmap == NULL:
+                    continue
+                memset(&borrowed, 0, sizeof(rows_t))
+                status = parse_rows(bitmap, length, 64, 0, &borrowed, &fault)
+                if status == PARSE_OK:
+                    done = rows_copy(&borrowed, &out.sets[files[i]])
+                    good_view[i] = 1
+                rows_free(&borrowed)
+                if status == PARSE_NO_MEMORY or not done:
+                    done = 0
+                    break
+        if not done:
+            raise MemoryError
+        return out, good
+
     def get(self, int64_t index):
         cdef Rows out = Rows.__new__(Rows)
         cdef int done
@@ -309,15 +364,15 @@ cdef class ManyRows:
             raise MemoryError
         return out
 
-    def united(self, ManyRows other not None):
+    def combined(self, ManyRows other not None, str op):
         cdef ManyRows out = ManyRows.of_size(self.count)
         cdef int64_t i
-        cdef int done = 1
+        cdef int done = 1, code = {"or": SET_OR, "and": SET_AND, "sub": SET_SUB}[op]
         if other.count != self.count:
-            raise InvalidArgumentError(f"sets of {self.count} files can't be united with those of {other.count}")
+            raise InvalidArgumentError(f"sets of {self.count} files can't be combined with those of {other.count}")
         with nogil:
             for i in range(self.count):
-                done = rows_combine(&self.sets[i], &other.sets[i], SET_OR, &out.sets[i])
+                done = rows_combine(&self.sets[i], &other.sets[i], code, &out.sets[i])
                 if not done:
                     break
         if not done:
@@ -333,7 +388,7 @@ cdef class ManyRows:
                 raise IndexError(f"set {i} of {self.count}, or named twice")
             if not rows_copy(&own.rows, &more.sets[i]):
                 raise MemoryError
-        return self.united(more)
+        return self.combined(more, "or")
 
     def take(self, const int64_t[::1] indices):
         cdef ManyRows out = ManyRows.of_size(indices.shape[0])

@@ -230,6 +230,24 @@ static void store32_big(uint8_t *p, uint32_t v) {
     for (int i = 0; i < 4; i++) p[i] = (uint8_t)(v >> (24 - 8 * i));
 }
 
+/* Look for a vector in `size` bytes: a payload alone, or one with its size before and its checksum behind it. Returns the
+   bitmap's first byte and its size in *length; NULL for whatever else, which a slower reader has to explain. */
+static const uint8_t *find_bitmap(const uint8_t *p, int64_t size, uint32_t magic, int64_t *length) {
+    if (size < 4) return NULL;
+    if (load32(p) != magic) {
+        if (size < BLOCK_FRAME) return NULL;
+        uint32_t stated = 0, sum = 0;
+        for (int i = 0; i < 4; i++) stated = stated << 8 | p[i];
+        if ((int64_t)stated != size - 8 || load32(p + 4) != magic) return NULL;
+        for (int i = 0; i < 4; i++) sum = sum << 8 | p[size - 4 + i];
+        if (crc32_of(p + 4, size - 8) != sum) return NULL;
+        p += 4;
+        size -= 8;
+    }
+    *length = size - 4;
+    return p + 4;
+}
+
 /* `rows` as rows_compact leaves them; p has rows_bytes(rows, 64) + BLOCK_FRAME. */
 static void write_block(const rows_t *rows, uint32_t magic, uint8_t *p) {
     int64_t size = rows_bytes(rows, 64) + 4;

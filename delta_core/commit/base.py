@@ -8,7 +8,7 @@ from typing import Protocol, Self, TypeVar
 import pyarrow as pa
 
 from delta_core.kernels.json_actions import ParsedActions
-from delta_core.kernels.row_set import RowSet
+from delta_core.kernels.row_set import RowSets
 from delta_core.log.checkpoint_writer import CheckpointSource
 from delta_core.log.checksum import Checksum
 from delta_core.log.commits import Commit
@@ -59,8 +59,8 @@ class TableBase(CheckpointSource, Protocol):
         """How this process wrote the version's files, if it did."""
         ...
 
-    def row_sets(self, files: pa.Table) -> dict[int, RowSet]:
-        """Return the rows that vectors drop, by row number in a file table."""
+    def dropped_rows(self, files: pa.Table) -> RowSets:
+        """Return the rows that vectors drop of each file of a file table."""
         ...
 
     def commits(self, start: int, end: int | None = None) -> Iterator[Commit]:

@@ -25,7 +25,7 @@ from delta_core.kernels.arrow_buffers import (
     strings_of,
 )
 from delta_core.kernels.dedup import KeySet
-from delta_core.kernels.row_set import RowSet, RowSets
+from delta_core.kernels.row_set import RowSets
 from delta_core.log.commits import Commit
 from delta_core.log.files import FileSet
 from delta_core.plugins.rules import EncodedRows, RemoveRows
@@ -61,17 +61,15 @@ def resolve(removals: Sequence[RowRemoval], snapshot: TableBase, rule: RemoveRow
         For a position beyond the file, or a file without a count of rows.
     """
     files, given = _joined(removals, snapshot)
-    before = snapshot.row_sets(files)
-    rows = given.with_more(before)
+    before = snapshot.dropped_rows(files)
+    rows = given | before
     found = one_array(FileSet.of(files).statistics([NUM_RECORDS]).column(0))
     _check_counted(files, found)
     counts = int64_values(found)
     _check_fit(files, given, counts)
     for i in np.flatnonzero(rows.last() >= counts).tolist():
         rows[i].check_fits(int(counts[i]))
-    known = np.zeros(files.num_rows, np.int64)
-    known[list(before)] = [len(r) for r in before.values()]
-    after = rows.cardinalities()
+    known, after = before.cardinalities(), rows.cardinalities()
     changed, left = np.flatnonzero(after > known), np.flatnonzero((after > known) & (after < counts))
     with plugin_errors(rule.feature, "RemoveRows.encode of hook write_rules", "write_rules"):
         encoded = rule.encode(rows.take(left), prefix) if len(left) else None
@@ -87,7 +85,7 @@ def _joined(removals: Sequence[RowRemoval], snapshot: TableBase) -> tuple[pa.Tab
     if len(removals) == 1:
         return _plain(removals[0].files, snapshot), removals[0].rows
     files = pa.concat_tables([_plain(r.files, snapshot) for r in removals], promote_options="default")
-    return files, RowSets(rows for r in removals for rows in r.rows)
+    return files, RowSets.joined([r.rows for r in removals])
 
 
 def _check_counted(files: pa.Table, counts: pa.Array) -> None:
@@ -162,21 +160,21 @@ def _rebased(winner: Commit, removal: RowRemoval, snapshot: TableBase) -> RowRem
     place = pc.index_in(paths, value_set=one_array(winner.adds.column("path")))
     gone = KeySet()
     gone.insert(winner.removes.column("path"), winner.removes.column("dvId"))
-    lost = gone.contains(files.column("path"), files.column("dvId")) & ~is_valid(place)
+    lost = gone.contains(paths, one_array(files.column("dvId"))) & ~is_valid(place)
     if lost.any():
         raise _lost(winner, paths[int(np.argmax(lost))].as_py(), "removed the file")
     mine = np.flatnonzero(is_valid(place))
     if not len(mine):
         return removal
     theirs = winner.adds.take(place.drop_null())
-    before, after = (snapshot.row_sets(t) for t in (files.take(number_array(mine)), theirs))
-    none = RowSet.empty()
-    for i, number in enumerate(mine.tolist()):
-        old, new = before.get(i, none), after.get(i, none)
-        if not (new - old).isdisjoint(removal.rows[number]):
-            raise _lost(winner, paths[number].as_py(), "dropped rows of it that this transaction drops too")
-        if old - new:
-            raise _lost(winner, paths[number].as_py(), "restored rows of it that had been dropped")
+    before, after = (snapshot.dropped_rows(t) for t in (files.take(number_array(mine)), theirs))
+    both_drop = ((after - before) & removal.rows.take(mine)).cardinalities()
+    for found, what in (
+        (both_drop, "dropped rows of it that this transaction drops too"),
+        ((before - after).cardinalities(), "restored rows of it that had been dropped"),
+    ):
+        if found.any():
+            raise _lost(winner, paths[int(mine[np.argmax(found > 0)])].as_py(), what)
     order = np.arange(files.num_rows)
     order[mine] = files.num_rows + np.arange(len(mine))
     both = pa.concat_tables([_plain(files, snapshot), _plain(theirs, snapshot)], promote_options="default")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import compute as pc
 from delta_core.kernels._json_lines import Rows, format_rows
 from delta_core.kernels.arrow_buffers import is_valid, string_array
+from delta_core.runtime.threads import thread_pool
 
 __all__ = ["format_actions", "format_lines", "format_objects"]
 
@@ -59,7 +59,7 @@ def format_lines(kind: str, table: pa.Table) -> list[bytes]:
     if table.num_rows <= _RUN_ROWS:
         return [_format(head, b"}\n", table, what)]
     starts = range(0, table.num_rows, _RUN_ROWS)
-    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="delta-lines") as pool:
+    with thread_pool(os.cpu_count() or 1, "delta-lines") as pool:
         return list(pool.map(lambda i: _format(head, b"}\n", table.slice(i, _RUN_ROWS), what, i), starts))
 
 

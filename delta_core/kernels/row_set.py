@@ -336,6 +336,50 @@ class RowSets(Sequence[RowSet]):
         assert rows is not None
         return cls._of(rows)
 
+    @classmethod
+    def joined(cls, parts: Sequence[RowSets]) -> RowSets:
+        """Return the sets of all parts, one part after the other."""
+        return cls._of(ManyRows.joined([p._rows for p in parts]))
+
+    @classmethod
+    def from_blocks(
+        cls,
+        count: int,
+        files: NDArray[np.int64],
+        data: Buffer,
+        starts: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        magic: int,
+    ) -> tuple[RowSets, NDArray[np.bool_]]:
+        """Build the sets of ``count`` files from vectors that lie within one piece of bytes.
+
+        Parameters
+        ----------
+        count : int
+            How many files there are.
+        files, starts, sizes : int64, **shape (n,)**
+            Of each vector: the number of its file, and where it lies in ``data``.
+        data : bytes-like
+            The vectors: a magic number and 64-bit roaring bytes, alone or framed as `to_blocks` frames them.
+        magic : int
+            That number.
+
+        Returns
+        -------
+        RowSets
+            Files without a vector that could be read have empty sets.
+        bool, **shape (n,)**
+            False for a vector that breaks the format or is not its file's first: a reader of one vector reports why.
+
+        Protocol
+        --------
+        Deletion Vector Format, Deletion Vector File Storage Format
+        """
+        bytes_of = memoryview(data).cast("B")
+        view = np.frombuffer(bytes_of, np.uint8) if len(bytes_of) else np.empty(0, np.uint8)
+        rows, good = ManyRows.from_blocks(count, _int64(files), view, _int64(starts), _int64(sizes), magic)
+        return cls._of(rows), good.view(np.bool_)
+
     def __reduce__(self) -> tuple[type[RowSets], tuple[list[RowSet]]]:
         return RowSets, (list(self),)
 
@@ -351,8 +395,17 @@ class RowSets(Sequence[RowSet]):
             return self.take(np.arange(len(self))[index])
         return RowSet._of(self._rows.get(index + len(self) if index < 0 else index))
 
+    def _combine(self, other: RowSets, operation: Literal["or", "and", "sub"]) -> RowSets:
+        return RowSets._of(self._rows.combined(other._rows, operation))
+
     def __or__(self, other: object) -> RowSets:
-        return RowSets._of(self._rows.united(other._rows)) if isinstance(other, RowSets) else NotImplemented
+        return self._combine(other, "or") if isinstance(other, RowSets) else NotImplemented
+
+    def __and__(self, other: object) -> RowSets:
+        return self._combine(other, "and") if isinstance(other, RowSets) else NotImplemented
+
+    def __sub__(self, other: object) -> RowSets:
+        return self._combine(other, "sub") if isinstance(other, RowSets) else NotImplemented
 
     def __eq__(self, other: object) -> bool:
         return list(self) == list(other) if isinstance(other, RowSets) else NotImplemented

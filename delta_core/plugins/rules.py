@@ -8,13 +8,15 @@ and descriptors only. Functions are module-level, so that rules pickle.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Union
+from typing import Any, Literal, NamedTuple, Union
 
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from delta_core.expressions.ast import Expression
-from delta_core.kernels.row_set import RowSet
+from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.protocol.types import DataType
 
 __all__ = [
@@ -22,7 +24,8 @@ __all__ = [
     "CommitInfoField", "CommitRule", "CommitSummary", "CommitTimestamp", "EncodedRows", "RemainingFilesCheck",
     "ExtraAction",
     "FileReference", "FileRequirement", "FillColumn", "HiddenColumn", "MetadataColumn", "ReadCheck",
-    "ReadRule", "RemoveRows", "RowCheck", "RowFilter", "RowSelector", "VECTOR_LOCATION", "WriteRule",
+    "ReadRule", "RemoveRows", "RowCheck", "RowFilter", "RowSelector", "VECTOR_LOCATION", "VectorBytes",
+    "WriteRule",
 ]  # fmt: skip
 
 #: What RowSelector.locate returns: one row a vector. ``file`` is the row in the file table; ``path`` is
@@ -42,6 +45,29 @@ VECTOR_LOCATION = pa.schema(
 # --- reading -------------------------------------------------------------------------------
 
 
+class VectorBytes(NamedTuple):
+    """Vectors of dropped rows within one piece of bytes.
+
+    Parameters
+    ----------
+    data : bytes-like
+        What is at their places.
+    num_files : int
+        How many files there are.
+    files, starts, sizes : int64[n]
+        Of each vector: the number of its file, and where its bytes lie in ``data``.
+    cardinalities : int64[n]
+        How many rows it drops, -1 if that is not known.
+    """
+
+    data: Any
+    num_files: int
+    files: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    cardinalities: NDArray[np.int64]
+
+
 class RowSelector(Struct, frozen=True):
     """Drop rows of a file by position.
 
@@ -53,12 +79,15 @@ class RowSelector(Struct, frozen=True):
         From the file table, where each file's vector lies (`VECTOR_LOCATION`); files without one have no row.
     decode : function(bytes-like, cardinality: int or None, where: str) -> RowSet
         From the bytes of ``[offset, offset + length)`` (or ``data``), the rows that are *dropped*.
+    decode_all : function(VectorBytes) -> (RowSets, bool[n]), optional
+        The same for many vectors at once, and which of them were read; `decode` is called for each of the others.
     """
 
     feature: str
     columns: tuple[str, ...]
     locate: Callable[[pa.Table], pa.Table]
     decode: Callable[[Any, int | None, str], RowSet]
+    decode_all: Callable[[VectorBytes], tuple[RowSets, NDArray[np.bool_]]] | None = None
 
 
 class RowFilter(Struct, frozen=True):

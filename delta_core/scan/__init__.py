@@ -11,10 +11,10 @@ from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
     from delta_core.scan.scan import Scan
-    from delta_core.scan.vectors import read_row_sets
+    from delta_core.scan.vectors import read_dropped_rows, read_row_sets
 
-__all__ = ["Scan", "read_row_sets"]
+__all__ = ["Scan", "read_dropped_rows", "read_row_sets"]
 
 __getattr__, __dir__ = lazy_names(
-    __name__, {"delta_core.scan.scan": "Scan", "delta_core.scan.vectors": "read_row_sets"}
+    __name__, {"delta_core.scan.scan": "Scan", "delta_core.scan.vectors": "read_dropped_rows read_row_sets"}
 )

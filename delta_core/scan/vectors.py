@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from delta_core.engines.interface import RangeRequest, Storage
 from delta_core.errors import DataFileNotFoundError, HookContractError, plugin_errors
-from delta_core.kernels.arrow_buffers import int64_values
-from delta_core.kernels.row_set import RowSet
-from delta_core.plugins.rules import VECTOR_LOCATION, RowSelector
+from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import bool_array, int64_values, is_valid, number_array, one_array, values_of
+from delta_core.kernels.row_set import RowSet, RowSets
+from delta_core.plugins.rules import VECTOR_LOCATION, RowSelector, VectorBytes
 from delta_core.runtime.threads import thread_pool
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-__all__ = ["Vectors", "read_row_sets"]
+__all__ = ["Vectors", "read_dropped_rows", "read_row_sets"]
 
 #: Vectors of one window; a few windows are in memory at a time.
 WINDOW_VECTORS = 2048
 _WINDOWS_HELD = 4
+#: Bytes of vector files that become sets at a time.
+_PART_BYTES = 64 << 20
+#: A vector file is read from the first to the last requested vector if this reads at most so many times their bytes, or
+#: little more.
+_SPARSE = 4
+_SPARSE_BYTES = 1 << 16
 
 
 def read_row_sets(storage: Storage, selectors: Sequence[RowSelector], files: pa.Table) -> dict[int, RowSet]:
@@ -40,6 +48,106 @@ def read_row_sets(storage: Storage, selectors: Sequence[RowSelector], files: pa.
     for selector in selectors:
         _read(storage, selector, locate(selector, files), out)
     return out
+
+
+def read_dropped_rows(storage: Storage, selectors: Sequence[RowSelector], files: pa.Table) -> RowSets:
+    """Return the rows that selectors drop of each file of a file table, without a Python object a vector.
+
+    A selector without `RowSelector.decode_all`, and vectors that it can't read, take the way of `read_row_sets`.
+
+    Raises
+    ------
+    DataFileNotFoundError
+        If a vector file is missing; the message names it.
+    """
+    nothing = np.empty(0, np.int64)
+    sets = RowSets.from_positions(files.num_rows, nothing, nothing)
+    for selector in selectors:
+        located = locate(selector, files)
+        if selector.decode_all is not None and located.num_rows:
+            reader = _ManyVectors(storage, selector, located, files.num_rows)
+            sets |= reader.read()
+            located = located.filter(bool_array(~reader.is_read))
+        left: dict[int, RowSet] = {}
+        _read(storage, selector, located, left)
+        sets = sets.with_more(left)
+    return sets
+
+
+class _ManyVectors:
+    """Reads the vectors that a selector located: those of one file in one range, as many at a time as memory allows."""
+
+    def __init__(self, storage: Storage, selector: RowSelector, located: pa.Table, num_files: int) -> None:
+        self._storage, self._selector, self._num_files = storage, selector, num_files
+        files, self._starts, self._sizes = (
+            int64_values(one_array(located.column(n))) for n in ("file", "offset", "length")
+        )
+        counts = one_array(located.column("cardinality"))
+        self._files, self._counts = files, np.where(is_valid(counts), int64_values(counts), -1)
+        self._paths, self._inline = (one_array(located.column(n)) for n in ("path", "data"))
+        #: Which vectors were read.
+        self.is_read = np.zeros(len(files), np.bool_)
+
+    def read(self) -> RowSets:
+        """Return the rows of all vectors that can be read at once."""
+        nothing = np.empty(0, np.int64)
+        sets = RowSets.from_positions(self._num_files, nothing, nothing)
+        inline = np.flatnonzero(is_valid(self._inline))
+        if len(inline):
+            _, ends, data = self._inline.buffers()
+            bounds = np.frombuffer(ends, np.int32)[self._inline.offset :].astype(np.int64)
+            sets |= self._decoded(data or b"", inline, bounds[inline], bounds[inline + 1] - bounds[inline])
+        for part in self._parts():
+            sets |= self._read_part(*part)
+        return sets
+
+    def _parts(self) -> Iterator[tuple[list[RangeRequest], list[NDArray[np.int64]]]]:
+        """Yield ranges, each from the first to the last vector of a file, and the vectors in each."""
+        placed = np.flatnonzero(is_valid(self._paths) & ~is_valid(self._inline))
+        if not len(placed):
+            return
+        coded = pc.dictionary_encode(pc.take(self._paths, number_array(placed)))
+        codes, names = values_of(coded.indices), coded.dictionary.to_pylist()
+        order = placed[np.argsort(codes, kind="stable")]
+        requests, vectors, held = list[RangeRequest](), list[NDArray[np.int64]](), 0
+        ends = np.cumsum(np.bincount(codes, minlength=len(names)))
+        for name, own in zip(names, np.split(order, ends[:-1]), strict=True):
+            first = int(self._starts[own].min())
+            span = int((self._starts[own] + self._sizes[own]).max()) - first
+            if span > _SPARSE * int(self._sizes[own].sum()) + _SPARSE_BYTES:
+                continue
+            if requests and held + span > _PART_BYTES:
+                yield requests, vectors
+                requests, vectors, held = [], [], 0
+            requests.append(RangeRequest(name, first, span))
+            vectors.append(own)
+            held += span
+        if requests:
+            yield requests, vectors
+
+    def _read_part(self, requests: Sequence[RangeRequest], vectors: Sequence[NDArray[np.int64]]) -> RowSets:
+        pieces = _fetch(self._storage, requests)
+        starts, chosen, base = list[NDArray[np.int64]](), list[NDArray[np.int64]](), 0
+        for request, piece, own in zip(requests, pieces, vectors, strict=True):
+            at = self._starts[own] - request.offset
+            # of a file that is cut off
+            whole = at + self._sizes[own] <= len(piece)
+            starts.append(at[whole] + base)
+            chosen.append(own[whole])
+            base += len(piece)
+        numbers = np.concatenate(chosen)
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return self._decoded(data, numbers, np.concatenate(starts), self._sizes[numbers])
+
+    def _decoded(
+        self, data: Any, numbers: NDArray[np.int64], starts: NDArray[np.int64], sizes: NDArray[np.int64]
+    ) -> RowSets:
+        decode = self._selector.decode_all
+        assert decode is not None
+        vectors = VectorBytes(data, self._num_files, self._files[numbers], starts, sizes, self._counts[numbers])
+        with plugin_errors(self._selector.feature, "RowSelector.decode_all of hook read_rules", "read_rules"):
+            sets, self.is_read[numbers] = decode(vectors)
+        return sets
 
 
 def locate(selector: RowSelector, files: pa.Table) -> pa.Table:

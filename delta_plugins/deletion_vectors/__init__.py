@@ -48,7 +48,7 @@ FEATURE = TableFeature(
 @hookimpl
 def read_rules() -> Iterable[ReadRule]:
     # whether or not new vectors may be written, those that are there count
-    return (RowSelector(FEATURE.name, ("deletionVector",), logic.locate, logic.decode),)
+    return (RowSelector(FEATURE.name, ("deletionVector",), logic.locate, logic.decode, logic.decode_all),)
 
 
 @hookimpl

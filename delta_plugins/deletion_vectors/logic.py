@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.api import VECTOR_LOCATION, CorruptTableError
+from delta_core.api import VECTOR_LOCATION, CorruptTableError, VectorBytes
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import (
     bool_array,
@@ -20,10 +20,10 @@ from delta_core.kernels.arrow_buffers import (
     values_of,
 )
 from delta_core.kernels.roaring import DV_FILE_VERSION, DV_MAGIC, decode_dv_payload, read_dv_block
-from delta_core.kernels.row_set import RowSet
+from delta_core.kernels.row_set import RowSet, RowSets
 from delta_plugins.deletion_vectors import z85
 
-__all__ = ["DeletionVectorError", "decode", "is_absolute", "locate", "relocated", "vector_paths"]
+__all__ = ["DeletionVectorError", "decode", "decode_all", "is_absolute", "locate", "relocated", "vector_paths"]
 
 #: Bytes around a payload in a vector file: its size before, its checksum behind.
 _FRAME = 8
@@ -117,6 +117,18 @@ def decode(data: Any, cardinality: int | None, where: str) -> RowSet:
             f"Deletion vector at {where} deletes {len(rows)} rows, its descriptor specifies {cardinality}.", path=where
         )
     return rows
+
+
+def decode_all(vectors: VectorBytes) -> tuple[RowSets, NDArray[np.bool_]]:
+    """Return the rows that vectors delete, and which vectors were read; `decode` reports what is wrong with others.
+
+    Protocol: Deletion Vector Format, Deletion Vector File Storage Format.
+    """
+    rows, good = RowSets.from_blocks(
+        vectors.num_files, vectors.files, vectors.data, vectors.starts, vectors.sizes, DV_MAGIC
+    )
+    fits = (vectors.cardinalities < 0) | (rows.cardinalities()[vectors.files] == vectors.cardinalities)
+    return rows, good & fits
 
 
 def _payload(view: memoryview) -> memoryview:

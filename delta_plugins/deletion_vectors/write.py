@@ -86,14 +86,13 @@ def encode(rows: Sequence[RowSet], prefix: str, inline: int = 0) -> EncodedRows:
             "rows in several commits."
         )
     name = uuid.uuid4()
-    places = np.where(in_log, "i", "u")
-    paths = np.full(len(sizes), prefix + z85.encode(name.bytes), object)
-    paths[in_log] = texts
+    paths = np.zeros(len(sizes), np.int32)
+    paths[in_log] = np.arange(1, len(texts) + 1)
     blocks = np.where(in_log, 0, sizes + _FRAME)
     offsets = 1 + np.cumsum(blocks) - blocks
     columns = [
-        strings_of(places.tolist()),
-        strings_of(paths.tolist()),
+        pc.take(strings_of(["u", "i"]), number_array(in_log.astype(np.int32))),
+        pc.take(strings_of([prefix + z85.encode(name.bytes), *texts]), number_array(paths)),
         number_array(offsets.astype(np.int32), valid=~in_log),
         number_array(sizes.astype(np.int32)),
         number_array(sets.cardinalities().astype(np.int64)),

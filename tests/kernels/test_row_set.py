@@ -230,6 +230,11 @@ def test_sets_of_many_files_equal_those_of_python(
     assert mine.last().tolist() == [max(s, default=-1) for s in expected]
     united = [set(s.positions().tolist()) for s in mine | theirs]
     assert united == [a | b for a, b in zip(expected, as_sets(second), strict=True)]
+    common = [set(s.positions().tolist()) for s in mine & theirs]
+    assert common == [a & b for a, b in zip(expected, as_sets(second), strict=True)]
+    rest = [set(s.positions().tolist()) for s in mine - theirs]
+    assert rest == [a - b for a, b in zip(expected, as_sets(second), strict=True)]
+    assert list(RowSets.joined([mine, RowSets(), theirs])) == [*mine, *theirs]
     assert list(mine.with_more(dict(enumerate(theirs)))) == list(mine | theirs)
     assert list(mine.take(chosen)) == [mine[i] for i in chosen]
     assert pickle.loads(pickle.dumps(mine)) == mine == RowSets(mine)
@@ -244,6 +249,42 @@ def test_blocks_of_many_files_are_those_of_each(parts: list[NDArray[np.int64]]) 
     data, sizes = RowSets(sets).to_blocks(DV_MAGIC)
     assert data == b"".join(map(format_dv_block, payloads))
     assert sizes.tolist() == list(map(len, payloads))
+    # and back, in any order, framed or alone
+    files = np.arange(len(parts))[::-1]
+    starts = np.cumsum(sizes + 8) - sizes - 8
+    for first, length in ((starts, sizes + 8), (starts + 4, sizes)):
+        found, good = RowSets.from_blocks(len(parts), files, data, first[::-1], length[::-1], DV_MAGIC)
+        assert good.all()
+        assert list(found) == sets
+
+
+@settings(max_examples=200, deadline=None)
+@given(position_arrays(), st.data())
+def test_vectors_that_are_damaged_are_reported_and_not_read(positions: NDArray[np.int64], draw: st.DataObject) -> None:
+    block, _ = RowSets([RowSet.from_positions(positions)]).to_blocks(DV_MAGIC)
+    kind = draw.draw(st.sampled_from(["cut off", "a bit", "beyond", "before", "no such file"]))
+    data, start, size, file = bytearray(block), 0, len(block), 0
+    if kind == "cut off":
+        size = draw.draw(st.integers(0, len(block) - 1))
+    elif kind == "a bit":
+        data[draw.draw(st.integers(0, len(block) - 1))] ^= 1 << draw.draw(st.integers(0, 7))
+    elif kind == "beyond":
+        start = draw.draw(st.sampled_from([1, len(block), len(block) + 1, 2**63 - 1]))
+    elif kind == "before":
+        start = -1
+    else:
+        file = draw.draw(st.sampled_from([-1, 1, 2**62]))
+    found, good = RowSets.from_blocks(1, np.array([file]), bytes(data), np.array([start]), np.array([size]), DV_MAGIC)
+    assert not good.any()
+    assert found.cardinalities().tolist() == [0]
+
+
+def test_second_vector_of_a_file_is_left_to_other_readers() -> None:
+    data, sizes = RowSets([RowSet.from_positions([1]), RowSet.from_positions([2])]).to_blocks(DV_MAGIC)
+    starts = np.array([0, sizes[0] + 8])
+    found, good = RowSets.from_blocks(1, np.zeros(2, int), data, starts, sizes + 8, DV_MAGIC)
+    assert good.tolist() == [True, False]
+    assert found[0].positions().tolist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -265,5 +306,5 @@ def test_sets_that_are_not_there_are_rejected() -> None:
         sets.by_number()[5]
     assert np.int64(0) in sets.by_number()
     assert not {5, -1, "0"} & set(filter(sets.by_number().__contains__, (5, -1, "0")))
-    with pytest.raises(InvalidArgumentError, match="can't be united"):
+    with pytest.raises(InvalidArgumentError, match="can't be combined"):
         sets | RowSets()
