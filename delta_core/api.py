@@ -134,6 +134,7 @@ if TYPE_CHECKING:
     from delta_core.protocol.schema_history import why_unreadable as why_unreadable
     from delta_core.protocol.schema import (
         FIELD_ID as FIELD_ID,
+        NOT_IN_NAMES as NOT_IN_NAMES,
         ColumnMap as ColumnMap,
         Path as Path,
         Schema as Schema,
@@ -216,7 +217,9 @@ _HOMES = {
         "ChangeSchema FeatureStep FeatureUse ReAddFiles RemoveDomains RemoveProperties RewriteFiles SetProperties"
     ),
     "delta_core.scan.scan": "Scan",
-    "delta_core.protocol.schema": "FIELD_ID ColumnMap Path Schema find format_path leaf_fields walk without_metadata",
+    "delta_core.protocol.schema": (
+        "FIELD_ID NOT_IN_NAMES ColumnMap Path Schema find format_path leaf_fields walk without_metadata"
+    ),
     "delta_core.protocol.schema_history": "why_unreadable",
     "delta_core.snapshot": "Snapshot open_context open_snapshot",
     "delta_core.plugins.state": "TableState",

@@ -9,7 +9,7 @@ from delta_core.plugins.registry import PluginRegistry
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import Metadata
 from delta_core.protocol.properties import read_property
-from delta_core.protocol.schema import ColumnMap, Path, Schema, format_path, walk
+from delta_core.protocol.schema import NOT_IN_NAMES, ColumnMap, Path, Schema, format_path, walk
 from delta_core.protocol.types import Field
 
 __all__ = [
@@ -21,8 +21,6 @@ __all__ = [
     "check_texts",
 ]
 
-#: Characters that Spark allows in no column name if files have columns under the same names.
-_SPECIAL = " ,;{}()\n\t="
 _STATISTICS_COLUMNS = "delta.dataSkippingStatsColumns"
 
 
@@ -96,13 +94,13 @@ def check_names(previous: TableState | None, table: TableState, registry: Plugin
     for path, f in walk(table.schema):
         if f.name in known:
             continue
-        found = next((c for c in f.name if c in _SPECIAL), None)
+        found = next((c for c in f.name if c in NOT_IN_NAMES), None)
         if f.name and found is None:
             continue
         what = "has an empty name" if not f.name else f"has {found!r} in its name"
         raise SchemaError(
             f"Column {format_path(path)!r} {what}, which Delta on Spark rejects; not allowed are empty names and any "
-            f"of {_SPECIAL!r}. Name it otherwise{registry.remedies('column_names')}.",
+            f"of {NOT_IN_NAMES!r}. Name it otherwise{registry.remedies('column_names')}.",
             column=format_path(path),
         )
 

@@ -28,6 +28,7 @@ from delta_core.protocol.types import (
 __all__ = [
     "FIELD_ID",
     "NESTED_IDS",
+    "NOT_IN_NAMES",
     "ColumnMap",
     "Path",
     "Schema",
@@ -42,6 +43,8 @@ __all__ = [
 ]
 
 Path = tuple[str, ...]
+#: Characters that Delta on Spark rejects in names of columns which files have under the same names.
+NOT_IN_NAMES = " ,;{}()\n\t="
 #: The key under which a physical field carries its Parquet field id.
 FIELD_ID = "parquet.field.id"
 #: The key under which it carries the ids of the parts of lists and maps below it: dotted keys that begin with its name.

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 import pyarrow as pa
 import pytest
@@ -21,8 +21,17 @@ from msgspec.structs import replace
 
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.upgrade import upgrade_protocol
-from delta_core.errors import ConstraintViolationError, CorruptTableError, DataFileError, DeltaError, did_you_mean
+from delta_core.errors import (
+    ConstraintViolationError,
+    CorruptTableError,
+    DataFileError,
+    DeltaError,
+    FeatureRequirementError,
+    UnsupportedOperationError,
+    did_you_mean,
+)
 from delta_core.log.checksum import OWN_FIELDS
+from delta_core.operations.feature_drop import DropFeatureOptions, drop_feature
 from delta_core.plugins.attempt import AttemptView
 from delta_core.plugins.features import API_VERSION, READER_VERSIONS, WRITER_VERSIONS, SupportedFeatures, TableFeature
 from delta_core.plugins.hook_calls import hook_name, marked_hooks
@@ -41,6 +50,7 @@ from delta_core.plugins.rules import (
     RowSelector,
 )
 from delta_core.plugins.state import TableState
+from delta_core.plugins.steps import FeatureStep
 from delta_core.protocol.actions import ADDED_FILE, CHANGE_FILE, FILE_COLUMNS, Metadata, Protocol
 from delta_core.protocol.schema import Schema
 from delta_core.runtime.lazy import load_object
@@ -621,6 +631,34 @@ class FeatureContract:
                     "rebase_files", f"rows are others after a commit that lost its race: {found_rows}, expected {left}"
                 )
             self._check_fields(made)
+
+    def test_drop_keeps_rows_or_names_what_uses_the_feature(self, tmp_path: Path) -> None:
+        options = DropFeatureOptions(truncate_history=bool(self.feature.protects_history))
+        for i, example in enumerate([] if self.not_written else self.tables()):
+            made = self.make(example, tmp_path / str(i))
+            before = made.snapshot
+            for change in ("enable", "drop"):
+                for step in self.alone().collect("feature_steps", table=before.state, change=change):
+                    if not isinstance(step, get_args(FeatureStep)) or step.feature != self.name:
+                        self.fault("feature_steps", f"it returned {step!r}, expected a step signed by {self.name!r}")
+            rows = as_values(self._read(made, made.read))
+            try:
+                drop_feature(before, self.name, options)
+            except (UnsupportedOperationError, FeatureRequirementError):
+                is_dropped = False
+            except DeltaError as e:
+                self.fault("feature_steps", f"its steps can't be run: {e}; expected FeatureUse if the table uses it")
+            else:
+                is_dropped = True
+            if is_dropped == (self.name in made.snapshot.state.features):
+                self.fault("feature_steps", f"the table {'still' if is_dropped else 'no longer'} has the feature")
+            found = as_values(self._read(made, made.read))
+            if found != rows:
+                self.fault(
+                    "feature_steps",
+                    f"rows are others after the drop: {found}, expected {rows}. Return FeatureUse for what users must "
+                    "change first, or steps that keep the rows",
+                )
 
     def test_checks_of_writes_reject_rows(self, tmp_path: Path) -> None:
         for i, example in enumerate([] if self.not_written else self.tables()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from delta_core.api import (
+    NOT_IN_NAMES,
     ChangeSchema,
     ColumnMap,
     FeatureStep,
@@ -89,6 +90,9 @@ def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
             yield FeatureUse(
                 FEATURE.name, ("clustering columns",), "End clustering first, and set the columns again then."
             )
+        special = assign.special_names(table.schema) if table.is_active(FEATURE.name) else ()
+        advice = f"Rename them: not allowed are empty names and any of {NOT_IN_NAMES!r}."
+        yield FeatureUse(FEATURE.name, special, advice)
         # a file has the physical names or the logical ones: all change in one commit
         yield ChangeSchema(
             FEATURE.name,

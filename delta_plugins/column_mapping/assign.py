@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from delta_core.api import (
     FIELD_ID,
+    NOT_IN_NAMES,
     ArrayType,
     DataType,
     Field,
@@ -27,7 +28,7 @@ from delta_core.api import (
 )
 from delta_plugins.column_mapping.logic import ID, MAX_ID, MODE, NESTED_IDS, PHYSICAL_NAME, mapping_mode
 
-__all__ = ["check_change", "with_ids", "without_names"]
+__all__ = ["check_change", "special_names", "with_ids", "without_names"]
 
 FEATURE = "columnMapping"
 #: Properties under which the parts of lists and maps have ids too.
@@ -55,6 +56,11 @@ def with_ids(table: TableState, metadata: Metadata, previous: TableState | None)
 def without_names(schema: Schema) -> Schema:
     """Return the schema without ids and physical names: files then contain the columns under their own names."""
     return without_metadata(schema, (ID, PHYSICAL_NAME, NESTED_IDS))
+
+
+def special_names(schema: Schema) -> tuple[str, ...]:
+    """Return the columns whose names files may not have."""
+    return tuple(f"column {format_path(p)}" for p, f in walk(schema) if not f.name or set(f.name) & set(NOT_IN_NAMES))
 
 
 def _is_on(metadata: Metadata, switch: str) -> bool:

@@ -21,7 +21,9 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.commit import committer as committers
 from delta_core.commit.committer import StoreCommitter
 from delta_core.errors import CommitConflictError
+from delta_core.operations import feature_steps
 from delta_core.snapshot import Snapshot
+from tests.operations import definition_operations as definitions
 from tests.operations import row_operations as steps
 from tests.operations.row_tables import TABLES, Row, row_ids, rows_of, table_of
 
@@ -100,10 +102,12 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool]
     return found
 
 
-def run(original: Path, folder: Path, random: Random) -> tuple[DeltaTable, list[Turn]]:
+def run(
+    original: Path, folder: Path, random: Random, made: list[steps.Step] | None = None
+) -> tuple[DeltaTable, list[Turn]]:
     """Run operations on a copy of a table, in a random order of their pieces."""
     shutil.copytree(original, folder)
-    made = [random.choice(MAKERS)(random) for _ in range(random.choice((2, 2, 3)))]
+    made = made or [random.choice(MAKERS)(random) for _ in range(random.choice((2, 2, 3)))]
     turns = [Turn(step, DeltaTable(str(folder))) for step in made]
     while left := [t for t in turns if not t.is_done]:
         # some run far before others begin, some alternate
@@ -166,3 +170,28 @@ def test_operations_at_once_leave_the_rows_of_a_serial_order(
         shutil.rmtree(folder)
     assert conflicts > SCHEDULES // 10
     assert landed_together > SCHEDULES // 4
+
+
+def test_features_that_are_dropped_or_enabled_at_once_with_changes_keep_their_rows(
+    originals: dict[tuple[str, bool], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feature_steps, "BATCH_FILES", 1)
+    dropped = 0
+    kinds = [key for key in originals if key[0] not in ("plain", "feed")]
+    for seed in range(SCHEDULES // 2):
+        random = Random(f"features {seed}")
+        kind, is_partitioned = random.choice(kinds)
+        made = [random.choice((definitions.drop, definitions.drop, definitions.enable))(random)]
+        made += [random.choice((*steps.CHANGES, steps.compact, steps.purge))(random) for _ in range(2)]
+        folder = tmp_path / str(seed)
+        table, turns = run(originals[kind, is_partitioned], folder, random, made)
+        where = f"schedule {seed}: {kind}, partitioned={is_partitioned}, {made}"
+        wrong = [t.error for t in turns if not isinstance(t.error, (CommitConflictError, type(None)))]
+        assert not wrong, where
+        landed = [t.step for t in turns if t.error is None]
+        assert rows_of(table.to_pyarrow_table()) in serial([*FIRST, *SECOND], landed), where
+        report = table.verify(deep=True)
+        assert report.ok, (where, report.to_text())
+        dropped += any(h["operation"] == "DROP FEATURE" for h in table.history())
+        shutil.rmtree(folder)
+    assert dropped > SCHEDULES // 16

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable
 
-from delta_core.api import Metadata, ReadRule, TableFeature, TableState, hookimpl
+from delta_core.api import FeatureStep, FeatureUse, Metadata, ReadRule, TableFeature, TableState, hookimpl
 from delta_row_ttl import logic
 
 __all__ = ["FEATURE"]
@@ -49,3 +49,14 @@ def required_features(metadata: Metadata) -> Iterable[str]:
 @hookimpl
 def check_metadata(table: TableState) -> None:
     logic.time_to_live(table)
+
+
+# --- dropping the feature ---
+
+
+@hookimpl
+def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
+    users = tuple(f"property {p}" for p in (logic.COLUMN, logic.INTERVAL) if p in table.configuration)
+    # rows that are too old, and still in files, would return: that is for users to decide
+    advice = "Expire the rows that are too old, and remove the properties."
+    return [FeatureUse(FEATURE.name, users, advice)] if change == "drop" else []

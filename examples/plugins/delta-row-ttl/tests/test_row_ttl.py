@@ -43,10 +43,17 @@ class TestRowTtl(FeatureContract):
     def tables(self) -> list[ExampleTable]:
         now = datetime.now(UTC)
         rows = pa.table({"id": [1, 2, 3], "born": [now, now - timedelta(days=90), now]})
-        return [ExampleTable(rows, "id > 2", properties=TTL, expected=rows.take([0, 2]))]
+        # without its properties, the feature can be dropped
+        return [ExampleTable(rows, "id > 2", properties=TTL, expected=rows.take([0, 2])), ExampleTable()]
 
     def states(self) -> list[TableState]:
         return [table_state([NAME]), table_state([NAME], fields=FIELDS, properties=TTL)]
+
+    def test_properties_are_removed_before_it_is_dropped(self) -> None:
+        off, on = self.states()
+        (use,) = self.alone().collect("feature_steps", table=on, change="drop")
+        assert use.users == (f"property {COLUMN}", f"property {INTERVAL}")
+        assert not any(s.users for s in self.alone().collect("feature_steps", table=off, change="drop"))
 
     def test_property_makes_it_active(self) -> None:
         off, on = self.states()
