@@ -43,7 +43,6 @@ from delta_core.handles.opening import Pickled
 from delta_core.handles.secrets import shown_uri
 from delta_core.log.timestamps import parse_ms, parse_version
 from delta_core.operations.merger import MergeClause, TableMerger
-from delta_core.operations.unavailable import UnavailableCalls
 from delta_core.optimizer import TableOptimizer
 from delta_core.plugins.entry_points import entry_points
 from delta_core.plugins.features import TableFeature
@@ -116,7 +115,7 @@ class TableMetadata(Struct, frozen=True):
 Metadata = TableMetadata
 
 
-class DeltaTable(UnavailableCalls):
+class DeltaTable:
     """One version of a Delta table.
 
     Parameters
@@ -1030,6 +1029,35 @@ class DeltaTable(UnavailableCalls):
         )
         operations.clone_table(source, open_context(uri, storage_options, **options), cloning)
         return DeltaTable(uri, storage_options=storage_options, **options)
+
+    def generate(self, mode: Literal["symlink_format_manifest"] = "symlink_format_manifest") -> list[str]:
+        """Write symlink manifests: the files of the latest version by partition, for engines that can't read the log.
+
+        Parameters
+        ----------
+        mode : str
+            ``symlink_format_manifest``, the only one.
+
+        Returns
+        -------
+        list of str
+            The manifests, from the table's root.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For another mode.
+        UnsupportedOperationError
+            Files have deleted rows, or columns under other names than the table: engines would read wrong rows.
+
+        Notes
+        -----
+        With the table property ``delta.compatibility.symlinkFormatManifest.enabled``, each commit writes the manifests
+        of the partitions that it touches.
+        """
+        if mode != "symlink_format_manifest":
+            raise InvalidArgumentError(f"Found mode {mode!r}, expected 'symlink_format_manifest'.")
+        return operations.write_manifests(self._snapshot)
 
     def verify(
         self,

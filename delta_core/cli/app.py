@@ -46,6 +46,7 @@ COMMANDS = {
     "alter": "Change a table's definition: columns, constraints, properties, features.",
     "feature": "Add table features, drop them, and list them.",
     "clone": "Make the table CLONE, with the files of a version of TABLE.",
+    "generate": "Write symlink manifests: lists of the table's files for engines that can't read the log.",
     "restore": "Restore a table to an older version, in a new commit.",
     "optimize": "Join small files and leave out many deleted rows, or write all rows again in another order.",
     "purge": "Write files with deleted rows again without these, so that no deletion vector is left.",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from delta_core.cli.feature import feature
     from delta_core.cli.follow import follow
     from delta_core.cli.inspect import features, files, history, info, log, schema
-    from delta_core.cli.log_files import cleanup, compact_log
+    from delta_core.cli.log_files import cleanup, compact_log, generate
     from delta_core.cli.merge import merge
     from delta_core.cli.optimize import optimize, purge
     from delta_core.cli.restore import restore
@@ -40,6 +40,7 @@ __all__ = [
     "features",
     "files",
     "follow",
+    "generate",
     "head",
     "history",
     "info",
@@ -67,7 +68,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.cli.feature": "feature",
         "delta_core.cli.follow": "follow",
         "delta_core.cli.inspect": "features files history info log schema",
-        "delta_core.cli.log_files": "cleanup compact_log",
+        "delta_core.cli.log_files": "cleanup compact_log generate",
         "delta_core.cli.merge": "merge",
         "delta_core.cli.restore": "restore",
         "delta_core.cli.optimize": "optimize purge",

@@ -1,4 +1,4 @@
-"""Commands that maintain the files of a table's log."""
+"""Commands that maintain the files of a table's log, and the manifests beside it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from delta_core import operations
 from delta_core.cli.options import Target, as_json, table_command
 from delta_core.cli.output import confirm, print_facts, print_json
 
-__all__ = ["cleanup", "compact_log"]
+__all__ = ["cleanup", "compact_log", "generate"]
 
 
 @click.command("compact-log")
@@ -47,4 +47,18 @@ def cleanup(target: Target, dry_run: bool, yes: bool, json_output: bool) -> None
             question = f"Delete {len(files):,} files of the log of {target.uri}? Versions that need them are lost."
             confirm(question)
         files = operations.clean_log(snapshot)
+    print_json({"files": files}) if json_output else click.echo("".join(f"{name}\n" for name in files), nl=False)
+
+
+@click.command()
+@table_command(versioned=False)
+@as_json
+def generate(target: Target, json_output: bool) -> None:
+    """Write symlink manifests: lists of the table's files for engines that can't read the log.
+
+    \b
+    Examples:
+      delta-core generate sales
+    """
+    files = operations.write_manifests(target.snapshot())
     print_json({"files": files}) if json_output else click.echo("".join(f"{name}\n" for name in files), nl=False)

@@ -1,4 +1,4 @@
-"""What follows a commit: its checksum; now and then a checkpoint, and the cleanup of the log.
+"""What follows a commit: its checksum, its manifests; now and then a checkpoint, and the cleanup of the log.
 
 The commit has landed: errors are logged only.
 """
@@ -9,6 +9,7 @@ import logging
 
 from delta_core.commit.base import Base
 from delta_core.commit.cleanup import clean_after_checkpoint
+from delta_core.commit.manifests import keep_manifests
 from delta_core.commit.options import PostCommit
 from delta_core.errors import DeltaError
 from delta_core.handles.secrets import shown_uri
@@ -51,6 +52,11 @@ def run_post_commit(
     if checksum:
         previous = None if before is None else before.checksum
         snapshot = snapshot.with_checksum(write_checksum(snapshot, previous, commit=commit))
+    try:
+        keep_manifests(snapshot, before)
+    except (DeltaError, OSError) as e:
+        _log.error("Version %s of %s was committed, and its symlink manifests are out of date: %s. Call generate().",
+                   snapshot.version, shown_uri(snapshot.uri), e)  # fmt: skip
     try:
         interval: int = read_property(snapshot.state.configuration, "delta.checkpointInterval")
         due = snapshot.version > 0 and snapshot.version % interval == 0

@@ -37,6 +37,7 @@ from delta_core.commit.intents import (
     with_num_records,
 )
 from delta_core.commit.loop import commit_loop
+from delta_core.commit.manifests import check_manifests
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.post import run_post_commit
 from delta_core.commit.property_requests import parse_property_requests
@@ -241,6 +242,7 @@ class Transaction(Generic[Base]):
             if names:
                 rules.check("check_column_changes", table=previous, paths=names)
         rules.check("check_metadata", table=state, metadata=prepared, previous=previous)
+        check_manifests(previous, state, plugins)
         self.intents.metadata = prepared
         self._stage_protocol(protocol)
         self._target, self._plan = (state, plugins), None

@@ -8,6 +8,7 @@ from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
     from delta_core.commit.cleanup import clean_log
+    from delta_core.commit.manifests import write_manifests
     from delta_core.log.checkpoint_writer import write_checkpoint
     from delta_core.operations.alter import (
         add_column,
@@ -98,6 +99,7 @@ __all__ = [
     "verify_table",
     "widen_type",
     "write_checkpoint",
+    "write_manifests",
     "write_replacing",
     "write_table",
 ]
@@ -111,6 +113,7 @@ __getattr__, __dir__ = lazy_names(
             "set_not_null set_properties set_table_texts unset_properties widen_type"
         ),
         "delta_core.commit.cleanup": "clean_log",
+        "delta_core.commit.manifests": "write_manifests",
         "delta_core.operations.clone": "CloneOptions clone_table",
         "delta_core.operations.compact_log": "compact_log",
         "delta_core.operations.auto_compact": "compact_after",

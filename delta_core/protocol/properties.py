@@ -268,6 +268,7 @@ PROPERTIES: Mapping[str, TableProperty] = {
         TableProperty("delta.minWriterVersion", _integer(1)),
         TableProperty("delta.parquet.compression.codec", _one_of(*_CODECS), "snappy"),
         TableProperty("delta.parquet.format.version", _format_version, "1.0.0"),
+        TableProperty("delta.compatibility.symlinkFormatManifest.enabled", _boolean, False),
         TableProperty("delta.randomizeFilePrefixes", _boolean, False),
         TableProperty("delta.randomPrefixLength", _integer(1, 32), 2),
         TableProperty("delta.setTransactionRetentionDuration", parse_duration_ms),

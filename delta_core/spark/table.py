@@ -122,6 +122,7 @@ class SparkTable:
             convert_failures()
         self._spark, self._path, self._options = spark, os.fspath(path), options
         self._alias: str | None = None
+        self._options = options
         self._table = _opened(spark, self._path, **options)
 
     @classmethod
@@ -579,23 +580,48 @@ class SparkTable:
         with failing_as(f"Spark failed to rewrite files of {self._path}", path=self._path):
             self._table.alter.drop_feature(featureName, truncate_history=bool(truncateHistory))
 
-    # --- calls that are not there ----------------------------------------------------------
-
     def generate(self, mode: str) -> None:
-        """Reject the call: manifests are not written.
+        """Write symlink manifests (``symlink_format_manifest``), as `delta_core.DeltaTable.generate`; no job runs."""
+        self._latest()
+        self._table.generate(mode)  # type: ignore[arg-type]  # it rejects other modes
 
-        Raises
-        ------
-        UnsupportedOperationError
-            Always.
-        """
-        raise UnsupportedOperationError(
-            f"generate({mode!r}) is not available. delta_core.DeltaTable(path).file_uris() lists the files that a "
-            "manifest would contain.",
-            operation="generate",
-        )
+    def clone(
+        self, target: str, isShallow: bool = False, replace: bool = False, properties: Mapping[str, str] | None = None
+    ) -> SparkTable:
+        """Make a table with the files of the latest version, as copies or by reference; the driver copies them."""
+        self._latest()
+        return self._cloned(target, isShallow, replace, properties)
+
+    def cloneAtVersion(
+        self,
+        version: int,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> SparkTable:
+        """Make a table with the files of a version."""
+        return self._cloned(target, isShallow, replace, properties, version=version)
+
+    def cloneAtTimestamp(
+        self,
+        timestamp: str,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> SparkTable:
+        """Make a table with the files of the version of a time."""
+        return self._cloned(target, isShallow, replace, properties, timestamp=timestamp)
 
     # --- inside ----------------------------------------------------------------------------
+
+    def _cloned(
+        self, target: str, is_shallow: bool, replace: bool, properties: Mapping[str, str] | None, **version: Any
+    ) -> SparkTable:
+        path = _path_of(target) or target
+        self._table.clone(path, deep=not is_shallow, replace=replace, properties=properties, **version)
+        return type(self).forPath(self._spark, path, **self._options)
 
     def _latest(self) -> Snapshot:
         self._table.update_incremental()

@@ -173,7 +173,7 @@ def test_what_cannot_be_changed_is_rejected_and_leaves_the_table_as_it_was(spark
         (ColumnNotFoundError, lambda: table.optimize().executeZOrderBy("nope")),
         (UnsupportedOperationError, lambda: table.optimize().full().executeCompaction()),
         (InvalidArgumentError, lambda: table.optimize().where("id = 1").executeCompaction()),
-        (UnsupportedOperationError, lambda: table.generate("symlink_format_manifest")),
+        (InvalidArgumentError, lambda: table.generate("manifest")),
         (InvalidArgumentError, lambda: ds.DeltaTable.forPath(spark, tmp_path, {"fs.x": "y"})),
         (TableNotFoundError, lambda: ds.DeltaTable.forPath(spark, tmp_path / "nothing")),
         (TableNotFoundError, lambda: ds.DeltaTable.forName(spark, "nothing")),
@@ -551,3 +551,22 @@ def test_nan_is_found_although_statistics_of_files_leave_it_out(
         DeltaTable(tmp_path).restore(0)
         assert (condition, left) == (condition, expected)
         assert (condition, selected) == (condition, {1, 2, 3, 4} - expected)
+
+
+def test_clones_and_manifests_are_those_of_the_arrow_engine(spark: Any, tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"id": [1, 2, 3]}))
+    table = ds.DeltaTable.forPath(spark, tmp_path / "t")
+    table.generate("symlink_format_manifest")
+    assert (tmp_path / "t" / "_symlink_format_manifest" / "manifest").read_text().count("\n") == 1
+    table.delete("id = 1")
+    for number, clone in enumerate(
+        (
+            table.clone(str(tmp_path / "a"), isShallow=True),
+            table.clone(f"delta.`{tmp_path / 'b'}`", properties={"custom.x": "1"}),
+            table.cloneAtVersion(0, str(tmp_path / "a"), isShallow=True, replace=True),
+        )
+    ):
+        assert sorted(r.id for r in clone.toDF().collect()) == ([1, 2, 3] if number == 2 else [2, 3])
+        clone.delete("id = 2")
+    assert DeltaTable(tmp_path / "b").metadata().configuration == {"custom.x": "1"}
+    assert sorted(r.id for r in table.toDF().collect()) == [2, 3]

@@ -12,14 +12,12 @@ from typing import Any
 import pytest
 
 import delta_core
-from delta_core.errors import UnsupportedOperationError
-from delta_core.operations.unavailable import TODAY
 
 deltalake = pytest.importorskip("deltalake")
 pytestmark = pytest.mark.peer
 
 LISTED = tomllib.loads(Path(__file__).with_name("peer_signatures.toml").read_text(encoding="utf-8"))
-ABSENT = {**LISTED["later"], **LISTED["never"]}
+ABSENT = LISTED["never"]
 #: The modules that scripts import from, and the classes whose members are called. VariantType makes a PrimitiveType
 #: here, whose members are compared.
 MODULES = ("schema", "exceptions", "query", "table", "transaction", "writer", "fs")
@@ -134,37 +132,6 @@ def test_call_forms_of_the_peer_are_taken(name: str) -> None:
     assert len(required) <= len([p for p in theirs if p.default is inspect.Parameter.empty])
 
 
-def _later() -> Iterator[tuple[str, Any]]:
-    """Yield every call of the peer that is not available yet, with what makes the call here."""
-    table = object.__new__(delta_core.DeltaTable)
-    for name in LISTED["later"]:
-        holder, _, member = name.rpartition(".")
-        if holder in ("", "writer"):
-            yield name, _ours(name)
-        elif not isinstance(inspect.getattr_static(deltalake.DeltaTable, member), property):
-            yield name, getattr(table, member)
-
-
-LATER = dict(_later())
-
-
-@pytest.mark.parametrize("name", LATER)
-def test_call_that_is_not_available_yet_raises_an_error_with_what_works_today(name: str) -> None:
-    call = LATER[name]
-    with pytest.raises(UnsupportedOperationError) as caught:
-        call()
-    known = name.removeprefix("writer.")
-    assert str(caught.value) == f"{known} is not available in delta_core yet. Today: {TODAY[known]}."
-
-
-def test_page_lists_every_call_that_is_not_available_yet() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "moving-from-deltalake.md").read_text(encoding="utf-8")
-    named = {name.replace("DeltaTable.", "table.").removeprefix("writer.") for name in LATER}
-    assert [name for name in named if f"`{name}`" not in page] == []
-    assert set(TODAY) == {name.removeprefix("writer.") for name in LATER}
-
-
-def test_listed_issues_are_known_and_listed_names_are_the_peers() -> None:
-    assert set(LISTED["later"].values()) <= set(LISTED["issues"])
+def test_listed_names_are_the_peers_and_have_reasons() -> None:
     assert set(ABSENT) <= set(PEER)
     assert all(reason.strip() for reason in LISTED["never"].values())
