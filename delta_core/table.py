@@ -1030,6 +1030,55 @@ class DeltaTable:
         operations.clone_table(source, open_context(uri, storage_options, **options), cloning)
         return DeltaTable(uri, storage_options=storage_options, **options)
 
+    def compute_statistics(
+        self,
+        predicate: Any = None,
+        *,
+        every: bool = False,
+        dry_run: bool = False,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Callable[[operations.OperationProgress], None] | None = None,
+    ) -> dict[str, int]:
+        """Add statistics to files that lack them, from their footers; no rows are read or written.
+
+        Parameters
+        ----------
+        predicate : str or Expression, optional
+            On partition columns: other files are left alone.
+        every : bool
+            Whether files that have statistics get them again, such as after ``delta.dataSkippingStatsColumns`` changed.
+        dry_run : bool
+            Whether files are only counted.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commits, and how often each is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows each commit.
+        progress : function(OperationProgress), optional
+            Called while footers are read (step ``find``).
+
+        Returns
+        -------
+        dict
+            ``num_files``: files that got other statistics; with ``dry_run`` those that would be looked at.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The predicate names other columns than those that partition the table.
+        DataFileNotFoundError, DataFileError
+            A file is gone, or is no Parquet file. Files of earlier commits have their statistics.
+        CommitConflictError
+            Other writers changed the same files again and again. Call it again: it goes on with what is left.
+        """
+        options = operations.BackfillOptions(
+            predicate, every, dry_run, commit_arguments(commit_properties, post_commithook_properties), progress
+        )
+        done = operations.backfill_statistics(self._snapshot, options)
+        if not dry_run:
+            self.adopt(done.snapshot)
+        return {"num_files": done.num_files}
+
     def generate(self, mode: Literal["symlink_format_manifest"] = "symlink_format_manifest") -> list[str]:
         """Write symlink manifests: the files of the latest version by partition, for engines that can't read the log.
 

@@ -47,6 +47,7 @@ COMMANDS = {
     "feature": "Add table features, drop them, and list them.",
     "clone": "Make the table CLONE, with the files of a version of TABLE.",
     "generate": "Write symlink manifests: lists of the table's files for engines that can't read the log.",
+    "statistics": "Add statistics to files that lack them, from their footers.",
     "restore": "Restore a table to an older version, in a new commit.",
     "optimize": "Join small files and leave out many deleted rows, or write all rows again in another order.",
     "purge": "Write files with deleted rows again without these, so that no deletion vector is left.",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from delta_core.cli.optimize import optimize, purge
     from delta_core.cli.restore import restore
     from delta_core.cli.rows import cat, changes, count, diff, explain, head, sql
+    from delta_core.cli.statistics import statistics
     from delta_core.cli.vacuum import vacuum
     from delta_core.cli.verify import repair, verify
 
@@ -52,6 +53,7 @@ __all__ = [
     "purge",
     "schema",
     "sql",
+    "statistics",
     "update",
     "vacuum",
     "verify",
@@ -73,6 +75,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.cli.restore": "restore",
         "delta_core.cli.optimize": "optimize purge",
         "delta_core.cli.rows": "cat changes count diff explain head sql",
+        "delta_core.cli.statistics": "statistics",
         "delta_core.cli.vacuum": "vacuum",
         "delta_core.cli.verify": "repair verify",
     },

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         widen_type,
     )
     from delta_core.operations.auto_compact import compact_after
+    from delta_core.operations.backfill import BackfillOptions, backfill_statistics
     from delta_core.operations.clone import CloneOptions, clone_table
     from delta_core.operations.compact_log import compact_log
     from delta_core.operations.create import column_names, create_table
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from delta_core.operations.write import WriteOptions, write_table
 
 __all__ = [
+    "BackfillOptions",
     "ChangeOptions",
     "CloneOptions",
     "DropFeatureOptions",
@@ -69,6 +71,7 @@ __all__ = [
     "add_columns",
     "add_features",
     "change_column_metadata",
+    "backfill_statistics",
     "clean_log",
     "clone_table",
     "column_names",
@@ -114,6 +117,7 @@ __getattr__, __dir__ = lazy_names(
         ),
         "delta_core.commit.cleanup": "clean_log",
         "delta_core.commit.manifests": "write_manifests",
+        "delta_core.operations.backfill": "BackfillOptions backfill_statistics",
         "delta_core.operations.clone": "CloneOptions clone_table",
         "delta_core.operations.compact_log": "compact_log",
         "delta_core.operations.auto_compact": "compact_after",

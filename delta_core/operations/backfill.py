@@ -1,0 +1,188 @@
+"""Backfill statistics: files that lack them get them from their footers, without their rows being written again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+
+from delta_core.commit.conflict import IsolationLevel
+from delta_core.commit.intents import added_again, read_columns
+from delta_core.commit.transaction import Transaction
+from delta_core.errors import CommitConflictError, InvalidArgumentError, MetadataChangedError, ProtocolChangedError
+from delta_core.expressions import to_expression
+from delta_core.expressions.ast import NUM_RECORDS, Expression, FileStatistic
+from delta_core.expressions.printing import format_sql
+from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import is_valid
+from delta_core.kernels.dedup import KeySet
+from delta_core.log.indexed_columns import statistics_leaves
+from delta_core.log.paths import decode_paths
+from delta_core.operations.progress import OperationProgress, ProgressReport
+from delta_core.operations.rewrite import selects_partitions
+from delta_core.operations.row_changes import predicate_text
+from delta_core.protocol.types import PrimitiveType
+from delta_core.snapshot import Snapshot
+from delta_core.write.files import describe_foreign_files
+
+__all__ = ["BackfillOptions", "Backfilled", "backfill_statistics"]
+
+#: Files that one commit adds again.
+BATCH_FILES = 20_000
+#: How often a batch begins again since other writers committed meanwhile.
+_MOST_ATTEMPTS = 16
+_LONG = PrimitiveType("long")
+
+
+class BackfillOptions(Struct, frozen=True):
+    """Which files get statistics, and how.
+
+    Parameters
+    ----------
+    predicate : str or Expression, optional
+        On partition columns: other files are left alone.
+    every : bool
+        Whether files that have statistics get them again.
+    dry_run : bool
+        Whether nothing is read or committed.
+    commit : Mapping
+        Arguments of `Transaction.commit`.
+    progress : function(OperationProgress), optional
+        Called while footers are read (step ``find``).
+    """
+
+    predicate: Expression | str | None = None
+    every: bool = False
+    dry_run: bool = False
+    commit: Mapping[str, Any] = {}
+    progress: Callable[[OperationProgress], None] | None = None
+
+
+class Backfilled(Struct, frozen=True):
+    """What a backfill came to.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The table afterwards.
+    num_files : int
+        Files that were added again with other statistics; with ``dry_run`` those that would be read.
+    """
+
+    snapshot: Snapshot
+    num_files: int
+
+
+def backfill_statistics(base: Snapshot, options: BackfillOptions) -> Backfilled:
+    """Add files again, with statistics from their footers; a commit for each of many files.
+
+    Files stay where they are, with their tags, row ids and deletion vectors. Bounds of files with deleted rows are wide
+    (``tightBounds`` is false). Columns whose statistics a footer lacks stay without them. In tables that find columns
+    by field id, only the number of rows is recorded.
+
+    Parameters
+    ----------
+    base : Snapshot
+        The table; a newer version is looked for.
+    options : BackfillOptions
+        Which files.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the predicate names other columns than those that partition the table.
+    DataFileNotFoundError, DataFileError
+        If a file is gone, or is no Parquet file. Batches before it are committed.
+    CommitConflictError
+        If other writers change the same files again and again. Call it again: it goes on with what is left.
+
+    Protocol
+    --------
+    Per-file Statistics
+    """
+    latest = base.latest()
+    seen = KeySet()
+    num_files = lost = 0
+    report = ProgressReport(options.progress)
+    chosen = _chosen(latest, options, seen)
+    if options.dry_run:
+        return Backfilled(latest, len(chosen))
+    report.begin("find", latest.files.columns(["size"]).take(pa.array(chosen)).column("size"))
+    while len(chosen):
+        files = latest.files.columns(read_columns(latest.action_fields)).take(pa.array(chosen[:BATCH_FILES]))
+        changed = _with_statistics(latest, files)
+        if changed.num_rows:
+            bound = None if options.predicate is None else _bound(latest, options.predicate)
+            said = {"predicate": predicate_text(options.predicate, bound)}
+            transaction = Transaction(
+                latest.context, latest, "COMPUTE STATS", said, isolation=IsolationLevel.SERIALIZABLE
+            )
+            transaction.reads.files.append(changed.select(["path", "dvId"]))
+            transaction.add_files(added_again(changed))
+            try:
+                latest = transaction.commit(**options.commit).snapshot
+            except (MetadataChangedError, ProtocolChangedError):
+                raise
+            except CommitConflictError:
+                lost += 1
+                if lost == _MOST_ATTEMPTS:
+                    raise
+                latest = latest.latest()
+                chosen = _chosen(latest, options, seen)
+                continue
+        lost = 0
+        num_files += changed.num_rows
+        seen.insert(files.column("path"), files.column("dvId"))
+        report.add(files=files.num_rows, num_bytes=int(pc.sum(files.column("size")).as_py() or 0))
+        chosen = _chosen(latest, options, seen)
+    return Backfilled(latest, num_files)
+
+
+def _chosen(latest: Snapshot, options: BackfillOptions, seen: KeySet) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return the numbers of the files that lack statistics, less those that were looked at."""
+    files = latest.files.columns(["path", "dvId"])
+    wanted = ~seen.contains(files.column("path"), files.column("dvId"))
+    if options.predicate is not None:
+        picked = latest.scan(predicate=_bound(latest, options.predicate)).files(["path", "dvId"])
+        inside = KeySet()
+        inside.insert(picked.column("path"), picked.column("dvId"))
+        wanted &= inside.contains(files.column("path"), files.column("dvId"))
+    if not options.every:
+        leaves = [FileStatistic("nullCount", p, _LONG) for p, t in statistics_leaves(latest.state) if _has_bounds(t)]
+        known = latest.files.statistics([NUM_RECORDS, *leaves])
+        lacks = np.zeros(files.num_rows, bool)
+        for column in known.columns:
+            lacks |= ~is_valid(column)
+        wanted &= lacks
+    return np.flatnonzero(wanted)
+
+
+def _has_bounds(kind: object) -> bool:
+    return isinstance(kind, PrimitiveType) and kind.type not in ("binary", "variant", "void")
+
+
+def _bound(latest: Snapshot, predicate: Expression | str) -> Expression:
+    bound = to_expression(predicate, latest.schema, functions=latest.plugins.functions)
+    assert bound is not None
+    if not selects_partitions(bound, latest.state.partition_columns):
+        raise InvalidArgumentError(
+            f"Found the predicate {format_sql(bound)}, expected one on partition columns only "
+            f"({', '.join(latest.state.partition_columns) or 'the table has none'}): no rows are read."
+        )
+    return bound
+
+
+def _with_statistics(latest: Snapshot, files: pa.Table) -> pa.Table:
+    """Return the files whose statistics differ from those of their footers, with these."""
+    transaction = Transaction(latest.context, latest, "COMPUTE STATS")
+    footers = latest.engine.data.footers(decode_paths(files.column("path")))
+    by_name = latest.state.column_map.match == "name"
+    texts = describe_foreign_files(footers, transaction.plan, statistics=by_name)
+    wide = pc.replace_substring_regex(texts, r'"tightBounds":true\}$', '"tightBounds":false}')
+    texts = pc.if_else(pc.is_valid(files.column("dvId")), wide, texts)
+    at = files.schema.get_field_index("stats")
+    old = pc.fill_null(files.column("stats"), "")
+    return files.set_column(at, "stats", texts).filter(pc.not_equal(old, texts))
