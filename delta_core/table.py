@@ -800,8 +800,8 @@ class DeltaTable:
         streamed_exec : bool
             Without effect: a stream is always read once, and the table is pruned by the values of the source.
         max_spill_size : int, optional
-            Bytes of the source that are held in memory; a quarter of the machine's memory unless given. Further rows
-            are written to temporary files.
+            Bytes of the source that are held in memory, a quarter of the machine's memory unless given, and of the
+            places of the table's rows that change, 256 MB unless given. Further rows are written to temporary files.
         max_temp_directory_size : int, optional
             Bytes that temporary files may take.
         *args

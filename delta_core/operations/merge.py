@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from delta_core.commit.transaction import Transaction
 from delta_core.operations.merge_clauses import SOURCE, MergeNames, describe_clauses, evolve_schema, sql_text
-from delta_core.operations.merge_decide import BLOCK_ROWS, CompiledClause, Decided, Decisions, first_clause
+from delta_core.operations.merge_decide import BLOCK_ROWS, CompiledClause, Decided, first_clause
+from delta_core.operations.merge_decisions import DecisionRuns
 from delta_core.operations.merge_join import JoinedRows
 from delta_core.operations.merge_match import Matching, source_blocks
 from delta_core.operations.merge_source import load_source
@@ -50,7 +51,7 @@ class MergeOptions(ChangeOptions, frozen=True):
     is_dry : bool
         Whether nothing is written: only the metrics are requested.
     max_memory_bytes, max_temporary_bytes : int, optional
-        Of the source: see `load_source`.
+        Of the source, see `load_source`, and of the decisions about rows of the table, see `DecisionRuns`.
     """
 
     clauses: tuple[MergeClause, ...] = ()
@@ -99,6 +100,8 @@ def run_merge(base: Snapshot, source: pa.Table | pa.RecordBatchReader, options: 
     limits = options.max_memory_bytes, options.max_temporary_bytes
     with load_source(source, rows, base.state.types, *limits) as loaded:
         merge = _Merge(base, loaded, rows, options)
+        if not isinstance(source, pa.Table) and loaded.nbytes > (options.max_memory_bytes or loaded.nbytes):
+            merge.spilled = loaded.nbytes
         with merge.changes:
             return merge.run()
 
@@ -182,6 +185,8 @@ class _Merge:
         self.base = base.redefined(self.transaction.table, self.transaction.plugins)
         self.changes = RowChanges(self.base, self.transaction, options.writer_properties, options.progress)
         self.source = source
+        #: Bytes of the source that are in a temporary file.
+        self.spilled = 0
         names = MergeNames(
             self.transaction.table.schema,
             rows,
@@ -199,12 +204,18 @@ class _Merge:
     def run(self) -> Changed:
         """Decide about all rows, write what changes, and commit."""
         self.counts.source = self.source.num_rows
-        decided = self.matching.decide(self.transaction, self.changes.progress)
+        temporary = self.options.max_temporary_bytes
+        if temporary is not None:
+            temporary = max(0, temporary - self.spilled)
+        with DecisionRuns(self.options.max_memory_bytes, temporary) as runs:
+            return self._run(self.matching.decide(self.transaction, self.changes.progress, runs))
+
+    def _run(self, decided: Decided) -> Changed:
         self.counts.scanned, self.counts.skipped = self.matching.scanned, self.matching.skipped
         inserts = self._chosen_inserts(decided.is_matched)
         self.counts.timing.scanned()
         self._count(decided.decisions, inserts)
-        is_changed = len(decided.decisions.files) or self.counts.inserted or self.transaction.intents.metadata
+        is_changed = decided.decisions.num_rows or self.counts.inserted or self.transaction.intents.metadata
         if self.options.is_dry or not is_changed:
             return Changed(self.transaction.base or self.base, self.counts.metrics())
         self._write(decided, inserts)
@@ -223,8 +234,8 @@ class _Merge:
                 kept.append(np.flatnonzero(found == number) + first)
         return [(c, np.concatenate(chosen[c.number])) for c in clauses]
 
-    def _count(self, decisions: Decisions, inserts: Sequence[tuple[CompiledClause, NDArray[np.int64]]]) -> None:
-        found = np.bincount(decisions.clauses, minlength=len(self.clauses))
+    def _count(self, decisions: DecisionRuns, inserts: Sequence[tuple[CompiledClause, NDArray[np.int64]]]) -> None:
+        found = decisions.counts(len(self.clauses))
         for clause in self.clauses:
             bound = clause.bound
             if bound.action != "insert":
@@ -236,20 +247,20 @@ class _Merge:
 
     def _write(self, decided: Decided, inserts: Sequence[tuple[CompiledClause, NDArray[np.int64]]]) -> None:
         decisions, files = decided.decisions, decided.files
-        is_update = np.array([c.bound.action == "update" for c in self.clauses])[decisions.clauses]
-        updated, deleted = decisions.of(is_update), decisions.of(~is_update)
-        if len(decisions.files):
-            self.changes.drop(files, deleted=deleted.row_sets(files), updated=updated.row_sets(files))
+        is_update = np.array([c.bound.action == "update" for c in self.clauses], np.bool_)
+        counts = decisions.counts(len(self.clauses))
+        if decisions.num_rows:
+            deleted, updated = (decisions.row_sets(files, chosen) for chosen in (~is_update, is_update))
+            self.changes.drop(files, deleted=deleted, updated=updated)
         for clauses in self._update_groups():
-            own = updated.of(np.isin(updated.clauses, [c.number for c in clauses]))
-            if len(own.files):
-                rows = UpdatedRows(self.changes, self.columns, self.source, clauses, own, files)
+            if any(counts[c.number] for c in clauses):
+                rows = UpdatedRows(self.changes, self.columns, self.source, clauses, decisions, files)
                 self.changes.write_updated(self.changes.relations.from_arrow(rows.reader()))
         groups = self._insert_groups(inserts)
         for i, group in enumerate(groups):
             new = self.changes.relations.from_arrow(self._inserted(group))
             self.changes.write_inserted(new, task_index=i, num_tasks=len(groups))
-        if len(decisions.files):
+        if decisions.num_rows:
             self.changes.write_changes()
 
     def _update_groups(self) -> list[list[CompiledClause]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,24 +16,15 @@ from delta_core.expressions.ast import Literal as Constant
 from delta_core.expressions.coercion import name_of
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, one_array
-from delta_core.kernels.row_set import RowSets
 from delta_core.operations.merge_clauses import SOURCE, TARGET, BoundClause, Key, on_target
+from delta_core.operations.merge_decisions import DecisionRuns, Decisions
 from delta_core.operations.merge_join import JoinedRows, SourceIndex
 from delta_core.operations.row_changes import FILE_NUMBER
 from delta_core.protocol.schema import Path
 from delta_core.protocol.types import DataType, PrimitiveType, arrow_to_type
 from delta_core.scan.plan import ROW_INDEX
 
-__all__ = [
-    "BLOCK_ROWS",
-    "CompiledClause",
-    "Decided",
-    "Decisions",
-    "Join",
-    "first_clause",
-    "joined_batches",
-    "scan_predicate",
-]
+__all__ = ["BLOCK_ROWS", "CompiledClause", "Decided", "Join", "first_clause", "joined_batches", "scan_predicate"]
 
 #: Distinct keys up to which the table is tested against the keys themselves, not their range alone. The test runs as
 #: rows are read, so that of 10,000,000 rows with 100,000 matches the read returns 100,000.
@@ -47,33 +37,6 @@ _COMPARED = frozenset(
     ("byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp", "timestamp_ntz", "decimal")
 )
 _NOTHING = Constant(False, PrimitiveType("boolean"))
-
-
-class Decisions(Struct):
-    """What becomes of rows of the target, ordered by file and position.
-
-    Parameters
-    ----------
-    files, positions : int64[n]
-        The number of the file that a row is in, and its physical position.
-    sources : int64[n]
-        The row of the source that it matches, -1: none.
-    clauses : int16[n]
-        The number of the clause that applies.
-    """
-
-    files: NDArray[np.int64]
-    positions: NDArray[np.int64]
-    sources: NDArray[np.int64]
-    clauses: NDArray[np.int16]
-
-    def of(self, mask: NDArray[Any]) -> Decisions:
-        """Return some of them, by a mask or their numbers."""
-        return Decisions(self.files[mask], self.positions[mask], self.sources[mask], self.clauses[mask])
-
-    def row_sets(self, files: pa.Table) -> RowSets:
-        """Return the positions in each of the files."""
-        return RowSets.from_positions(files.num_rows, self.files, self.positions)
 
 
 class CompiledClause(Struct, frozen=True):
@@ -104,7 +67,7 @@ class Decided(Struct, frozen=True):
         Whether a row of the source matches a row.
     """
 
-    decisions: Decisions
+    decisions: DecisionRuns
     files: pa.Table
     read: NDArray[np.int64]
     is_matched: NDArray[np.bool_]
@@ -146,7 +109,7 @@ class Join:
         self._is_single = bool(self._matched or self._others) and not is_plain_delete
         self._is_matched = np.zeros(source.num_rows, np.bool_)
 
-    def decide(self, files: pa.Table, blocks: Iterable[pa.RecordBatch]) -> Decided:
+    def decide(self, files: pa.Table, blocks: Iterable[pa.RecordBatch], runs: DecisionRuns) -> Decided:
         """Return what becomes of the rows of some files.
 
         Parameters
@@ -154,19 +117,21 @@ class Join:
         files : pyarrow.Table
             The files, as they are numbered.
         blocks : iterable of pyarrow.RecordBatch
-            The rows, with the columns that are needed, `FILE_NUMBER` and ``_file_row_index``.
+            The rows, with the columns that are needed, `FILE_NUMBER` and ``_file_row_index``, in their order.
+        runs : DecisionRuns
+            Takes the decisions.
 
         Raises
         ------
         MultipleMatchesError
             Several rows of the source match one row, and the clauses are not a single DELETE without a condition.
         """
-        parts, read = list[Decisions](), [np.zeros(0, np.int64)]
+        read = [np.zeros(0, np.int64)]
         for block in blocks:
             made, matching = self._decide(block)
-            parts.append(made)
-            read += [made.files, matching]
-        return Decided(_joined(parts), files, np.unique(np.concatenate(read)), self._is_matched)
+            runs.add(made)
+            read += [np.unique(made.files), matching]
+        return Decided(runs, files, np.unique(np.concatenate(read)), self._is_matched)
 
     def _decide(self, block: pa.RecordBatch) -> tuple[Decisions, NDArray[np.int64]]:
         """Return the decisions about a block, and the numbers of the files with matching rows."""
@@ -210,20 +175,6 @@ class Join:
             "of the source for each row of the table, or narrow the merge condition.",
             row=row,
         )
-
-
-def _joined(parts: Sequence[Decisions]) -> Decisions:
-    """Return all decisions, ordered by file and position."""
-    none, no_clause = np.zeros(0, np.int64), np.zeros(0, np.int16)
-    made = Decisions(
-        np.concatenate([none, *(p.files for p in parts)]),
-        np.concatenate([none, *(p.positions for p in parts)]),
-        np.concatenate([none, *(p.sources for p in parts)]),
-        np.concatenate([no_clause, *(p.clauses for p in parts)]),
-    )
-    same_file = made.files[1:] == made.files[:-1]
-    is_sorted = (made.files[1:] > made.files[:-1]) | (same_file & (made.positions[1:] > made.positions[:-1]))
-    return made if is_sorted.all() else made.of(np.lexsort((made.positions, made.files)))
 
 
 def first_clause(clauses: Sequence[CompiledClause], rows: JoinedRows, is_open: NDArray[np.bool_]) -> NDArray[np.int16]:

@@ -16,6 +16,7 @@ from delta_core.kernels.arrow_buffers import number_array
 from delta_core.log.files import FileSet
 from delta_core.operations.merge_clauses import SOURCE, TARGET, BoundClause, Key, MergeNames, split_condition
 from delta_core.operations.merge_decide import BLOCK_ROWS, CompiledClause, Decided, Join, joined_batches, scan_predicate
+from delta_core.operations.merge_decisions import DecisionRuns
 from delta_core.operations.merge_join import JoinedRows, SourceIndex, is_hashable
 from delta_core.operations.merger import MergeClause
 from delta_core.operations.progress import ProgressReport
@@ -108,7 +109,7 @@ class Matching:
                 types[leaf] = t
         return self.base.engine.evaluator.compile(expression, types, self.base.plugins.functions)
 
-    def decide(self, transaction: Transaction[Snapshot], progress: ProgressReport) -> Decided:
+    def decide(self, transaction: Transaction[Snapshot], progress: ProgressReport, runs: DecisionRuns) -> Decided:
         """Return what becomes of the rows of the table; files with rows that match count as read by the transaction.
 
         Raises
@@ -134,7 +135,8 @@ class Matching:
             self._key_columns(rest),
         )
         needed = [*(k.target for k in keys), *(b.condition for b in self.bound), rest, target_only]
-        decided = join.decide(files, self._blocks(files, predicate, [e for e in needed if e is not None], progress))
+        blocks = self._blocks(files, predicate, [e for e in needed if e is not None], progress)
+        decided = join.decide(files, blocks, runs)
         transaction.read(predicate, files.take(number_array(decided.read)))
         return decided
 

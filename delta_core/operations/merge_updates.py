@@ -14,7 +14,8 @@ from delta_core.kernels.arrow_buffers import int64_values, number_array
 from delta_core.kernels.nested import empty_rows, replace_field
 from delta_core.log.files import FileSet
 from delta_core.operations.merge_clauses import SOURCE, TARGET
-from delta_core.operations.merge_decide import BLOCK_ROWS, CompiledClause, Decisions
+from delta_core.operations.merge_decide import BLOCK_ROWS, CompiledClause
+from delta_core.operations.merge_decisions import DecisionRuns, Decisions
 from delta_core.operations.merge_join import JoinedRows
 from delta_core.operations.row_changes import RowChanges
 from delta_core.protocol.schema import Path
@@ -36,8 +37,8 @@ class UpdatedRows:
         The columns of the table.
     clauses : sequence of CompiledClause
         Updates that assign the same computed columns.
-    decisions : Decisions
-        The rows to which these clauses apply.
+    decisions : DecisionRuns
+        The rows to which clauses apply, these or others.
     files : pyarrow.Table
         The files that the decisions number.
     """
@@ -48,7 +49,7 @@ class UpdatedRows:
         columns: Mapping[str, pa.DataType],
         source: pa.Table,
         clauses: Sequence[CompiledClause],
-        decisions: Decisions,
+        decisions: DecisionRuns,
         files: pa.Table,
     ) -> None:
         self._changes, self._columns, self._source = changes, columns, source
@@ -76,9 +77,8 @@ class UpdatedRows:
         types = {h.name: arrow_type(h.type, plan.table.types) for h in plan.hidden}
         return {metadata: types[name] for metadata, name in self._carried.items()}
 
-    def _old(self) -> Iterator[pa.RecordBatch]:
+    def _old(self, decisions: Decisions) -> Iterator[pa.RecordBatch]:
         """Yield the rows as they are, in the order of the decisions."""
-        decisions = self._decisions
         if not self._read and not self._carried:
             for first in range(0, len(decisions.files), BLOCK_ROWS):
                 yield empty_rows(min(BLOCK_ROWS, len(decisions.files) - first))
@@ -88,26 +88,33 @@ class UpdatedRows:
         scan = self._changes.base.scan(
             columns=[(n,) for n in self._read],
             metadata=(ROW_INDEX, *self._carried),
-            files=FileSet.of(self._files.take(number_array(numbers)), keep=dict(enumerate(rows))),
+            files=FileSet.of(self._files.take(number_array(numbers)), keep=rows.by_number()),
         )
         yield from scan.batches()
 
     def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        numbers = [c.number for c in self._clauses]
+        for run in self._decisions:
+            own = run.of(np.isin(run.clauses, numbers))
+            if len(own.files):
+                yield from self._run(own, schema)
+
+    def _run(self, decisions: Decisions, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         first = 0
-        for batch in self._old():
+        for batch in self._old(decisions):
             own = slice(first, first + batch.num_rows)
             first += batch.num_rows
-            clauses, sources = self._decisions.clauses[own], self._decisions.sources[own]
+            clauses, sources = decisions.clauses[own], decisions.sources[own]
             if ROW_INDEX in batch.schema.names:
                 found = int64_values(batch.column(ROW_INDEX))
-                if not np.array_equal(found, self._decisions.positions[own]):
+                if not np.array_equal(found, decisions.positions[own]):
                     raise InternalError("Rows to update came in another order than they were chosen in.")
             for clause in self._clauses:
                 rows = np.flatnonzero(clauses == clause.number)
                 if len(rows):
                     yield self._updated(clause, batch, rows, sources, schema)
-        if first != len(self._decisions.files):
-            raise InternalError(f"{len(self._decisions.files)} rows were to be updated, {first} came.")
+        if first != len(decisions.files):
+            raise InternalError(f"{len(decisions.files)} rows were to be updated, {first} came.")
 
     def _updated(
         self,

@@ -10,6 +10,7 @@ from delta_core.errors import InvalidArgumentError, SchemaMismatchError, did_you
 from delta_core.expressions.ast import Call, Column, Expression, all_of, leaves
 from delta_core.log.files import FileSet
 from delta_core.operations.merge_clauses import SOURCE, MergeNames, sql_text
+from delta_core.operations.merge_decisions import DecisionRuns
 from delta_core.operations.merge_match import Matching
 from delta_core.operations.merge_source import load_source
 from delta_core.operations.merger import MergeClause
@@ -160,10 +161,11 @@ class _ReplacingWrite(TableWrite):
         with load_source(scan.to_reader(), rows, base.state.types) as source:
             names = self._names(base.schema, rows)
             matching = Matching(base, source, rows, names, condition, [MergeClause("matched", "delete")])
-            decided = matching.decide(self.transaction, changes.progress)
-        gone = decided.decisions
-        if len(gone.files):
-            changes.drop(decided.files, deleted=gone.row_sets(decided.files))
+            with DecisionRuns() as gone:
+                decided = matching.decide(self.transaction, changes.progress, gone)
+                deleted = gone.row_sets(decided.files)
+        if gone.num_rows:
+            changes.drop(decided.files, deleted=deleted)
             changes.record(self.written[0].adds, None, "insert")
             changes.write_changes()
-        self.replaced = Replaced(len(gone.files) + changes.num_copied, changes.num_copied)
+        self.replaced = Replaced(gone.num_rows + changes.num_copied, changes.num_copied)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -26,7 +29,9 @@ from delta_core.errors import (
     SchemaMismatchError,
     SpillLimitError,
 )
+from delta_core.operations import merge_decisions
 from delta_core.operations.merge import MergeOptions, run_merge
+from delta_core.operations.merge_decisions import DecisionRuns, Decisions
 from delta_core.operations.merger import MergeClause, TableMerger
 from tests.example_counts import examples
 from tests.operations.row_tables import FEED, MAPPED, TABLES, VECTORS, data_files
@@ -204,7 +209,7 @@ def execute(table: DeltaTable, source: Any, on: str, clauses: Sequence[Clause], 
 @pytest.mark.parametrize("partitions", [[], ["p"]], ids=["whole", "partitioned"])
 @pytest.mark.parametrize("kind", TABLES)
 @settings(max_examples=examples(5), deadline=None)
-@given(first=ROWS, second=ROWS, steps=st.lists(STEP, min_size=1, max_size=2))
+@given(first=ROWS, second=ROWS, steps=st.lists(STEP, min_size=1, max_size=2), memory=st.sampled_from([None, 0, 60]))
 def test_rows_of_every_version_are_those_of_the_model(
     tmp_path_factory: pytest.TempPathFactory,
     kind: str,
@@ -212,6 +217,7 @@ def test_rows_of_every_version_are_those_of_the_model(
     first: list[Row],
     second: list[Row],
     steps: list[Any],
+    memory: int | None,
 ) -> None:
     uri = str(tmp_path_factory.mktemp("t"))
     write_deltalake(uri, table_of(first), partition_by=partitions, configuration=TABLES[kind])
@@ -227,7 +233,8 @@ def test_rows_of_every_version_are_those_of_the_model(
                 execute(table, table_of(source), on, clauses)
             assert table.version() == version
             continue
-        metrics = execute(table, table_of(source), on, clauses)
+        with mock.patch.object(merge_decisions, "RUN_ROWS", 2):
+            metrics = execute(table, table_of(source), on, clauses, max_spill_size=memory)
         is_changed = bool(expected.updated or expected.deleted or expected.inserted)
         assert table.version() == version + is_changed
         assert shown(table.to_pyarrow_table().to_pylist()) == shown(expected.rows)
@@ -550,6 +557,36 @@ def test_temporary_files_take_no_more_than_allowed(tmp_path: Path, monkeypatch: 
     with pytest.raises(SpillLimitError, match="max_temp_directory_size"):
         upsert(table, source_stream(), max_spill_size=0, max_temp_directory_size=10)
     assert (table.version(), data_files(table), list(place.iterdir())) == (0, files, [])
+    with pytest.raises(SpillLimitError, match="rows that the merge changes take more than 10 bytes"):
+        upsert(table, UPSERT, max_spill_size=0, max_temp_directory_size=10)
+    assert (table.version(), data_files(table), list(place.iterdir())) == (0, files, [])
+    upsert(table, UPSERT, max_spill_size=0, max_temp_directory_size=26)
+    assert table.version() == 1
+
+
+PLACES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), unique=True, max_size=25)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(PLACES, st.booleans(), st.lists(st.integers(0, 25), max_size=4).map(sorted), st.sampled_from([None, 0, 80]))
+def test_decisions_come_back_in_order_from_memory_and_from_files(
+    places: list[tuple[int, int]], is_ordered: bool, cuts: list[int], memory: int | None
+) -> None:
+    places = sorted(places) if is_ordered else places
+    rows = [(file, position, i, i % 3) for i, (file, position) in enumerate(places)]
+    with mock.patch.object(merge_decisions, "RUN_ROWS", 3), DecisionRuns(memory) as runs:
+        for first, stop in pairwise([0, *cuts, len(rows)]):
+            part = np.array(rows[first:stop], np.int64).reshape(-1, 4)
+            runs.add(Decisions(part[:, 0], part[:, 1], part[:, 2], part[:, 3].astype(np.int16)))
+        for _ in range(2):
+            found = [row for run in runs for row in zip(*(a.tolist() for a in run.arrays), strict=True)]
+            assert found == sorted(rows)
+        assert runs.num_rows == len(rows)
+        assert runs.counts(3).tolist() == [sum(r[3] == c for r in rows) for c in range(3)]
+        files = pa.table({"path": list("abcd")})
+        own = runs.row_sets(files, np.array([True, False, True]))
+        expected = [sorted(p for f, p, _, c in rows if f == file and c != 1) for file in range(4)]
+        assert [s.positions().tolist() for s in own] == expected
 
 
 def test_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:
