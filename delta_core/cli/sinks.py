@@ -6,7 +6,6 @@ import io
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -118,6 +117,8 @@ def _target(output: str | None) -> Iterator[BinaryIO]:
         return
     final = Path(output)
     try:
+        import tempfile
+
         handle, name = tempfile.mkstemp(dir=final.parent, prefix=f".{final.name}.")
     except OSError as e:
         reason = f"{e.strerror}: {str(final.parent)!r}"
