@@ -7,10 +7,11 @@ fetched whole, many at once, before they are decoded; big ones are read by range
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -25,11 +26,14 @@ from delta_core.engines.arrow.parquet.row_groups import GroupPruner
 from delta_core.engines.arrow.parquet.small_files import SmallFiles
 from delta_core.engines.arrow.parquet.statistics import footer_statistics, leaves_of
 from delta_core.engines.arrow.parquet.types import FilePlan, UnconvertibleError, is_encoded_string, plan_file
-from delta_core.engines.arrow.storage.prefetch import Prefetch
+from delta_core.engines.arrow.storage.prefetch import Prefetch, RangedSource
 from delta_core.engines.interface import Apply, Evaluator, FileRead, FileWrite, FootersRead, Split, Storage, WrittenFile
 from delta_core.errors import AccessDeniedError, DataFileError, DataFileNotFoundError, DeltaError, SchemaMismatchError
 from delta_core.protocol.schema import Path, Schema
 from delta_core.runtime.threads import thread_pool
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 __all__ = ["ArrowDataFiles"]
 
@@ -40,8 +44,14 @@ THREAD_BYTES = 16 << 20
 SPLIT_BYTES = 64 << 20
 #: A file below this is read by the caller's own thread when it is the only one.
 INLINE_BYTES = 4 << 20
-#: Threads that read ranges of big remote files.
-REMOTE_WORKERS = 8
+#: Threads that decode small remote files, and that read big ones by ranges, a run of row groups at a time.
+REMOTE_FILES = 8
+REMOTE_RUNS = 32
+#: What the columns of a run of remote row groups take before it ends, and of all runs that are read at once, decoded.
+REMOTE_RUN_BYTES = 4 << 20
+REMOTE_BYTES = 128 << 20
+#: Remote files whose footers are read ahead.
+FOOTERS_AHEAD = 32
 #: Strings that take fewer stored bytes than this each are dictionary codes, worth keeping so.
 ENCODED_BYTES = 4
 
@@ -180,6 +190,15 @@ class _Job:
         self._local = [storage.local_path(p) for p in read.paths]
         self._prefetch = None if None not in self._local else Prefetch(storage, read.paths, read.sizes, self._local)
         self._small = SmallFiles(read, self._local)
+        self._ranged = _Ranged(self._ranged_files(), lambda index: DataFile(self._source(index)))
+        self._room = _Room(REMOTE_BYTES)
+
+    def _ranged_files(self) -> list[int]:
+        """Return the remote files that are read by ranges."""
+        if self._prefetch is None or self._read.most_rows is not None:
+            return []
+        remote = [i for i, size in enumerate(self._read.sizes) if size is not None and self._local[i] is None]
+        return [i for i in remote if not self._prefetch.fetches(i)]
 
     def run(self) -> Iterator[pa.RecordBatch]:
         sizes = self._read.sizes
@@ -188,10 +207,11 @@ class _Job:
                 yield from self.file(0)
                 return
             cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-            workers = cores if self._prefetch is None else max(cores, REMOTE_WORKERS)
-            workers = min(workers, max(len(sizes), cores))
-            yield from run_ordered(self._tasks(), workers, min(BUDGET_BYTES, workers * THREAD_BYTES))
+            workers = min(cores if self._prefetch is None else max(cores, REMOTE_FILES), max(len(sizes), cores))
+            budget = min(BUDGET_BYTES, workers * THREAD_BYTES)
+            yield from run_ordered(self._tasks(), max(workers, self._ranged.workers), budget)
         finally:
+            self._ranged.close()
             if self._prefetch is not None:
                 self._prefetch.close()
 
@@ -200,6 +220,8 @@ class _Job:
             size = self._read.sizes[start]
             if stop - start > 1:
                 yield partial(self._together, start, stop)
+            elif start in self._ranged:
+                yield from self._ranges(start)
             elif size is not None and size > SPLIT_BYTES:
                 yield from self._parts(start)
             else:
@@ -234,12 +256,46 @@ class _Job:
         if run or not footer.group_rows:
             yield partial(self.file, index, footer, run)
 
+    def _ranges(self, index: int) -> Iterator[Task]:
+        """Split a remote file into runs of row groups that wait for the store at the same time, in bounded memory."""
+        with _naming(self._read.paths[index]):
+            file = self._ranged.opened(index)
+            file.close()
+            plan = self._plan_of(file)
+        footer, run, weight = file.footer, list[int](), 0
+        keep = None if self._prune is None or not footer.group_rows else self._prune.kept(footer, plan.stored)
+        for group in range(len(footer.group_rows)):
+            facts = [] if keep is not None and not keep[group] else [footer.chunk(group, leaf) for leaf in plan.leaves]
+            size = sum(f.uncompressed for f in facts if f is not None)
+            # conditions are tested group by group: each would wait for the one before
+            if weight and size and (self._read.tests or weight + size > REMOTE_RUN_BYTES):
+                yield self._in_room(index, footer, run, weight)
+                run, weight = [], 0
+            run.append(group)
+            weight += size
+        yield self._in_room(index, footer, run, weight)
+
+    def _in_room(self, index: int, footer: FileFooter, run: list[int], weight: int) -> Task:
+        """Wait until tasks before have room for one more. Not on the task's thread: the first one never waits."""
+        self._room.take(weight)
+
+        def task() -> Iterator[pa.RecordBatch]:
+            try:
+                yield from self.file(index, footer, run)
+            finally:
+                self._room.give(weight)
+
+        return task
+
     def _source(self, index: int) -> Any:
         local = self._local[index]
         if local is not None:
             return local
+        path, size = self._read.paths[index], self._read.sizes[index]
+        if index in self._ranged and size is not None:
+            return RangedSource(self._storage, path, size)
         fetched = self._prefetch.take(index) if self._prefetch is not None else None
-        return fetched if fetched is not None else self._storage.open(self._read.paths[index], self._read.sizes[index])
+        return fetched if fetched is not None else self._storage.open(path, size)
 
     def file(
         self, index: int, footer: FileFooter | None = None, groups: list[int] | None = None, is_example: bool = False
@@ -258,6 +314,8 @@ class _Job:
             groups_of = FilteredGroups(GroupReader(file, plan.leaves), plan, self._read, index)
             is_tested = bool(self._read.tests)
             runs = self._runs(file.footer, plan, groups)
+            if index in self._ranged and is_tested:
+                runs = self._fetched(file, plan, runs)
             if self._read.observer is not None:
                 runs = self._observed(index, file.footer, plan, groups, runs)
             for first, run in runs:
@@ -267,6 +325,16 @@ class _Job:
                         yield out
         finally:
             file.close()
+
+    def _fetched(
+        self, file: DataFile, plan: FilePlan, runs: Iterator[tuple[int, list[int]]]
+    ) -> Iterator[tuple[int, list[int]]]:
+        """Fetch the columns of all conditions together: one after the other, each would wait for the store."""
+        found = list(runs)
+        tested = {leaf for test in self._read.tests for c in test.columns for leaf in plan.sources[c].leaves}
+        if found and tested:
+            file.arrow.fetch([group for _, run in found for group in run], sorted(tested))
+        yield from found
 
     def _observed(
         self,
@@ -339,6 +407,69 @@ class _Job:
             )
             self._plans[key] = plan
         return plan
+
+
+class _Ranged:
+    """Remote files that are read by ranges, their footers read ahead and many at once."""
+
+    def __init__(self, files: Sequence[int], open_file: Callable[[int], DataFile]) -> None:
+        self._files = files
+        self._places = {file: place for place, file in enumerate(files)}
+        self._open = open_file
+        self._pending: dict[int, Future[DataFile]] = {}
+        self._started = 0
+        self._pool = thread_pool(FOOTERS_AHEAD, "delta-footers") if files else None
+
+    @property
+    def workers(self) -> int:
+        """Threads that read them."""
+        return REMOTE_RUNS if self._files else 0
+
+    def __contains__(self, index: int) -> bool:
+        return index in self._places
+
+    def opened(self, index: int) -> DataFile:
+        """Return a file, each once and in their order."""
+        assert self._pool is not None
+        for file in self._files[self._started : self._places[index] + FOOTERS_AHEAD]:
+            self._pending[file] = self._pool.submit(self._open, file)
+            self._started += 1
+        return self._pending.pop(index).result()
+
+    def close(self) -> None:
+        """Start nothing more, and close what nobody took."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        for file in self._pending.values():
+            file.add_done_callback(_close_opened)
+
+
+def _close_opened(file: Future[DataFile]) -> None:
+    if not file.cancelled() and file.exception() is None:
+        file.result().close()
+
+
+class _Room:
+    """Memory that tasks share: a task takes a part of it while it runs."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._taken = self._tasks = 0
+        self._changed = threading.Condition()
+
+    def take(self, size: int) -> None:
+        """Wait until there is room; a single task has it, however much it takes."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._tasks or self._taken + size <= self._size)
+            self._taken += size
+            self._tasks += 1
+
+    def give(self, size: int) -> None:
+        """Return what a task took."""
+        with self._changed:
+            self._taken -= size
+            self._tasks -= 1
+            self._changed.notify_all()
 
 
 def _worth_encoding(file: DataFile, plan: FilePlan) -> tuple[str, ...]:

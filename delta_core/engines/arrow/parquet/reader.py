@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from delta_core.engines.arrow.storage.prefetch import RangedSource
 from delta_core.kernels import compute as pc
 
 __all__ = ["ParquetFile"]
@@ -44,12 +45,13 @@ class ParquetFile:
     ) -> None:
         from pyarrow._parquet import ParquetReader
 
+        self._source = source
         self.reader = ParquetReader()
         self.reader.open(
             source,
             metadata=metadata,
             read_dictionary=list(dictionary) if dictionary else None,
-            pre_buffer=pre_buffer,
+            pre_buffer=pre_buffer and not isinstance(source, RangedSource),
             coerce_int96_timestamp_unit="us",
             arrow_extensions_enabled=True,
         )
@@ -84,14 +86,27 @@ class ParquetFile:
 
     def read_leaves(self, group: int, leaves: Sequence[int]) -> pa.Table:
         """Return leaves of a row group, by number, in the types of `schema_arrow`."""
+        self.fetch([group], leaves)
         return _plain(self.reader.read_row_group(group, column_indices=list(leaves), use_threads=False))
 
     def stream_leaves(self, rows: int, groups: Sequence[int], leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
         """Stream leaves of row groups, by number, in batches of at most so many rows."""
+        self.fetch(groups, leaves)
         for batch in self.reader.iter_batches(
             rows, row_groups=list(groups), column_indices=list(leaves), use_threads=False
         ):
             yield _plain(batch)
+
+    def fetch(self, groups: Sequence[int], leaves: Sequence[int]) -> None:
+        """Fetch leaves of row groups that will be read together, if the source is read by ranges."""
+        if not isinstance(self._source, RangedSource):
+            return
+        ranges = []
+        for group in map(self.metadata.row_group, groups):
+            for column in map(group.column, leaves):
+                first = min(column.data_page_offset, column.dictionary_page_offset or column.data_page_offset)
+                ranges.append((first, column.total_compressed_size))
+        self._source.fetch(ranges)
 
     def _leaves(self, columns: Sequence[str]) -> list[int]:
         paths = [".".join(path) + "." for path in self.reader.column_paths]

@@ -1,10 +1,11 @@
-"""Small files of a remote store, fetched whole and many at once, ahead of their decoding."""
+"""Files of a remote store: small ones fetched whole and many at once, ahead of their decoding, big ones by ranges."""
 
 from __future__ import annotations
 
+import io
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
@@ -14,7 +15,7 @@ from delta_core.runtime.threads import thread_pool
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-__all__ = ["Prefetch"]
+__all__ = ["Prefetch", "RangedSource"]
 
 #: Files up to this size are fetched by one call.
 SMALL_BYTES = 4 << 20
@@ -55,6 +56,10 @@ class Prefetch:
             self._windows[-1].append(index)
             self._window_of[index] = len(self._windows) - 1
 
+    def fetches(self, index: int) -> bool:
+        """Whether a file is fetched whole."""
+        return index in self._window_of
+
     def take(self, index: int) -> pa.BufferReader | None:
         """Return a file's content, once; None for a file that is to be opened in the store."""
         number = self._window_of.get(index)
@@ -79,3 +84,75 @@ class Prefetch:
     def close(self) -> None:
         """Start nothing more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class RangedSource(pa.PythonFile):  # type: ignore[misc]  # PyArrow has no types for it
+    """A file of a store, read by ranges, for PyArrow. Ranges that will be read are fetched together before.
+
+    PyArrow reads ranges ahead too, but at most eight at once in a process.
+    """
+
+    def __new__(cls, storage: Storage, path: str, size: int) -> Self:
+        """Open a file of known size; does no I/O."""
+        ranges = _Ranges(storage, path, size)
+        source: Self = super().__new__(cls, ranges, "r")
+        source._ranges = ranges
+        return source
+
+    def __init__(self, storage: Storage, path: str, size: int) -> None:
+        self._ranges: _Ranges
+
+    def fetch(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Fetch ranges, each by its first byte and its length, in place of those before; nothing if all are there."""
+        self._ranges.fetch(ranges)
+
+
+class _Ranges(io.RawIOBase):
+    """A Python file over the ranges of one that were fetched; others are fetched when they are read."""
+
+    def __init__(self, storage: Storage, path: str, size: int) -> None:
+        self._storage = storage
+        self._path = path
+        self._size = size
+        self._at = 0
+        self._parts: list[tuple[int, memoryview]] = []
+
+    def fetch(self, ranges: Sequence[tuple[int, int]]) -> None:
+        if all(self._part(first, first + length) is not None for first, length in ranges):
+            return
+        self._parts = []
+        found = self._storage.read([RangeRequest(self._path, first, length) for first, length in ranges])
+        self._parts = [(first, memoryview(data)) for (first, _), data in zip(ranges, found, strict=True)]
+
+    def read(self, length: int = -1) -> bytes | memoryview:
+        first = self._at
+        end = self._size if length < 0 else min(first + length, self._size)
+        if end <= first:
+            return b""
+        self._at = end
+        part = self._part(first, end)
+        if part is not None:
+            return part
+        (found,) = self._storage.read([RangeRequest(self._path, first, end - first)])
+        return found
+
+    def _part(self, first: int, end: int) -> memoryview | None:
+        """Return bytes that were fetched, None if they were not."""
+        for start, part in self._parts:
+            if start <= first and end <= start + len(part):
+                return part[first - start : end - start]
+        return None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def close(self) -> None:
+        super().close()
+        self._parts = []
