@@ -109,8 +109,9 @@ class RunReport(Struct, frozen=True):
     read_ms : float
         From the first request to the last row, by the clock.
     filter_ms, output_ms : float
-        Within it the time of all threads that evaluated filters, and that made the returned columns. If an engine
-        evaluates filters with the output, as of small files, the time is in ``output_ms``.
+        Within it the time of all threads that evaluated filters, and that made the returned columns. Values that are
+        tested as they are decoded count with their decoding. If an engine evaluates filters with the output, as of
+        small files, the time is in ``output_ms``.
     """
 
     rows: int
@@ -345,6 +346,12 @@ class RunCounters:
         self._opened((file,))
         self._add(row_groups=total, row_groups_left=left, size_bytes=size_bytes)
 
+    def decoded(self, number: int, rows: int, took_ms: float) -> None:
+        """See `engines.interface.ReadObserver`."""
+        self._add(rows_examined=0 if number else rows)
+        with self._lock:
+            self._times["filter_ms"] += took_ms
+
     def finished(self, rows: int, read_ms: float) -> RunReport:
         """Return the sums."""
         counts, times = self._counts, self._times
@@ -372,8 +379,7 @@ class RunCounters:
             )
             return found
 
-        # a condition that is tested while values are decoded has no rows and no time of its own
-        return replace(test, select=select, values=None)
+        return replace(test, select=select)
 
     def _timed(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         start = perf_counter()

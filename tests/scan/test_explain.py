@@ -7,11 +7,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from delta_core import DeltaTable
+from delta_core import DeltaTable, write_deltalake
 from delta_core.cli.app import main
 from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
+from delta_core.engines.arrow.parquet.filtered_groups import FilteredGroups
 from delta_core.engines.interface import FileRead
 from delta_core.plugins.registry import PluginRegistry
 from delta_core.testing.table_builder import TableBuilder
@@ -94,6 +97,29 @@ def test_run_counts_small_files_that_are_read_together(tmp_path: Path, where: st
     assert run.whole_files >= run.files - 2
     assert run.rows_examined == run.files * 2
     assert len(builder.paths()) == 50
+
+
+def test_run_reads_as_a_scan_does_that_is_not_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"id": range(300_000), "value": np.random.default_rng(0).random(300_000)}
+    write_deltalake(tmp_path, pa.table({name: np.asarray(values) for name, values in rows.items()}))
+    tested: list[list[bool]] = []
+    passing = FilteredGroups._passing
+
+    def noted(self: FilteredGroups, *arguments: Any) -> Any:
+        found = passing(self, *arguments)
+        tested[-1].append(found is not None)
+        return found
+
+    monkeypatch.setattr(FilteredGroups, "_passing", noted)
+    scan = DeltaTable(tmp_path).scan(["id"], "value < 0.001 AND id % 2 = 0")
+    tested.append([])
+    count = scan.to_table().num_rows
+    tested.append([])
+    run = scan.explain(run=True).run
+    assert run is not None
+    assert tested[0] == tested[1] != []
+    assert (run.rows, run.rows_examined) == (count, 300_000)
+    assert run.filter_ms > 0
 
 
 def test_run_reads_up_to_the_limit(uri: str) -> None:

@@ -7,6 +7,7 @@ columns that it needs of the rows that are left. What no row is left of is read 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
@@ -216,9 +217,13 @@ class FilteredGroups:
         column = values.column
         later = {c for test in self._read.tests[number + 1 :] for c in test.columns}
         is_needed = column in later or column not in self._read.tested_only
+        start = perf_counter()
         found = self._reader.passing(group, source.leaves[0], values, is_needed, picks)
         if found is None:
             return None
+        if self._read.observer is not None:
+            rows_before = self._reader.group_rows[group] if picks is None else picks.count
+            self._read.observer.decoded(number, rows_before, (perf_counter() - start) * 1000)
         rows, array = found
         return rows, {} if array is None else {column: array}
 
