@@ -34,7 +34,8 @@ class Store:
 
     def read(self, requests):
         self.reads.append([r.path for r in requests])
-        return [self._content(r.path) for r in requests]
+        ends = [None if r.length is None else r.offset + r.length for r in requests]
+        return [self._content(r.path)[r.offset : end] for r, end in zip(requests, ends, strict=True)]
 
     def open(self, path, size=None):
         self.opened.append(path)
@@ -85,11 +86,24 @@ def test_windows_bound_what_is_fetched_ahead(store, monkeypatch):
     assert sorted(len(r) for r in store.reads) == [10] * 5
 
 
-def test_files_of_large_or_unknown_size_are_opened(store, monkeypatch):
-    sizes = [None if i % 2 else prefetch.SMALL_BYTES + 1 for i in range(50)]
+def test_files_of_unknown_size_are_opened_and_large_ones_read_by_ranges(store, monkeypatch):
+    monkeypatch.setattr(prefetch, "SMALL_BYTES", 10)
+    names = sorted(store.files)
+    sizes = [None if i % 2 else len(store.files[name]) for i, name in enumerate(names)]
     assert values(read(store, sizes=sizes)) == list(range(50))
-    assert sorted(store.opened) == sorted(store.files)
-    assert store.reads == []
+    assert sorted(store.opened) == names[1::2]
+    assert sorted({path for paths in store.reads for path in paths}) == names[::2]
+
+
+def test_large_file_that_is_gone_is_named(store, monkeypatch):
+    monkeypatch.setattr(prefetch, "SMALL_BYTES", 10)
+    names = sorted(store.files)
+    sizes = [len(store.files[name]) for name in names]
+    del store.files["007"]
+    stream = read(store, names, sizes)
+    assert values(next(stream) for _ in range(7)) == list(range(7))
+    with pytest.raises(DataFileNotFoundError, match="'007'"):
+        next(stream)
 
 
 def test_missing_file_is_the_one_that_is_named(store):

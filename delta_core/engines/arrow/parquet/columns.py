@@ -26,7 +26,9 @@ _ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_D
 MOST_ROWS = 1 << 24
 MOST_BYTES = 256 << 20
 #: A row group that takes more when it is decoded as a whole is streamed by PyArrow.
-GROUP_BYTES = 96 << 20
+GROUP_BYTES = 64 << 20
+#: The same for the columns that PyArrow decodes: whole ones take it several times as much memory.
+OTHERS_BYTES = 24 << 20
 #: Bytes of a value in memory.
 _WIDTHS = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
 #: Rows that are decoded at once where few of them are kept.
@@ -61,7 +63,7 @@ class GroupReader:
         for group in groups:
             rows = self.group_rows[group]
             chunks = self._chunks(group, self._leaves)
-            if chunks and self.plain_bytes(group, self._leaves) <= GROUP_BYTES:
+            if chunks and self._fits(group, chunks):
                 yield from self.stream(streamed, start, batch_rows)
                 at = first
                 found = self._found(group, self._leaves, chunks)
@@ -121,6 +123,12 @@ class GroupReader:
                 # codes may take no more than a few bits as they are stored
                 size += facts.uncompressed + 8 * rows * (leaf in self._flat)
         return size
+
+    def _fits(self, group: int, chunks: dict[int, ColumnChunk]) -> bool:
+        """Whether a row group is decoded as a whole: its columns, and among them those that PyArrow decodes."""
+        others = [leaf for leaf in self._leaves if leaf not in chunks]
+        is_small = self.plain_bytes(group, self._leaves) <= GROUP_BYTES
+        return is_small and self.plain_bytes(group, others) <= OTHERS_BYTES
 
     def _chunks(self, group: int, leaves: Sequence[int]) -> dict[int, ColumnChunk]:
         """Return the chunks of a row group that our own decoder reads, by leaf."""

@@ -26,6 +26,7 @@ from delta_core.engines.arrow.parquet.row_groups import GroupPruner
 from delta_core.engines.arrow.parquet.small_files import SmallFiles
 from delta_core.engines.arrow.parquet.statistics import footer_statistics, leaves_of
 from delta_core.engines.arrow.parquet.types import FilePlan, UnconvertibleError, is_encoded_string, plan_file
+from delta_core.engines.arrow.storage.places import LINK
 from delta_core.engines.arrow.storage.prefetch import Prefetch, RangedSource
 from delta_core.engines.interface import Apply, Evaluator, FileRead, FileWrite, FootersRead, Split, Storage, WrittenFile
 from delta_core.errors import AccessDeniedError, DataFileError, DataFileNotFoundError, DeltaError, SchemaMismatchError
@@ -45,7 +46,7 @@ SPLIT_BYTES = 64 << 20
 #: A file below this is read by the caller's own thread when it is the only one.
 INLINE_BYTES = 4 << 20
 #: Threads that decode small remote files, and that read big ones by ranges, a run of row groups at a time.
-REMOTE_FILES = 8
+REMOTE_WORKERS = 8
 REMOTE_RUNS = 32
 #: What the columns of a run of remote row groups take before it ends, and of all runs that are read at once, decoded.
 REMOTE_RUN_BYTES = 4 << 20
@@ -195,7 +196,8 @@ class _Job:
 
     def _ranged_files(self) -> list[int]:
         """Return the remote files that are read by ranges."""
-        if self._prefetch is None or self._read.most_rows is not None:
+        # a file in an archive is unpacked from its beginning for each range
+        if self._prefetch is None or self._read.most_rows is not None or LINK in self._storage.root:
             return []
         remote = [i for i, size in enumerate(self._read.sizes) if size is not None and self._local[i] is None]
         return [i for i in remote if not self._prefetch.fetches(i)]
@@ -207,7 +209,7 @@ class _Job:
                 yield from self.file(0)
                 return
             cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-            workers = min(cores if self._prefetch is None else max(cores, REMOTE_FILES), max(len(sizes), cores))
+            workers = min(cores if self._prefetch is None else max(cores, REMOTE_WORKERS), max(len(sizes), cores))
             budget = min(BUDGET_BYTES, workers * THREAD_BYTES)
             yield from run_ordered(self._tasks(), max(workers, self._ranged.workers), budget)
         finally:

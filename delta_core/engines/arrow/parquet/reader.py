@@ -17,6 +17,11 @@ from delta_core.kernels import compute as pc
 __all__ = ["ParquetFile"]
 
 _PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+#: A batch of a stream has about so many bytes at most, but not fewer rows than these.
+_BATCH_BYTES = 8 << 20
+_LEAST_ROWS = 1024
+#: A column of a stream is read in pieces of so many bytes.
+_BUFFER_BYTES = 64 << 10
 _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 
@@ -43,18 +48,24 @@ class ParquetFile:
         dictionary: Sequence[str] | None = None,
         pre_buffer: bool = False,
     ) -> None:
+        self._source = source
+        self._dictionary = list(dictionary) if dictionary else None
+        self.reader = self._open(metadata, pre_buffer=pre_buffer and not isinstance(source, RangedSource))
+
+    def _open(self, metadata: Any, *, pre_buffer: bool = False, buffer_size: int = 0) -> Any:
         from pyarrow._parquet import ParquetReader
 
-        self._source = source
-        self.reader = ParquetReader()
-        self.reader.open(
-            source,
+        reader = ParquetReader()
+        reader.open(
+            self._source,
             metadata=metadata,
-            read_dictionary=list(dictionary) if dictionary else None,
-            pre_buffer=pre_buffer and not isinstance(source, RangedSource),
+            read_dictionary=self._dictionary,
+            pre_buffer=pre_buffer,
+            buffer_size=buffer_size,
             coerce_int96_timestamp_unit="us",
             arrow_extensions_enabled=True,
         )
+        return reader
 
     @property
     def metadata(self) -> Any:
@@ -90,12 +101,31 @@ class ParquetFile:
         return _plain(self.reader.read_row_group(group, column_indices=list(leaves), use_threads=False))
 
     def stream_leaves(self, rows: int, groups: Sequence[int], leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        """Stream leaves of row groups, by number, in batches of at most so many rows."""
+        """Stream leaves of row groups, by number, in batches of at most so many rows, fewer if they are long."""
         self.fetch(groups, leaves)
-        for batch in self.reader.iter_batches(
-            rows, row_groups=list(groups), column_indices=list(leaves), use_threads=False
-        ):
-            yield _plain(batch)
+        size, total = self._plain_size(groups, leaves)
+        most = _BATCH_BYTES * total // max(size, 1) // 64 * 64
+        reader = self.reader
+        if size > _BATCH_BYTES and isinstance(self._source, str):
+            # else PyArrow keeps all stored bytes of a row group in memory
+            reader = self._open(self.metadata, buffer_size=_BUFFER_BYTES)
+        try:
+            for batch in reader.iter_batches(
+                min(rows, max(most, _LEAST_ROWS)),
+                row_groups=list(groups),
+                column_indices=list(leaves),
+                use_threads=False,
+            ):
+                yield _plain(batch)
+        finally:
+            if reader is not self.reader:
+                reader.close()
+
+    def _plain_size(self, groups: Sequence[int], leaves: Sequence[int]) -> tuple[int, int]:
+        """Return the bytes of leaves of row groups, not compressed, and the rows of these groups."""
+        found = [self.metadata.row_group(group) for group in groups]
+        size = sum(group.column(leaf).total_uncompressed_size for group in found for leaf in leaves)
+        return size, sum(group.num_rows for group in found)
 
     def fetch(self, groups: Sequence[int], leaves: Sequence[int]) -> None:
         """Fetch leaves of row groups that will be read together, if the source is read by ranges."""
