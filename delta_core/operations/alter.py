@@ -587,7 +587,7 @@ def unset_properties(
     left = {k: v for k, v in have.items() if k not in found}
     if left == have:
         return latest
-    said = {"properties": _dump(found), "ifExists": str(if_exists).lower()}
+    said = {"properties": _dump(found), "ifExists": if_exists}
     return _commit(latest, "UNSET TBLPROPERTIES", said, replace(latest.metadata, configuration=left), commit)
 
 
@@ -612,7 +612,7 @@ def set_table_texts(base: Snapshot, texts: Mapping[str, str | None], commit: Com
 def _commit(
     latest: Snapshot,
     operation: str,
-    parameters: Mapping[str, str],
+    parameters: Mapping[str, Any],
     metadata: Metadata,
     commit: CommitArguments,
     *,

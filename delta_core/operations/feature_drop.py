@@ -286,7 +286,7 @@ def _without_history(latest: Snapshot, drop: _Drop, options: DropFeatureOptions)
 
 def _last_transaction(latest: Snapshot, drop: _Drop) -> Transaction[Snapshot]:
     feature = drop.feature
-    said = {"featureName": feature.name, "truncateHistory": str(drop.truncates).lower()}
+    said = {"featureName": feature.name, "truncateHistory": drop.truncates}
     transaction = Transaction(latest.context, latest, "DROP FEATURE", said, isolation=IsolationLevel.SERIALIZABLE)
     names = [n for s in drop.steps if isinstance(s, RemoveProperties) for n in s.names]
     metadata = with_properties(latest.metadata, dict.fromkeys(names))

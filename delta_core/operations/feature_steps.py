@@ -186,7 +186,7 @@ class StepRunner:
         left = {k: v for k, v in properties.items() if v is not None}
         said = {"properties": _dump(left or list(properties))}
         operation = "SET TBLPROPERTIES" if left else "UNSET TBLPROPERTIES"
-        transaction = Transaction(latest.context, latest, operation, said if left else {**said, "ifExists": "true"})
+        transaction = Transaction(latest.context, latest, operation, said if left else {**said, "ifExists": True})
         transaction.set_metadata(with_properties(latest.metadata, properties))
         return transaction.commit(**self._commit).snapshot
 
