@@ -121,6 +121,7 @@ if TYPE_CHECKING:
         RowFilter as RowFilter, RowSelector as RowSelector, WriteRule as WriteRule,
     )  # fmt: skip
     from delta_core.plugins.steps import (
+        AddTombstones as AddTombstones,
         ChangeSchema as ChangeSchema,
         FeatureStep as FeatureStep,
         FeatureUse as FeatureUse,
@@ -214,7 +215,8 @@ _HOMES = {
         "ReadRule RemoveRows RowCheck RowFilter RowSelector WriteRule"
     ),
     "delta_core.plugins.steps": (
-        "ChangeSchema FeatureStep FeatureUse ReAddFiles RemoveDomains RemoveProperties RewriteFiles SetProperties"
+        "AddTombstones ChangeSchema FeatureStep FeatureUse ReAddFiles RemoveDomains RemoveProperties RewriteFiles "
+        "SetProperties"
     ),
     "delta_core.scan.scan": "Scan",
     "delta_core.protocol.schema": (

@@ -73,10 +73,11 @@ def _parts(both: _Both) -> dict[str, tuple[str, _Both]]:
 def _reject(path: Path, old: DataType, new: DataType, registry: PluginRegistry) -> None:
     column = format_path(path)
     raise TypeChangeError(
-        f"Column {column} is {old} and would become {new}, which no feature of the table allows: its files could not "
-        "be "
-        "read any more. Keep the type, or overwrite table and schema" + registry.remedies("type_change") + ".",
+        f"Column {column} is of type {old.type} and would become {new.type}, which no feature of the table allows: its "
+        "files could not be read any more. Keep the type, or overwrite table and schema"
+        + registry.remedies("type_change")
+        + ".",
         column=column,
-        from_type=str(old),
-        to_type=str(new),
+        from_type=old.type,
+        to_type=new.type,
     )

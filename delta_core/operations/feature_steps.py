@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from delta_core.commit.conflict import IsolationLevel
-from delta_core.commit.intents import added_again, read_columns
+from delta_core.commit.intents import added_again, read_columns, removed_files
 from delta_core.commit.options import PostCommit
 from delta_core.commit.transaction import Transaction
 from delta_core.errors import (
@@ -24,14 +25,26 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import NUM_RECORDS
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import one_array
 from delta_core.log.paths import decode_paths
+from delta_core.log.tombstones import retained
 from delta_core.operations.optimize import OptimizeOptions, optimize_table
 from delta_core.operations.table_rewrite import TableRewrite
-from delta_core.plugins.steps import ChangeSchema, FeatureStep, ReAddFiles, RemoveDomains, RewriteFiles, SetProperties
+from delta_core.plugins.steps import (
+    AddTombstones,
+    ChangeSchema,
+    FeatureStep,
+    ReAddFiles,
+    RemoveDomains,
+    RewriteFiles,
+    SetProperties,
+)
 from delta_core.protocol.actions import Metadata
+from delta_core.protocol.properties import read_property
 from delta_core.protocol.schema import Path, Schema, find, format_path
 from delta_core.snapshot import Snapshot
 from delta_core.write.layout import arrow_type
+from delta_core.write.names import encode_path
 
 __all__ = ["MOST_ATTEMPTS", "StepRunner", "is_metadata_pending", "step_text", "with_properties"]
 
@@ -59,6 +72,8 @@ def step_text(step: FeatureStep) -> str:
         if step.column is not None:
             return f"rewrite files with {step.column}"
         return f"rewrite files with another type of {', '.join(map(format_path, step.columns))} than the table"
+    if isinstance(step, AddTombstones):
+        return f"add tombstones of the files that removed files name in {step.column}"
     if isinstance(step, ReAddFiles):
         return f"{'remove' if step.clear else 'assign'} {', '.join(step.columns)} of files"
     if isinstance(step, ChangeSchema):
@@ -160,6 +175,8 @@ class StepRunner:
         """Whether a step has something to do."""
         if isinstance(step, RewriteFiles) and step.column is None:
             return bool(len(self._other_types(latest, step.columns)))
+        if isinstance(step, AddTombstones):
+            return bool(len(_without_tombstone(latest, step)))
         if isinstance(step, (RewriteFiles, ReAddFiles)):
             return bool(np.count_nonzero(_chosen(latest, step)))
         return is_metadata_pending(latest.metadata, latest.domains(), step)
@@ -169,6 +186,8 @@ class StepRunner:
             return self._set_properties(latest, step.properties)
         if isinstance(step, RewriteFiles):
             return self._rewrite_files(latest, step)
+        if isinstance(step, AddTombstones):
+            return self._add_tombstones(latest, step)
         if isinstance(step, ReAddFiles):
             return self._add_again(latest, step)
         if isinstance(step, ChangeSchema):
@@ -255,6 +274,13 @@ class StepRunner:
         self._checked = paths.take(pa.array(right)).combine_chunks()
         return other
 
+    def _add_tombstones(self, latest: Snapshot, step: AddTombstones) -> Snapshot:
+        paths = _without_tombstone(latest, step)
+        transaction = Transaction(latest.context, latest, step.operation)
+        files = pa.table({"path": paths, "dvId": pa.nulls(len(paths), pa.string())})
+        transaction.remove_files(removed_files(files, data_change=False))
+        return transaction.commit(**self._commit).snapshot
+
     def _add_again(self, latest: Snapshot, step: ReAddFiles) -> Snapshot:
         """Add files again, so many at a time; files that other writers remove meanwhile are left out."""
         batch, lost = 0, 0
@@ -308,6 +334,24 @@ def _chosen(latest: Snapshot, step: RewriteFiles | ReAddFiles) -> Any:
         is_there = pc.is_valid(column)
         found |= np.asarray(pc.invert(is_there) if wants_null else is_there)
     return found
+
+
+def _without_tombstone(latest: Snapshot, step: AddTombstones) -> pa.Array:
+    """Return the encoded paths of files that tombstones within the retention name, and that have none themselves."""
+    found = latest.plugins.collect("file_references", table=latest.state)
+    references = [r for r in found if r.column == step.column]
+    retention: int = read_property(latest.state.configuration, "delta.deletedFileRetentionDuration")
+    named, known = [pa.array([], pa.string())], [pa.array([], pa.string())]
+    for _, table in latest.tombstone_tables(["deletionTimestamp", step.column]):
+        recent = retained(table, time.time_ns() // 1_000_000 - retention)
+        has_files = pc.is_valid(recent.column(step.column))
+        known += recent.filter(pc.invert(has_files)).column("path").chunks
+        values = one_array(recent.filter(has_files).column(step.column))
+        used = references if len(values) else []
+        named += [pc.filter(r.paths(values), pc.invert(r.absolute(values))) for r in used]
+    paths = pc.unique(pc.drop_null(pa.concat_arrays(named)))
+    encoded = pa.array(map(encode_path, paths.to_pylist()), pa.string())
+    return encoded.filter(pc.invert(pc.is_in(encoded, value_set=pa.concat_arrays(known))))
 
 
 def _files_again(latest: Snapshot, step: ReAddFiles, chosen: Any) -> pa.Table:

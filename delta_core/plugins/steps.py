@@ -14,7 +14,8 @@ from msgspec import Struct
 from delta_core.protocol.schema import Path, Schema
 
 __all__ = [
-    "ChangeSchema", "FeatureStep", "FeatureUse", "ReAddFiles", "RemoveDomains", "RemoveProperties", "RewriteFiles",
+    "AddTombstones", "ChangeSchema", "FeatureStep",
+    "FeatureUse", "ReAddFiles", "RemoveDomains", "RemoveProperties", "RewriteFiles",
     "SetProperties",
 ]  # fmt: skip
 
@@ -63,6 +64,25 @@ class RewriteFiles(Struct, frozen=True):
     feature: str
     column: str | None = None
     columns: tuple[Path, ...] = ()
+
+
+class AddTombstones(Struct, frozen=True):
+    """Add tombstones of files that the tombstones of other files name, such as deletion vectors.
+
+    VACUUM of programs without the feature then keeps them for older versions as long as those other files. Files that
+    have a tombstone already, and files outside the table's folder, are left out.
+
+    Parameters
+    ----------
+    column : str
+        A field of the log's adds and removes, for which the feature's `file_references` returns the files.
+    operation : str
+        The name of the commit for history.
+    """
+
+    feature: str
+    column: str
+    operation: str
 
 
 class ReAddFiles(Struct, frozen=True):
@@ -124,4 +144,6 @@ class ChangeSchema(Struct, frozen=True):
     rewrite: bool = False
 
 
-FeatureStep = Union[FeatureUse, SetProperties, RewriteFiles, ReAddFiles, RemoveProperties, RemoveDomains, ChangeSchema]
+FeatureStep = Union[
+    FeatureUse, SetProperties, RewriteFiles, AddTombstones, ReAddFiles, RemoveProperties, RemoveDomains, ChangeSchema
+]

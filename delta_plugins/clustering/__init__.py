@@ -57,8 +57,8 @@ def prepare_domains(table: TableState, requested: Mapping[str, str]) -> Iterable
 
 
 @hookimpl
-def check_metadata(table: TableState) -> None:
-    logic.check_columns(table)
+def check_metadata(table: TableState, previous: TableState | None) -> None:
+    logic.check_columns(table, previous)
 
 
 @hookimpl

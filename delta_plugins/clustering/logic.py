@@ -153,8 +153,8 @@ def _found(table: TableState, name: str) -> Path:
     return find(table.schema, path)[0]
 
 
-def check_columns(table: TableState) -> None:
-    """Reject clustering columns that are gone, have no order, or are beside partition columns.
+def check_columns(table: TableState, previous: TableState | None) -> None:
+    """Reject clustering columns that are dropped or gone, have no order, or are beside partition columns.
 
     Raises
     ------
@@ -174,6 +174,12 @@ def check_columns(table: TableState) -> None:
     leaves = _physical_leaves(table)
     for path in paths:
         found = leaves.get(path)
+        if found is None and previous is not None and path in _physical_leaves(previous):
+            column = format_path(_physical_leaves(previous)[path][0])
+            raise SchemaError(
+                f"Column {column} clusters the table and can't be dropped. Change the clustering columns first.",
+                column=column,
+            )
         if found is None:
             raise SchemaError(
                 f"Clustering column {format_path(path)} (by its name in files) is not a column of the table, or has "

@@ -8,6 +8,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING
 
 from delta_core.api import (
+    AddTombstones,
     ChecksumField,
     CommitSummary,
     FeatureStep,
@@ -94,4 +95,6 @@ def feature_steps(change: str) -> Iterable[FeatureStep]:
         # no writer adds vectors from then on
         yield SetProperties(FEATURE.name, {write.SWITCH: None})
         yield RewriteFiles(FEATURE.name, "deletionVector")
+        # older versions still need the files
+        yield AddTombstones(FEATURE.name, "deletionVector", "Deletion Vector Tombstones")
         yield RemoveProperties(FEATURE.name, (write.INLINE_BELOW,))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import deltalake
 import pyarrow as pa
@@ -396,6 +398,29 @@ def test_checkpoint_whose_commit_is_gone_counts_as_history(tmp_path: Path) -> No
     age(uri, 25)
     DeltaTable(uri).alter.drop_feature("deletionVectors", truncate_history=True)
     assert not (log / f"{3:020}.checkpoint.parquet").exists()
+
+
+@pytest.mark.parametrize("properties", [{}, {"delta.randomizeFilePrefixes": "true"}], ids=["plain", "prefixes"])
+def test_vectors_that_older_versions_need_have_tombstones(tmp_path: Path, properties: dict[str, str]) -> None:
+    uri = str(tmp_path / "t")
+    table = make(tmp_path, {**VECTORS, **properties})
+    table.delete("a = 1")
+    table.delete("a = 10")
+    table.alter.drop_feature("deletionVectors")
+    (commit,) = [h["version"] for h in table.history() if h["operation"] == "Deletion Vector Tombstones"]
+    lines = (tmp_path / "t" / "_delta_log" / f"{commit:020}.json").read_text().splitlines()
+    removes = [r for line in lines if (r := json.loads(line).get("remove"))]
+    vectors = {str(p.relative_to(uri)) for p in Path(uri).rglob("*.bin")}
+    assert len(vectors) == 2
+    assert {unquote(r["path"]) for r in removes} == vectors
+    assert not any(r["dataChange"] or "deletionVector" in r for r in removes)
+    assert DeltaTable(uri).snapshot(commit).files.count == 2
+    # the next drop adds none again
+    table.alter.set_table_properties(VECTORS)
+    table.alter.drop_feature("deletionVectors")
+    assert [h["operation"] for h in table.history()].count("Deletion Vector Tombstones") == 1
+    report = table.verify(deep=True)
+    assert report.ok, report.to_text()
 
 
 # --- other writers -------------------------------------------------------------------------
