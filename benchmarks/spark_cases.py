@@ -52,6 +52,14 @@ SPARK_CASES = (
         "count-partition", "plan 100,000 files, count one partition", "count_partition", "hundred-thousand", 2, 2
     ),
     SparkCase("write", "write 10M rows with statistics", "write", "spark-rows", 1.2, plain=True),
+    SparkCase("delete", "delete 1 % of 10M rows", "delete", "spark-rows"),
+    SparkCase("delete-vectors", "delete 1 % of 10M rows, with vectors", "delete", "spark-rows-vectors", 2),
+    SparkCase("update", "update 1 % of 10M rows", "update", "spark-rows"),
+    SparkCase("update-vectors", "update 1 % of 10M rows, with vectors", "update", "spark-rows-vectors", 2),
+    SparkCase("merge", "merge 110,000 rows into 10M", "merge", "spark-rows", 2),
+    SparkCase("merge-vectors", "merge 110,000 rows into 10M, with vectors", "merge", "spark-rows-vectors", 2),
+    SparkCase("optimize", "optimize 10,000 small files", "optimize", "spark-small-files", 1.5),
+    SparkCase("z-order", "Z-order 10M rows by two columns", "z_order", "spark-rows"),
     SparkCase("snapshot", "4,000,000 adds: the snapshot's bytes", "snapshot", "four-million", cold=2),
     *(SparkCase(f"tpch-{q}", f"TPC-H-like {q}", f"tpch_{q}", "tpch", plain=True, plain_most=1.1) for q in QUERIES),
 )

@@ -41,6 +41,7 @@ def main() -> None:
         seconds = []
         answer = None
         for _ in range(1 + int(loops)):
+            work.prepare()
             start = time.perf_counter()
             result = work.action()
             seconds.append(time.perf_counter() - start)

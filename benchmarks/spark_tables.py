@@ -106,6 +106,20 @@ def _marked(share: float) -> Callable[[Path, Sizes], None]:
     return make
 
 
+def make_with_vectors(table: Path, sizes: Sizes) -> None:
+    """The same files in a table with deletion vectors enabled, none of whose rows are deleted."""
+    source = spark_table(table.parent, "spark-rows", sizes)
+    rows = sizes.of(10_000_000, 20_000) // FILES
+    adds = []
+    for i in range(FILES):
+        file = table / f"part-{i:05}.snappy.parquet"
+        os.link(source / file.name, file)
+        adds.append(data_add(file, i * rows, rows))
+    configuration = {"delta.enableDeletionVectors": "true"}
+    start = [{"protocol": VECTOR_PROTOCOL}, {"metaData": metadata(_schema_string(SEVEN), **configuration)}]
+    write_commit(table, 0, [*start, *adds])
+
+
 def make_small_files(table: Path, sizes: Sizes) -> None:
     """10,000 files of 10 rows, ids ascending."""
     adds = []
@@ -167,6 +181,7 @@ def make_four_million(table: Path, sizes: Sizes) -> None:
 
 SPARK_GENERATORS: dict[str, Callable[[Path, Sizes], None]] = {
     "spark-rows": make_rows,
+    "spark-rows-vectors": make_with_vectors,
     "spark-rows-1": _marked(0.01),
     "spark-rows-10": _marked(0.1),
     "spark-small-files": make_small_files,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,10 +18,12 @@ __all__ = ["SIDES", "Work"]
 
 @dataclass(frozen=True)
 class Work:
-    """What the clock holds, and what is requested of its result when the clock has stopped."""
+    """What is timed, and what is requested of its result when the clock has stopped."""
 
     action: Callable[[], Any]
     answer: Callable[[Any], Any] = lambda result: result
+    #: Done before the clock starts, each time.
+    prepare: Callable[[], Any] = lambda: None
 
 
 class Side:
@@ -42,6 +45,10 @@ class Side:
 
     def snapshot(self, spark: Any, table: Path) -> int:
         """Return how many bytes a table's live files have."""
+        raise NotImplementedError
+
+    def table(self, spark: Any, table: Path) -> Any:
+        """Return the table with the calls of delta-spark."""
         raise NotImplementedError
 
     @staticmethod
@@ -70,6 +77,12 @@ class Ours(Side):
     def snapshot(self, spark: Any, table: Path) -> int:
         """Request the plan of all rows for its size, as Spark's planner does: the sum over the live files."""
         return int(str(self.read(spark, table)._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+
+    def table(self, spark: Any, table: Path) -> Any:
+        """Open by delta_core."""
+        from delta_core.spark import DeltaTable
+
+        return DeltaTable.forPath(spark, str(table))
 
     @staticmethod
     def version() -> str:
@@ -106,6 +119,12 @@ class Peer(Side):
     def snapshot(self, spark: Any, table: Path) -> int:
         """Request the table's state."""
         return int(spark.sql(f"DESCRIBE DETAIL delta.`{table}`").select("sizeInBytes").collect()[0][0])
+
+    def table(self, spark: Any, table: Path) -> Any:
+        """Open by delta-spark."""
+        from delta.tables import DeltaTable
+
+        return DeltaTable.forPath(spark, str(table))
 
     @staticmethod
     def version() -> str:
@@ -204,6 +223,61 @@ def snapshot(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
     """Sum the bytes of the live files."""
     del scratch
     return Work(lambda: side.snapshot(spark, table))
+
+
+def _changing(side: Side, spark: Any, table: Path, scratch: Path, change: Callable[[Any], Any]) -> Work:
+    """Change a copy of the table, made of hard links; the answer is the count of the rows, and sums over them."""
+    from pyspark.sql import functions as F
+
+    target = scratch / "changed"
+
+    def prepare() -> None:
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(table, target, copy_function=os.link)
+
+    def answer(result: Any) -> tuple[Any, ...]:
+        del result
+        sums = (F.count(F.lit(1)), F.sum("id"), F.round(F.sum(F.col("amount").cast("decimal(20,4)")), 4))
+        return tuple(side.read(spark, target).agg(*sums).collect()[0])
+
+    return Work(lambda: change(side.table(spark, target)), answer, prepare)
+
+
+def delete(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """Delete 1 % of the rows, some in every file."""
+    return _changing(side, spark, table, scratch, lambda t: t.delete("id % 100 = 7"))
+
+
+def update(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """Update 1 % of the rows, some in every file."""
+    return _changing(
+        side, spark, table, scratch, lambda t: t.update(condition="id % 100 = 7", set={"amount": "amount + 1"})
+    )
+
+
+def merge(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """Merge a row for each 100 rows of the table, and a tenth as many new ones."""
+    count = side.read(spark, table).count()
+
+    def change(target: Any) -> None:
+        old = spark.range(0, count, 100).selectExpr("id", "2.5D AS amount", "7 AS quantity")
+        new = spark.range(count, count + count // 1000).selectExpr("id", "3.5D AS amount", "8 AS quantity")
+        merger = target.alias("t").merge(old.union(new).alias("s"), "t.id = s.id")
+        merger = merger.whenMatchedUpdate(set={"amount": "s.amount", "quantity": "s.quantity"})
+        values = {"id": "s.id", "amount": "s.amount", "quantity": "s.quantity"}
+        merger.whenNotMatchedInsert(values=values).execute()
+
+    return _changing(side, spark, table, scratch, change)
+
+
+def optimize(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """Join small files."""
+    return _changing(side, spark, table, scratch, lambda t: t.optimize().executeCompaction())
+
+
+def z_order(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """Order all rows along a curve through two columns."""
+    return _changing(side, spark, table, scratch, lambda t: t.optimize().executeZOrderBy("quantity", "amount"))
 
 
 def _tpch(query: str) -> Callable[[Side, Any, Path, Path], Work]:
