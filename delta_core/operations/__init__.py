@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from delta_core.operations.compact_log import compact_log
     from delta_core.operations.create import column_names, create_table
     from delta_core.operations.delete import delete_rows
-    from delta_core.operations.feature_add import add_features, protocol_with
+    from delta_core.operations.feature_add import add_features, list_features, protocol_with
     from delta_core.operations.feature_drop import DropFeatureOptions, drop_feature
     from delta_core.operations.follow import FollowOptions, StreamBatch, TableStream
     from delta_core.operations.merge import MergeOptions, merge_rows
@@ -70,6 +70,7 @@ __all__ = [
     "add_column",
     "add_columns",
     "add_features",
+    "list_features",
     "change_column_metadata",
     "backfill_statistics",
     "clean_log",
@@ -124,7 +125,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.operations.create": "column_names create_table",
         "delta_core.operations.delete": "delete_rows",
         "delta_core.operations.feature_drop": "DropFeatureOptions drop_feature",
-        "delta_core.operations.feature_add": "add_features protocol_with",
+        "delta_core.operations.feature_add": "add_features list_features protocol_with",
         "delta_core.operations.follow": "FollowOptions StreamBatch TableStream",
         "delta_core.operations.optimize": "OptimizeOptions optimize_table plan_optimize",
         "delta_core.operations.merge": "MergeOptions merge_rows",

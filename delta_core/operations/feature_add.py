@@ -14,11 +14,12 @@ from delta_core.commit.transaction import Transaction
 from delta_core.commit.upgrade import upgrade_protocol
 from delta_core.errors import InvalidArgumentError
 from delta_core.operations.feature_steps import StepRunner
+from delta_core.plugins.features import READER_VERSIONS, WRITER_VERSIONS, supported_features
 from delta_core.plugins.steps import FeatureStep
 from delta_core.protocol.actions import Metadata, Protocol
 from delta_core.snapshot import Snapshot
 
-__all__ = ["add_features", "enabled_features", "protocol_with", "run_enabling_steps"]
+__all__ = ["add_features", "enabled_features", "list_features", "protocol_with", "run_enabling_steps"]
 
 
 def add_features(
@@ -50,6 +51,37 @@ def add_features(
             min_writer_version=protocol.min_writer_version,
         )
     return _add(latest, names, commit)
+
+
+def list_features(base: Snapshot, reader: int, commit: Mapping[str, Any]) -> Snapshot:
+    """Raise the protocol to versions that list features, with the features that the table has already and no other.
+
+    Parameters
+    ----------
+    base : Snapshot
+        The table.
+    reader : int
+        The least reader version: 3 lists the features that readers need too, 1 and 2 stay below that.
+    commit : Mapping
+        Arguments of `Transaction.commit`.
+
+    Raises
+    ------
+    CommitConflictError
+        Another writer changed the table's definition.
+    """
+    latest = base.latest()
+    before = latest.protocol
+    version = max(reader, before.min_reader_version)
+    have = supported_features(before, latest.context.registry.legacy)
+    readers = tuple(sorted(have.reader)) if version >= READER_VERSIONS[-1] else None
+    protocol = Protocol(version, max(WRITER_VERSIONS[-1], before.min_writer_version), readers, tuple(sorted(have.all)))
+    if (version, protocol.min_writer_version) == (before.min_reader_version, before.min_writer_version):
+        return latest
+    transaction = Transaction(latest.context, latest, "UPGRADE PROTOCOL")
+    transaction.set_metadata(latest.metadata, (), protocol=protocol)
+    transaction.parameters["newProtocol"] = _protocol_text(transaction.table.protocol)
+    return transaction.commit(**commit).snapshot
 
 
 def protocol_with(base: Snapshot, names: Sequence[str]) -> Protocol:

@@ -143,6 +143,18 @@ def _point(reader: Reader) -> int | str:
     raise reader.unexpected("VERSION AS OF or TIMESTAMP AS OF")
 
 
+def _generate(reader: Reader) -> Command:
+    mode = reader.label()
+    reader.expect("FOR", "TABLE")
+    table = reader.table()
+
+    def run(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
+        target_table(spark, table, options).generate(mode)
+        return empty(spark)
+
+    return run
+
+
 # --- descriptions --------------------------------------------------------------------------
 
 
@@ -195,5 +207,6 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Reader], Command | None]], .
     (("DESC", "HISTORY"), _history),
     (("DESCRIBE", "DETAIL"), _detail),
     (("DESC", "DETAIL"), _detail),
+    (("GENERATE",), _generate),
     (("ALTER", "TABLE"), _alter),
 )

@@ -553,19 +553,24 @@ class SparkTable:
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Raise the versions of the protocol; lower ones change nothing.
 
+        Reader version 3 and writer version 7 list the features that the table had before.
+
         Raises
         ------
-        UnsupportedOperationError
-            For reader version 3 or writer version 7, with which a table lists its features.
+        InvalidArgumentError
+            For reader version 3 without writer version 7.
+        UnsupportedVersionError
+            For versions that this release does not support.
         """
-        if readerVersion > 2 or writerVersion > 6:
-            raise UnsupportedOperationError(
-                f"Found reader version {readerVersion} and writer version {writerVersion}; tables of versions 3 and 7 "
-                "list their features. Add these with addFeatureSupport, which raises the versions.",
-                operation="upgradeTableProtocol",
+        latest = self._latest()
+        protocol = latest.protocol
+        if readerVersion == 3 and max(writerVersion, protocol.min_writer_version) < 7:
+            raise InvalidArgumentError(
+                f"Found reader version 3 and writer version {writerVersion}, expected writer version 7 beside it."
             )
-        protocol = self._latest().protocol
-        if readerVersion > protocol.min_reader_version or writerVersion > protocol.min_writer_version:
+        if readerVersion <= 3 and writerVersion == 7:
+            self._table.adopt(operations.list_features(latest, readerVersion, {}))
+        elif readerVersion > protocol.min_reader_version or writerVersion > protocol.min_writer_version:
             versions = {"delta.minReaderVersion": str(readerVersion), "delta.minWriterVersion": str(writerVersion)}
             self._table.alter.set_table_properties(versions)
 

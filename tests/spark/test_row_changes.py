@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -412,11 +413,38 @@ def test_folders_are_converted_and_versions_raised(spark: Any, tmp_path: Path) -
     table.upgradeTableProtocol(1, 4)
     table.upgradeTableProtocol(1, 2)
     assert DeltaTable(tmp_path / "c").protocol()[:2] == (1, 4)
-    with pytest.raises(UnsupportedOperationError, match="addFeatureSupport"):
-        table.upgradeTableProtocol(3, 7)
+    with pytest.raises(InvalidArgumentError, match="writer version 7"):
+        table.upgradeTableProtocol(3, 4)
+    before = set(DeltaTable(tmp_path / "c").snapshot().state.features)
+    for versions, reader in (((1, 7), 1), ((3, 7), 3), ((1, 2), 3)):
+        table.upgradeTableProtocol(*versions)
+        found = DeltaTable(tmp_path / "c").protocol()
+        assert set(found.writer_features or ()) == before
+        assert (found.min_writer_version, found.min_reader_version) == (7, reader)
     with pytest.raises(UnsupportedOperationError):
         ds.DeltaTable.convertToDelta(spark, "visits")
     assert sorted(r.id for r in table.toDF().where("p = 1").collect()) == [1, 3]
+
+
+def test_spark_and_arrow_drop_rows_of_the_same_files_at_the_same_time(spark: Any, tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": list(range(40)), "x": [0] * 40}), configuration=VECTORS)
+    failed: list[BaseException] = []
+
+    def on_arrow() -> None:
+        try:
+            for i in range(0, 40, 8):
+                DeltaTable(tmp_path).delete(f"id = {i}")
+        except BaseException as e:  # noqa: BLE001 (reported by the test)
+            failed.append(e)
+
+    other = threading.Thread(target=on_arrow)
+    other.start()
+    for i in (1, 2):
+        ds.DeltaTable.forPath(spark, tmp_path).delete(f"id % 8 = {i}")
+    ds.DeltaTable.forPath(spark, tmp_path).update("id % 8 = 3", {"x": "1"})
+    other.join()
+    assert not failed
+    assert [(r["id"], r["x"]) for r in rows_of(tmp_path)] == [(i, int(i % 8 == 3)) for i in range(40) if i % 8 > 2]
 
 
 @pytest.mark.parametrize("kind", ["zorder", "cluster"])

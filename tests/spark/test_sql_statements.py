@@ -152,6 +152,8 @@ def test_statements_about_files_and_log_return_what_delta_spark_returns(spark: A
     before = DeltaTable(tmp_path).version()
     restored = ds.sql(spark, f"RESTORE TABLE {name} TO VERSION AS OF {before}")
     assert restored.columns[:2] == ["table_size_after_restore", "num_of_files_after_restore"]
+    ds.sql(spark, f"GENERATE symlink_format_manifest FOR TABLE {name}")
+    assert (tmp_path / "_symlink_format_manifest" / "p=a" / "manifest").exists()
     ds.sql(spark, f"ALTER TABLE {name} DROP FEATURE deletionVectors")
     assert "deletionVectors" not in (DeltaTable(tmp_path).protocol().reader_features or [])
 
