@@ -105,6 +105,11 @@ def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[s
         named = [_field(schema, n).name for n in statement.columns] or [f.name for f in schema.fields]
         rows = _by_place(rows, [n for n in named if n not in constants], schema, statement.is_evolving)
     rows = _with_doubles(rows, schema)
+    both = [n for n in rows.columns if n.lower() in {c.lower() for c in constants}]
+    if both:
+        raise SchemaMismatchError(
+            f"PARTITION and the query both have {both[0]!r}. Leave it out of one.", column=both[0]
+        )
     for name, text in constants.items():
         rows = rows.withColumn(name, _constant(text, spark_type(_field(schema, name).type, snapshot.state.types)))
     write(

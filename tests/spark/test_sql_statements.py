@@ -107,6 +107,8 @@ def test_insert_takes_columns_by_place_or_name(spark: Any, tmp_path: Path) -> No
     ds.sql(spark, f"INSERT INTO {name} (x, id, p) SELECT 2.5D, 21, 'c'")
     ds.sql(spark, f"WITH w AS (SELECT 'c' AS p, 22 AS id) INSERT INTO {name} BY NAME SELECT * FROM w")
     ds.sql(spark, f"INSERT INTO {name} PARTITION (p = 'd') (id) VALUES (23L)")
+    with pytest.raises(SchemaMismatchError, match="both have 'P'"):
+        ds.sql(spark, f"INSERT INTO {name} PARTITION (p = 'd') BY NAME SELECT 'e' AS P, 23L AS id")
     ds.sql(spark, f"INSERT WITH SCHEMA EVOLUTION INTO {name} BY NAME SELECT 24L AS id, 'c' AS p, true AS more")
     assert rows_of(tmp_path, "id", "p", "x")[12:] == [
         (20, "c", 1.5), (21, "c", 2.5), (22, "c", None), (23, "d", None), (24, "c", None),
