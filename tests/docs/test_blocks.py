@@ -36,7 +36,13 @@ from tests.stores.servers import ServerMissingError, moto
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 #: Run by tests/spark/test_pages.py.
-SPARK_PAGES = ("docs/spark.md", "docs/spark-row-changes.md", "docs/spark-sql.md", "docs/spark-write.md")
+SPARK_PAGES = (
+    "docs/spark.md",
+    "docs/spark-row-changes.md",
+    "docs/spark-sql.md",
+    "docs/spark-write.md",
+    "docs/spark-streams.md",
+)
 #: How many blocks may be marked as not run. A block that needs something unusual gets a stand-in first.
 NOT_RUN = 2
 DAY = date(2024, 5, 6)

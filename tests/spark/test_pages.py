@@ -63,3 +63,10 @@ def test_blocks_about_changing_rows_run(spark: Any, tmp_path: Path, page: str, a
     _run(f"docs/{page}.md", str(tmp_path), {"spark": spark})
     rows = DeltaTable(tmp_path / "orders").to_pyarrow_table().to_pylist()
     assert [(r["amount"], r["address"]["city"]) for r in rows if r["id"] == 7] == [(a, "Bonn") for a in amounts]
+
+
+def test_blocks_about_streams_run_in_order(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "1.json").write_text('{"id": 1, "day": "2024-05-01"}')
+    _run("docs/spark-streams.md", str(tmp_path), {"spark": spark})
+    assert DeltaTable(tmp_path / "orders").to_pyarrow_table().to_pylist() == [{"id": 1, "day": DAY}]
