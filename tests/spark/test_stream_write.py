@@ -49,12 +49,12 @@ class Stream:
         return sorted(DeltaTable(str(self.table)).to_pyarrow_table()["id"].to_pylist())
 
     def forget(self, batch: int) -> None:
-        """Bring the checkpoint to the state in which the batch was begun and not recorded."""
+        """Set the checkpoint to the state in which the batch was begun and not recorded."""
         for name in (str(batch), f".{batch}.crc"):
             (self.folder / "cp" / "commits" / name).unlink(missing_ok=True)
 
     def undo(self, version: int) -> None:
-        """Bring the table to the state in which the version's files are written and not committed."""
+        """Set the table to the state in which the version's files are written and not committed."""
         for suffix in ("json", "crc"):
             (self.table / "_delta_log" / f"{version:020}.{suffix}").unlink(missing_ok=True)
 
