@@ -12,6 +12,7 @@ from delta_core.commit.transaction import Transaction
 from delta_core.errors import UnsupportedOperationError, VersionNotFoundError
 from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.log.listing import list_log
+from delta_core.log.names import LOG_DIRECTORY, commit_name
 from delta_core.log.segment import complete_checkpoints
 from delta_core.operations.feature_steps import is_metadata_pending
 from delta_core.plugins.catalog import allows
@@ -36,7 +37,7 @@ def write_barrier(latest: Snapshot, commit: Mapping[str, Any]) -> Snapshot:
         commit.
     """
     allowed = allows(latest.context.log.catalog, "checkpoint")
-    if not allowed or any(f.kind == "staged" for f in latest.segment.deltas):
+    if not allowed or not _is_published(latest):
         reason = "has not published its latest version in the log yet" if allowed else "does not allow checkpoints"
         raise UnsupportedOperationError(
             f"The feature can't be dropped: the catalog of {latest.uri} {reason}, and readers without the feature need "
@@ -47,6 +48,16 @@ def write_barrier(latest: Snapshot, commit: Mapping[str, Any]) -> Snapshot:
     snapshot = Transaction(latest.context, latest, "Empty Commit").commit(**arguments).snapshot
     write_checkpoint(snapshot)
     return snapshot
+
+
+def _is_published(latest: Snapshot) -> bool:
+    if all(f.kind != "staged" for f in latest.segment.deltas):
+        return True
+    try:
+        latest.engine.storage.stat([f"{LOG_DIRECTORY}/{commit_name(latest.version)}"])
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def truncate_history(latest: Snapshot, feature: TableFeature, commit: Mapping[str, Any]) -> Snapshot:

@@ -22,6 +22,8 @@ from delta_core.errors import (
     UnsupportedOperationError,
 )
 from delta_core.operations.create import create_table
+from delta_core.operations.feature_add import add_features
+from delta_core.operations.feature_drop import DropFeatureOptions, drop_feature
 from delta_core.operations.write import WriteOptions, write_table
 from delta_core.plugins.catalog import StagedCommit, allows
 from delta_core.protocol.schema import Schema
@@ -262,6 +264,23 @@ def test_commit_that_can_not_be_published_stays_a_commit_and_is_published_with_t
 
 def checkpoints(table: Managed) -> list[str]:
     return sorted(p.name[:20] for p in table.log.glob("*.checkpoint*"))
+
+
+def test_feature_is_dropped_if_the_catalog_allows_the_checkpoints_before(table: Managed) -> None:
+    add_features(table.snapshot, ["deletionVectors"], {})
+    table.append(1)
+    dropped = drop_feature(table.snapshot, "deletionVectors", DropFeatureOptions()).snapshot
+    assert "deletionVectors" not in dropped.state.features
+    assert table.snapshot.scan().to_table().to_pydict() == {"id": [1]}
+    assert len(list(table.log.glob("*.checkpoint.parquet"))) == 4
+
+
+def test_feature_is_not_dropped_if_the_catalog_allows_no_checkpoints(tmp_path: Path) -> None:
+    table = Managed(tmp_path / "t", MemoryCatalog(allowed=[]))
+    version = add_features(table.snapshot, ["deletionVectors"], {}).version
+    with pytest.raises(UnsupportedOperationError, match="does not allow checkpoints"):
+        drop_feature(table.snapshot, "deletionVectors", DropFeatureOptions())
+    assert table.snapshot.version == version
 
 
 def test_checkpoints_follow_published_commits_where_the_catalog_allows_it(tmp_path: Path) -> None:
