@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.appends import appending, copied, five_columns, three_columns
+from benchmarks.cold import head_over_import, read_over_import
 from benchmarks.questions import PARTITION, RANGE, SMALLEST, vector_payloads
 from benchmarks.row_changes import (
     Answer,
@@ -276,6 +277,18 @@ def calls_per_file(table: Path, small: Path) -> Work:
         return len(calls.of(log=False)) / snapshot.files.count
 
     return work
+
+
+def cold_read(table: Path, small: Path) -> Work:
+    """Answer with the processor time of a process that reads, over that of one that imports PyArrow."""
+    del table, small
+    return read_over_import
+
+
+def cold_head(table: Path, small: Path) -> Work:
+    """Answer with the same of the command line's ``head``."""
+    del table, small
+    return head_over_import
 
 
 def hook_calls(table: Path, small: Path) -> Work:
