@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
@@ -162,3 +163,13 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
     gone.unlink()
     with pytest.raises(DataFileNotFoundError, match=gone.name[:20]):
         table.compute_statistics()
+
+
+def test_files_that_are_older_than_a_field_of_a_struct_get_the_statistics_of_the_others(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"s": [{"x": 1}, {"x": 3}]}))
+    DeltaTable(tmp_path).alter.add_column("s.y", "string")
+    without_statistics(tmp_path)
+    table = DeltaTable(tmp_path)
+    table.compute_statistics()
+    (found,) = statistics(DeltaTable(tmp_path)).values()
+    assert found["maxValues"] == {"s": {"x": 3}}

@@ -72,13 +72,14 @@ def leaves_of(schema: pa.Schema, paths: Sequence[Path]) -> tuple[Leaf, ...]:
     numbers = {path: number for path, _, number in parquet_leaves(schema)}
     found = []
     for path in paths:
-        place = schema.get_field_index(path[0])
-        if place < 0:
-            continue
-        places, t = [place], schema.field(place).type
-        for part in path[1:]:
-            places.append(t.get_field_index(part))
+        places, t = list[int](), pa.struct(list(schema))
+        for part in path:
+            places.append(t.get_field_index(part) if pa.types.is_struct(t) else -1)
+            if places[-1] < 0:
+                break
             t = t.field(places[-1]).type
+        if places[-1] < 0:
+            continue
         found.append(Leaf(path, tuple(places), t, None if pa.types.is_nested(t) else numbers[path]))
     return tuple(found)
 
