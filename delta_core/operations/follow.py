@@ -187,6 +187,41 @@ class TableStream:
         """End the stream after the current step; may be called by another thread."""
         self._stopped.set()
 
+    # --- steps of an engine that keeps positions itself ---
+
+    def next_position(self, start: StreamPosition, unlimited: bool = False) -> StreamPosition | None:
+        """Return where the step that begins at a position ends, None if there is nothing new.
+
+        Parameters
+        ----------
+        start : StreamPosition
+            Where the step begins.
+        unlimited : bool
+            Whether the step may read more than the stream's limits allow.
+
+        Raises
+        ------
+        StreamSchemaError
+            If the next commit changes the schema.
+        """
+        self.position = start
+        self._update()
+        while (step := self._plan(None, unlimited)) is not None and step.position != self.position:
+            if step.files.num_rows:
+                return step.position
+            self.position = step.position  # versions without rows for the stream
+        if self.position != start:
+            return self.position
+        if self._changed is not None:
+            raise self._schema_error(self._changed)
+        return None
+
+    def scan_until(self, end: StreamPosition) -> Scan:
+        """Return the rows from the stream's position to an end that `next_position` returned, in this run or before."""
+        step = self._step([], end) if end == self.position else self._plan(end)
+        assert step is not None  # there is a step to every end
+        return self._scan(step)
+
     def __iter__(self) -> Iterator[StreamBatch]:
         idle_since = time.monotonic()
         while not self._stopped.is_set():
@@ -216,9 +251,11 @@ class TableStream:
             self._update()
 
     def _batch(self, step: _Step) -> StreamBatch:
+        return StreamBatch(self._number, self.position, step, self._scan(step))
+
+    def _scan(self, step: _Step) -> Scan:
         options = self._options
-        scan = self._reader.scan(options.columns, predicate=options.predicate, files=FileSet.of(step.files))
-        return StreamBatch(self._number, self.position, step, scan)
+        return self._reader.scan(options.columns, predicate=options.predicate, files=FileSet.of(step.files))
 
     # --- where it begins ---
 
@@ -323,9 +360,9 @@ class TableStream:
 
     # --- steps ---
 
-    def _plan(self, until: StreamPosition | None) -> _Step | None:
+    def _plan(self, until: StreamPosition | None, unlimited: bool = False) -> _Step | None:
         """Return the next step; without files if only versions are passed over, None at the end of what there is."""
-        room = _Room.of(self._options) if until is None else _Room(math.inf, math.inf)
+        room = _Room(math.inf, math.inf) if unlimited or until is not None else _Room.of(self._options)
         if self.position.is_initial_snapshot:
             return self._plan_initial(room, until)
         return self._plan_commits(room, until)

@@ -6,7 +6,18 @@ from delta_core.spark.builder import IdentityGenerator
 from delta_core.spark.read import read, read_changes
 from delta_core.spark.save import write
 from delta_core.spark.sql import register, sql
+from delta_core.spark.stream_read import read_stream
 from delta_core.spark.stream_write import write_stream
 from delta_core.spark.table import SparkTable as DeltaTable
 
-__all__ = ["DeltaTable", "IdentityGenerator", "read", "read_changes", "register", "sql", "write", "write_stream"]
+__all__ = [
+    "DeltaTable",
+    "IdentityGenerator",
+    "read",
+    "read_changes",
+    "read_stream",
+    "register",
+    "sql",
+    "write",
+    "write_stream",
+]

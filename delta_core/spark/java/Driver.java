@@ -39,6 +39,16 @@ public class Driver {
       org.apache.spark.api.python.PythonUtils.toScalaMap(options), session);
     return session.baseRelationToDataFrame(relation);
   }
+  // a streaming DataFrame: Spark finds our class by the loader of the thread, and keeps it in the plan
+  public Object stream(org.apache.spark.sql.classic.SparkSession session, String schema, java.util.function.Function python) {
+    Thread thread = Thread.currentThread();
+    ClassLoader before = thread.getContextClassLoader();
+    thread.setContextClassLoader(Driver.class.getClassLoader());
+    try {
+      String table = StreamProvider.add(struct(schema), python);
+      return session.readStream().format(StreamProvider.class.getName()).option("table", table).load();
+    } finally { thread.setContextClassLoader(before); }
+  }
   // columns under other names: of each, its name and the new one, escaped as in a URL
   public Object select(org.apache.spark.sql.Dataset rows, String names) throws java.io.IOException {
     String[] parts = names.split("&", -1);

@@ -44,6 +44,7 @@ __all__ = [
     "roaring_test",
     "run_sink",
     "select",
+    "stream_relation",
     "table_location",
     "with_names",
 ]
@@ -177,6 +178,29 @@ def file_relation(
         table_width,
         _Function(request),
     )
+    return DataFrame(made, spark)
+
+
+def stream_relation(spark: Any, schema: T.StructType, open_source: Callable[[], Callable[[str], Any]]) -> DataFrame:
+    """Return a streaming DataFrame.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session.
+    schema : StructType
+        Of the rows of all batches.
+    open_source : function() -> function(str) -> object
+        Called for each query; what it returns is called with ``first`` for the position at which a new query begins,
+        ``begin`` and the position at which this query began, ``available`` if the query ends at the table's latest
+        version, ``latest`` with a batch's start (empty: where the query began) and ``all`` or nothing for the batch's
+        end, and ``rows`` with both for the batch's rows, as a DataFrame of the driver. Arguments are on lines of their
+        own.
+    """
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    ensure_callback_server_started(spark._sc._gateway)
+    made = _driver(spark).stream(spark._jsparkSession, schema.json(), _Function(lambda _: _Function(open_source())))
     return DataFrame(made, spark)
 
 
