@@ -201,11 +201,7 @@ def _staged(
     source: Snapshot, context: TableContext, base: Snapshot | None, options: CloneOptions
 ) -> Transaction[Snapshot]:
     """Return the transaction, with the definition of the source."""
-    said = {
-        "source": shown_uri(source.uri),
-        "sourceVersion": str(source.version),
-        "isShallow": str(not options.deep).lower(),
-    }
+    said = {"source": shown_uri(source.uri), "sourceVersion": source.version, "isShallow": not options.deep}
     transaction = Transaction(context, base, "CLONE", said, isolation=IsolationLevel.SERIALIZABLE)
     protocol = _protocol(source, base)
     _stage_domains(transaction, source, base)
@@ -389,7 +385,8 @@ def _root_uri(table: Snapshot | TableContext) -> str:
 
 
 def _as_uri(place: str) -> str:
-    return f"file://{place}" if place.startswith("/") else place
+    # as Hadoop spells it: delta-spark compares the text with the one that it makes itself
+    return f"file:{place}" if place.startswith("/") else place
 
 
 def _copy_name(table_id: str, path: str, size: int | None) -> str:

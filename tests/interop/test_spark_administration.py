@@ -1,0 +1,124 @@
+"""Clones and changes of the definition beside delta-spark: each library reads, writes and clones what the other made.
+
+They run if `test_spark_tables` does.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from delta_core import DeltaTable, Field
+from tests.interop.conftest import Made, plain
+
+pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.filterwarnings("ignore")]
+
+COLUMNS = "id bigint, p string, s struct<a: int, b: array<struct<c: int>>>, n int NOT NULL, x int"
+ROW = "named_struct('a', 1, 'b', array(named_struct('c', 2))), 3, 4"
+DV, MAPPED = "'delta.enableDeletionVectors' = 'true'", "'delta.columnMapping.mode' = 'name'"
+WIDENING = "'delta.enableTypeWidening' = 'true'"
+
+
+def filled(made: Made, *properties: str) -> Made:
+    made.create(COLUMNS, *properties)
+    return made.run(f"INSERT INTO {{t}} SELECT id, 'a', {ROW} FROM range(10)", "DELETE FROM {t} WHERE id = 3")
+
+
+@pytest.mark.parametrize("properties", [(), (DV, MAPPED)], ids=["plain", "vectors and mapping"])
+def test_clones_are_read_written_and_cloned_by_both(spark: Any, tmp_path: Path, properties: tuple[str, ...]) -> None:
+    source = filled(Made(spark, tmp_path / "a b"), *properties)
+    for deep in (False, True):
+        clone = Made(spark, tmp_path / f"ours {deep}")
+        DeltaTable(source.path).clone(clone.path, deep=deep)
+        assert clone.rows() == source.rows()
+        clone.run("DELETE FROM {t} WHERE id = 5", "INSERT INTO {t} SELECT * FROM {t} WHERE id = 2")
+        assert plain(DeltaTable(clone.path).to_pyarrow_table()) == clone.rows()
+        report = DeltaTable(clone.path).verify(deep="rows")
+        assert report.ok, report.to_text()
+    theirs = Made(spark, tmp_path / "theirs")
+    spark.sql(f"CREATE TABLE {theirs.name} SHALLOW CLONE {source.name}")
+    assert plain(DeltaTable(theirs.path).to_pyarrow_table()) == source.rows()
+    again = Made(spark, tmp_path / "again")
+    DeltaTable(theirs.path).clone(again.path)
+    assert again.rows() == source.rows()
+    DeltaTable(theirs.path).delete("id = 6")
+    assert plain(DeltaTable(theirs.path).to_pyarrow_table()) == theirs.rows()
+
+
+Change = tuple[tuple[str, ...], str, Callable[[DeltaTable], Any]]
+CHANGES: dict[str, Change] = {
+    "add columns": (
+        (),
+        "ADD COLUMNS (y double COMMENT 'why', z date)",
+        lambda t: t.alter.add_columns([Field("y", "double", metadata={"comment": "why"}), Field("z", "date")]),
+    ),
+    "add a field": ((), "ADD COLUMNS (s.d string)", lambda t: t.alter.add_column("s.d", "string")),
+    "add a mapped column": ((MAPPED,), "ADD COLUMNS (y double)", lambda t: t.alter.add_column("y", "double")),
+    "rename": ((MAPPED,), "RENAME COLUMN x TO y", lambda t: t.alter.rename_column("x", "y")),
+    "rename a field": ((MAPPED,), "RENAME COLUMN s.a TO y", lambda t: t.alter.rename_column("s.a", "y")),
+    "drop": ((MAPPED,), "DROP COLUMN x", lambda t: t.alter.drop_column("x")),
+    "drop a field": ((MAPPED,), "DROP COLUMN s.a", lambda t: t.alter.drop_column("s.a")),
+    "move": ((), "ALTER COLUMN id AFTER p", lambda t: t.alter.move_column("id", after="p")),
+    "comment": ((), "ALTER COLUMN x COMMENT 'c'", lambda t: t.alter.set_column_comment("x", "c")),
+    "widen": ((WIDENING,), "ALTER COLUMN x TYPE bigint", lambda t: t.alter.widen_type("x", "bigint")),
+    "widen an element": (
+        (WIDENING,),
+        "ALTER COLUMN s.b.element.c TYPE bigint",
+        lambda t: t.alter.widen_type("s.b.element.c", "bigint"),
+    ),
+    "add a constraint": (
+        (),
+        "ADD CONSTRAINT small CHECK (id < 100)",
+        lambda t: t.alter.add_constraint({"small": "id < 100"}),
+    ),
+    "set properties": (
+        (),
+        "SET TBLPROPERTIES ('delta.appendOnly' = 'true', 'a.b' = 'c')",
+        lambda t: t.alter.set_table_properties({"delta.appendOnly": "true", "a.b": "c"}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changes_of_the_definition_are_committed_alike(spark: Any, tmp_path: Path, name: str) -> None:
+    properties, statement, change = CHANGES[name]
+    theirs, ours = Made(spark, tmp_path / "theirs"), Made(spark, tmp_path / "ours")
+    theirs.create(COLUMNS, *properties).run(f"INSERT INTO {{t}} SELECT 1L, 'a', {ROW}")
+    shutil.copytree(theirs.path, ours.path)
+    theirs.run(f"ALTER TABLE {{t}} {statement}")
+    change(DeltaTable(ours.path))
+    assert committed(ours.path) == committed(theirs.path)
+    assert ours.rows() == theirs.rows() == plain(DeltaTable(theirs.path).to_pyarrow_table())
+
+
+def committed(table: Path) -> dict[str, Any]:
+    """Return the last commit without what differs from run to run."""
+    last = max((table / "_delta_log").glob("0*.json"))
+    found: dict[str, Any] = {}
+    for line in last.read_text().splitlines():
+        ((kind, value),) = json.loads(line).items()
+        if kind == "commitInfo":
+            value = {n: value[n] for n in ("operation", "operationParameters")}
+        elif kind == "metaData":
+            value = {n: v for n, v in value.items() if n not in ("id", "createdTime")}
+        elif kind == "protocol":
+            value = {n: sorted(v) if isinstance(v, list) else v for n, v in value.items()}
+        found[kind] = parsed(value)
+    return found
+
+
+def parsed(value: Any) -> Any:
+    """Return a value with the JSON texts in it parsed, and without the random part of physical names."""
+    if isinstance(value, dict):
+        return {k: parsed(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [parsed(v) for v in value]
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        return parsed(json.loads(value))
+    return re.sub(r"col-[0-9a-f-]{36}", "col", value) if isinstance(value, str) else value
