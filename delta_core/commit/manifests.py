@@ -175,7 +175,7 @@ def _write(snapshot: TableBase, files: FileSet, only: set[str] | None) -> list[s
 
 
 def _as_uri(place: str) -> str:
-    return f"file://{place}" if place.startswith("/") else place
+    return f"file:{place}" if place.startswith("/") else place
 
 
 def _grouped(snapshot: TableBase, files: FileSet) -> tuple[list[str], Any]:

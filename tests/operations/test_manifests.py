@@ -34,7 +34,7 @@ def named_rows(folder: Path) -> list[Any]:
         text = place.removeprefix("p=")
         value = {"__HIVE_DEFAULT_PARTITION__": None, "x y%2F%25%3D": "x y/%="}.get(text, text)
         for path in paths:
-            table = pq.ParquetFile(path.removeprefix("file://")).read()
+            table = pq.ParquetFile(path.removeprefix("file:")).read()
             found += [(i, value, x) for i, x in zip(*(table.column(n).to_pylist() for n in ("id", "x")), strict=True)]
     return sorted(found, key=repr)
 
