@@ -11,6 +11,7 @@ from delta_core.commit.options import kind_name, write_arguments
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError
 from delta_core.operations.convert import ConvertOptions, convert_folder
 from delta_core.operations.create import column_names
+from delta_core.operations.progress import OperationProgress
 from delta_core.operations.write import WriteOptions, write_table
 from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.protocol.schema import Schema
@@ -154,7 +155,9 @@ def convert_to_deltalake(
     collect_stats: bool = True,
     commit_properties: CommitProperties | None = None,
     post_commithook_properties: PostCommitHookProperties | None = None,
-) -> None:
+    dry_run: bool = False,
+    progress: Callable[[OperationProgress], None] | None = None,
+) -> dict[str, int]:
     """Make a table of a folder of Parquet files, in place: a commit names the files; of each the footer is read.
 
     All columns are nullable, and those of files that lack them are null there. Files and folders whose names begin with
@@ -184,6 +187,15 @@ def convert_to_deltalake(
         Custom metadata of the commit, and how often it is tried again.
     post_commithook_properties : PostCommitHookProperties, optional
         What follows the commit.
+    dry_run : bool
+        Whether everything is checked, and nothing committed.
+    progress : function(OperationProgress), optional
+        Called while footers are read (step ``find``).
+
+    Returns
+    -------
+    dict
+        ``num_files``: the files that the table got; with ``dry_run`` those that it would get.
 
     Raises
     ------
@@ -219,7 +231,7 @@ def convert_to_deltalake(
     except TableNotFoundError:
         base = None
     if base is not None and mode == "ignore":
-        return
+        return {"num_files": 0}
     if base is not None and mode == "error":
         raise TableExistsError(
             f"There is a table at {place} already (version {base.version}). To add files that are new since it was "
@@ -229,8 +241,7 @@ def convert_to_deltalake(
         )
     commit = write_arguments(commit_properties, None, post_commithook_properties)
     del commit["writer_properties"]
-    convert_folder(
-        context,
-        base,
-        ConvertOptions(by, partition_strategy, collect_stats, name, description, configuration or {}, commit),
+    options = ConvertOptions(
+        by, partition_strategy, collect_stats, name, description, configuration or {}, commit, dry_run, progress
     )
+    return {"num_files": convert_folder(context, base, options).num_files}

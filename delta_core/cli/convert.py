@@ -8,6 +8,8 @@ import click
 
 from delta_core.cli.change import report
 from delta_core.cli.options import Target, as_json, pairs, table_command
+from delta_core.cli.output import print_facts, print_json
+from delta_core.cli.progress import shown_progress
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.type_text import parse_type_text
 from delta_core.protocol.types import Field
@@ -48,6 +50,9 @@ __all__ = ["convert"]
 )
 @click.option("--name", help="The name of the table.")
 @click.option("--description", help="The description of the table.")
+@click.option(
+    "--dry-run", is_flag=True, help="Read the footers, show how many files the table would get, and commit nothing."
+)
 @as_json
 def convert(
     target: Target,
@@ -58,26 +63,35 @@ def convert(
     properties: dict[str, str],
     name: str | None,
     description: str | None,
+    dry_run: bool,
     json_output: bool,
 ) -> None:
     """Make a table of a folder of Parquet files, in place; no data is written.
 
     \b
     Examples:
+      delta-core convert sales --dry-run
       delta-core convert sales
       delta-core convert sales --partition year=integer --partition day=date
       delta-core convert sales --mode append
     """
     by = Schema([Field(column, parse_type_text(text), True, {}) for column, text in partitions.items()])
-    convert_to_deltalake(
-        target.uri,
-        mode,
-        by if partitions else None,
-        strategy if partitions else None,
-        name,
-        description,
-        properties,
-        target.storage_options or None,
-        collect_stats=not no_statistics,
-    )
+    with shown_progress() as advance:
+        done = convert_to_deltalake(
+            target.uri,
+            mode,
+            by if partitions else None,
+            strategy if partitions else None,
+            name,
+            description,
+            properties,
+            target.storage_options or None,
+            collect_stats=not no_statistics,
+            dry_run=dry_run,
+            progress=advance,
+        )
+    if dry_run:
+        facts = {"files": done["num_files"]}
+        print_json(facts) if json_output else print_facts(facts)
+        return
     report(DeltaTable(target.uri, storage_options=target.storage_options or None), json_output)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import click
 
 from delta_core import operations
 from delta_core.cli.options import Target, as_json, table_command
 from delta_core.cli.output import confirm, print_facts, print_json
+from delta_core.cli.progress import shown_progress
 
 __all__ = ["cleanup", "compact_log", "generate"]
 
@@ -15,15 +18,18 @@ __all__ = ["cleanup", "compact_log", "generate"]
 @table_command(versioned=False)
 @click.argument("first", type=click.IntRange(min=0))
 @click.argument("last", type=click.IntRange(min=0))
+@click.option("--dry-run", is_flag=True, help="Look for the commits, show the name of the file, and write nothing.")
 @as_json
-def compact_log(target: Target, first: int, last: int, json_output: bool) -> None:
+def compact_log(target: Target, first: int, last: int, dry_run: bool, json_output: bool) -> None:
     """Write the actions of the commits FIRST to LAST into one file of the log.
 
     \b
     Examples:
       delta-core compact-log sales 0 99
     """
-    facts = {"file": operations.compact_log(target.snapshot(), first, last)}
+    with shown_progress() as advance:
+        name = operations.compact_log(target.snapshot(), first, last, dry_run=dry_run, progress=advance)
+    facts = {"file": name}
     print_json(facts) if json_output else print_facts(facts)
 
 
@@ -46,8 +52,13 @@ def cleanup(target: Target, dry_run: bool, yes: bool, json_output: bool) -> None
         if not yes:
             question = f"Delete {len(files):,} files of the log of {target.uri}? Versions that need them are lost."
             confirm(question)
-        files = operations.clean_log(snapshot)
+        with shown_progress() as advance:
+            files = operations.clean_log(snapshot, progress=None if advance is None else _counted(advance))
     print_json({"files": files}) if json_output else click.echo("".join(f"{name}\n" for name in files), nl=False)
+
+
+def _counted(advance: Callable[[operations.OperationProgress], None]) -> Callable[[int, int], None]:
+    return lambda done, total: advance(operations.OperationProgress(done, total, 0, 0, 0, "delete"))
 
 
 @click.command()

@@ -34,13 +34,16 @@ _WINDOW = 1000
 _cleaned: dict[tuple[str, str], int] = {}
 _MOST_TABLES = 256
 Clock = Callable[[], int]
+Progress = Callable[[int, int], None]
 
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def clean_log(base: Base, *, dry_run: bool = False, clock: Clock = _now_ms) -> list[str]:
+def clean_log(
+    base: Base, *, dry_run: bool = False, clock: Clock = _now_ms, progress: Progress | None = None
+) -> list[str]:
     """Delete files of the log that are older than ``delta.logRetentionDuration``, as of midnight UTC.
 
     The newest complete checkpoint at or before the first version within the retention stays, with its commit and
@@ -56,6 +59,8 @@ def clean_log(base: Base, *, dry_run: bool = False, clock: Clock = _now_ms) -> l
         Whether the files are only returned.
     clock : function() -> int, optional
         Returns the time in ms since the epoch; the system's clock unless given.
+    progress : function(int, int), optional
+        Called with the number of files that were deleted, and of those that are to be, of a kind.
 
     Returns
     -------
@@ -82,7 +87,7 @@ def clean_log(base: Base, *, dry_run: bool = False, clock: Clock = _now_ms) -> l
             operation="cleanup_metadata",
         )
     now_ms = clock()
-    return _clean(snapshot, _oldest_kept(snapshot, now_ms), now_ms, dry_run)
+    return _clean(snapshot, _oldest_kept(snapshot, now_ms), now_ms, dry_run, progress)
 
 
 def truncate_log(base: Base, retention_ms: int, *, clock: Clock = _now_ms) -> list[str]:
@@ -151,19 +156,19 @@ def clean_after_checkpoint(snapshot: TableBase, requested: bool | None, clock: C
         _log.info("Deleted %d expired files of the log of %s", len(gone), shown_uri(snapshot.uri))
 
 
-def _clean(snapshot: TableBase, oldest: int, now_ms: int, dry_run: bool) -> list[str]:
+def _clean(snapshot: TableBase, oldest: int, now_ms: int, dry_run: bool, progress: Progress | None = None) -> list[str]:
     files = list_log(snapshot.engine.storage).files
     first = _first_kept(snapshot, files, oldest)
     if first is None:
         return []
     expired = _expired(snapshot, files, first)
     if not dry_run:
-        _delete(snapshot, [f.name for f in expired])
+        _delete(snapshot, [f.name for f in expired], progress)
     gone = {f.name for f in expired}
     left = complete_checkpoints((f for f in files if f.name not in gone), set())
     sidecars = _unused_sidecars(snapshot, left, min(oldest, now_ms // _DAY_MS * _DAY_MS - _DAY_MS))
     if not dry_run:
-        _delete(snapshot, sidecars)
+        _delete(snapshot, sidecars, progress)
     return [*(f.name for f in expired), *sidecars]
 
 
@@ -227,7 +232,9 @@ def _unused_sidecars(snapshot: TableBase, checkpoints: Sequence[Checkpoint], old
     return [f"{folder}/{n}" for n in names if 0 < times[n] < oldest_ms]
 
 
-def _delete(snapshot: TableBase, names: Sequence[str]) -> None:
+def _delete(snapshot: TableBase, names: Sequence[str], progress: Progress | None) -> None:
     for start in range(0, len(names), _WINDOW):
         paths = [f"{LOG_DIRECTORY}/{name}" for name in names[start : start + _WINDOW]]
         snapshot.engine.storage.delete_files(pa.array(paths, pa.string()))
+        if progress is not None:
+            progress(start + len(paths), len(names))

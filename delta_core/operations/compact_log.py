@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.names import LOG_DIRECTORY, compacted_name
 from delta_core.log.reconcile import reconcile
+from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.plugins.plans import LogFile
 from delta_core.protocol.actions import parse_action
 from delta_core.snapshot import Snapshot
@@ -31,7 +32,14 @@ _KEYS: dict[str, tuple[str, ...]] = {"protocol": (), "metaData": (), "txn": ("ap
 _COMMITS = 512
 
 
-def compact_log(snapshot: Snapshot, start: int, end: int) -> str:
+def compact_log(
+    snapshot: Snapshot,
+    start: int,
+    end: int,
+    *,
+    dry_run: bool = False,
+    progress: Callable[[OperationProgress], None] | None = None,
+) -> str:
     """Write the actions of the commits of versions ``start`` to ``end`` into one file of the log, and return its name.
 
     Of each key the newest action is kept, as its commit spells it. Removed files and domains stay in it, however old:
@@ -44,6 +52,10 @@ def compact_log(snapshot: Snapshot, start: int, end: int) -> str:
         The table.
     start, end : int
         The first and the last version.
+    dry_run : bool
+        Whether the commits are only looked for, and the name is returned.
+    progress : function(OperationProgress), optional
+        Called while commits are written (step ``write``, commits as files).
 
     Raises
     ------
@@ -77,15 +89,19 @@ def compact_log(snapshot: Snapshot, start: int, end: int) -> str:
             version=missing,
         )
     files = [commits[v] for v in range(start, end + 1)]
+    name = compacted_name(start, end)
+    if dry_run:
+        return name
+    report = ProgressReport(progress)
+    report.begin("write", pa.chunked_array([[f.size or 0 for f in files]], pa.int64()))
     actions = snapshot.engine.logs.read_commits(files, ActionQuery())
     declared = {k.name: tuple(k.key) for f in snapshot.plugins.features.values() for k in f.actions}
     places = _newest(actions, {**declared, **_KEYS}, snapshot.uri)
     counts = np.bincount(
         np.concatenate([int64_values(t.column("version")) for t in _tables(actions)]) - start, minlength=end + 1 - start
     )
-    name = compacted_name(start, end)
     with snapshot.engine.storage.put_stream(f"{LOG_DIRECTORY}/{name}") as file:
-        for text in _texts(snapshot, files, places, counts.tolist()):
+        for text in _texts(snapshot, files, places, counts.tolist(), report):
             file.write(text)
     return name
 
@@ -124,7 +140,11 @@ def _places(table: pa.Table) -> NDArray[np.int64]:
 
 
 def _texts(
-    snapshot: Snapshot, files: Sequence[LogFile], places: NDArray[np.int64], counts: Sequence[int]
+    snapshot: Snapshot,
+    files: Sequence[LogFile],
+    places: NDArray[np.int64],
+    counts: Sequence[int],
+    report: ProgressReport,
 ) -> Iterator[bytes]:
     """Yield the text of the actions at some places, a line each."""
     for first in range(0, len(files), _COMMITS):
@@ -136,6 +156,7 @@ def _texts(
                 continue
             lines = _lines(bytes(text), count, file.name)
             yield b"".join(lines[int(place & 0xFFFFFFFF)] + b"\n" for place in places[low:high])
+        report.add(files=len(window), num_bytes=sum(f.size or 0 for f in window))
 
 
 def _lines(text: bytes, count: int, where: str) -> list[bytes]:

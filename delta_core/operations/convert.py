@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 from urllib.parse import unquote
 
@@ -22,6 +22,7 @@ from delta_core.kernels.arrow_buffers import int64_values, one_array
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.log.paths import decode_paths
 from delta_core.operations.create import stage_definition
+from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.operations.register import check_partitions, register_files
 from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.protocol.schema import Schema, format_path, walk
@@ -31,7 +32,7 @@ from delta_core.snapshot import Snapshot, TableContext
 from delta_core.write.files import describe_foreign_files
 from delta_core.write.names import encode_path
 
-__all__ = ["ConvertOptions", "convert_folder"]
+__all__ = ["ConvertOptions", "Converted", "convert_folder"]
 
 _log = logging.getLogger(__name__)
 #: How the names of Parquet files end.
@@ -69,6 +70,10 @@ class ConvertOptions(Struct, frozen=True):
         Table properties.
     commit : Mapping
         Arguments of `register_files` on how to commit.
+    dry_run : bool
+        Whether everything is checked, and nothing committed.
+    progress : function(OperationProgress), optional
+        Called while footers are read (step ``find``).
     """
 
     partition_by: StructType | None = None
@@ -78,9 +83,26 @@ class ConvertOptions(Struct, frozen=True):
     description: str | None = None
     properties: Mapping[str, str | None] = {}
     commit: Mapping[str, Any] = {}
+    dry_run: bool = False
+    progress: Callable[[OperationProgress], None] | None = None
 
 
-def convert_folder(context: TableContext, base: Snapshot | None, options: ConvertOptions) -> Snapshot:
+class Converted(Struct, frozen=True):
+    """What a conversion came to.
+
+    Parameters
+    ----------
+    snapshot : Snapshot or None
+        The table; as it was if nothing is new, or with ``dry_run``.
+    num_files : int
+        Files that it got, or would get.
+    """
+
+    snapshot: Snapshot | None
+    num_files: int
+
+
+def convert_folder(context: TableContext, base: Snapshot | None, options: ConvertOptions) -> Converted:
     """Commit the Parquet files of a folder as a table's first version, or those that are new in it.
 
     Files and folders whose names begin with ``_`` or ``.`` are left out, unless the folder is that of a partition, and
@@ -94,11 +116,6 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
         The table that an earlier conversion made: files that it does not have yet are added.
     options : ConvertOptions
         The partition columns, and what the table is to be.
-
-    Returns
-    -------
-    Snapshot
-        The table. It is ``base`` if nothing is new.
 
     Raises
     ------
@@ -125,7 +142,7 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
         known = decode_paths(base.files.columns(["path"]).column("path"))
         files = files.filter(pc.invert(pc.is_in(files.column("path"), value_set=pa.array(known, pa.string()))))
         if not files.num_rows:
-            return base
+            return Converted(base, 0)
     if not files.num_rows:
         raise InvalidArgumentError(
             f"There is no Parquet file in {context.log.uri}: none with a name that ends in {', '.join(_PARQUET)}.",
@@ -133,6 +150,8 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
         )
     folders, partitions = _partitions(files, by, strategy)
     paths: list[str] = files.column("path").to_pylist()
+    report = ProgressReport(options.progress)
+    report.begin("find", files.column("size"))
     footers = context.log.engine.data.footers(paths)
     start = Schema(()) if base is None else Schema([f for f in base.schema.fields if by.get(f.name) is None])
     schema = _joined_schema(context, footers, paths, start, by)
@@ -165,15 +184,18 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
                 "size": files.column("size"),
                 "modificationTime": pc.fill_null(files.column("modified_ms"), 0),
                 "dataChange": pa.repeat(pa.scalar(True), len(paths)),
-                "stats": describe_foreign_files(footers, transaction.plan, statistics=options.statistics),
+                "stats": describe_foreign_files(
+                    footers, transaction.plan, statistics=options.statistics, report=report.add
+                ),
                 "fresh": pa.repeat(pa.scalar(True), len(paths)),
             }
         )
     )
     transaction.metrics.update(numConvertedFiles=len(paths), numFiles=len(paths))
-    return register_files(
-        context, base, [], [], operation=_OPERATION, transaction=transaction, **options.commit
-    ).snapshot
+    if options.dry_run:
+        return Converted(base, len(paths))
+    done = register_files(context, base, [], [], operation=_OPERATION, transaction=transaction, **options.commit)
+    return Converted(done.snapshot, len(paths))
 
 
 def _check_only_converted(base: Snapshot) -> None:

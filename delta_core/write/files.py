@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -211,7 +211,9 @@ def describe_files(
     return _added(found, names, keys, stats, data_change)
 
 
-def describe_foreign_files(footers: FootersRead, plan: WritePlan, *, statistics: bool) -> pa.Array:
+def describe_foreign_files(
+    footers: FootersRead, plan: WritePlan, *, statistics: bool, report: Callable[[int], None] | None = None
+) -> pa.Array:
     """Return the statistics, as the log has them, of files that may have further columns, from their footers.
 
     Parameters
@@ -222,6 +224,8 @@ def describe_foreign_files(footers: FootersRead, plan: WritePlan, *, statistics:
         The plan of the table's writes.
     statistics : bool
         False for the number of rows alone.
+    report : function(int), optional
+        Called with numbers of files whose footers were read.
     """
     schema = pa.schema([c.field for c in file_columns(plan)])
     leaves = plan.statistics if statistics else ()
@@ -230,6 +234,8 @@ def describe_foreign_files(footers: FootersRead, plan: WritePlan, *, statistics:
     for found in footers.statistics(schema, leaves):
         texts.append(statistics_texts(found, types, prefix, bool(leaves)))
         numbers.append(found.files)
+        if report is not None:
+            report(len(found.files))
     return pa.chunked_array(texts, pa.string()).take(number_array(np.argsort(np.concatenate(numbers))))
 
 

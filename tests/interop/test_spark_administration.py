@@ -97,6 +97,54 @@ def test_changes_of_the_definition_are_committed_alike(spark: Any, tmp_path: Pat
     assert ours.rows() == theirs.rows() == plain(DeltaTable(theirs.path).to_pyarrow_table())
 
 
+DROPPED = {
+    "deletionVectors": (DV,),
+    "columnMapping": (MAPPED,),
+    "typeWidening": (WIDENING,),
+    "rowTracking": ("'delta.enableRowTracking' = 'true'",),
+    "inCommitTimestamp": ("'delta.enableInCommitTimestamps' = 'true'",),
+    "v2Checkpoint": ("'delta.checkpointPolicy' = 'v2'",),
+}
+
+
+@pytest.mark.parametrize("feature", DROPPED)
+def test_dropped_features_leave_the_same_table(spark: Any, tmp_path: Path, feature: str) -> None:
+    theirs, ours = filled(Made(spark, tmp_path / "theirs"), *DROPPED[feature]), Made(spark, tmp_path / "ours")
+    shutil.copytree(theirs.path, ours.path)
+    theirs.run(f"ALTER TABLE {{t}} DROP FEATURE {feature}")
+    DeltaTable(ours.path).alter.drop_feature(feature)
+    assert names_of(ours) == names_of(theirs)
+    assert ours.rows() == theirs.rows()
+    # each library goes on with what the other left, and enables the feature again
+    ours.run(
+        "INSERT INTO {t} SELECT * FROM {t} WHERE id = 1", f"ALTER TABLE {{t}} SET TBLPROPERTIES ({DROPPED[feature][0]})"
+    )
+    left = DeltaTable(theirs.path)
+    left.update({"n": "n + 1"}, predicate="id = 4")
+    name, value = DROPPED[feature][0].replace("'", "").split(" = ")
+    left.alter.set_table_properties({name: value})
+    assert names_of(ours) == names_of(theirs)
+    for made in (ours, theirs):
+        assert plain(DeltaTable(made.path).to_pyarrow_table()) == made.rows()
+
+
+def names_of(made: Made) -> set[str]:
+    protocol = DeltaTable(made.path).protocol()
+    return {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+
+
+def test_restored_versions_are_read_written_and_restored_by_both(spark: Any, tmp_path: Path) -> None:
+    made = filled(Made(spark, tmp_path / "t"), DV)
+    first = made.rows(versionAsOf=1)
+    DeltaTable(made.path).restore(1)
+    assert made.rows() == first
+    made.run("DELETE FROM {t} WHERE id = 7", "RESTORE TABLE {t} TO VERSION AS OF 2")
+    assert plain(DeltaTable(made.path).to_pyarrow_table()) == made.rows() == made.rows(versionAsOf=2)
+    DeltaTable(made.path).delete("id = 8")
+    made.run("RESTORE TABLE {t} TO VERSION AS OF 1")
+    assert plain(DeltaTable(made.path).to_pyarrow_table()) == first
+
+
 def committed(table: Path) -> dict[str, Any]:
     """Return the last commit without what differs from run to run."""
     last = max((table / "_delta_log").glob("0*.json"))
