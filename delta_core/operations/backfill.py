@@ -17,8 +17,9 @@ from delta_core.expressions import to_expression
 from delta_core.expressions.ast import NUM_RECORDS, Expression, FileStatistic
 from delta_core.expressions.printing import format_sql
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import is_valid
+from delta_core.kernels.arrow_buffers import bool_array, is_valid, one_array
 from delta_core.kernels.dedup import KeySet
+from delta_core.log.file_columns import json_statistics
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.log.paths import decode_paths
 from delta_core.operations.progress import OperationProgress, ProgressReport
@@ -80,8 +81,9 @@ def backfill_statistics(base: Snapshot, options: BackfillOptions) -> Backfilled:
     """Add files again, with statistics from their footers; a commit for each of many files.
 
     Files stay where they are, with their tags, row ids and deletion vectors. Bounds of files with deleted rows are wide
-    (``tightBounds`` is false). Columns whose statistics a footer lacks stay without them. In tables that find columns
-    by field id, only the number of rows is recorded.
+    (``tightBounds`` is false). Columns whose statistics a footer lacks stay without them; a file that would lose
+    statistics of an indexed column is left as it is. In tables that find columns by field id, only the number of rows
+    is recorded.
 
     Parameters
     ----------
@@ -176,7 +178,7 @@ def _bound(latest: Snapshot, predicate: Expression | str) -> Expression:
 
 
 def _with_statistics(latest: Snapshot, files: pa.Table) -> pa.Table:
-    """Return the files whose statistics differ from those of their footers, with these."""
+    """Return the files whose statistics differ from those of their footers, with these, unless they lack some."""
     transaction = Transaction(latest.context, latest, "COMPUTE STATS")
     footers = latest.engine.data.footers(decode_paths(files.column("path")))
     by_name = latest.state.column_map.match == "name"
@@ -185,4 +187,17 @@ def _with_statistics(latest: Snapshot, files: pa.Table) -> pa.Table:
     texts = pc.if_else(pc.is_valid(files.column("dvId")), wide, texts)
     at = files.schema.get_field_index("stats")
     old = pc.fill_null(files.column("stats"), "")
-    return files.set_column(at, "stats", texts).filter(pc.not_equal(old, texts))
+    changed = pc.and_(pc.not_equal(old, texts), bool_array(~_loses(latest, old, texts)))
+    return files.set_column(at, "stats", texts).filter(changed)
+
+
+def _loses(latest: Snapshot, old: pa.ChunkedArray, new: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which files have a number of rows, and a statistic of an indexed column that the new text lacks."""
+    leaves = list(statistics_leaves(latest.state))
+    wanted = [FileStatistic("nullCount", path, _LONG) for path, _ in leaves]
+    wanted += [FileStatistic(kind, path, t) for path, t in leaves if _has_bounds(t) for kind in ("min", "max")]
+    before, after = (json_statistics(one_array(texts), [NUM_RECORDS, *wanted]) for texts in (old, new))
+    lost = np.zeros(len(old), np.bool_)
+    for had, has in zip(before, after, strict=True):
+        lost |= is_valid(had) & ~is_valid(has)
+    return lost & is_valid(before[0])

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import CommitConflictError, DataFileNotFoundError, InvalidArgumentError
 from delta_core.operations import backfill
+from delta_core.schema import Field
 from tests.operations.killing import KilledError, Killer, killing
 from tests.operations.row_tables import TABLES, rows_of, table_of
 
@@ -83,6 +85,23 @@ def test_tables_that_find_columns_by_id_get_the_number_of_rows(tmp_path: Path) -
     assert table.compute_statistics() == {"num_files": 1}
     assert [f["numRecords"] for f in statistics(table).values()] == [12]
     assert table.compute_statistics() == {"num_files": 0}  # once more, and nothing to change
+
+
+@pytest.mark.parametrize("every", [False, True])
+@pytest.mark.parametrize("case", ["id mode", "INT96", "no statistics"])
+def test_statistics_that_a_footer_lacks_are_not_lost(tmp_path: Path, case: str, every: bool) -> None:
+    times = pa.array([0, 1], pa.timestamp("us", "UTC"))
+    properties = {"delta.columnMapping.mode": "id"} if case == "id mode" else {}
+    write_deltalake(tmp_path, pa.table({"id": [1, 2], "at": times}), configuration=properties)
+    table = DeltaTable(tmp_path)
+    path = table.file_uris()[0]
+    foreign = {"INT96": {"use_deprecated_int96_timestamps": True}, "no statistics": {"write_statistics": False}}
+    if case in foreign:
+        pq.write_table(pq.read_table(path), path, **foreign[case])
+    table.alter.add_columns([Field("new", "long")])
+    before = statistics(table)
+    assert table.compute_statistics(every=every) == {"num_files": 0}
+    assert statistics(DeltaTable(tmp_path)) == before
 
 
 def test_predicate_and_every_choose_the_files(tmp_path: Path) -> None:
