@@ -207,7 +207,7 @@ class _FrameWrite(TableWrite):
 
     def _of_places(self, base: Snapshot, places: Sequence[str]) -> pa.Table:
         """Return the files that lie at these places, as they are removed."""
-        table = base.files.columns(READ_TO_REMOVE)
+        table = base.files.columns([*READ_TO_REMOVE, "stats"])  # which count the rows
         requested = set(places)
         uris = map(self.engine.storage.uri_for_engine, decode_paths(table.column("path")))
         return table.filter(pa.array([u in requested for u in uris], pa.bool_()))
