@@ -15,7 +15,7 @@ from delta_core.operations.merge_match import Matching
 from delta_core.operations.merge_source import load_source
 from delta_core.operations.merger import MergeClause
 from delta_core.operations.row_changes import RowChanges
-from delta_core.operations.write import Replaced, TableWrite, WriteOptions, run_write
+from delta_core.operations.write import TableWrite, WriteOptions, run_write
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import StructType
 from delta_core.snapshot import Snapshot, TableContext
@@ -166,6 +166,4 @@ class _ReplacingWrite(TableWrite):
                 deleted = gone.row_sets(decided.files)
         if gone.num_rows:
             changes.drop(decided.files, deleted=deleted)
-            changes.record(self.written[0].adds, None, "insert")
-            changes.write_changes()
-        self.replaced = Replaced(gone.num_rows + changes.num_copied, changes.num_copied)
+        self.finish_dropped(changes, gone.num_rows)

@@ -37,6 +37,7 @@ from delta_core.operations.rewrite import (
     selects_partitions,
     write_change_rows,
 )
+from delta_core.operations.row_changes import RowChanges
 from delta_core.plugins.rules import RowCheck
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Schema
@@ -279,8 +280,8 @@ class TableWrite:
         self.written: list[Written] = []
         self.changes: list[Written] = []
         self.replaced: Replaced | None = None
-        #: A `RowChanges`, for writes that drop some rows of files.
-        self.row_changes: Any = None
+        #: For writes that drop some rows of files.
+        self.row_changes: RowChanges | None = None
 
     def run(self) -> CommitResult[Snapshot]:
         """Write the rows and commit; raises what `write_table` raises."""
@@ -322,7 +323,7 @@ class TableWrite:
         mode = {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}.get(options.mode, "ErrorIfExists")
         out: dict[str, Any] = {"mode": mode, "partitionBy": json.dumps(list(options.partition_by or ()))}
         if options.replace_where is not None:
-            out["predicate"] = json.dumps([str(options.replace_where)])
+            out["predicate"] = str(options.replace_where)
         if options.partition_overwrite == "dynamic":
             out["isDynamicPartitionOverwrite"] = "true"
         return out
@@ -430,6 +431,9 @@ class TableWrite:
         if self.options.partition_overwrite == "dynamic" and base.state.partition_columns:
             self._replace_partitions(base)
             return
+        if predicate is not None and self._has_vectors(base, predicate):
+            self._drop_rows(base, predicate)
+            return
         files = base.scan(predicate=predicate).file_set if predicate is not None else base.files
         table = files.columns(READ_TO_REMOVE)
         self.transaction.read(predicate, table)
@@ -438,6 +442,30 @@ class TableWrite:
             if not selects_partitions(predicate, base.state.partition_columns):
                 self._keep_rows(base, predicate, files)
         self._remove(table)
+
+    def _has_vectors(self, base: Snapshot, predicate: Expression) -> bool:
+        """Return whether the rows that a predicate selects are dropped without rewriting their files."""
+        return (
+            self.transaction.plan.remove_rows is not None
+            and self.engine.relations is not None
+            # rows that are only arranged otherwise are not removed rows
+            and self.options.data_change
+            and not selects_partitions(predicate, base.state.partition_columns)
+        )
+
+    def _drop_rows(self, base: Snapshot, predicate: Expression) -> None:
+        changes = self.row_changes = RowChanges(base, self.transaction, self.options.writer_properties)
+        files, rows = changes.find(predicate)
+        num_rows = int(rows.cardinalities().sum())
+        changes.drop(files, deleted=rows)
+        self.finish_dropped(changes, num_rows)
+
+    def finish_dropped(self, changes: RowChanges, num_rows: int) -> None:
+        """Record the new rows beside those that were dropped, for the change feed and the metrics."""
+        if num_rows:
+            changes.record(self.written[0].adds, None, "insert")
+            changes.write_changes()
+        self.replaced = Replaced(num_rows + changes.num_copied, changes.num_copied)
 
     def _keep_rows(self, base: Snapshot, predicate: Expression, files: FileSet) -> None:
         """Write the rows that the predicate does not select to files of their own; note the others as changes."""

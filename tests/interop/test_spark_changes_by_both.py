@@ -27,6 +27,8 @@ STEPS = (
     "OPTIMIZE {t} ZORDER BY (id, x)",
     "RESTORE TABLE {t} TO VERSION AS OF 4",
     "INSERT INTO {t} REPLACE WHERE p = 'a' SELECT id + 1000, p, x, s FROM {t} WHERE p = 'a'",
+    "INSERT INTO {t} REPLACE WHERE id > 5 AND x IS NOT NULL SELECT 2000 + id, 'q', id, null FROM range(2)",
+    "INSERT INTO {t} REPLACE WHERE s.n IN (2, 7) SELECT 3000, null, null, named_struct('n', 7)",
 )
 
 

@@ -1,4 +1,4 @@
-"""Writes in place of the rows that they match: replace_using and replace_on."""
+"""Writes in place of the rows that they match, or that a condition selects."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from delta_core.errors import (
 from tests.operations.row_tables import (
     FEED,
     MAPPED,
+    PREDICATES,
     ROW_IDS,
     ROWS,
     TABLES,
@@ -47,6 +48,7 @@ REPLACES: dict[str, tuple[dict[str, Any], Callable[[Row, Row], bool]]] = {
         lambda t, s: t[0] == s[0] and (t[2] or 0) > 0.5 and s[1] == "a",
     ),
     "no key": ({"replace_on": "t.id > 15"}, lambda t, s: t[0] > 15),
+    **{f"where {p}": ({"predicate": p}, lambda t, _, of=of: of(t) is True) for p, of in PREDICATES.items()},
 }  # fmt: skip
 
 
@@ -72,9 +74,12 @@ def test_rows_that_a_new_row_matches_are_replaced(
     table = DeltaTable(uri)
     ids_before = row_ids(table) if "row ids" in features else {}
     options, replaces = REPLACES[how]
+    is_where = "predicate" in options
+    new = [s for s in new if replaces(s, s)] if is_where else new
     write_deltalake(table, table_of(new), mode="overwrite", **options)
     before = [row for rows in old for row in rows]
-    kept = [t for t in before if not any(replaces(t, s) for s in new)]
+    gone = [t for t in before if (replaces(t, t) if is_where else any(replaces(t, s) for s in new))]
+    kept = [t for t in before if t not in gone]
     assert rows_of(table.to_pyarrow_table()) == sorted([*kept, *new], key=repr)
     assert rows_of(DeltaTable(uri).to_pyarrow_table()) == sorted([*kept, *new], key=repr)
     metrics = table.history(1)[0]["operationMetrics"]
@@ -92,17 +97,23 @@ def test_rows_that_a_new_row_matches_are_replaced(
             kind: rows_of(changes.filter(pa.compute.equal(changes.column("_change_type"), kind)))
             for kind in ("delete", "insert")
         }
-        gone = [t for t in before if any(replaces(t, s) for s in new)]
         assert by_kind == {"delete": sorted(gone, key=repr), "insert": sorted(new, key=repr)}
 
 
-def test_vectors_drop_the_rows_and_other_files_stay(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("how", "parameters"),
+    [({"replace_using": "id"}, {"replaceUsingCols": "(id)"}), ({"predicate": "id = 3"}, {"predicate": "id = 3"})],
+    ids=str,
+)
+def test_vectors_drop_the_rows_and_other_files_stay(
+    tmp_path: Path, how: dict[str, str], parameters: dict[str, str]
+) -> None:
     table = made(tmp_path, VECTORS)
     before = data_files(table)
-    write_deltalake(table, table_of([(3, "z", 9.0)]), mode="overwrite", replace_using="id")
+    write_deltalake(table, table_of([(3, "z", 9.0)]), mode="overwrite", **how)
     after = data_files(table)
     assert before < after
-    assert table.history(1)[0]["operationParameters"]["replaceUsingCols"] == "(id)"
+    assert parameters.items() <= table.history(1)[0]["operationParameters"].items()
     assert len(rows_of(table.to_pyarrow_table())) == 10
     assert len(table.file_uris()) == 2
 
@@ -162,9 +173,10 @@ def test_new_rows_that_break_a_constraint_leave_nothing(tmp_path: Path) -> None:
     assert data_files(table) == before
 
 
+@pytest.mark.parametrize("how", [{"replace_using": "id"}, {"predicate": "id = 3"}], ids=str)
 @pytest.mark.parametrize("properties", [{}, VECTORS, FEED], ids=str)
 def test_change_of_the_same_rows_meanwhile_conflicts_and_nothing_is_left(
-    tmp_path: Path, properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, properties: dict[str, str], how: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = made(tmp_path, properties)
     commit, raced = type(table.snapshot().begin("WRITE")).commit, list[int]()
@@ -178,7 +190,7 @@ def test_change_of_the_same_rows_meanwhile_conflicts_and_nothing_is_left(
 
     monkeypatch.setattr("delta_core.commit.transaction.Transaction.commit", race)
     with pytest.raises(CommitConflictError):
-        write_deltalake(table, table_of([(3, "z", 9.0)]), mode="overwrite", replace_using="id")
+        write_deltalake(table, table_of([(3, "z", 9.0)]), mode="overwrite", **how)
     latest = DeltaTable(table.table_uri)
     assert sorted(latest.to_pyarrow_table().column("id").to_pylist()) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
     live = {Path(uri).name for uri in latest.file_uris()}

@@ -348,7 +348,9 @@ def test_compaction_joins_files_and_keeps_rows_and_their_ids(spark: Any, tmp_pat
     assert len(DeltaTable(tmp_path).file_uris()) == 3
 
 
-@pytest.mark.parametrize("how", [{"replace_using": "id"}, {"replace_on": "t.id <=> s.id"}], ids=str)
+@pytest.mark.parametrize(
+    "how", [{"replace_using": "id"}, {"replace_on": "t.id <=> s.id"}, {"replace_where": "id IN (1, 2)"}], ids=str
+)
 def test_overwrite_drops_matching_rows_by_vectors(spark: Any, tmp_path: Path, how: dict[str, str]) -> None:
     made(tmp_path, ALL, [])
     before = set(DeltaTable(tmp_path).file_uris())

@@ -201,9 +201,7 @@ class _FrameWrite(TableWrite):
         num_rows = int(rows.cardinalities().sum())
         if num_rows:
             changes.drop(files, deleted=rows)
-            changes.record(self.written[0].adds, None, "insert")
-            changes.write_changes()
-        self.replaced = Replaced(num_rows + changes.num_copied, changes.num_copied)
+        self.finish_dropped(changes, num_rows)
 
     def _of_places(self, base: Snapshot, places: Sequence[str]) -> pa.Table:
         """Return the files that lie at these places, as they are removed."""
