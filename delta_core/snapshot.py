@@ -38,6 +38,7 @@ from delta_core.expressions.ast import Expression
 from delta_core.handles.opening import Opening, Pickled
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import bool_array
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.log.checkpoint import CheckpointReader, read_removes
@@ -643,11 +644,11 @@ class Snapshot:
         newer = read_removes(self.engine.logs, contents.segment.deltas, names, self.action_fields)
         if not newer.column("path").equals(contents.tail.removes.column("path")):
             raise LogChangedError.of_replaced(self.uri)
-        yield None, pc.filter(newer, pa.array(found.removes))
+        yield None, pc.filter(newer, bool_array(found.removes))
         if contents.checkpoint is not None:
             for handle, table in contents.checkpoint.removes(names, self.action_fields, self._listing.sidecars):
                 hidden = found.keys.contains(table.column("path"), table.column("dvId"))
-                yield handle, pc.filter(table, pa.array(~hidden)).cast(newer.schema)
+                yield handle, pc.filter(table, bool_array(~hidden)).cast(newer.schema)
 
     def transactions(self) -> dict[str, SetTransaction]:
         """Return the last version that each application wrote, by application id."""

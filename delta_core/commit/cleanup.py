@@ -6,12 +6,11 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-import pyarrow as pa
-
 from delta_core.commit.base import Base, TableBase
 from delta_core.commit.upkeep import check_upkeep
 from delta_core.errors import UnsupportedOperationError, VersionNotFoundError
 from delta_core.handles.secrets import shown_uri
+from delta_core.kernels.arrow_buffers import strings_of
 from delta_core.log.checkpoint import CheckpointReader
 from delta_core.log.listing import list_log
 from delta_core.log.names import LOG_DIRECTORY, SIDECAR_DIRECTORY, STAGED_DIRECTORY, parse_name
@@ -226,7 +225,7 @@ def _unused_sidecars(snapshot: TableBase, checkpoints: Sequence[Checkpoint], old
     names = [n for n in listing.names if n not in used]
     times = dict(zip(listing.names, listing.modified_ms, strict=True)) if listing.modified_ms is not None else None
     if times is None:
-        _, found = storage.find(pa.array([f"{SIDECAR_DIRECTORY}/{n}" for n in names], pa.string()))
+        _, found = storage.find(strings_of([f"{SIDECAR_DIRECTORY}/{n}" for n in names]))
         times = dict(zip(names, found.tolist(), strict=True))
     folder = SIDECAR_DIRECTORY.rpartition("/")[2]
     return [f"{folder}/{n}" for n in names if 0 < times[n] < oldest_ms]
@@ -235,6 +234,6 @@ def _unused_sidecars(snapshot: TableBase, checkpoints: Sequence[Checkpoint], old
 def _delete(snapshot: TableBase, names: Sequence[str], progress: Progress | None) -> None:
     for start in range(0, len(names), _WINDOW):
         paths = [f"{LOG_DIRECTORY}/{name}" for name in names[start : start + _WINDOW]]
-        snapshot.engine.storage.delete_files(pa.array(paths, pa.string()))
+        snapshot.engine.storage.delete_files(strings_of(paths))
         if progress is not None:
             progress(start + len(paths), len(names))

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.expressions.ast import Expression
-from delta_core.kernels.arrow_buffers import empty_table, scalar_of
+from delta_core.kernels.arrow_buffers import array_of, empty_table, scalar_of
 from delta_core.kernels.row_set import RowSets
 from delta_core.protocol.actions import ADDED_FILE, FILE_COLUMNS, ActionField, Metadata, Protocol
 from delta_core.protocol.schema import Path
@@ -196,7 +196,7 @@ def with_num_records(files: pa.Table) -> pa.Table:
         for count, stats in zip(given.to_pylist(), files.column("stats").to_pylist(), strict=True)
     ]
     kept = files.drop_columns([n for n in ("numRecords",) if n in files.column_names])
-    return kept.append_column("numRecords", pa.array(counts, pa.int64()))
+    return kept.append_column("numRecords", array_of(counts, pa.int64()))
 
 
 def num_records(stats: str | None) -> int | None:

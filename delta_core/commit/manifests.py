@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from delta_core.commit.base import Base, TableBase
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values, is_valid, one_array
+from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array, one_array
 from delta_core.kernels.dedup import KeySet
 from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
@@ -160,7 +159,7 @@ def _write(snapshot: TableBase, files: FileSet, only: set[str] | None) -> list[s
     chosen = [i for i, folder in enumerate(folders) if only is None or folder in only]
     rows = np.flatnonzero(np.isin(numbers, chosen))
     rows = rows[np.argsort(numbers[rows], kind="stable")]
-    paths = files.columns(["path"]).take(pa.array(rows)).column("path")
+    paths = files.columns(["path"]).take(number_array(rows)).column("path")
     texts = [_as_uri(storage.uri(p)) for p in decode_paths(paths)]
     ends = np.searchsorted(numbers[rows], chosen, side="right").tolist()
     starts = [0, *ends][: len(ends)]
@@ -191,5 +190,5 @@ def _grouped(snapshot: TableBase, files: FileSet) -> tuple[list[str], Any]:
         numbers = numbers * (len(codes.dictionary) + 1) + values
         _, numbers = np.unique(numbers, return_inverse=True)
     _, first = np.unique(numbers, return_index=True)
-    texts: Sequence[Sequence[str | None]] = [c.to_pylist() for c in table.take(pa.array(first)).columns]
+    texts: Sequence[Sequence[str | None]] = [c.to_pylist() for c in table.take(number_array(first)).columns]
     return [partition_directory(names, row) for row in zip(*texts, strict=True)], numbers

@@ -54,10 +54,12 @@ def one_array(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.Array[Any]:
         return column
     if column.num_chunks == 1:
         return column.chunk(0)
+    if not column.num_chunks:
+        return pa.nulls(0, column.type)
     found = column.combine_chunks()
     if not isinstance(found, pa.ChunkedArray):
         return found
-    return pa.concat_arrays(found.chunks) if found.num_chunks else pa.nulls(0, found.type)
+    return pa.concat_arrays(found.chunks)
 
 
 def plain_strings(array: pa.Array[Any]) -> pa.Array[Any]:
@@ -280,11 +282,17 @@ def strings_of(texts: Sequence[str | bytes | None], type: pa.DataType | None = N
 
 
 def array_of(values: Sequence[Any], type: pa.DataType) -> pa.Array[Any]:
-    """Build an array of a few values, as ``pyarrow.array`` does; times may be the integers that they are stored as."""
+    """Build an array of a few values, as ``pyarrow.array`` does; times may be the integers that they are stored as.
+
+    ``pyarrow.array`` imports pandas where it is installed, whatever it is called with: this does so only for values
+    that need its conversions.
+    """
     if pa.types.is_string(type) and all(v is None or isinstance(v, str) for v in values):
         return strings_of(values, type)
     if pa.types.is_binary(type) and all(v is None or isinstance(v, bytes) for v in values):
         return strings_of(values, type)
+    if pa.types.is_nested(type):
+        return _nested_of(values, type)
     valid = np.fromiter((v is not None for v in values), np.bool_, len(values))
     if pa.types.is_boolean(type) and all(v is None or isinstance(v, bool) for v in values):
         return bool_array(np.fromiter((v is True for v in values), np.bool_, len(values)), valid)
@@ -293,6 +301,29 @@ def array_of(values: Sequence[Any], type: pa.DataType) -> pa.Array[Any]:
         return pa.array(values, type)
     # no value is None, by the lines above
     return pa.Array.from_buffers(type, len(values), [_bits(valid), pa.py_buffer(b"".join(stored))])  # type: ignore[arg-type]
+
+
+def _nested_of(values: Sequence[Any], type: pa.DataType) -> pa.Array[Any]:
+    """Build an array of dictionaries (struct), lists (list) or pairs or dictionaries (map); None = null."""
+    given = [v for v in values if v is not None]
+    valid = _bits(np.fromiter((v is not None for v in values), np.bool_, len(values)))
+    # below a null struct, a field that is not nullable would need values
+    if pa.types.is_struct(type) and all(isinstance(v, dict) for v in given) and all(f.nullable for f in type):
+        fields = [array_of([None if v is None else v.get(f.name) for v in values], f.type) for f in type]
+        return pa.Array.from_buffers(type, len(values), [valid], children=fields)
+    is_map = pa.types.is_map(type)
+    if not (is_map or pa.types.is_list(type)) or not all(isinstance(v, (dict, list, tuple)) for v in given):
+        return pa.array(values, type)
+    ends = np.zeros(len(values) + 1, np.int32)
+    np.cumsum([0 if v is None else len(v) for v in values], out=ends[1:])
+    if is_map:
+        pairs = [pair for v in given for pair in (v.items() if isinstance(v, dict) else v)]
+        columns = [array_of([k for k, _ in pairs], type.key_type), array_of([i for _, i in pairs], type.item_type)]
+        entries = pa.struct([type.key_field, type.item_field])
+        items = pa.Array.from_buffers(entries, len(pairs), [None], children=columns)
+    else:
+        items = array_of([item for v in given for item in v], type.value_type)
+    return pa.Array.from_buffers(type, len(values), [valid, pa.py_buffer(ends)], children=[items])
 
 
 def scalar_of(value: Any, type: pa.DataType) -> pa.Scalar[Any]:

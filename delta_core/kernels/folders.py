@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.kernels._folders import entries, hashes, visit
-from delta_core.kernels.arrow_buffers import is_utf8, plain_strings, string_array, string_buffers
+from delta_core.kernels.arrow_buffers import is_utf8, number_array, plain_strings, string_array, string_buffers
 
 __all__ = ["Folder", "delete_files", "find_files", "list_folder", "text_hashes"]
 
@@ -59,7 +59,7 @@ def list_folder(folder: str, prefix: str = "") -> Folder:
         texts = [data[a:b] for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
         taken &= np.array([_is_text(t) for t in texts], bool)
     chosen = np.flatnonzero(taken)
-    paths = everything if len(chosen) == len(table) else everything.take(pa.array(chosen))
+    paths = everything if len(chosen) == len(table) else everything.take(number_array(chosen))
     rest = {kind: [os.fsdecode(data[ends[i] : ends[i + 1]]) for i in np.flatnonzero(kinds == kind)] for kind in (1, 2)}
     return Folder(paths, table[chosen, 1], table[chosen, 2], rest[_FOLDER], rest[_LINK], len(table))
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import _row_ids
-from delta_core.kernels.arrow_buffers import is_valid, one_array
+from delta_core.kernels.arrow_buffers import array_of, is_valid, one_array
 
 __all__ = ["assign_base_row_ids", "take_values"]
 
@@ -86,11 +86,11 @@ def take_values(files: pa.Table, newer: pa.Table, fields: Sequence[str]) -> list
     taken = np.array([r is not None for r in rows], np.bool_)
     if not taken.any():
         return []
-    index = pa.array(rows, pa.int64())
+    index = array_of(rows, pa.int64())
     out = []
     for name in fields:
         mine, theirs = (one_array(t.column(name)) for t in (files, newer))
         found = theirs.take(index).to_pylist()
         values = [f if t else m for f, m, t in zip(found, mine.to_pylist(), taken.tolist(), strict=True)]
-        out.append(pa.array(values, pa.int64()))
+        out.append(array_of(values, pa.int64()))
     return out

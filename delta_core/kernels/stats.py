@@ -122,7 +122,7 @@ def _read(compiled: Fields, stats: pa.Array, threads: int) -> list[pa.Array]:
         stats, of_type = pc.cast(stats, pa.large_string()), pa.large_string()
     large = pa.types.is_large_string(of_type) or pa.types.is_large_binary(of_type)
     if pa.types.is_null(of_type):
-        stats = pa.array([None] * len(stats), pa.string())
+        stats = pa.nulls(len(stats), pa.string())
     elif not large and not pa.types.is_string(of_type) and not pa.types.is_binary(of_type):
         raise InvalidArgumentError(f"Statistics are strings, not {of_type}.")
     validity, offsets, text = stats.buffers()

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import bool_array, is_valid, values_of
 from delta_core.kernels.gather import gather_column
 from delta_core.log.checkpoint_schema import CheckpointColumns
 from delta_core.log.chunks import CommitChunk
@@ -127,7 +128,7 @@ class AddReader(Struct, frozen=True):
         chosen = rows.astype(np.int32)
         found = {name: gather_column(column, chosen, decode=False) for name, column in piece.columns.items()}
         built = {
-            "dataChange": lambda: pa.array(np.zeros(len(rows), bool)),
+            "dataChange": lambda: bool_array(np.zeros(len(rows), bool)),
             "stats_parsed": lambda: self._statistics(piece, chosen, found),
             "partitionValues_parsed": lambda: self._partition_values(piece, chosen),
         }
@@ -210,7 +211,7 @@ def _partition_ranks(window: Sequence[_Loaded], index: int) -> Rows:
     last = int(rank.max(initial=0)) + 1
     out, start = [], 0
     for p in window:
-        codes = pc.fill_null(p.codes[index].indices, -1).to_numpy(zero_copy_only=False)[p.rows]
+        codes = values_of(pc.fill_null(p.codes[index].indices, -1))[p.rows]
         own = np.append(rank[start : start + len(p.typed[index])], last)
         out.append(own[codes])
         start += len(p.typed[index])
@@ -224,7 +225,7 @@ def _bound_ranks(window: Sequence[_Loaded], leaf: FileStatistic) -> Rows:
 def _ranks(values: pa.Array) -> Rows:
     """Return a number for each value that orders as the values do, equal for equal ones; nulls last."""
     ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense")
-    found: Rows = ranks.to_numpy().astype(np.int64)
+    found: Rows = values_of(ranks).astype(np.int64)
     return found
 
 
@@ -233,7 +234,7 @@ def _any_valid(arrays: Sequence[pa.Array]) -> NDArray[np.bool_]:
     for a in arrays:
         if not a.null_count:
             return np.ones(len(a), bool)
-        out |= pc.is_valid(a).to_numpy(zero_copy_only=False)
+        out |= is_valid(a)
     return out
 
 
@@ -243,4 +244,4 @@ def _nest(leaves: Mapping[Path, pa.Array], missing: NDArray[np.bool_] | None = N
     for path, array in leaves.items():
         tops.setdefault(path[0], {})[path[1:]] = array
     arrays = [inner[()] if () in inner else _nest(inner) for inner in tops.values()]
-    return pa.StructArray.from_arrays(arrays, list(tops), mask=None if missing is None else pa.array(missing))
+    return pa.StructArray.from_arrays(arrays, list(tops), mask=None if missing is None else bool_array(missing))

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from delta_core.errors import HookContractError
 from delta_core.expressions.ast import NUM_RECORDS, FileStatistic
+from delta_core.kernels.arrow_buffers import array_of
 from delta_core.log.group_tests import statistic_path
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.plugins.state import TableState
@@ -175,7 +176,7 @@ def _nested(leaves: Mapping[Path, pa.DataType]) -> pa.DataType:
 def rows_table(actions: Sequence[Action], schema: pa.Schema) -> pa.Table:
     """Return actions as rows of a checkpoint, one column of each row filled."""
     columns = [
-        pa.array([_as_arrow(value, f.type) if kind == f.name else None for kind, value in actions], f.type)
+        array_of([_as_arrow(value, f.type) if kind == f.name else None for kind, value in actions], f.type)
         for f in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)

@@ -14,7 +14,7 @@ from delta_core.engines.interface import ActionQuery, CheckpointHandle, LogFiles
 from delta_core.errors import CheckpointError, LogChangedError, LogError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import is_utf8, is_valid, one_array, values_of
+from delta_core.kernels.arrow_buffers import array_of, is_utf8, is_valid, one_array, values_of
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.dedup import dv_unique_ids
 from delta_core.kernels.nested import struct_of
@@ -164,7 +164,7 @@ def json_values(text: pa.Array, kind: pa.DataType) -> pa.Array:
         return pa.nulls(len(text), kind)
     values = [None if t is None else parse_action(t, "the commits") for t in text.to_pylist()]
     try:
-        return pa.array(values, kind)
+        return array_of(values, kind)
     except (pa.ArrowException, OverflowError, ValueError, TypeError) as e:
         raise LogError(f"A field of an action can't be read as {kind}: {e}.") from e
 

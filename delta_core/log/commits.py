@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from delta_core.engines.interface import ActionQuery, Engine
 from delta_core.errors import LogChangedError, LogError, VersionNotFoundError
-from delta_core.kernels.arrow_buffers import one_array
+from delta_core.kernels.arrow_buffers import int64_values, one_array
 from delta_core.log.chunks import extra_fields, json_values
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.plugins.plans import LogFile
@@ -285,7 +285,7 @@ def _places(table: pa.Table, versions: Sequence[int]) -> list[tuple[pa.Table, in
     """Return the first and the number of the rows of each version; a version's rows lie together."""
     import numpy as np
 
-    found, first, counts = np.unique(table.column("version").to_numpy(), return_index=True, return_counts=True)
+    found, first, counts = np.unique(int64_values(table.column("version")), return_index=True, return_counts=True)
     places = dict(zip(found.tolist(), zip(first.tolist(), counts.tolist(), strict=True), strict=True))
     out = []
     end = 0

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import one_array
+from delta_core.kernels.arrow_buffers import bool_array, one_array, values_of
 
 __all__ = ["remove_groups", "retained"]
 
@@ -16,8 +16,8 @@ __all__ = ["remove_groups", "retained"]
 def retained(removes: pa.Table, oldest_ms: int) -> pa.Table:
     """Return the tombstones that have not expired: those deleted after a time. One without a time is taken for old."""
     deleted = pc.fill_null(one_array(removes.column("deletionTimestamp")), np.iinfo(np.int64).min)
-    keep = deleted.to_numpy(zero_copy_only=False) > oldest_ms
-    return removes if keep.all() else pc.filter(removes, pa.array(keep))
+    keep = values_of(deleted) > oldest_ms
+    return removes if keep.all() else pc.filter(removes, bool_array(keep))
 
 
 def remove_groups(tables: Iterable[pa.Table], kind: pa.DataType, rows: int) -> Iterator[pa.ChunkedArray]:
@@ -39,7 +39,7 @@ def _removes(batch: pa.RecordBatch, kind: pa.DataType) -> pa.StructArray:
     arrays = []
     for f in kind:
         if f.name == "dataChange":  # what is in a checkpoint changes no data
-            arrays.append(pa.array(np.zeros(batch.num_rows, bool)))
+            arrays.append(bool_array(np.zeros(batch.num_rows, bool)))
         else:
             column = batch.column(f.name)
             arrays.append(column if column.type == f.type else pc.cast(column, f.type))

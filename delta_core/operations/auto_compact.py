@@ -12,7 +12,7 @@ from delta_core.commit.options import PostCommitHookProperties
 from delta_core.errors import DeltaError
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values
+from delta_core.kernels.arrow_buffers import int64_values, mask_of, one_array
 from delta_core.log.files import FileSet
 from delta_core.operations.bins import Ints, pack_bins, partition_numbers
 from delta_core.operations.optimize import OptimizeOptions, optimize_table
@@ -74,7 +74,7 @@ def _small_bins(files: pa.Table, columns: Sequence[str], added: pa.ChunkedArray,
     partitions = partition_numbers(FileSet.of(files), columns)
     sizes = int64_values(pc.fill_null(files.column("size"), 0))
     is_small = sizes < most / 2
-    is_added = pc.is_in(files.column("path"), value_set=added.combine_chunks()).to_numpy()
+    is_added = mask_of(one_array(pc.is_in(files.column("path"), value_set=one_array(added))))
     count = int(partitions.max(initial=-1)) + 1
     is_due = np.bincount(partitions[is_small], minlength=count) >= least
     is_due &= np.bincount(partitions[is_added], minlength=count) > 0

@@ -17,7 +17,7 @@ from delta_core.expressions import to_expression
 from delta_core.expressions.ast import NUM_RECORDS, Expression, FileStatistic
 from delta_core.expressions.printing import format_sql
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import bool_array, is_valid, one_array
+from delta_core.kernels.arrow_buffers import bool_array, is_valid, number_array, one_array
 from delta_core.kernels.dedup import KeySet
 from delta_core.log.file_columns import json_statistics
 from delta_core.log.indexed_columns import statistics_leaves
@@ -112,9 +112,9 @@ def backfill_statistics(base: Snapshot, options: BackfillOptions) -> Backfilled:
     chosen = _chosen(latest, options, seen)
     if options.dry_run:
         return Backfilled(latest, len(chosen))
-    report.begin("find", latest.files.columns(["size"]).take(pa.array(chosen)).column("size"))
+    report.begin("find", latest.files.columns(["size"]).take(number_array(chosen)).column("size"))
     while len(chosen):
-        files = latest.files.columns(read_columns(latest.action_fields)).take(pa.array(chosen[:BATCH_FILES]))
+        files = latest.files.columns(read_columns(latest.action_fields)).take(number_array(chosen[:BATCH_FILES]))
         changed = _with_statistics(latest, files)
         if changed.num_rows:
             bound = None if options.predicate is None else _bound(latest, options.predicate)

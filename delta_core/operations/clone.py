@@ -22,7 +22,7 @@ from delta_core.commit.upgrade import downgrade_protocol, upgrade_protocol
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError, UnsupportedOperationError
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import one_array
+from delta_core.kernels.arrow_buffers import array_of, one_array, scalar_of, strings_of
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
 from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
@@ -165,7 +165,7 @@ def clone_table(source: Snapshot, context: TableContext, options: CloneOptions) 
         transaction.read(None)
         transaction.remove_files(removed_files(gone))
     for name, value in (("dataChange", True), ("fresh", False)):
-        new = new.append_column(name, pa.repeat(pa.scalar(value), new.num_rows))
+        new = new.append_column(name, pa.repeat(scalar_of(value, pa.bool_()), new.num_rows))
     transaction.add_files(new)
     return Cloned(transaction.commit(**options.commit).snapshot, metrics)
 
@@ -309,14 +309,14 @@ def _referred(
             encode_path(_as_uri(storage.uri(p))) if found else None
             for p, found in zip(decode_paths(paths), absolute.to_pylist(), strict=True)
         ]
-        texts = pc.coalesce(pa.array(others, pa.string()), texts)
+        texts = pc.coalesce(strings_of(others), texts)
     adds = files.set_column(files.schema.get_field_index("path"), "path", texts)
     for reference in references:
         values = one_array(files.column(reference.column))
         named = reference.paths(values)
         is_own = pc.and_(pc.is_valid(named), pc.invert(reference.absolute(values)))
         uris = pc.binary_join_element_wise(root, _encoded(named), "")
-        moved = _relocated(reference, values, pc.if_else(is_own, uris, pa.scalar(None, pa.string())))
+        moved = _relocated(reference, values, pc.if_else(is_own, uris, pa.nulls(1, pa.string())[0]))
         adds = adds.set_column(adds.schema.get_field_index(reference.column), reference.column, moved)
     return _with_ids(adds), []
 
@@ -329,7 +329,7 @@ def _copied(
     sizes = files.column("size").to_pylist()
     table_id = source.metadata.id
     copies = [_Copy(p, _copy_name(table_id, p, size), size) for p, size in zip(paths, sizes, strict=True)]
-    texts = pa.array([encode_path(c.target) for c in copies], pa.string())
+    texts = strings_of([encode_path(c.target) for c in copies])
     adds = files.set_column(files.schema.get_field_index("path"), "path", texts)
     root = _root_uri(context)
     for reference in references:
@@ -343,7 +343,7 @@ def _copied(
         distinct = dict(zip(named, targets, strict=True))
         copies += [_Copy(p, t, None) for p, t in distinct.items() if p is not None and t is not None]
         uris = [root + encode_path(t) if t and other else None for t, other in zip(targets, is_absolute, strict=True)]
-        moved = _relocated(reference, values, pa.array(uris, pa.string()))
+        moved = _relocated(reference, values, strings_of(uris))
         adds = adds.set_column(adds.schema.get_field_index(reference.column), reference.column, moved)
     return _with_ids(adds), copies
 
@@ -368,7 +368,7 @@ def _with_ids(adds: pa.Table) -> pa.Table:
 
 
 def _encoded(paths: pa.Array) -> pa.Array:
-    return pa.array([None if p is None else encode_path(p) for p in paths.to_pylist()], pa.string())
+    return strings_of([None if p is None else encode_path(p) for p in paths.to_pylist()])
 
 
 def _root_uri(table: Snapshot | TableContext) -> str:
@@ -416,12 +416,12 @@ def _copy(source: Snapshot, context: TableContext, copies: Sequence[_Copy], opti
     """Copy files several at a time; those that an earlier run copied are used."""
     storage, origin = context.log.engine.storage, source.engine.storage
     report = ProgressReport(options.progress)
-    sizes, times = storage.find(pa.array([c.target for c in copies], pa.string()))
+    sizes, times = storage.find(strings_of([c.target for c in copies]))
     oldest = time.time_ns() // 1_000_000 - _REUSE_MS
     known = np.array([-1 if c.size is None else c.size for c in copies], np.int64)
     is_there = (sizes == known) & (sizes >= 0) & (times >= oldest)
     missing = [copies[i] for i in np.flatnonzero(~is_there).tolist()]
-    report.begin("copy", pa.chunked_array([[c.size or 0 for c in missing]], pa.int64()))
+    report.begin("copy", pa.chunked_array([array_of([c.size or 0 for c in missing], pa.int64())]))
 
     def one(file: _Copy) -> None:
         storage.copy(origin, file.path, file.target)

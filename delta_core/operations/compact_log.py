@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from delta_core.commit.upkeep import check_upkeep
 from delta_core.engines.interface import ActionQuery, RangeRequest
 from delta_core.errors import InvalidArgumentError, LogError, VersionNotFoundError
-from delta_core.kernels.arrow_buffers import int64_values
+from delta_core.kernels.arrow_buffers import array_of, int64_values
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.names import LOG_DIRECTORY, compacted_name
 from delta_core.log.reconcile import reconcile
@@ -93,7 +93,7 @@ def compact_log(
     if dry_run:
         return name
     report = ProgressReport(progress)
-    report.begin("write", pa.chunked_array([[f.size or 0 for f in files]], pa.int64()))
+    report.begin("write", pa.chunked_array([array_of([f.size or 0 for f in files], pa.int64())]))
     actions = snapshot.engine.logs.read_commits(files, ActionQuery())
     declared = {k.name: tuple(k.key) for f in snapshot.plugins.features.values() for k in f.actions}
     places = _newest(actions, {**declared, **_KEYS}, snapshot.uri)

@@ -18,7 +18,7 @@ from delta_core.commit.transaction import Transaction
 from delta_core.engines.interface import WALKED_FILE, FootersRead
 from delta_core.errors import InvalidArgumentError, SchemaError, SchemaMismatchError, UnsupportedOperationError
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values, one_array
+from delta_core.kernels.arrow_buffers import array_of, int64_values, number_array, one_array, scalar_of, strings_of
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.log.paths import decode_paths
 from delta_core.operations.create import stage_definition
@@ -140,7 +140,7 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
     files = _parquet_files(context, by, strategy)
     if base is not None:
         known = decode_paths(base.files.columns(["path"]).column("path"))
-        files = files.filter(pc.invert(pc.is_in(files.column("path"), value_set=pa.array(known, pa.string()))))
+        files = files.filter(pc.invert(pc.is_in(files.column("path"), value_set=strings_of(known))))
         if not files.num_rows:
             return Converted(base, 0)
     if not files.num_rows:
@@ -183,11 +183,11 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
                 "partitionValues": _values_of(partitions).take(folders),
                 "size": files.column("size"),
                 "modificationTime": pc.fill_null(files.column("modified_ms"), 0),
-                "dataChange": pa.repeat(pa.scalar(True), len(paths)),
+                "dataChange": pa.repeat(scalar_of(True, pa.bool_()), len(paths)),
                 "stats": describe_foreign_files(
                     footers, transaction.plan, statistics=options.statistics, report=report.add
                 ),
-                "fresh": pa.repeat(pa.scalar(True), len(paths)),
+                "fresh": pa.repeat(scalar_of(True, pa.bool_()), len(paths)),
             }
         )
     )
@@ -249,13 +249,13 @@ def _partitions(files: pa.Table, by: StructType, strategy: str) -> tuple[pa.Arra
     folders = one_array(pc.replace_substring_regex(files.column("path"), "/?[^/]*$", "")).dictionary_encode()
     numbers = int64_values(folders.indices)
     _, first = np.unique(numbers, return_index=True)
-    paths = files.column("path").take(pa.array(first)).to_pylist()
+    paths = files.column("path").take(number_array(first)).to_pylist()
     found = [AddAction(path, 0, _partition_values(path, by, strategy), 0, True) for path in paths]
     return folders.indices, found
 
 
 def _values_of(files: Sequence[AddAction]) -> pa.Array:
-    return pa.array([list(f.partition_values.items()) for f in files], FILE_COLUMNS["partitionValues"])
+    return array_of([f.partition_values for f in files], FILE_COLUMNS["partitionValues"])
 
 
 def _encoded(paths: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -263,7 +263,7 @@ def _encoded(paths: pa.ChunkedArray) -> pa.ChunkedArray:
     unusual = pc.match_substring_regex(paths, _UNUSUAL)
     if not pc.any(unusual).as_py():
         return paths
-    return pa.chunked_array([[encode_path(path) for path in paths.to_pylist()]], pa.string())
+    return pa.chunked_array([strings_of([encode_path(path) for path in paths.to_pylist()])])
 
 
 def _partition_values(path: str, by: StructType, strategy: str) -> dict[str, str | None]:

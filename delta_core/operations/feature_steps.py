@@ -25,7 +25,7 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import NUM_RECORDS
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import one_array
+from delta_core.kernels.arrow_buffers import mask_of, number_array, one_array, strings_of
 from delta_core.log.paths import decode_paths
 from delta_core.log.tombstones import retained
 from delta_core.operations.optimize import OptimizeOptions, optimize_table
@@ -119,7 +119,7 @@ class StepRunner:
         self._rewrite = TableRewrite()
         self._types: dict[Path, pa.DataType] = {}
         #: The files that have these types.
-        self._checked: Any = pa.array([], pa.string())
+        self._checked: Any = pa.nulls(0, pa.string())
 
     def run(self, latest: Snapshot, steps: Callable[[Snapshot], Sequence[FeatureStep]]) -> tuple[Snapshot, bool]:
         """Run the first step that has something to do, until none has: of the version that is returned.
@@ -235,7 +235,7 @@ class StepRunner:
             if step.column is None:
                 chosen = self._of_other_types(latest, files.column("path"))
             else:
-                chosen = np.flatnonzero(np.asarray(pc.is_valid(files.column(step.column))))
+                chosen = np.flatnonzero(mask_of(one_array(pc.is_valid(files.column(step.column)))))
             return [np.array([i]) for i in chosen]
 
         found = OptimizeOptions(
@@ -254,7 +254,7 @@ class StepRunner:
         wanted = [physical.physical_path(latest.schema, p) for p in columns if p[0] not in parts]
         expected = {p: arrow_type(find(physical.physical, p)[1].type, types) for p in wanted}
         if expected != self._types:
-            self._types, self._checked = expected, pa.array([], pa.string())
+            self._types, self._checked = expected, pa.nulls(0, pa.string())
         return self._of_other_types(latest, latest.files.columns(["path"]).column(0)) if expected else _NONE
 
     def _of_other_types(self, latest: Snapshot, paths: pa.ChunkedArray) -> Ints:
@@ -262,7 +262,7 @@ class StepRunner:
         left = np.flatnonzero(~known)
         found = []
         by_name = latest.state.column_map.match == "name"
-        footers = latest.engine.data.footers(decode_paths(paths.take(pa.array(left))))
+        footers = latest.engine.data.footers(decode_paths(paths.take(number_array(left))))
         for schema, numbers in footers.file_schemas() if len(left) else ():
             have = dict(_leaves(schema, ()))
             # by id, a column may have another name in the file
@@ -271,7 +271,7 @@ class StepRunner:
                 found.append(left[numbers])
         other = np.sort(np.concatenate(found)) if found else _NONE
         right = np.setdiff1d(np.arange(len(paths)), other)
-        self._checked = paths.take(pa.array(right)).combine_chunks()
+        self._checked = paths.take(number_array(right)).combine_chunks()
         return other
 
     def _add_tombstones(self, latest: Snapshot, step: AddTombstones) -> Snapshot:
@@ -332,7 +332,7 @@ def _chosen(latest: Snapshot, step: RewriteFiles | ReAddFiles) -> Any:
     found = np.zeros(files.num_rows, np.bool_)
     for column in files.columns:
         is_there = pc.is_valid(column)
-        found |= np.asarray(pc.invert(is_there) if wants_null else is_there)
+        found |= mask_of(one_array(pc.invert(is_there) if wants_null else is_there))
     return found
 
 
@@ -341,7 +341,7 @@ def _without_tombstone(latest: Snapshot, step: AddTombstones) -> pa.Array:
     found = latest.plugins.collect("file_references", table=latest.state)
     references = [r for r in found if r.column == step.column]
     retention: int = read_property(latest.state.configuration, "delta.deletedFileRetentionDuration")
-    named, known = [pa.array([], pa.string())], [pa.array([], pa.string())]
+    named, known = [pa.nulls(0, pa.string())], [pa.nulls(0, pa.string())]
     for _, table in latest.tombstone_tables(["deletionTimestamp", step.column]):
         recent = retained(table, time.time_ns() // 1_000_000 - retention)
         has_files = pc.is_valid(recent.column(step.column))
@@ -350,13 +350,13 @@ def _without_tombstone(latest: Snapshot, step: AddTombstones) -> pa.Array:
         used = references if len(values) else []
         named += [pc.filter(r.paths(values), pc.invert(r.absolute(values))) for r in used]
     paths = pc.unique(pc.drop_null(pa.concat_arrays(named)))
-    encoded = pa.array(map(encode_path, paths.to_pylist()), pa.string())
+    encoded = strings_of([encode_path(p) for p in paths.to_pylist()])
     return encoded.filter(pc.invert(pc.is_in(encoded, value_set=pa.concat_arrays(known))))
 
 
 def _files_again(latest: Snapshot, step: ReAddFiles, chosen: Any) -> pa.Table:
     """Return adds of files as they are, but for the columns that are cleared; ids that are there stay."""
-    rows = pa.array(chosen)
+    rows = number_array(chosen)
     files = latest.files.columns(read_columns(latest.action_fields)).take(rows)
     counts = latest.files.statistics([NUM_RECORDS]).column(0).take(rows)
     for name in step.columns if step.clear else ():

@@ -427,7 +427,7 @@ class TableStream:
 
     def _step(self, found: Sequence[pa.Table], position: StreamPosition) -> _Step:
         names = read_columns(self._reader.action_fields)
-        empty = pa.table({n: pa.array([], FILE_COLUMNS[n]) for n in ("path", "size")})
+        empty = pa.table({n: pa.nulls(0, FILE_COLUMNS[n]) for n in ("path", "size")})
         tables = [_typed(t.select([n for n in names if n in t.column_names])) for t in found]
         return _Step(pa.concat_tables(tables, promote_options="default") if tables else empty, position)
 

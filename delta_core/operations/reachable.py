@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from delta_core.engines.interface import ActionQuery
 from delta_core.errors import LogChangedError, VersionNotFoundError
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import holds_bytes
+from delta_core.kernels.arrow_buffers import holds_bytes, strings_of
 from delta_core.kernels.folders import text_hashes
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.paths import are_below_root, decode_paths, decoded_parts
@@ -69,7 +69,7 @@ class PathSet:
     def add_encoded(self, paths: pa.ChunkedArray) -> None:
         """Add files by paths as the log has them; a writer may not have encoded them: the text itself is added too."""
         for decoded, part in decoded_parts(paths):
-            found = decoded if decoded is not None else pa.array(decode_paths(pa.chunked_array([part])), pa.string())
+            found = decoded if decoded is not None else strings_of(decode_paths(pa.chunked_array([part])))
             self.add(found)
             if holds_bytes(part, b"%"):
                 self.add(part)

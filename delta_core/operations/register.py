@@ -15,7 +15,7 @@ from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import InvalidArgumentError, LogError, SchemaMismatchError
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import Column, Expression, leaves
-from delta_core.kernels.arrow_buffers import utf8_of
+from delta_core.kernels.arrow_buffers import array_of, strings_of, utf8_of
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.protocol.schema import format_path
@@ -141,7 +141,7 @@ def check_partitions(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> N
         texts = [next(v for k, v in a.partition_values.items() if k.lower() == column.lower()) for a in adds]
         try:
             values = parse_partition_values(
-                pa.array(texts, pa.string()), found.type, txn.context.timezone, column=column, types=table.types
+                strings_of(texts), found.type, txn.context.timezone, column=column, types=table.types
             )
             if not found.nullable and values.null_count:
                 add = adds[values.is_null().index(True).as_py()]
@@ -196,11 +196,11 @@ def _described(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> pa.Tabl
     return pa.table(
         {
             "path": [encode_path(a.path) for a in adds],
-            "partitionValues": pa.array(values, FILE_COLUMNS["partitionValues"]),
-            "size": pa.array([a.size for a in adds], pa.int64()),
-            "modificationTime": pa.array([a.modification_time for a in adds], pa.int64()),
+            "partitionValues": array_of(values, FILE_COLUMNS["partitionValues"]),
+            "size": array_of([a.size for a in adds], pa.int64()),
+            "modificationTime": array_of([a.modification_time for a in adds], pa.int64()),
             "dataChange": [a.data_change for a in adds],
-            "stats": pa.array(stats, pa.string()),
+            "stats": strings_of(stats),
             "fresh": [True] * len(adds),
         }
     )
@@ -239,14 +239,14 @@ def _stage_removes(
         wanted = {encode_path(r.path): r.data_change for r in removes} | {r.path: r.data_change for r in removes}
         files = base.files.columns(READ_TO_REMOVE)
         hit = [p in wanted for p in files.column("path").to_pylist()]
-        files = files.filter(pa.array(hit, pa.bool_()))
+        files = files.filter(array_of(hit, pa.bool_()))
         found = set(files.column("path").to_pylist())
         missing = [r.path for r in removes if r.path not in found and encode_path(r.path) not in found]
         if missing:
             raise InvalidArgumentError(
                 f"{missing[0]} is not a live file of version {base.version}: it can't be removed."
             )
-        change = pa.array([wanted[p] for p in files.column("path").to_pylist()], pa.bool_())
+        change = array_of([wanted[p] for p in files.column("path").to_pylist()], pa.bool_())
     else:
         return
     if files.num_rows:

@@ -13,7 +13,7 @@ from delta_core.commit.intents import READ_TO_REMOVE, added_again, read_columns,
 from delta_core.commit.transaction import Transaction
 from delta_core.commit.upgrade import check_writable
 from delta_core.errors import CheckpointError, LogError, ProtocolError, TableNotFoundError, VersionNotFoundError
-from delta_core.kernels.arrow_buffers import is_valid
+from delta_core.kernels.arrow_buffers import bool_array, is_valid, strings_of
 from delta_core.log.checkpoint import CheckpointReader
 from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.log.checksum import write_checksum
@@ -256,7 +256,7 @@ def _missing(latest: Snapshot) -> pa.Table:
     """Return the live files that are not there, as a transaction removes them."""
     fields = [f.name for f in latest.action_fields if f.action == "remove" and f.name not in READ_TO_REMOVE]
     files = latest.files.columns([*READ_TO_REMOVE, *fields])
-    return files.filter(pa.array(absent_files(latest, files)))
+    return files.filter(bool_array(absent_files(latest, files)))
 
 
 def _with_right_statistics(latest: Snapshot, missing: pa.Table) -> pa.Table:
@@ -265,7 +265,7 @@ def _with_right_statistics(latest: Snapshot, missing: pa.Table) -> pa.Table:
     wrong -= set(missing.column("path").to_pylist())
     files = latest.files.columns(read_columns(latest.action_fields))
     chosen = np.fromiter((p in wrong for p in files.column("path").to_pylist()), bool, files.num_rows)
-    files = files.filter(pa.array(chosen))
+    files = files.filter(bool_array(chosen))
     if not files.num_rows:
         return files
     paths = decode_paths(files.column("path"))
@@ -273,6 +273,6 @@ def _with_right_statistics(latest: Snapshot, missing: pa.Table) -> pa.Table:
     has_vector = is_valid(files.column("dvId"))
     tight = [', "tightBounds": false' if v else "" for v in has_vector.tolist()]
     texts = [f'{{"numRecords": {count}{wide}}}' for count, wide in zip(counts, tight, strict=True)]
-    stats = pa.array(texts, pa.string())
+    stats = strings_of(texts)
     files = files.set_column(files.schema.get_field_index("stats"), "stats", stats)
     return added_again(files)

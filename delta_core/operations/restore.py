@@ -21,7 +21,7 @@ from delta_core.errors import (
     VersionNotFoundError,
 )
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import one_array
+from delta_core.kernels.arrow_buffers import one_array, scalar_of, strings_of
 from delta_core.kernels.dedup import KeySet
 from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
@@ -182,7 +182,7 @@ def _commit(
     if adds.num_rows:
         again = adds
         for name, value in (("dataChange", True), ("fresh", False)):
-            again = again.append_column(name, pa.repeat(pa.scalar(value), adds.num_rows))
+            again = again.append_column(name, pa.repeat(scalar_of(value, pa.bool_()), adds.num_rows))
         transaction.add_files(again)
     return transaction.commit(**options.commit).snapshot
 
@@ -216,17 +216,17 @@ def _present(target: Snapshot, files: pa.Table, report: ProgressReport) -> tuple
     """Return the files that are there with what they refer to, such as vectors, and the paths that are gone."""
     if not files.num_rows:
         return files, []
-    own = pa.array(decode_paths(files.column("path")), pa.string())
+    own = strings_of(decode_paths(files.column("path")))
     references = target.plugins.collect("file_references", table=target.state)
     others = [r.paths(one_array(files.column(r.column))) for r in references if r.column in files.column_names]
     report.begin("find", files.column("size"))
     gone: list[str] = []
-    keep = pa.repeat(pa.scalar(True), files.num_rows)
+    keep = pa.repeat(scalar_of(True, pa.bool_()), files.num_rows)
     for paths in (own, *others):
         distinct = pc.drop_null(pc.unique(paths)).to_pylist()
         absent = list(_absent(target, distinct, report if paths is own else ProgressReport(None)))
         gone += absent
-        keep = pc.and_(keep, pc.invert(pc.is_in(paths, value_set=pa.array(absent, pa.string()))))
+        keep = pc.and_(keep, pc.invert(pc.is_in(paths, value_set=strings_of(absent))))
     return files.filter(keep), gone
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from delta_core.errors import EngineError
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import number_array
+from delta_core.kernels.arrow_buffers import empty_table, number_array
 from delta_core.kernels.curves import Ranges, cell_ranks, cells_of, check_ordered, curve_bits, radix_order
 from delta_core.protocol.schema import Path
 
@@ -243,7 +243,7 @@ class _Part:
     def read(self) -> pa.Table:
         """Return the rows, and delete the file."""
         if self._writer is None:
-            return self._schema.empty_table()
+            return empty_table(self._schema)
         self.close()
         with pa.OSFile(str(self._path), "rb") as source:
             table = pa.ipc.open_stream(source).read_all()

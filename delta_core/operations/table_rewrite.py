@@ -12,7 +12,7 @@ import pyarrow as pa
 from delta_core.commit.intents import read_columns, removed_files
 from delta_core.commit.transaction import Transaction
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values, number_array
+from delta_core.kernels.arrow_buffers import bool_array, int64_values, number_array
 from delta_core.kernels.dedup import KeySet
 from delta_core.log.files import FileSet
 from delta_core.operations.bins import pack_bins, partition_numbers
@@ -76,7 +76,7 @@ class TableRewrite:
             else:
                 written.cleanup()
         self._groups = kept
-        return files.filter(pa.array(~done.contains(files.column("path"), files.column("dvId"))))
+        return files.filter(bool_array(~done.contains(files.column("path"), files.column("dvId"))))
 
     def _write(self, latest: Snapshot, plan: WritePlan, files: pa.Table) -> None:
         carried = carried_columns(plan)

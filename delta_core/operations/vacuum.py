@@ -31,7 +31,7 @@ from delta_core.errors import (
     UnsupportedOperationError,
 )
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import mask_of, number_array, values_of
+from delta_core.kernels.arrow_buffers import bool_array, mask_of, number_array, strings_of, values_of
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.log.paths import decode_paths
 from delta_core.operations.reachable import (
@@ -57,7 +57,7 @@ _HOUR = 3_600_000
 _LAST_VACUUM = f"{LOG_DIRECTORY}/_last_vacuum_info"
 _COVERED = "latestCommitVersionOutsideOfRetentionWindow"
 #: So many files are looked for, or deleted, at a time.
-_WINDOW = 65_536
+_WINDOW = 8_192
 #: So many folders are remembered.
 _MOST_FOLDERS = 100_000
 #: By how much this machine's clock may be ahead of the store's.
@@ -204,7 +204,7 @@ def plan_vacuum(base: Snapshot, options: VacuumOptions) -> VacuumPlan:
     if places.reserved:
         writer, all_files = PlanWriter(), writer
         for batch in all_files.batches():
-            writer.add(batch.filter(pa.array(~places.reserves(batch.column("path")))))
+            writer.add(batch.filter(bool_array(~places.reserves(batch.column("path")))))
     # what is kept for others is garbage again later: the next vacuum has to look at these commits again
     kept = options.keep_versions or options.keep_for
     facts = replace(
@@ -214,7 +214,7 @@ def plan_vacuum(base: Snapshot, options: VacuumOptions) -> VacuumPlan:
         num_bytes=writer.num_bytes,
         num_folders=places.num_folders,
     )
-    return VacuumPlan(facts, writer, tuple(e for e in places.empty if not places.reserves(pa.array([e]))[0]))
+    return VacuumPlan(facts, writer, tuple(e for e in places.empty if not places.reserves(strings_of([e]))[0]))
 
 
 def _retention_ms(options: VacuumOptions, configured: int) -> int | None:
@@ -308,12 +308,12 @@ def _deletable(batch: pa.RecordBatch, reachable: PathSet, places: _Places, cutof
     """Return the files that are old, cleaned and not reachable. A file without a time stays."""
     old = mask_of(pc.less(batch.column("modified_ms"), cutoff))
     if not old.all():
-        batch = batch.filter(pa.array(old))
+        batch = batch.filter(bool_array(old))
     if not batch.num_rows:
         return batch
     paths = batch.column("path")
     gone = ~(reachable.contains(paths) | mask_of(pc.match_substring_regex(paths, _HIDDEN_FILE)))
-    return batch if gone.all() else batch.filter(pa.array(gone))
+    return batch if gone.all() else batch.filter(bool_array(gone))
 
 
 def _walked(snapshot: Snapshot, places: _Places) -> Iterator[pa.RecordBatch]:
@@ -371,7 +371,7 @@ def _removed(snapshot: Snapshot, commits: Sequence[LogFile], cutoff: int, places
     for actions in commit_actions(snapshot, commits):
         expired = pc.less(pc.fill_null(actions.removes.column("deletionTimestamp"), 0), cutoff)
         removes = pc.filter(actions.removes, expired)
-        named = [pa.array(decode_paths(t.column("path")), pa.string()) for t in (removes, actions.cdcs)]
+        named = [strings_of(decode_paths(t.column("path"))) for t in (removes, actions.cdcs)]
         for reference in references:
             if reference.column in removes.column_names:
                 named += [reference.paths(chunk) for chunk in removes.column(reference.column).chunks]
@@ -379,7 +379,7 @@ def _removed(snapshot: Snapshot, commits: Sequence[LogFile], cutoff: int, places
         odd = odd_paths(paths)
         if odd is not None:
             paths = pc.filter(paths, pc.invert(odd))
-        paths = pc.filter(paths, pa.array(~(seen.contains(paths) | places.are_skipped(paths))))
+        paths = pc.filter(paths, bool_array(~(seen.contains(paths) | places.are_skipped(paths))))
         seen.add(paths)
         for start in range(0, len(paths), _WINDOW):
             yield _found(snapshot, paths.slice(start, _WINDOW))
@@ -389,7 +389,7 @@ def _found(snapshot: Snapshot, paths: pa.Array) -> pa.RecordBatch:
     """Return the files that are there."""
     sizes, times = snapshot.engine.storage.find(paths)
     columns = [paths, number_array(sizes), number_array(times)]
-    return pa.RecordBatch.from_arrays(columns, schema=WALKED_FILE).filter(pa.array((sizes >= 0) & (times >= 0)))
+    return pa.RecordBatch.from_arrays(columns, schema=WALKED_FILE).filter(bool_array((sizes >= 0) & (times >= 0)))
 
 
 def _from_inventory(snapshot: Snapshot, inventory: pa.Table, places: _Places) -> Iterator[pa.RecordBatch]:
@@ -412,7 +412,7 @@ def _from_inventory(snapshot: Snapshot, inventory: pa.Table, places: _Places) ->
         found = pa.RecordBatch.from_arrays(columns, schema=WALKED_FILE).filter(pc.is_valid(names))
         odd = odd_paths(found.column("path"))
         plain = found if odd is None else found.filter(pc.invert(odd))
-        yield plain.filter(pa.array(~places.are_skipped(plain.column("path"))))
+        yield plain.filter(bool_array(~places.are_skipped(plain.column("path"))))
 
 
 def _inventory_column(inventory: pa.Table, names: Sequence[str], kind: pa.DataType) -> pa.ChunkedArray:
@@ -536,7 +536,7 @@ def _delete(snapshot: Snapshot, plan: VacuumPlan, reachable: PathSet | None, opt
             paths = batch.column("path").slice(start, _WINDOW)
             done += len(paths)
             if reachable is not None:
-                paths = paths.filter(pa.array(~reachable.contains(paths)))
+                paths = paths.filter(bool_array(~reachable.contains(paths)))
             share = -(-len(paths) // threads) or 1
             slices = [paths.slice(i, share) for i in range(0, len(paths), share)]
             deleted += sum(engine.map(engine.storage.delete_files, slices))

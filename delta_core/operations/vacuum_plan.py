@@ -20,7 +20,7 @@ from delta_core.kernels import compute as pc
 __all__ = ["PlanFacts", "PlanWriter", "VacuumPlan"]
 
 #: A plan of more bytes is kept in a temporary file.
-_IN_MEMORY = 32 << 20
+_IN_MEMORY = 4 << 20
 _FACTS = b"delta_core.vacuum"
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, Literal
 
 import pyarrow as pa
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from delta_core.errors import (
     DeltaError,
@@ -23,6 +23,7 @@ from delta_core.errors import (
 )
 from delta_core.handles.notebooks import grid, page
 from delta_core.handles.secrets import shown_uri
+from delta_core.kernels.arrow_buffers import array_of
 from delta_core.log.commits import read_infos
 from delta_core.log.segment import complete_checkpoints
 from delta_core.operations.vacuum import VacuumOptions, plan_vacuum
@@ -194,7 +195,9 @@ class _Findings:
             if count > _MOST
         ]
         ordered = sorted([*self._found, *more], key=lambda f: _ORDER.index(f.severity))
-        return pa.Table.from_pylist([structs.asdict(f) for f in ordered], schema=FINDINGS)
+        return pa.Table.from_arrays(
+            [array_of([getattr(f, field.name) for f in ordered], field.type) for field in FINDINGS], schema=FINDINGS
+        )
 
 
 def verify_table(context: TableContext, base: Snapshot | None, options: VerifyOptions) -> VerifyReport:

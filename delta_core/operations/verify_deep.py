@@ -23,7 +23,7 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import NUM_RECORDS, Call, Expression, FileStatistic, Literal
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values, is_valid
+from delta_core.kernels.arrow_buffers import array_of, int64_values, is_valid, number_array
 from delta_core.kernels.nested import reach
 from delta_core.log.files import FileSet
 from delta_core.log.indexed_columns import statistics_leaves
@@ -119,7 +119,7 @@ def _check_footers(
     snapshot: Snapshot, files: pa.Table, claimed: pa.Table, leaves: _Leaves, found: FilesStatistics, has_columns: bool
 ) -> Iterator[Finding]:  # fmt: skip
     """Yield statistics that exclude values which the footers have; files with vectors may have narrower ones."""
-    picked = pa.array(found.files)
+    picked = number_array(found.files)
     part, have = files.take(picked), claimed.take(picked)
     listed = numbers_of(have.column(0))
     for i in np.flatnonzero((listed >= 0) & (listed != found.num_rows)).tolist():
@@ -239,11 +239,11 @@ def _statistics_of(snapshot: Snapshot, file: pa.Table, leaves: _Leaves) -> pa.Ta
             for known, value, is_further in bounds:
                 if value.is_valid and (name not in known or is_further(value, known[name]).as_py()):
                     known[name] = value
-    columns = [pa.array([count], pa.int64())]
+    columns = [array_of([count], pa.int64())]
     for leaf in leaves.all:
         name = leaf.path
         if leaf.kind == "nullCount":
-            columns.append(pa.array([nulls[name]], pa.int64()))
+            columns.append(array_of([nulls[name]], pa.int64()))
             continue
         value = (low if leaf.kind == "min" else high).get(name)
         columns.append(pa.nulls(1, leaves.types[name]) if value is None else pa.repeat(value, 1))

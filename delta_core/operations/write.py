@@ -26,7 +26,7 @@ from delta_core.expressions import to_expression
 from delta_core.expressions.ast import NUM_RECORDS, Call, Column, Expression, all_of, any_of
 from delta_core.expressions.ast import Literal as Constant
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import one_array
+from delta_core.kernels.arrow_buffers import bool_array, one_array
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.operations.create import given_properties, partition_columns, stage_definition
@@ -528,7 +528,7 @@ class TableWrite:
             _partition_keys(base.files, columns, base).to_numpy(zero_copy_only=False),
             distinct.to_numpy(zero_copy_only=False),
         )
-        table = table.filter(pa.array(hit))
+        table = table.filter(bool_array(hit))
         self.transaction.read(_partitions_predicate(new, columns, base, len(distinct)), table)
         self._remove(table)
 

@@ -30,6 +30,7 @@ from delta_core.api import (
     why_unreadable,
 )
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import empty_table, int64_values, mask_of, number_array, one_array, scalar_of
 from delta_core.kernels.row_set import RowSet
 from delta_plugins.change_data_feed import logic
 
@@ -158,7 +159,7 @@ def plan_changes(
     end = _last(snapshot, end_version, end_timestamp)
     if allow_out_of_range:
         end = min(end, snapshot.version)
-    files, last, stop = logic.FILES.empty_table(), snapshot, start
+    files, last, stop = empty_table(logic.FILES), snapshot, start
     keep: dict[int, RowSet] = {}
     if not (allow_out_of_range and start > end):
         if start > snapshot.version:
@@ -313,7 +314,7 @@ def _check_removed(last: Snapshot, first: Commit) -> None:
 
 
 def _deletes_files(commit: Commit) -> bool:
-    return not commit.cdcs.num_rows and bool(commit.removes.column("dataChange").fill_null(False).to_numpy().any())
+    return not commit.cdcs.num_rows and bool(mask_of(one_array(commit.removes.column("dataChange"))).any())
 
 
 def _unreadable(last: Snapshot, version: int, why: str) -> SchemaError:
@@ -369,19 +370,19 @@ def _changed_files(last: Snapshot, commits: Sequence[Commit]) -> tuple[pa.Table,
 
 def _by_version(files: pa.Table, keep: dict[int, RowSet]) -> tuple[pa.Table, dict[int, RowSet]]:
     """Return files in the order of their commits, with the row sets of the same files."""
-    versions = files.column(logic.COMMIT_VERSION).to_numpy()
+    versions = int64_values(files.column(logic.COMMIT_VERSION))
     if not (versions[1:] < versions[:-1]).any():
         return files, keep
     order = np.argsort(versions, kind="stable")
     place = np.argsort(order)
-    return pc.take(files, pa.array(order)), {int(place[row]): rows for row, rows in keep.items()}
+    return pc.take(files, number_array(order)), {int(place[row]): rows for row, rows in keep.items()}
 
 
 def _bare(files: pa.Table, change: str) -> pa.Table:
     for name, value in {"stats": None, "deletionVector": None, "dvId": None, logic.CHANGE_TYPE: change}.items():
         index = files.schema.get_field_index(name)
         field = files.schema.field(index)
-        files = files.set_column(index, field, pa.repeat(pa.scalar(value, field.type), files.num_rows))
+        files = files.set_column(index, field, pa.repeat(scalar_of(value, field.type), files.num_rows))
     return files
 
 

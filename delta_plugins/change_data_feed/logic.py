@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 
 from delta_core.api import FILE_COLUMNS, Call, Commit, FileConstant, MetadataColumn, PhysicalColumn, PrimitiveType
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import is_valid, one_array
+from delta_core.kernels.arrow_buffers import (
+    bool_array,
+    int64_values,
+    is_valid,
+    mask_of,
+    number_array,
+    one_array,
+    scalar_of,
+)
 
 __all__ = [
     "CHANGE_TYPE",
@@ -90,8 +98,7 @@ def find_changes(commits: Sequence[Commit]) -> ChangedFiles:
     silent = np.array([_changed_nothing(c.info or {}) for c in commits])
     silent[_versions(cdcs) - first] = True
     adds, removes = (
-        _filter(t, t.column("dataChange").fill_null(False).to_numpy() & ~silent[_versions(t) - first])
-        for t in (adds, removes)
+        _filter(t, mask_of(one_array(t.column("dataChange"))) & ~silent[_versions(t) - first]) for t in (adds, removes)
     )
     remade, kept, order = _find_remade(adds, removes)
     times = np.array([c.timestamp_ms * 1000 for c in commits])
@@ -110,19 +117,19 @@ def find_changes(commits: Sequence[Commit]) -> ChangedFiles:
 
 def measure_changes(changes: ChangedFiles, first: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the number of files and of bytes that each of ``count`` commits, from version ``first`` on, changed."""
-    versions = np.concatenate([t.column(COMMIT_VERSION).to_numpy() for t in (changes.files, changes.after)]) - first
-    sizes = np.concatenate([t.column("size").fill_null(0).to_numpy() for t in (changes.files, changes.after)])
+    versions = np.concatenate([int64_values(t.column(COMMIT_VERSION)) for t in (changes.files, changes.after)]) - first
+    sizes = np.concatenate([int64_values(t.column("size").fill_null(0)) for t in (changes.files, changes.after)])
     num_bytes = np.zeros(count, np.int64)
     np.add.at(num_bytes, versions, sizes)
     return np.bincount(versions, minlength=count), num_bytes
 
 
 def _versions(actions: pa.Table) -> NDArray[np.int64]:
-    return np.asarray(actions.column("version").to_numpy(), np.int64)
+    return int64_values(actions.column("version"))
 
 
 def _filter(table: pa.Table, mask: NDArray[np.bool_]) -> pa.Table:
-    return table if mask.all() else pc.filter(table, pa.array(mask))
+    return table if mask.all() else pc.filter(table, bool_array(mask))
 
 
 def _find_remade(adds: pa.Table, removes: pa.Table) -> tuple[NDArray[np.bool_], NDArray[np.bool_], pa.Array]:
@@ -137,15 +144,15 @@ def _find_remade(adds: pa.Table, removes: pa.Table) -> tuple[NDArray[np.bool_], 
     """
     both = np.intersect1d(_versions(adds), _versions(removes))
     if not both.size:
-        return np.zeros(adds.num_rows, bool), np.zeros(removes.num_rows, bool), pa.array([], pa.int32())
+        return np.zeros(adds.num_rows, bool), np.zeros(removes.num_rows, bool), pa.nulls(0, pa.int32())
     ours, theirs = (
         one_array(pc.binary_join_element_wise(pc.cast(t.column("version"), pa.string()), t.column("path"), "/"))
         for t in (adds, removes)
     )
     found = pc.index_in(ours, value_set=theirs)
     remade = is_valid(found)
-    kept = pc.is_in(theirs, value_set=ours).to_numpy(zero_copy_only=False)
-    return remade, kept, pc.filter(found, pa.array(remade))
+    kept = mask_of(one_array(pc.is_in(theirs, value_set=ours)))
+    return remade, kept, pc.filter(found, bool_array(remade))
 
 
 def _changed_nothing(info: Mapping[str, Any]) -> bool:
@@ -161,9 +168,9 @@ def _as_files(actions: pa.Table, change: str | None, first: int, times: NDArray[
     """Return file actions as `FILES`; ``change`` None: each row specifies what it is."""
     count, versions = actions.num_rows, _versions(actions)
     given = {
-        CHANGE_TYPE: pa.repeat(pa.scalar(change, pa.string()), count),
-        COMMIT_VERSION: pa.array(versions),
-        COMMIT_TIMESTAMP: pa.array(times[versions - first]).view(_INSTANT),
+        CHANGE_TYPE: pa.repeat(scalar_of(change, pa.string()), count),
+        COMMIT_VERSION: number_array(versions),
+        COMMIT_TIMESTAMP: number_array(times[versions - first]).view(_INSTANT),
     }
     columns = [
         given[f.name]

@@ -26,7 +26,7 @@ from delta_core.api import (
     parse_columns,
 )
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values, one_array
+from delta_core.kernels.arrow_buffers import array_of, int64_values, is_valid, one_array
 from delta_plugins.clustering.logic import logical_columns
 
 __all__ = ["PROVIDER", "choose_files", "cluster"]
@@ -126,7 +126,7 @@ def _cubes(files: pa.Table, columns: Sequence[str]) -> tuple[NDArray[np.int64], 
     ids, own_columns = (_tag(tags, name) for name in (ID_TAG, COLUMNS_TAG))
     cubes = int64_values(_codes(ids, -1))
     matches = [_names(text) == [_parts(c) for c in columns] for text in own_columns.dictionary.to_pylist()]
-    has_columns = own_columns.is_valid().to_numpy(zero_copy_only=False)
+    has_columns = is_valid(own_columns)
     is_other = ~np.array([*matches, True])[int64_values(_codes(own_columns, len(matches)))]
     # without both tags a file is in no cube
     return np.where(has_columns, cubes, -1), is_foreign | (is_other & (cubes >= 0))
@@ -162,7 +162,7 @@ def _tagged(adds: pa.Table, columns: Sequence[str]) -> pa.Table:
     tags = [(ID_TAG, str(uuid.uuid4())), (COLUMNS_TAG, json.dumps(list(columns), separators=(",", ":")))]
     count = adds.num_rows
     own = {
-        "tags": pa.array([tags] * count, adds.schema.field("tags").type),
+        "tags": array_of([tags] * count, adds.schema.field("tags").type),
         "clusteringProvider": pa.repeat(PROVIDER, count),
     }
     for name, values in own.items():

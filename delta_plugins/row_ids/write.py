@@ -22,7 +22,7 @@ from delta_core.api import (
     TableState,
     UnsupportedFeatureError,
 )
-from delta_core.kernels.arrow_buffers import is_valid, one_array
+from delta_core.kernels.arrow_buffers import int64_values, is_valid, mask_of, number_array, one_array
 from delta_core.kernels.row_ids import assign_base_row_ids, take_values
 
 if TYPE_CHECKING:
@@ -89,14 +89,16 @@ def commit_rules(attempt: AttemptView) -> Iterator[ActionColumn | RemainingFiles
     if attempt.table.is_active(NAME) and previous is not None and not previous.is_active(NAME):
         yield RemainingFilesCheck(NAME, "baseRowId", "of the table have no row ids. Assign them ids first.")
     given, counts = (one_array(adds.column(n)) for n in ("baseRowId", "numRecords"))
-    fresh = one_array(adds.column("fresh")).fill_null(False).to_numpy(zero_copy_only=False).astype(bool)
+    fresh = mask_of(one_array(adds.column("fresh")))
     needed = np.flatnonzero(fresh | ~is_valid(given))
     if not len(needed):
         return
-    base, mark = assign_base_row_ids(counts.fill_null(0).to_numpy()[needed], _mark(attempt), is_valid(counts)[needed])
-    ids = given.fill_null(0).to_numpy().copy()
+    base, mark = assign_base_row_ids(
+        int64_values(counts.fill_null(0))[needed], _mark(attempt), is_valid(counts)[needed]
+    )
+    ids = int64_values(given.fill_null(0)).copy()
     ids[needed] = base
-    yield ActionColumn(NAME, "add", "baseRowId", pa.array(ids))
+    yield ActionColumn(NAME, "add", "baseRowId", number_array(ids))
     # whatever moves rows carries their ids along, or is rejected
     yield ExtraAction(NAME, MARK, {"highWaterMark": mark, "preservedRowIds": attempt.table.is_active(NAME)})
 

@@ -20,7 +20,7 @@ from delta_core.api import (
     parse_version,
     why_unreadable,
 )
-from delta_core.kernels.arrow_buffers import int64_values, one_array
+from delta_core.kernels.arrow_buffers import array_of, bool_array, int64_values, number_array, one_array, scalar_of
 from delta_core.kernels.row_set import RowSet, RowSets
 
 __all__ = ["COLUMNS", "diff"]
@@ -197,13 +197,13 @@ def _differing(start: Snapshot, end: Snapshot) -> tuple[_Side, _Side]:
 def _side(files: pa.Table, rows: dict[int, RowSet]) -> _Side:
     """Return files without those that have no row left."""
     left = [i for i in range(files.num_rows) if i not in rows or rows[i]]
-    return _Side(files.take(pa.array(left, pa.int64())), {n: rows[i] for n, i in enumerate(left) if i in rows})
+    return _Side(files.take(array_of(left, pa.int64())), {n: rows[i] for n, i in enumerate(left) if i in rows})
 
 
 def _files(snapshot: Snapshot, other: Snapshot) -> pa.Table:
     """Return the files of a snapshot that the other does not have in the same form."""
     own, others = snapshot.files.columns(list(_FILES)), other.files.columns(list(_IDENTITY))
-    return own.filter(pa.array(_place(own, others, _IDENTITY) < 0))
+    return own.filter(bool_array(_place(own, others, _IDENTITY) < 0))
 
 
 def _place(files: pa.Table, others: pa.Table, names: Sequence[str]) -> NDArray[np.int64]:
@@ -233,7 +233,7 @@ def _ids(later: Snapshot, side: _Side) -> _Ids:
     """Read the ids of the rows of one side."""
     found: list[list[NDArray[np.int64]]] = [[], [], [], []]
     if side.files.num_rows:
-        numbered = side.files.append_column(_FILE_NUMBER, pa.array(np.arange(side.files.num_rows)))
+        numbered = side.files.append_column(_FILE_NUMBER, number_array(np.arange(side.files.num_rows)))
         scan = later.scan(
             [],
             (_ROW_ID, _ROW_VERSION, _ROW_INDEX),
@@ -267,5 +267,7 @@ def _part(files: pa.Table, ids: _Ids, chosen: NDArray[np.bool_], change: str) ->
     """Return the files with the chosen rows, with their kind of change, and these rows."""
     rows = RowSets.from_positions(files.num_rows, ids.files[chosen], ids.positions[chosen])
     touched = np.flatnonzero(rows.cardinalities())
-    found = files.take(pa.array(touched))
-    return found.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(change), len(touched))), list(rows.take(touched))
+    found = files.take(number_array(touched))
+    return found.append_column(CHANGE_TYPE, pa.repeat(scalar_of(change, pa.string()), len(touched))), list(
+        rows.take(touched)
+    )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from delta_core import write_deltalake
+from delta_core import DeltaTable, write_deltalake
 from delta_core.testing.table_builder import TableBuilder
 from tests.architecture.source import ROOT
 
@@ -175,6 +175,38 @@ table.delete("id >= 10")
 {_MERGE}
 assert table.version() == 5, table.version()"""
     assert "pandas" not in _run(code, str(tmp_path / "t"))
+
+
+UPKEEP = {
+    "vacuum": "table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)",
+    "vacuum lite": "table.vacuum(0, dry_run=False, enforce_retention_duration=False)",
+    "restore": "table.restore(1)",
+    "compact log": "table.compact_logs(0, 2)",
+    "clean log": "table.cleanup_metadata()",
+    "checkpoint": "table.create_checkpoint()",
+    "verify": "table.verify()",
+    "verify deep": "table.verify(deep=True)",
+    "repair": "table.repair()",
+    "statistics": "table.compute_statistics()",
+    "clone": "table.clone(sys.argv[1] + '-clone')",
+    "deep clone": "table.clone(sys.argv[1] + '-clone', deep=True)",
+    "add a feature": "table.alter.add_feature('timestampNtz')",
+    "drop a feature": "table.alter.drop_feature('deletionVectors', truncate_history=False)",
+    "compact": "table.optimize.compact()",
+    "change feed": "table.load_cdf(0).read_all()",
+    "diff": "table.diff(1, 2)",
+}
+
+
+@pytest.mark.parametrize("work", UPKEEP.values(), ids=UPKEEP)
+def test_upkeep_loads_no_pandas(tmp_path: Path, work: str) -> None:
+    path, rows = tmp_path / "t", pa.table({"id": [1, 2, 3], "name": ["a", "b", None]})
+    properties = ("enableChangeDataFeed", "enableDeletionVectors", "enableRowTracking")
+    write_deltalake(path, rows, configuration={f"delta.{p}": "true" for p in properties})
+    write_deltalake(path, rows, mode="append")
+    DeltaTable(path).delete("id = 2")
+    code = f"from delta_core import DeltaTable\ntable = DeltaTable(sys.argv[1])\n{work}"
+    assert "pandas" not in _run(code, str(path))
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,9 @@ def test_mask_of_equals_values_with_nulls_filled(values: list[bool | None], star
     assert mask_of(array, null).tolist() == [null if v is None else v for v in values[start:]]
 
 
+STRUCT = pa.struct({"a": pa.int64(), "b": pa.list_(pa.string())})
+
+
 @pytest.mark.parametrize("null", [False, True])
 def test_mask_of_type_null_is_null_everywhere(null: bool) -> None:
     assert mask_of(pa.nulls(3), null).tolist() == [null] * 3
@@ -124,6 +127,14 @@ def test_scalar_of_equals_pyarrows(value: Any, type: pa.DataType) -> None:
         ([1, None, 2.5], pa.float64()),
         ([None], pa.timestamp("us")),
         ([1, 2**70], pa.decimal128(38, 0)),
+        ([[1, None], None, []], pa.list_(pa.int64())),
+        ([(1,), [2, 3]], pa.list_(pa.int32())),
+        ([{"a": 1, "b": [None, "x"]}, None, {"b": []}, {"c": 1}], STRUCT),
+        ([{"a": "b"}, None, {}, [("c", None), ("d", "e")]], pa.map_(pa.string(), pa.string())),
+        ([[{"a": 1}, None]], pa.list_(STRUCT)),
+        ([{"s": {"a": 2, "b": None}}, {"s": None}], pa.struct({"s": STRUCT})),
+        ([None, {"n": 1}], pa.struct([pa.field("n", pa.int64(), nullable=False)])),
+        ([[("a", 1)]], STRUCT),
     ],
     ids=str,
 )

@@ -17,6 +17,7 @@ from delta_core.engines.arrow.parquet.opened_file import PHYSICAL_TYPES
 from delta_core.engines.arrow.parquet.statistics import Leaf, has_order, leaves_of, shows_nan
 from delta_core.engines.arrow.parquet.types import with_instants
 from delta_core.engines.interface import ColumnsStatistics, FilesStatistics, Storage, WrittenFile
+from delta_core.kernels.arrow_buffers import bool_array, number_array
 from delta_core.kernels.footers import BOUND_KINDS, Footers, read_footers
 from delta_core.protocol.schema import Path
 
@@ -182,13 +183,13 @@ def _column(footers: Footers, layout: _Layout, leaf: Leaf) -> ColumnsStatistics:
     is_known = has_order(leaf.type) and (layout.shows_nan or not pa.types.is_floating(leaf.type))
     number = PHYSICAL_TYPES.index(physical)
     nulls, known, low, high = footers.column(layout.number, leaf.column, number, BOUND_KINDS[kind], is_known)
-    counts = pa.array(nulls, mask=nulls < 0)
+    counts = number_array(nulls, valid=nulls >= 0)
     return ColumnsStatistics(leaf.path, counts, *(_bounds(values, known.astype(bool)) for values in (low, high)))
 
 
 def _bounds(values: Any, known: NDArray[np.bool_]) -> pa.Array:
     if not isinstance(values, tuple):
-        return pa.array(values, mask=~known)
+        return (bool_array if values.dtype == np.bool_ else number_array)(values, valid=known)
     ends, data = values
     starts = np.concatenate([np.zeros(1, np.int64), ends]).astype(np.int64)
     whole = pa.LargeBinaryArray.from_buffers(

@@ -235,7 +235,7 @@ class LocalStorage(CrossStoreStorage):
             with StoreErrors("list", folder, self.root, _MISSING):
                 return list_folder(self._prefix + folder, f"{folder}/" if folder else "")
         except _MISSING:  # deleted meanwhile, or another entry took its place
-            return Folder(pa.array([], pa.string()), _NONE, _NONE, [], [], 1)
+            return Folder(pa.nulls(0, pa.string()), _NONE, _NONE, [], [], 1)
 
     def _targets(self, links: Sequence[str]) -> Iterator[str]:
         """Yield what links lead to below the root."""
