@@ -16,6 +16,7 @@ from delta_core.commit.intents import read_columns, removed_files
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import Transaction
 from delta_core.engines.interface import Relation, Relations
+from delta_core.errors import InternalError
 from delta_core.expressions.ast import NUM_RECORDS, Column, Expression
 from delta_core.expressions.printing import format_sql
 from delta_core.kernels import compute as pc
@@ -272,6 +273,54 @@ class RowChanges:
         self.num_copied += written.num_rows
         self._vectors["Removed"] += int((_num_dropped(files) > 0).sum())
         self._remove(files)
+
+    @property
+    def rewrites_at_once(self) -> bool:
+        """Whether `rewrite_updated` can be used: updated rows are written as the rows beside them are."""
+        plan = self.transaction.plan
+        return plan.remove_rows is None and plan.capture is None and not (plan.computed or plan.checks or plan.hidden)
+
+    def rewrite_updated(
+        self, files: pa.Table, deleted: RowSets | None, updated: RowSets, values: Callable[[Scan], Relation]
+    ) -> None:
+        """Write files again without their deleted rows, and with new values of the updated ones, in one pass.
+
+        In place of `drop` and `write_updated`, if `rewrites_at_once`.
+
+        Parameters
+        ----------
+        files : pyarrow.Table
+            As `files` returns them.
+        deleted, updated : RowSets
+            Positions in each of the files. Files without either stay as they are.
+        values : function(Scan) -> Relation
+            From the rows that remain, with `FILE_NUMBER` and `ROW_INDEX`, to the columns of the table, a row for each.
+
+        Raises
+        ------
+        InternalError
+            ``values`` returned more or fewer rows.
+        """
+        gone = updated if deleted is None else updated | deleted
+        touched = number_array(np.flatnonzero(gone.cardinalities()))
+        some = pc.take(with_numbers(files), touched)
+        # a wrong number of rows in the log would lose rows: so the footers are read
+        counts = self.base.engine.data.row_counts(decode_paths(some.column("path")), some.column("size").to_pylist())
+        num_rows, kept = sum(counts) - int(_num_dropped(some).sum()), None
+        if deleted is not None:
+            dropped = deleted.take(touched.to_numpy())
+            num_rows -= int(dropped.cardinalities().sum())
+            kept = RowSets(RowSet.from_range(0, n) - own for n, own in zip(counts, dropped, strict=True)).by_number()
+        constants = {FILE_NUMBER: (FILE_NUMBER, _LONG)}
+        rows = values(self.base.scan(metadata=(ROW_INDEX,), files=FileSet.of(some, keep=kept), constants=constants))
+        written = self._write(rows, "updated")
+        if written.num_rows != num_rows:
+            raise InternalError(f"{num_rows} rows were to be written again, {written.num_rows} were written.")
+        num_updated = int(updated.cardinalities().sum())
+        self.num_updated += num_updated
+        self.num_copied += num_rows - num_updated
+        self._vectors["Removed"] += int((_num_dropped(some) > 0).sum())
+        self._remove(pc.take(files, touched))
 
     def _remove(self, files: pa.Table) -> None:
         if files.num_rows:

@@ -35,7 +35,7 @@ from delta_core.log.files import FileSet
 from delta_core.operations.merge import MergeCounts, MergeOptions, begin_merge
 from delta_core.operations.merge_clauses import SOURCE, TARGET, BoundClause, Key, MergeNames, on_target, split_condition
 from delta_core.operations.row_changes import FILE_NUMBER, Changed, RowChanges, with_numbers
-from delta_core.protocol.schema import Path, Schema
+from delta_core.protocol.schema import Path, Schema, find
 from delta_core.protocol.types import PrimitiveType, StructType
 from delta_core.scan.plan import ROW_INDEX
 from delta_core.snapshot import Snapshot
@@ -48,9 +48,13 @@ from delta_core.spark.write.rows import given_schema
 __all__ = ["merge_frame"]
 
 _LONG, _STRING, _BOOLEAN = (PrimitiveType(n) for n in ("long", "string", "boolean"))
-_FILE, _ROW, _SOURCE_ROW, _CLAUSE = (f"__delta_{n}" for n in ("file", "row", "source_row", "clause"))
+_FILE, _ROW, _SOURCE_ROW, _CLAUSE, _PLACE = (f"__delta_{n}" for n in ("file", "row", "source_row", "clause", "place"))
 #: Types of keys whose least and greatest values are constants that statistics can be compared with.
 _COMPARED = frozenset(("byte", "short", "integer", "long", "string", "date", "decimal"))
+#: New values that a job which rewrites files can broadcast: rows, and bytes of their texts.
+_MOST_ROWS, _MOST_BYTES = 500_000, 32 << 20
+#: Bits of a row's position beside the number of its file.
+_POSITION_BITS = 40
 _FIRST_DAY = datetime.date(1970, 1, 1).toordinal()
 
 
@@ -111,7 +115,7 @@ class _Merge:
             for side, t in ((TARGET, self.base.schema), (SOURCE, rows))
             for i, f in enumerate(t.fields)
         }
-        self._bound = bound
+        self._bound, self._rows = bound, rows
 
     def _check_inserts(self) -> None:
         is_numbered = any(
@@ -270,10 +274,15 @@ class _Merge:
                 deleted |= rows
         gone = deleted if deleted.cardinalities().any() else None
         again = updated if updated.cardinalities().any() else None
-        self.changes.drop(files, deleted=gone, updated=again)
-        for number, rows in chosen.items():
-            if self.clauses[number].action == "update" and rows.cardinalities().any():
-                self.changes.write_updated(SparkRelation(self._updated(number, rows, new, pairs, files)))
+        updates = [n for n, s in chosen.items() if self.clauses[n].action == "update" and s.cardinalities().any()]
+        values = None if again is None else self._broadcast_values(updates, new, pairs)
+        if again is not None and values is not None:
+            self.changes.rewrite_updated(files, gone, again, lambda scan: self._with_values(scan, updates, values))
+        else:
+            self.changes.drop(files, deleted=gone, updated=again)
+            for number in updates:
+                rows = self._updated(number, chosen[number], new, pairs, files)
+                self.changes.write_updated(SparkRelation(rows))
         if self.changes.num_updated != sum(self.counts.updated.values()):
             raise InternalError(
                 f"{sum(self.counts.updated.values())} rows were to be updated, {self.changes.num_updated} were written."
@@ -282,6 +291,46 @@ class _Merge:
         self.counts.inserted = self.changes.num_inserted
         if gone is not None or again is not None:
             self.changes.write_changes()
+
+    def _broadcast_values(self, updates: Sequence[int], new: DataFrame, pairs: DataFrame) -> DataFrame | None:
+        """Return what updates need of the source, by the place of the row; None if rows can't be rewritten with them.
+
+        They can if the values fit into the memory of each executor, and are simple ones of the columns' own types.
+        """
+        clauses = [self.clauses[n] for n in updates]
+        assignments = [a for c in clauses for a in c.assignments]
+        names = _names((a.value for a in assignments), SOURCE)
+        kinds = [find(self._rows, (n,))[1].type for n in names]
+        own = [find(self.base.schema, a.path)[1].type for a in assignments]
+        is_simple = all(isinstance(t, PrimitiveType) for t in (*kinds, *own)) and not any(
+            a.path[1:] for a in assignments
+        )
+        is_matched = all(c.kind == "matched" for c in clauses)
+        is_small = sum(self.counts.updated.values()) <= _MOST_ROWS
+        if not (self.changes.rewrites_at_once and is_simple and is_matched and is_small):
+            return None
+        wanted = [self._places[SOURCE, n] for n in names]
+        chosen = pairs.where(F.col(_CLAUSE).isin(list(updates))).join(new.select(*wanted, _SOURCE_ROW), _SOURCE_ROW)
+        texts = [n for n, t in zip(wanted, kinds, strict=True) if _family(t) in ("string", "binary")]
+        if texts:
+            sizes = [F.coalesce(F.sum(F.octet_length(n)), F.lit(0)) for n in texts]
+            if sum(chosen.agg(*sizes).first() or ()) > _MOST_BYTES:
+                return None
+        return chosen.select(_place().alias(_PLACE), F.col(_CLAUSE), *wanted)
+
+    def _with_values(self, scan: Any, updates: Sequence[int], values: DataFrame) -> SparkRelation:
+        """Return rows of the table in which those that have new values are updated."""
+        old = self._target(scan).withColumn(_PLACE, _place()).join(F.broadcast(values), _PLACE, "left")
+        columns = []
+        for field in self.base.schema.fields:
+            kept, made = F.col(self._places[TARGET, field.name]), None
+            for number in updates:
+                given = {a.path: a.value for a in self.clauses[number].assignments}.get((field.name,))
+                if given is not None:
+                    start: Any = F if made is None else made
+                    made = start.when(F.col(_CLAUSE) == number, self._column(given))
+            columns.append((kept if made is None else made.otherwise(kept)).alias(field.name))
+        return SparkRelation(old.select(*columns))
 
     def _updated(self, number: int, rows: RowSets, new: DataFrame, pairs: DataFrame, files: pa.Table) -> DataFrame:
         """Return the rows that a clause updates, with their new values."""
@@ -335,6 +384,11 @@ class _Merge:
             if isinstance(leaf, ast.Column)
             else leaf
         )
+
+
+def _place() -> Column:
+    """Return the place of a row as one number."""
+    return F.shiftleft(F.col(_FILE), _POSITION_BITS).bitwiseOR(F.col(_ROW))
 
 
 @contextmanager

@@ -28,8 +28,10 @@ from delta_core.errors import (
 )
 from delta_core.kernels.row_set import RowSets
 from delta_core.operations import ChangeOptions, UpdateOptions, delete_rows, update_rows
+from delta_core.operations.row_changes import RowChanges
 from delta_core.spark import relations
 from delta_core.spark.relations import row_sets, spark_engine
+from delta_core.spark.write import modes
 
 pytestmark = pytest.mark.spark
 
@@ -135,8 +137,33 @@ def test_rows_that_other_writers_dropped_meanwhile_stay_dropped(spark: Any, tmp_
     assert (found[2], found[3]) == (9.0, 0.75)
 
 
-def test_no_row_passes_through_python(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made(tmp_path, ALL, [])
+def _merge(spark: Any, path: Path) -> None:
+    source = spark.range(10, 20).selectExpr("id", "2.5D AS x")
+    merge = ds.DeltaTable.forPath(spark, path).alias("t").merge(source.alias("s"), "t.id = s.id")
+    merge = merge.whenMatchedDelete("t.id = 10").whenMatchedUpdate(set={"x": "s.x + t.x"})
+    merge.whenNotMatchedInsert(values={"id": "s.id"}).whenNotMatchedBySourceDelete("t.id = 1").execute()
+
+
+#: Changes, and how many plans they have in a table with vectors, row ids and a change feed, and in a plain one.
+CHANGES: dict[str, tuple[Any, int, int]] = {
+    # the search, the updated rows, the change feed or the rows that remain
+    "update": (lambda spark, path: ds.DeltaTable.forPath(spark, path).update("id > 3", {"x": "x * 2"}), 3, 3),
+    "delete": (lambda spark, path: ds.DeltaTable.forPath(spark, path).delete("id > 3"), 2, 2),
+    # the pairs and the rows without one, the updated rows (with those that remain), the inserted ones, the change feed
+    "merge": (_merge, 5, 4),
+    "replace_where": (
+        lambda spark, path: ds.write(spark.range(4, 6), path, "overwrite", replace_where="id > 3"), 3, 2
+    ),
+    "optimize": (lambda spark, path: ds.DeltaTable.forPath(spark, path).optimize().executeCompaction(), 1, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("properties", [ALL, {}], ids=["all", "plain"])
+@pytest.mark.parametrize("name", CHANGES)
+def test_no_row_passes_through_python(
+    spark: Any, tmp_path: Path, name: str, properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path, properties, [])
     plans: list[str] = []
 
     def noted(function: Any, place: int) -> Any:
@@ -146,13 +173,15 @@ def test_no_row_passes_through_python(spark: Any, tmp_path: Path, monkeypatch: p
 
         return call
 
-    monkeypatch.setattr(relations, "write_frame", noted(relations.write_frame, 3))
+    for module in (relations, modes):
+        monkeypatch.setattr(module, "write_frame", noted(module.write_frame, 3))
     frames = type(spark.range(1))
     monkeypatch.setattr(frames, "toArrow", noted(frames.toArrow, 0))
-    ds.DeltaTable.forPath(spark, tmp_path).update("id > 3", {"x": "x * 2"})
-    assert len(plans) == 3  # the search, the updated rows, the change feed
+    change, with_all, plain = CHANGES[name]
+    change(spark, tmp_path)
+    assert len(plans) == (with_all if properties else plain)
     assert not [p for p in plans if "Python" in p or "InArrow" in p or "ArrowEval" in p]
-    assert "bitmap_construct_agg" in plans[0]
+    assert any("FileScan" in p or "Scan parquet" in p for p in plans)
 
 
 def test_what_cannot_be_changed_is_rejected_and_leaves_the_table_as_it_was(spark: Any, tmp_path: Path) -> None:
@@ -227,7 +256,8 @@ def test_calls_that_touch_the_log_return_what_delta_spark_returns(spark: Any, tm
 
 
 SOURCE = [
-    (1, "n", 10.0, {"n": 100}), (2, "o", None, None), (40, "a", 4.0, {"n": 400}), (50, None, 5.0, {"n": 500}),
+    (1, "n", 10.0, {"n": 100}), (2, "o", None, None), (4, "q", 1.5, None), (11, "r", 2.5, None),
+    (40, "a", 4.0, {"n": 400}), (50, None, 5.0, {"n": 500}),
     (None, "z", 6.0, None),
 ]  # fmt: skip
 #: Clauses: the name that both APIs have, the condition, the values.
@@ -243,8 +273,16 @@ SYNC = [
     ("NotMatchedBySourceDelete", "t.id > 9", None),
 ]
 
+SIMPLE = [
+    ("MatchedUpdate", "t.id = 1", {"x": "s.x + coalesce(t.x, 1)", "p": "s.p"}),
+    ("MatchedDelete", "s.x IS NULL", None),
+    ("MatchedUpdate", "t.id > 3 AND t.id < 6", {"p": "concat(s.p, t.p)"}),
+    ("MatchedUpdate", "t.id > 6", {"x": "0", "p": "null"}),
+    ("NotMatchedInsertAll", None, None),
+]
 
-@pytest.mark.parametrize("clauses", [UPSERT, SYNC], ids=["upsert", "sync"])
+
+@pytest.mark.parametrize("clauses", [UPSERT, SYNC, SIMPLE], ids=["upsert", "sync", "simple"])
 @pytest.mark.parametrize(
     ("properties", "partition_by", "condition"),
     [
@@ -276,6 +314,26 @@ def test_merges_equal_those_of_the_arrow_engine(
     assert found == wanted
     if "delta.enableChangeDataFeed" in properties:
         assert feed_of(ours) == feed_of(arrow)
+
+
+def test_merge_without_vectors_rewrites_files_and_updates_rows_in_one_pass(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path, VECTORS, [])
+    table = ds.DeltaTable.forPath(spark, tmp_path)
+    table.delete("id IN (2, 3)")
+    table.table.alter.set_table_properties({"delta.enableDeletionVectors": "false"})
+    monkeypatch.delattr(RowChanges, "write_updated")
+    source = spark.sql("SELECT id, 'new' AS p FROM range(0, 40, 2) WHERE id < 6 OR id > 30")
+    merge = table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedDelete("t.id = 4")
+    merge.whenMatchedUpdate(set={"p": "s.p"}).whenNotMatchedInsert(values={"id": "s.id", "p": "s.p"}).execute()
+    found = {r["id"]: (r["p"], r["x"]) for r in rows_of(tmp_path)}
+    expected = {i: ([None, "a", "b"][i % 3], [0.25, None, 1.0, 0.75][i % 4]) for i in range(16) if i not in (2, 3, 4)}
+    assert found == {**expected, 0: ("new", 0.25), **{i: ("new", None) for i in (2, 32, 34, 36, 38)}}
+    metrics = DeltaTable(tmp_path).history(1)[0]["operationMetrics"]
+    names = ("numTargetRowsCopied", "numTargetRowsUpdated", "numTargetRowsDeleted", "numTargetRowsInserted")
+    assert [int(metrics[n]) for n in names] == [4, 1, 1, 5]
+    assert metrics["numTargetFilesRemoved"] == "1"
 
 
 def _plain_ids(row: dict[str, Any]) -> dict[str, Any]:
@@ -354,7 +412,7 @@ def test_compaction_joins_files_and_keeps_rows_and_their_ids(spark: Any, tmp_pat
 def test_overwrite_drops_matching_rows_by_vectors(spark: Any, tmp_path: Path, how: dict[str, str]) -> None:
     made(tmp_path, ALL, [])
     before = set(DeltaTable(tmp_path).file_uris())
-    new = spark.createDataFrame(SOURCE, "id bigint, p string, x double, s struct<n bigint>").where("id < 10")
+    new = spark.createDataFrame(SOURCE, "id bigint, p string, x double, s struct<n bigint>").where("id < 3")
     ds.write(new.coalesce(1), tmp_path, "overwrite", **how)
     assert before < set(DeltaTable(tmp_path).file_uris())
     assert [(r["id"], r["p"]) for r in rows_of(tmp_path)][:4] == [(0, None), (1, "n"), (2, "o"), (3, None)]
