@@ -12,9 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from delta_core import DeltaTable, Field
+from delta_core import DeltaTable, Field, convert_to_deltalake
 from tests.interop.conftest import Made, plain
 
 pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.filterwarnings("ignore")]
@@ -143,6 +144,55 @@ def test_restored_versions_are_read_written_and_restored_by_both(spark: Any, tmp
     DeltaTable(made.path).delete("id = 8")
     made.run("RESTORE TABLE {t} TO VERSION AS OF 1")
     assert plain(DeltaTable(made.path).to_pyarrow_table()) == first
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_converted_folders_are_the_same_tables(spark: Any, tmp_path: Path, partitioned: bool) -> None:
+    folders = Made(spark, tmp_path / "theirs"), Made(spark, tmp_path / "ours")
+    rows = spark.range(20).selectExpr("id", "concat('ä ', id % 3) p", "cast(id / 3 as decimal(9, 2)) d", "null x")
+    rows = rows.withColumn("x", rows.x.cast("int")).repartition(3)
+    (rows.write.partitionBy("p") if partitioned else rows.write).parquet(str(folders[0].path))
+    shutil.copytree(folders[0].path, folders[1].path)
+    theirs, ours = folders
+    tail = " PARTITIONED BY (p string)" if partitioned else ""
+    spark.sql(f"CONVERT TO DELTA parquet.`{theirs.path}`{tail}")
+    options = {"partition_by": pa.schema([("p", pa.string())]), "partition_strategy": "hive"} if partitioned else {}
+    convert_to_deltalake(ours.path, **options)
+    assert ours.rows() == theirs.rows() == plain(DeltaTable(theirs.path).to_pyarrow_table())
+    assert facts_of_files(ours) == facts_of_files(theirs)
+    ours.run("DELETE FROM {t} WHERE id = 5", "INSERT INTO {t} SELECT * FROM {t} WHERE id = 2")
+    DeltaTable(theirs.path).delete("id = 5")
+    assert plain(DeltaTable(ours.path).to_pyarrow_table()) == ours.rows()
+    assert plain(DeltaTable(theirs.path).to_pyarrow_table()) == theirs.rows()
+    assert DeltaTable(ours.path).verify(deep="rows").ok
+
+
+def facts_of_files(made: Made) -> list[dict[str, Any]]:
+    """Return sizes, partition values, row counts and bounds of live files, without names."""
+    adds = pa.table(DeltaTable(made.path).get_add_actions(flatten=True))
+    names = [n for n in adds.column_names if n not in ("path", "modification_time")]
+    return sorted(adds.select(sorted(names)).to_pylist(), key=repr)
+
+
+@pytest.mark.parametrize("properties", [(), (DV,)], ids=["plain", "vectors"])
+def test_both_find_the_same_garbage(spark: Any, tmp_path: Path, properties: tuple[str, ...]) -> None:
+    made = filled(Made(spark, tmp_path / "t"), *properties)
+    made.run("DELETE FROM {t} WHERE id = 4", "OPTIMIZE {t}")
+    DeltaTable(made.path).delete("id = 5")
+    (made.path / "orphan.parquet").write_bytes(b"")
+    (made.path / "_hidden.parquet").write_bytes(b"")
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    found = spark.sql(f"VACUUM {made.name} RETAIN 0 HOURS DRY RUN").collect()
+    theirs = {row[0].rpartition("/")[2] for row in found}
+    ours = DeltaTable(made.path).vacuum(0, full=True, enforce_retention_duration=False)
+    assert {name.rpartition("/")[2] for name in ours if not name.endswith("/")} == theirs
+    assert "orphan.parquet" in theirs
+    before = made.rows()
+    DeltaTable(made.path).vacuum(0, full=True, enforce_retention_duration=False, dry_run=False)
+    assert made.rows() == before
+    made.run("INSERT INTO {t} SELECT * FROM {t} WHERE id = 2", "DELETE FROM {t} WHERE id = 6")
+    spark.sql(f"VACUUM {made.name} RETAIN 0 HOURS")
+    assert plain(DeltaTable(made.path).to_pyarrow_table()) == made.rows()
 
 
 def committed(table: Path) -> dict[str, Any]:
