@@ -130,17 +130,30 @@ struct SnappyTags {
 };
 inline constexpr SnappyTags SNAPPY_TAGS{};
 
-// Write bytes that repeat those `distance` before; up to 16 bytes behind the last are touched.
+// Write bytes that repeat those `distance` before, which is not 0; up to 16 bytes behind the last are touched.
 inline void copy_overlapping(uint8_t *o, size_t distance, size_t count) {
-    const uint8_t *from = o - distance;
+    const uint8_t *const from = o - distance;
     uint8_t *const next = o + count;
     if (distance >= 16) {
         for (size_t i = 0; i < count; i += 16) std::memcpy(o + i, from + i, 16);
         return;
     }
-    // a pattern shorter than a block: each copy doubles what may be copied at once
-    for (; distance < 8 && o < next; o += distance, distance *= 2) copy_8(o, from);
-    for (; o < next; o += 8, from += 8) copy_8(o, from);
+    // a shorter pattern is kept in registers: what was just written can't be loaded in other parts before it has left the
+    // processor's store buffer
+    uint64_t low = load<uint64_t>(from);
+    if (distance >= 8) {
+        const unsigned bits = static_cast<unsigned>(8 * (distance - 8));
+        const uint64_t high = (load<uint64_t>(from + 8) & ((UINT64_C(1) << bits) - 1)) | low << bits;
+        for (; o < next; o += distance) {
+            std::memcpy(o, &low, 8);
+            std::memcpy(o + 8, &high, 8);
+        }
+        return;
+    }
+    low &= (UINT64_C(1) << 8 * distance) - 1;
+    for (size_t bytes = distance; bytes < 8; bytes *= 2) low |= low << 8 * bytes;
+    const size_t step = 8 / distance * distance;
+    for (; o < next; o += step) std::memcpy(o, &low, 8);
 }
 
 // Bytes that one step of `repeat_8` may read or write, at most; after how many written ones it is tried again, and how many
@@ -247,7 +260,7 @@ inline bool snappy_decompress(const uint8_t *in, size_t n, uint8_t *const out, s
 
 struct PageHeader {
     int64_t type = -1, uncompressed = -1, compressed = -1;
-    int64_t num_values = -1, encoding = -1, level_encoding = RLE;
+    int64_t num_values = -1, encoding = -1, level_encoding = RLE, repetition_encoding = RLE;
     int64_t definition_bytes = 0, repetition_bytes = 0;
     bool is_compressed = true;
 };
@@ -287,6 +300,7 @@ class ThriftReader {
             if (id == 1 && type == I32) good = number(page.num_values);
             else if (id == (kind == 8 ? 4 : 2) && type == I32) good = number(page.encoding);
             else if (kind == 5 && id == 3 && type == I32) good = number(page.level_encoding);
+            else if (kind == 5 && id == 4 && type == I32) good = number(page.repetition_encoding);
             else if (kind == 8 && id == 5 && type == I32) good = number(page.definition_bytes);
             else if (kind == 8 && id == 6 && type == I32) good = number(page.repetition_bytes);
             else if (kind == 8 && id == 7 && (type == TRUE || type == FALSE)) good = (page.is_compressed = type == TRUE, true);
@@ -576,7 +590,7 @@ class ChunkReader {
         }
     }
 
-   private:
+   protected:
     static bool is_coded(const PageHeader &page) { return page.encoding == RLE_DICTIONARY || page.encoding == PLAIN_DICTIONARY; }
     uint32_t *codes() { return reinterpret_cast<uint32_t *>(code_scratch_); }
     uint32_t *levels() { return reinterpret_cast<uint32_t *>(level_scratch_); }

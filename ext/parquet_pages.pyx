@@ -1,6 +1,6 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet_pages.h ext/compact.h ext/foreign_pages.pxi
+# distutils: depends = ext/parquet_pages.h ext/parquet_nested.h ext/compact.h ext/foreign_pages.pxi ext/nested_columns.pxi
 """Pages of Parquet column chunks as Arrow buffers; `delta_core.kernels.parquet_pages` is its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -404,3 +404,6 @@ def decompress_snappy(const uint8_t[::1] data, int64_t size):
     with nogil:
         good = snappy_decompress(source.data, source.size, out.data, size)
     return out.cut(size).to_pybytes() if good else None
+
+
+include "nested_columns.pxi"

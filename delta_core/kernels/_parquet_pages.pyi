@@ -15,6 +15,16 @@ class Workspace:
 #: pages of another codec are decompressed.
 Chunk: TypeAlias = tuple[int, int, int, int, int, bool, int, Callable[[pa.Buffer, int], Any] | None]
 
+#: Offset, bytes, codec, width, definition and repetition level of a value, definition level of an element
+#: of the innermost list, entries, expected bytes of strings, and how pages of another codec are decompressed.
+NestedChunkTuple: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, Callable[[pa.Buffer, int], Any] | None]
+
+class Levels:
+    def lists(
+        self, repetition: int, slot: int, there: int, element: int
+    ) -> tuple[int, int, int, pa.Buffer | None, pa.Buffer] | None: ...
+    def structs(self, repetition: int, slot: int, there: int) -> tuple[int, int, pa.Buffer | None]: ...
+
 class Column:
     def __init__(
         self, space: Workspace, source: int | bytes | memoryview, offset: int, size: int, codec: int, most_level: int,
@@ -34,4 +44,11 @@ def read_passing(
     most: float,
     with_nan: bool, has_values: bool, passed: NDArray[np.uint64], keep: NDArray[np.uint64] | None = None,
 ) -> tuple[int, pa.Buffer | None] | None: ...  # fmt: skip
+def read_nested(
+    space: Workspace,
+    source: int | bytes | memoryview,
+    chunks: list[NestedChunkTuple],
+    num_rows: int,
+    keep: NDArray[np.uint64] | None = None,
+) -> list[tuple[Any, ...] | None]: ...
 def decompress_snappy(data: bytes | memoryview, size: int) -> bytes | None: ...

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -30,10 +31,12 @@ __all__ = [
     "UnsupportedPagesError",
     "ValueRange",
     "is_text",
+    "lent_workspace",
     "read_chunk",
     "read_chunks",
     "read_passing",
     "text_pages",
+    "width_of",
 ]
 
 Key = TypeVar("Key")
@@ -131,17 +134,24 @@ def read_chunks(
         Null if the value, or a struct around it, is. Left out is a chunk that has pages of another encoding or codec,
         or is damaged, or has pages that are not coded although codes are requested.
     """
-    space = getattr(_thread, "space", None) or Workspace()
-    _thread.space = None  # whatever goes wrong, nobody else gets it
     found: dict[Key, pa.Array[Any]] = {}
-    for some in _bundles(chunks):
-        described = [_described(chunks[key], key in coded) for key in some]
-        num_kept, parts = read_columns(space, source, described, chunks[some[0]].num_rows, keep)
-        for key, part in zip(some, parts, strict=True):
-            if part is not None:
-                found[key] = _array(chunks[key].type, num_kept, *part)
-    _thread.space = space if space.is_small else None
+    with lent_workspace() as space:
+        for some in _bundles(chunks):
+            described = [_described(chunks[key], key in coded) for key in some]
+            num_kept, parts = read_columns(space, source, described, chunks[some[0]].num_rows, keep)
+            for key, part in zip(some, parts, strict=True):
+                if part is not None:
+                    found[key] = _array(chunks[key].type, num_kept, *part)
     return found
+
+
+@contextmanager
+def lent_workspace() -> Iterator[Workspace]:
+    """Lend the thread's workspace; whatever goes wrong, nobody else gets it."""
+    space = getattr(_thread, "space", None) or Workspace()
+    _thread.space = None
+    yield space
+    _thread.space = space if space.is_small else None
 
 
 class ValueRange(Struct, frozen=True):
@@ -188,15 +198,13 @@ def read_passing(
     """
     if is_text(chunk.type):
         return None
-    space = getattr(_thread, "space", None) or Workspace()
-    _thread.space = None
     passed = np.zeros((chunk.num_rows + 63) // 64, np.uint64)
     is_float = bool(pa.types.is_floating(chunk.type))
-    found = read_passing_rows(
-        space, source, _described(chunk, False), chunk.num_rows, is_float, values.least, values.most, values.with_nan,
-        has_values, passed, keep,
-    )  # fmt: skip
-    _thread.space = space if space.is_small else None
+    with lent_workspace() as space:
+        found = read_passing_rows(
+            space, source, _described(chunk, False), chunk.num_rows, is_float, values.least, values.most,
+            values.with_nan, has_values, passed, keep,
+        )  # fmt: skip
     if found is None:
         return None
     count, data = found
@@ -220,7 +228,7 @@ def _bundles(chunks: Mapping[Key, ColumnChunk]) -> Iterator[list[Key]]:
 
 def _described(chunk: ColumnChunk, coded: bool) -> Chunk:
     codec, decompress = CODECS[chunk.codec]
-    width = _width(chunk.type)
+    width = width_of(chunk.type)
     return chunk.offset, chunk.num_bytes, codec, width, chunk.most_level, coded, chunk.plain_bytes, decompress
 
 
@@ -244,7 +252,7 @@ def text_pages(source: Source, chunk: ColumnChunk) -> Iterator[pa.Array[Any]]:
         yield pa.Array.from_buffers(chunk.type, rows, [valid, offsets, data], nulls)
 
 
-def _width(t: pa.DataType) -> int:
+def width_of(t: pa.DataType) -> int:
     """Return the bytes of a value, 0 for strings."""
     return 0 if is_text(t) else t.bit_width // 8
 

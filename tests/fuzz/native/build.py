@@ -39,7 +39,15 @@ def write_seeds(folder: Path) -> list[Path]:
         "f": (pa.array([i * 0.5 for i in range(rows)], pa.float32()), 4),
         "s": (pa.array([f"text {i % 11}" * (i % 4) if i % 5 else None for i in range(rows)]), 0),
     }
-    table = pa.table({name: array for name, (array, _) in columns.items()})
+    entries = pa.map_(pa.string(), pa.list_(pa.int64()))
+    nested = {
+        "l": pa.array([[k if k % 3 else None for k in range(i % 5)] if i % 7 else None for i in range(rows)]),
+        "m": pa.array([[(f"k{k}", [k] * k) for k in range(i % 4)] for i in range(rows)], entries),
+        "t": pa.array([{"x": None if i % 3 else i, "y": [{"z": f"text {i}"}] * (i % 3)} for i in range(rows)]),
+    }
+    table = pa.table({name: array for name, (array, _) in columns.items()} | nested)
+    # of the columns in them: bytes of a value, and the definition level of an element of the innermost list
+    inner = [(8, 2), (0, 2), (8, 4), (8, 0), (0, 3)]
     for number, (codec, version, dictionary) in enumerate(product(_CODECS, ("1.0", "2.0"), (True, False))):
         path = folder / f"{number}.parquet"
         pq.write_table(
@@ -48,13 +56,21 @@ def write_seeds(folder: Path) -> list[Path]:
         data = path.read_bytes()
         (length,) = struct.unpack("<i", data[-8:-4])
         out.append(_write(folder / f"{number}.footer", b"F" + data[-8 - length : -8]))
-        group = pq.read_metadata(path).row_group(0)
+        metadata = pq.read_metadata(path)
+        group, schema = metadata.row_group(0), metadata.schema
         for i, (name, (_, width)) in enumerate(columns.items()):
             chunk = group.column(i)
             first = chunk.dictionary_page_offset or chunk.data_page_offset
             head = struct.pack("<BBBBq", ord("C"), _CODECS[codec], width, 1, rows)
             body = data[first : first + chunk.total_compressed_size]
             out.append(_write(folder / f"{number}.{name}.chunk", head + body))
+        for i, (width, slot) in enumerate(inner, start=len(columns)):
+            chunk, column = group.column(i), schema.column(i)
+            first = chunk.dictionary_page_offset or chunk.data_page_offset
+            levels = column.max_definition_level, column.max_repetition_level
+            head = struct.pack("<BBBBqBB", ord("N"), _CODECS[codec], width, levels[0], rows, levels[1], slot)
+            body = struct.pack("<q", chunk.num_values) + data[first : first + chunk.total_compressed_size]
+            out.append(_write(folder / f"{number}.{i}.nested", head + body))
     return out
 
 

@@ -1,7 +1,9 @@
 // Damages footers and column chunks of Parquet files, and reads them with the compiled reader, under sanitizers.
 //
 // Arguments: seed, seconds, and the files to begin with. A file's first byte specifies what it holds: F a footer; C a column
-// chunk, behind its codec, width and greatest level (a byte each) and its number of rows (8 bytes, little-endian).
+// chunk, behind its codec, width and greatest level (a byte each) and its number of rows (8 bytes, little-endian); N one
+// inside of structs and lists, with its greatest repetition level, the definition level of an element (a byte each) and its
+// number of entries (8 bytes) after these.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -14,6 +16,7 @@
 
 #include "footer_check.h"
 #include "parquet_footer.h"
+#include "parquet_nested.h"
 
 using namespace delta_parquet;
 using Bytes = std::vector<uint8_t>;
@@ -103,6 +106,57 @@ static bool read_chunk(const Bytes &bytes, int codec, int width, int most, int64
     return job.status == DONE;
 }
 
+// Return whether all entries are read, and lists and structs around them made of their levels.
+static bool read_nested(const Bytes &bytes, const Bytes &seed, int64_t num_rows) {
+    uint8_t *const in = static_cast<uint8_t *>(std::malloc(bytes.size() ? bytes.size() : 1));
+    if (!bytes.empty()) std::memcpy(in, bytes.data(), bytes.size());
+    std::vector<uint64_t> mask((num_rows + 63) / 64);
+    for (auto &word : mask) word = next_random() & next_random();
+    const bool masked = below(2);
+    Workspace space;
+    Source source;
+    source.bytes = in;
+    source.size = static_cast<int64_t>(bytes.size());
+    NestedJob job;
+    job.size = source.size;
+    job.codec = seed[1];
+    job.width = seed[2];
+    job.most_definition = seed[3];
+    job.most_repetition = seed[12];
+    job.slot_definition = seed[13];
+    std::memcpy(&job.num_entries, seed.data() + 14, 8);
+    const int64_t n = job.num_entries;
+    job.out = room(job.width ? n * job.width : (n + 1) * 4);
+    job.bits = room((n + 7) / 8);
+    std::memset(job.bits, 0, (n + 7) / 8 + SLACK);
+    job.definitions = room(n);
+    job.repetitions = room(job.most_repetition ? n : 0);
+    job.room = masked || below(2) ? 0 : 1 + below(1 << 16);
+    job.text = job.room ? room(job.room) : nullptr;
+    run_nested(space, source, num_rows, masked && num_rows ? mask.data() : nullptr, 256 << 20, &job, 1);
+    const bool read = job.status == DONE;
+    if (read) {
+        int32_t *const ends = reinterpret_cast<int32_t *>(room((job.entries + 1) * 4));
+        for (int repetition = 0; repetition <= job.most_repetition; repetition++) {
+            Around around;
+            around.repetition = repetition;
+            around.slot = static_cast<int>(below(job.most_definition + 1));
+            around.there = static_cast<int>(below(job.most_definition + 1));
+            around.element = static_cast<int>(below(job.most_definition + 1));
+            uint8_t *const bits = room((job.entries + 8) / 8);
+            std::memset(bits, 0, (job.entries + 8) / 8 + SLACK);
+            if (repetition) find_lists(job.definitions, job.repetitions, job.entries, around, ends, bits);
+            const bool has_lists = repetition < job.most_repetition;
+            std::memset(bits, 0, (job.entries + 8) / 8 + SLACK);
+            find_structs(job.definitions, has_lists ? job.repetitions : nullptr, job.entries, around, bits);
+            std::free(bits);
+        }
+        std::free(ends);
+    }
+    for (uint8_t *block : {job.text, job.out, job.bits, job.definitions, job.repetitions, in}) std::free(block);
+    return read;
+}
+
 int main(int argc, char **argv) {
     if (argc < 4) return std::fputs("usage: decoder SEED SECONDS FILE...\n", stderr), 2;
     state = std::strtoull(argv[1], nullptr, 10) * 2654435761u + 1;
@@ -110,21 +164,24 @@ int main(int argc, char **argv) {
     for (int i = 3; i < argc; i++) {
         std::ifstream file(argv[i], std::ios::binary);
         seeds.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-        if (seeds.back().size() < 12) return std::fprintf(stderr, "%s is no seed\n", argv[i]), 2;
+        if (seeds.back().size() < (seeds.back().empty() || seeds.back()[0] == 'N' ? 22u : 12u)) return std::fprintf(stderr, "%s is no seed\n", argv[i]), 2;
     }
     const auto stop = std::chrono::steady_clock::now() + std::chrono::duration<double>(std::atof(argv[2]));
     uint64_t cases = 0;
     for (; cases % 64 || std::chrono::steady_clock::now() < stop; cases++) {
         const Bytes &seed = seeds[cases < seeds.size() ? cases : below(seeds.size())];
         const bool is_footer = seed[0] == 'F';
-        Bytes bytes(seed.begin() + (is_footer ? 1 : 12), seed.end());
+        const bool is_nested = seed[0] == 'N';
+        Bytes bytes(seed.begin() + (is_footer ? 1 : is_nested ? 22 : 12), seed.end());
         const bool sound = cases < seeds.size();
         if (!sound) damage(bytes);
         int64_t num_rows = 0;
         if (!is_footer) std::memcpy(&num_rows, seed.data() + 4, 8);
         if (!sound && below(8) == 0) num_rows = static_cast<int64_t>(below(2 * num_rows + 2));
-        const bool read = is_footer ? read_footer(bytes) : read_chunk(bytes, seed[1], seed[2], seed[3], num_rows);
-        if (sound && !read && (is_footer || seed[2])) {
+        const bool read = is_footer   ? read_footer(bytes)
+                          : is_nested ? read_nested(bytes, seed, num_rows)
+                                      : read_chunk(bytes, seed[1], seed[2], seed[3], num_rows);
+        if (sound && !read && (is_footer || is_nested || seed[2])) {
             return std::fprintf(stderr, "%s is not read although it is not damaged\n", argv[3 + cases]), 2;
         }
     }

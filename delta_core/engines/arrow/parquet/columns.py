@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.engines.arrow.parquet.opened_file import ArrowFooter, ChunkFacts, DataFile, ParquetLeaf
 from delta_core.engines.arrow.parquet.types import is_encoded_string
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
+from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn, read_nested_column
 from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, ValueRange, read_chunks, read_passing
 
 __all__ = ["GROUP_BYTES", "USES_OWN_DECODER", "GroupReader", "find_chunk", "has_codes", "is_stored_as"]
@@ -35,6 +37,17 @@ _WIDTHS = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
 _BATCH_ROWS = 131_072
 
 
+class _Own(Struct, frozen=True):
+    """What our own decoder reads of a row group: chunks of flat columns by leaf, nested columns by name."""
+
+    flat: dict[int, ColumnChunk]
+    nested: dict[str, tuple[NestedColumn, dict[int, NestedChunk]]]
+
+    @property
+    def leaves(self) -> set[int]:
+        return {*self.flat, *(leaf for _, chunks in self.nested.values() for leaf in chunks)}
+
+
 class GroupReader:
     """Reads row groups of one data file: batches of all rows, or columns of some rows; columns in the file's order.
 
@@ -49,7 +62,9 @@ class GroupReader:
         self._file = file
         self._leaves = list(leaves)
         self._schema: pa.Schema = file.schema
-        self._flat = file.layout.flat if file.descriptor is not None and USES_OWN_DECODER else {}
+        is_own = file.descriptor is not None and USES_OWN_DECODER
+        self._flat = file.layout.flat if is_own else {}
+        self._nested = file.layout.nested if is_own else {}
 
     @property
     def group_rows(self) -> Sequence[int]:
@@ -62,11 +77,11 @@ class GroupReader:
         start = first
         for group in groups:
             rows = self.group_rows[group]
-            chunks = self._chunks(group, self._leaves)
-            if chunks and self._fits(group, chunks):
+            own = self._own(group, self._leaves)
+            if own.leaves and self._fits(group, own):
                 yield from self.stream(streamed, start, batch_rows)
                 at = first
-                found = self._found(group, self._leaves, chunks)
+                found = self._found(group, self._leaves, own)
                 table = pa.table({name: found[name] for name in self._schema.names if name in found})
                 for batch in table.to_batches(batch_rows):
                     yield at, batch
@@ -89,11 +104,11 @@ class GroupReader:
 
     def columns(self, group: int, leaves: Sequence[int], picks: SelectionVector | None) -> dict[str, pa.Array]:
         """Return the top-level columns of some leaves, by name: the picked rows of a row group."""
-        found = self._found(group, leaves, self._chunks(group, leaves), picks)
+        found = self._found(group, leaves, self._own(group, leaves), picks)
         return {name: one_array(c) for name, c in found.items()}
 
     def decodes(self, group: int, leaves: Sequence[int]) -> bool:
-        """Whether our own decoder reads these columns of a row group, which skips pages without a picked row."""
+        """Whether our own decoder reads these flat columns of a row group, which skips pages without a picked row."""
         return len(self._chunks(group, leaves)) == len(leaves)
 
     def passing(
@@ -124,14 +139,38 @@ class GroupReader:
                 size += facts.uncompressed + 8 * rows * (leaf in self._flat)
         return size
 
-    def _fits(self, group: int, chunks: dict[int, ColumnChunk]) -> bool:
+    def _fits(self, group: int, own: _Own) -> bool:
         """Whether a row group is decoded as a whole: its columns, and among them those that PyArrow decodes."""
-        others = [leaf for leaf in self._leaves if leaf not in chunks]
+        others = [leaf for leaf in self._leaves if leaf not in own.leaves]
         is_small = self.plain_bytes(group, self._leaves) <= GROUP_BYTES
         return is_small and self.plain_bytes(group, others) <= OTHERS_BYTES
 
+    def _own(self, group: int, leaves: Sequence[int]) -> _Own:
+        """Return what our own decoder reads of a row group."""
+        nested: dict[str, tuple[NestedColumn, dict[int, NestedChunk]]] = {}
+        others: set[str] = set()
+        for leaf in leaves:
+            if (place := self._nested.get(leaf)) is not None:
+                name, column = place
+                chunk = self._nested_chunk(group, leaf, column.leaves[leaf][0])
+                if chunk is None:
+                    others.add(name)
+                else:
+                    nested.setdefault(name, (column, {}))[1][leaf] = chunk
+        for name in others.intersection(nested):
+            del nested[name]
+        return _Own(self._chunks(group, leaves), nested)
+
+    def _nested_chunk(self, group: int, leaf: int, t: pa.DataType) -> NestedChunk | None:
+        facts, rows = self._file.footer.chunk(group, leaf), self.group_rows[group]
+        # all of its entries are in memory at once
+        if facts is None or not rows <= facts.num_values <= MOST_ROWS or facts.uncompressed > GROUP_BYTES:
+            return None
+        chunk = _place(facts, rows, self._file.layout.leaves[leaf], t)
+        return None if chunk is None else NestedChunk(chunk, facts.num_values)
+
     def _chunks(self, group: int, leaves: Sequence[int]) -> dict[int, ColumnChunk]:
-        """Return the chunks of a row group that our own decoder reads, by leaf."""
+        """Return the chunks of flat columns of a row group that our own decoder reads, by leaf."""
         found = {}
         for leaf in leaves:
             place = self._flat.get(leaf)
@@ -145,19 +184,34 @@ class GroupReader:
         return found
 
     def _found(
-        self, group: int, leaves: Sequence[int], chunks: dict[int, ColumnChunk], picks: SelectionVector | None = None
+        self, group: int, leaves: Sequence[int], own: _Own, picks: SelectionVector | None = None
     ) -> dict[str, Any]:
         """Read columns of a row group, or their picked rows, by our decoder where it can, else by PyArrow."""
-        fields = {leaf: self._schema.field(self._flat[leaf]) for leaf in chunks}
+        fields = {leaf: self._schema.field(self._flat[leaf]) for leaf in own.flat}
         coded = [leaf for leaf, f in fields.items() if is_encoded_string(f.type)]
         mask = None if picks is None else picks.mask
         file = self._file.descriptor
-        found = {} if file is None or not chunks else read_chunks(file, chunks, coded, mask)
+        found = {} if file is None or not own.flat else read_chunks(file, own.flat, coded, mask)
         columns: dict[str, Any] = {fields[leaf].name: array for leaf, array in found.items()}
-        others = [leaf for leaf in leaves if leaf not in found]
+        done = set(found)
+        for name, (column, chunks) in own.nested.items():
+            array = self._read_nested(group, column, chunks, picks)
+            if array is not None:
+                columns[name] = array
+                done.update(chunks)
+        others = [leaf for leaf in leaves if leaf not in done]
         if others:
             columns.update(self._others(group, others, picks))
         return columns
+
+    def _read_nested(
+        self, group: int, column: NestedColumn, chunks: dict[int, NestedChunk], picks: SelectionVector | None
+    ) -> pa.Array | None:
+        file, rows = self._file.descriptor, self.group_rows[group]
+        if file is None or (picks is not None and picks.mask is None):
+            return None
+        mask, count = (None, rows) if picks is None else (picks.mask, picks.count)
+        return read_nested_column(file, column, chunks, rows, mask, count)
 
     def _others(self, group: int, leaves: list[int], picks: SelectionVector | None) -> dict[str, Any]:
         """Read columns through PyArrow; few rows of a big row group, or its first ones, in the memory of a batch."""
@@ -200,19 +254,22 @@ def find_chunk(metadata: Any, group: int, leaf: int, type: pa.DataType) -> Colum
     """
     column = metadata.schema.column(leaf)
     footer = ArrowFooter(metadata)
-    found = ParquetLeaf(column.physical_type, column.max_definition_level, column.max_repetition_level > 0)
+    found = ParquetLeaf(column.physical_type, column.max_definition_level, column.max_repetition_level)
     return _chunk(footer.chunk(group, leaf), footer.group_rows[group], found, type)
 
 
 def _chunk(facts: ChunkFacts | None, rows: int, leaf: ParquetLeaf, type: pa.DataType) -> ColumnChunk | None:
+    if facts is None or leaf.most_repetition or facts.num_values != rows:
+        return None
+    return _place(facts, rows, leaf, type)
+
+
+def _place(facts: ChunkFacts, rows: int, leaf: ParquetLeaf, type: pa.DataType) -> ColumnChunk | None:
     if (
-        facts is None
-        or leaf.is_repeated
-        or facts.physical != leaf.physical
+        facts.physical != leaf.physical
         or not is_stored_as(leaf.physical, type)
         or facts.codec not in CODECS
         or not facts.is_plain
-        or facts.num_values != rows
         or not 0 < rows <= MOST_ROWS
         or not 0 < facts.compressed <= MOST_BYTES
         or not 0 < facts.uncompressed <= MOST_BYTES

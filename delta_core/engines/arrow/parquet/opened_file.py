@@ -19,6 +19,7 @@ from delta_core.engines.arrow.parquet.legacy_calendar import Calendar, read_cale
 from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.types import num_leaves
 from delta_core.kernels._parquet_footer import Footer as ParsedFooter
+from delta_core.kernels.parquet_nested import NestedColumn, nested_column
 
 __all__ = ["ArrowFooter", "Bounds", "ChunkFacts", "DataFile", "FileFooter", "Layout", "PHYSICAL_TYPES", "ParquetLeaf"]
 
@@ -73,13 +74,13 @@ class ParquetLeaf(Struct, frozen=True):
     physical : str
     most_level : int
         The definition level of a value; 0: nothing is null.
-    is_repeated : bool
-        Whether it is inside of a list or a map.
+    most_repetition : int
+        In how many lists and maps it is.
     """
 
     physical: str
     most_level: int
-    is_repeated: bool
+    most_repetition: int
 
 
 class FileFooter(Protocol):
@@ -177,6 +178,8 @@ class Layout(Struct, frozen=True, eq=False):
     leaves : sequence of ParquetLeaf
     flat : Mapping of int to int
         The numbers of the top-level columns that are no nested ones, by leaf.
+    nested : Mapping of int to (str, NestedColumn)
+        The nested top-level columns that our own decoder may read, with their names, by leaf.
     calendar : Calendar or None
     """
 
@@ -184,6 +187,7 @@ class Layout(Struct, frozen=True, eq=False):
     schema: pa.Schema
     leaves: Sequence[ParquetLeaf]
     flat: Mapping[int, int]
+    nested: Mapping[int, tuple[str, NestedColumn]]
     calendar: Calendar | None
     _encoded: dict[tuple[str, ...], pa.Schema] = {}
 
@@ -280,9 +284,10 @@ class DataFile:
             return known
         metadata = self._arrow_metadata()
         columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
-        leaves = [ParquetLeaf(c.physical_type, c.max_definition_level, c.max_repetition_level > 0) for c in columns]
+        leaves = [ParquetLeaf(c.physical_type, c.max_definition_level, c.max_repetition_level) for c in columns]
         schema = self.arrow.schema_arrow.remove_metadata()
-        found = Layout(key, schema, leaves, _flat_columns(schema), _calendar(metadata.metadata, leaves))
+        nested = _nested_columns(schema, leaves)
+        found = Layout(key, schema, leaves, _flat_columns(schema), nested, _calendar(metadata.metadata, leaves))
         if key is not None and sum(map(len, key)) <= _MOST_KEY_BYTES:
             while len(_layouts) >= _MOST_LAYOUTS:
                 _layouts.pop(next(iter(_layouts)), None)
@@ -298,6 +303,21 @@ def _flat_columns(schema: pa.Schema) -> dict[int, int]:
             found[leaf] = place
         leaf += num_leaves(field.type)
     # a name that occurs twice reports no column
+    return found if len(set(schema.names)) == len(schema.names) else {}
+
+
+def _nested_columns(schema: pa.Schema, leaves: Sequence[ParquetLeaf]) -> dict[int, tuple[str, NestedColumn]]:
+    found: dict[int, tuple[str, NestedColumn]] = {}
+    first = 0
+    for field in schema:
+        column = nested_column(field, first) if pa.types.is_nested(field.type) else None
+        # where levels are not those of Arrow's fields, PyArrow decodes the column
+        if column is not None and all(
+            (leaves[n].most_level, leaves[n].most_repetition) == (level, repetition)
+            for n, (_, level, repetition) in column.leaves.items()
+        ):
+            found.update(dict.fromkeys(column.leaves, (field.name, column)))
+        first += num_leaves(field.type)
     return found if len(set(schema.names)) == len(schema.names) else {}
 
 

@@ -150,7 +150,7 @@ def _columns(file: DataFile, plan: FilePlan) -> tuple[FlatColumn, ...] | None:
         found = file.schema.field(place).type
         t = found.value_type if pa.types.is_dictionary(found) else found
         leaf = file.layout.leaves[source.leaves[0]]
-        if leaf.is_repeated or not is_stored_as(leaf.physical, t):
+        if leaf.most_repetition or not is_stored_as(leaf.physical, t):
             return None
         out.append(FlatColumn(source.leaves[0], leaf.physical, t, leaf.most_level))
     return tuple(out)

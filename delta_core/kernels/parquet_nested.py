@@ -1,0 +1,235 @@
+"""Structs, lists and maps of Parquet files as Arrow arrays, decoded page by page as flat columns are.
+
+PyArrow's reader stays the complete one; what this one does not support, or finds damaged, it returns undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from delta_core.kernels._parquet_pages import UnsupportedPagesError, read_nested
+from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, Source, lent_workspace, width_of
+
+if TYPE_CHECKING:
+    from delta_core.kernels._parquet_pages import Levels, NestedChunkTuple
+
+__all__ = ["NestedChunk", "NestedColumn", "nested_column", "read_nested_column"]
+
+#: Levels are kept in a byte each.
+_MOST_LEVEL = 255
+
+
+class _Part(Struct, frozen=True, eq=False):
+    """A struct, list or map, or a column of values.
+
+    Parameters
+    ----------
+    type : pyarrow.DataType
+    parts : sequence
+        Fields of a struct; the element of a list; key and value of a map.
+    number : int
+        Of a column of values.
+    is_nullable : bool
+        Whether it may be null itself, not what it is in.
+    repetition : int
+        How many lists are around it.
+    slot : int
+        The definition level from which on an entry has one of it, or a null.
+    there : int
+        The definition level from which on it is not null.
+    """
+
+    type: pa.DataType
+    parts: Sequence[_Part]
+    number: int
+    is_nullable: bool
+    repetition: int
+    slot: int
+    there: int
+
+
+class NestedColumn(Struct, frozen=True, eq=False):
+    """A struct, list or map at the top of a file's schema.
+
+    Parameters
+    ----------
+    leaves : Mapping
+        The Parquet columns of it, by number: their Arrow type, the definition and the repetition level of a value.
+    """
+
+    leaves: Mapping[int, tuple[pa.DataType, int, int]]
+    _top: _Part
+    _parts: Mapping[int, _Part]
+
+
+class NestedChunk(Struct, frozen=True):
+    """A column chunk inside of a nested column.
+
+    Parameters
+    ----------
+    chunk : ColumnChunk
+    num_entries : int
+        Its values, and the entries of nulls and empty lists.
+    """
+
+    chunk: ColumnChunk
+    num_entries: int
+
+
+class _UnsupportedTypeError(Exception):
+    """A type that is left to a complete reader."""
+
+
+class _Builder:
+    """One walk over a column; collects the columns of values."""
+
+    def __init__(self, first: int) -> None:
+        self._next = first
+        self.leaves: dict[int, _Part] = {}
+
+    def part(self, field: pa.Field, repetition: int, slot: int, outer: int) -> _Part:
+        """Return a field; ``outer`` is the definition level from which on what is around it is there."""
+        t, there = field.type, outer + field.nullable
+        number, parts = -1, list[_Part]()
+        if there > _MOST_LEVEL:
+            raise _UnsupportedTypeError
+        if pa.types.is_struct(t) and t.num_fields:
+            parts = [self.part(f, repetition, slot, there) for f in t]
+        elif pa.types.is_map(t) and not t.key_field.nullable:
+            parts = [self.part(f, repetition + 1, there + 1, there + 1) for f in (t.key_field, t.item_field)]
+        elif pa.types.is_list(t):
+            parts = [self.part(t.value_field, repetition + 1, there + 1, there + 1)]
+        elif t.num_fields or isinstance(t, pa.BaseExtensionType) or pa.types.is_nested(t):
+            raise _UnsupportedTypeError
+        else:
+            number = self._next
+            self._next += 1
+        found = _Part(t, parts, number, field.nullable, repetition, slot, there)
+        if number >= 0:
+            self.leaves[number] = found
+        return found
+
+
+def nested_column(field: pa.Field, first: int) -> NestedColumn | None:
+    """Return how a nested column is stored; None for one that is left to a complete reader.
+
+    Parameters
+    ----------
+    field : pyarrow.Field
+        As PyArrow reads it from the file.
+    first : int
+        The number of its first Parquet column.
+    """
+    builder = _Builder(first)
+    try:
+        top = builder.part(field, 0, 0, 0)
+    except _UnsupportedTypeError:
+        return None
+    return NestedColumn({n: (p.type, p.there, p.repetition) for n, p in builder.leaves.items()}, top, builder.leaves)
+
+
+def read_nested_column(
+    source: Source,
+    column: NestedColumn,
+    chunks: Mapping[int, NestedChunk],
+    num_rows: int,
+    keep: NDArray[np.uint64] | None = None,
+    num_kept: int | None = None,
+) -> pa.Array | None:
+    """Decode a nested column of a row group, without the interpreter's lock.
+
+    Parameters
+    ----------
+    source : int or bytes-like
+        A descriptor of the file, or its bytes.
+    column : NestedColumn
+        How it is stored.
+    chunks : Mapping
+        Those that are requested, by number. A struct returns only the fields with a chunk; a map needs all of its key.
+    num_rows : int
+        Of the row group.
+    keep : uint64, **shape (n,)**, optional
+        A mask of the rows that are requested, see `read_chunks`.
+    num_kept : int, optional
+        How many rows it keeps.
+
+    Returns
+    -------
+    pyarrow.Array of **num_rows values**, or **num_kept**
+        None if a page is encoded in a way that only a complete reader decodes, or is damaged.
+    """
+    described = [_described(column, number, chunk) for number, chunk in chunks.items()]
+    with lent_workspace() as space:
+        found = read_nested(space, source, described, num_rows, keep)
+    arrays = dict(zip(chunks, found, strict=True))
+    if None in arrays.values():
+        return None
+    try:
+        built = _build(column._top, arrays)
+    except UnsupportedPagesError:
+        return None
+    rows = num_rows if keep is None else num_kept
+    return built[0] if built is not None and len(built[0]) == rows else None
+
+
+def _described(column: NestedColumn, number: int, nested: NestedChunk) -> NestedChunkTuple:
+    chunk, part = nested.chunk, column._parts[number]
+    codec, decompress = CODECS[chunk.codec]
+    levels = part.there, part.repetition, part.slot
+    place = chunk.offset, chunk.num_bytes
+    return *place, codec, width_of(chunk.type), *levels, nested.num_entries, chunk.plain_bytes, decompress
+
+
+def _build(part: _Part, found: Mapping[int, Any]) -> tuple[pa.Array, Levels] | None:
+    """Return the array of a part, and the levels of one of its columns; None if none of them is requested."""
+    if not part.parts:
+        if part.number not in found:
+            return None
+        levels, n, nulls, valid, *data = found[part.number]
+        return pa.Array.from_buffers(part.type, n, [valid, *data], nulls), levels
+    built = [_build(inner, found) for inner in part.parts]
+    inner = [b for b in built if b is not None]
+    if not inner:
+        return None
+    arrays, levels = [array for array, _ in inner], inner[0][1]
+    if pa.types.is_struct(part.type):
+        fields = [f.with_type(b[0].type) for f, b in zip(part.type, built, strict=True) if b is not None]
+        return _struct(part, fields, arrays, levels), levels
+    if len(inner) < len(built):
+        raise UnsupportedPagesError("a map without the column of its key or value")
+    return _list(part, arrays, levels), levels
+
+
+def _struct(part: _Part, fields: Sequence[pa.Field], arrays: Sequence[pa.Array], levels: Levels) -> pa.Array:
+    n, nulls, valid = len(arrays[0]), 0, None
+    if part.is_nullable:
+        n, nulls, valid = levels.structs(part.repetition, part.slot, part.there)
+    _check_lengths(n, arrays)
+    return pa.Array.from_buffers(pa.struct(fields), n, [valid], nulls, children=arrays)
+
+
+def _list(part: _Part, arrays: Sequence[pa.Array], levels: Levels) -> pa.Array:
+    lists = levels.lists(part.repetition + 1, part.slot, part.there, part.there + 1)
+    if lists is None:
+        raise UnsupportedPagesError("repetition levels that do not make up lists")
+    n, elements, nulls, valid, ends = lists
+    _check_lengths(elements, arrays)
+    if not part.is_nullable:
+        nulls, valid = 0, None
+    if not pa.types.is_map(part.type):
+        t = pa.list_(part.type.value_field.with_type(arrays[0].type))
+        return pa.Array.from_buffers(t, n, [valid, ends], nulls, children=arrays)
+    fields = part.type.key_field.with_type(arrays[0].type), part.type.item_field.with_type(arrays[1].type)
+    entries = pa.Array.from_buffers(pa.struct(fields), elements, [None], 0, children=arrays)
+    return pa.Array.from_buffers(pa.map_(*fields), n, [valid, ends], nulls, children=[entries])
+
+
+def _check_lengths(n: int, arrays: Sequence[pa.Array]) -> None:
+    if any(len(array) != n for array in arrays):
+        raise UnsupportedPagesError(f"columns of {[len(a) for a in arrays]} values in {n} structs or elements")

@@ -1,0 +1,159 @@
+# Included by parquet_pages.pyx: columns inside of structs, lists and maps; `delta_core.kernels.parquet_nested` is its public API.
+
+cdef extern from "parquet_nested.h" namespace "delta_parquet" nogil:
+    cdef cppclass NestedJob:
+        int64_t offset, size, num_entries, room, entries, slots, nulls, used
+        int codec, width, most_definition, most_repetition, slot_definition
+        void* decompressor
+        uint8_t* out
+        uint8_t* bits
+        uint8_t* definitions
+        uint8_t* repetitions
+        uint8_t* text
+        Status status
+        Text grown
+    cdef cppclass Around:
+        int repetition, slot, there, element
+        int64_t slots, elements, nulls
+    void run_nested(WorkspaceBytes& space, const Source& source, int64_t num_rows, const uint64_t* keep, int64_t most_text,
+                    NestedJob* jobs, int64_t count)
+    bint find_lists(const uint8_t* definitions, const uint8_t* repetitions, int64_t n, Around& list, int32_t* ends, uint8_t* bits)
+    void find_structs(const uint8_t* definitions, const uint8_t* repetitions, int64_t n, Around& around, uint8_t* bits)
+
+
+cdef extern from *:
+    """
+    static delta_parquet::NestedJob *new_nested_jobs(int64_t count) { return new delta_parquet::NestedJob[count]; }
+    static void delete_nested_jobs(delta_parquet::NestedJob *jobs) { delete[] jobs; }
+    """
+    NestedJob* new_nested_jobs(int64_t count)
+    void delete_nested_jobs(NestedJob* jobs)
+
+
+cdef object fitted(Block block, int64_t size):
+    """Return the first bytes of a block; a slice would hold all of the room."""
+    return block.cut(size) if 4 * size >= block.size else copied(block.data, size)
+
+
+cdef class Levels:
+    """The levels of the entries of a chunk that belong to kept rows."""
+
+    cdef Block definitions, repetitions
+    cdef int64_t n
+    cdef int most_repetition
+
+    def lists(self, int repetition, int slot, int there, int element):
+        """Return (lists, elements, nulls, validity, ends) of a list; None for levels that are no lists.
+
+        Parameters
+        ----------
+        repetition : int
+            Of an element.
+        slot, there, element : int
+            The definition levels from which on entries have a list or null, a list, and an element of it.
+        """
+        cdef Around around
+        cdef Block ends = Block((self.n + 1) * 4), bits = Block((self.n + 8) // 8)
+        cdef bint good
+        if not 0 < repetition <= self.most_repetition:
+            raise InvalidArgumentError(f"elements of the repetition level {repetition} in columns of {self.most_repetition}")
+        around.repetition, around.slot, around.there, around.element = repetition, slot, there, element
+        with nogil:
+            memset(bits.data, 0, bits.size + SLACK)
+            good = find_lists(self.definitions.data, self.repetitions.data, self.n, around, <int32_t*>ends.data, bits.data)
+        if not good:
+            return None
+        valid = fitted(bits, (around.slots + 7) // 8) if around.nulls else None
+        return around.slots, around.elements, around.nulls, valid, fitted(ends, (around.slots + 1) * 4)
+
+    def structs(self, int repetition, int slot, int there):
+        """Return (structs, nulls, validity) of a struct, see `lists`."""
+        cdef Around around
+        cdef Block bits = Block((self.n + 8) // 8)
+        cdef const uint8_t* inner = self.repetitions.data if self.most_repetition > repetition else NULL
+        around.repetition, around.slot, around.there = repetition, slot, there
+        with nogil:
+            memset(bits.data, 0, bits.size + SLACK)
+            find_structs(self.definitions.data, inner, self.n, around, bits.data)
+        return around.slots, around.nulls, fitted(bits, (around.slots + 7) // 8) if around.nulls else None
+
+
+def read_nested(Workspace space not None, source, list chunks, int64_t num_rows, const uint64_t[::1] keep=None):
+    """Decode chunks of a row group that are inside of structs, lists and maps, without the interpreter's lock.
+
+    Parameters
+    ----------
+    source : int or buffer
+        A file descriptor, or bytes that start where the file does.
+    chunks : list of tuple
+        Of each: where it lies (offset, size), its codec and the bytes of a value (0: strings), the definition and the
+        repetition level of a value, the definition level of an element of the innermost list around it (0: there is none),
+        how many entries it has, how many bytes its strings have at most, about, and see `read_columns` its decompressor.
+    num_rows : int
+        Of each chunk.
+    keep : uint64[n], optional
+        A mask of the rows: the others are left out.
+
+    Returns
+    -------
+    list of tuple or None
+        Of each chunk its `Levels`; how many values and nulls it has, elements of the innermost list or rows; the validity
+        (None: nothing is null), how many are null, and the buffers of the values: of numbers; of strings offsets and data.
+        None for a chunk that is left to a complete reader.
+    """
+    cdef OpenSource opened = OpenSource(source)
+    cdef const uint64_t* mask = NULL
+    cdef int64_t count = len(chunks), i, n, size
+    cdef NestedJob* job
+    cdef Levels levels
+    cdef Block block
+    cdef list out = [], held = []
+    if num_rows < 0 or (keep is not None and keep.shape[0] < (num_rows + 63) // 64):
+        raise InvalidArgumentError(f"a mask of {num_rows} rows is longer than {0 if keep is None else keep.shape[0]} words")
+    if keep is not None and num_rows:
+        mask = &keep[0]
+    cdef NestedJob* jobs = new_nested_jobs(count)
+    try:
+        for i in range(count):
+            job = &jobs[i]
+            (job.offset, job.size, job.codec, job.width, job.most_definition, job.most_repetition, job.slot_definition, n, size,
+             decompress) = chunks[i]
+            if n < 0 or job.width not in (0, 4, 8) or not 0 <= job.slot_definition <= job.most_definition <= 255:
+                raise InvalidArgumentError(f"a chunk of {n} entries of {job.width} bytes and {job.most_definition} levels")
+            if not 0 <= job.most_repetition <= 255:
+                raise InvalidArgumentError(f"a chunk of {job.most_repetition} repetition levels")
+            job.num_entries = n
+            job.decompressor = <void*>decompress  # the list holds it
+            job.room = size if not job.width and mask is NULL else 0
+            levels = Levels()
+            levels.definitions, levels.repetitions = Block(n), Block(n if job.most_repetition else 0)
+            block, bits = Block(n * job.width if job.width else (n + 1) * 4), Block((n + 7) // 8)
+            text = Block(job.room) if job.room else None
+            held.append((levels, block, bits, text))
+            job.definitions, job.repetitions = levels.definitions.data, levels.repetitions.data
+            job.out, job.bits = block.data, (<Block>bits).data
+            memset(job.bits, 0, (<Block>bits).size + SLACK)
+            if job.room:
+                job.text = (<Block>text).data
+        space.bytes.decompress = decompress_page
+        with nogil:
+            run_nested(space.bytes[0], opened.source, num_rows, mask, MOST_TEXT, jobs, count)
+        for i in range(count):
+            job = &jobs[i]
+            if job.status == NO_MEMORY:
+                raise MemoryError("no memory for a page of a Parquet file")
+            if job.status != DONE:
+                out.append(None)
+                continue
+            levels, block, bits, text = held[i]
+            levels.n, levels.most_repetition = job.entries, job.most_repetition
+            valid = fitted(bits, (job.slots + 7) // 8) if job.nulls else None
+            if job.width:
+                out.append((levels, job.slots, job.nulls, valid, fitted(block, job.slots * job.width)))
+                continue
+            ends = fitted(block, (job.slots + 1) * 4)
+            data = copied(job.grown.data(), job.used) if job.grown.data() is not NULL else fitted(text, job.used)
+            out.append((levels, job.slots, job.nulls, valid, ends, data))
+    finally:
+        delete_nested_jobs(jobs)
+    return out

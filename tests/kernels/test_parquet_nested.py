@@ -1,0 +1,205 @@
+"""Structs, lists and maps decoded here are those that PyArrow reads; what is damaged is returned undone."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_core import DeltaTable, write_deltalake
+from delta_core.engines.arrow.parquet.columns import GroupReader
+from delta_core.engines.arrow.parquet.opened_file import DataFile
+from delta_core.errors import DeltaError, InvalidArgumentError
+from delta_core.kernels._parquet_pages import Workspace, read_nested
+from delta_core.kernels.gather import SelectionVector
+from delta_core.kernels.parquet_nested import nested_column, read_nested_column
+from tests.kernels.test_parquet_pages import FORMS, TYPES
+
+FLAT = st.sampled_from([t for t, _ in TYPES.values()])
+
+
+def _nested(inner: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:
+    fields = st.lists(st.tuples(inner, st.booleans()), min_size=1, max_size=3)
+    return st.one_of(
+        fields.map(lambda parts: pa.struct([pa.field(f"f{i}", t, null) for i, (t, null) in enumerate(parts)])),
+        st.builds(lambda t, null: pa.list_(pa.field("element", t, null)), inner, st.booleans()),
+        st.builds(
+            lambda k, t, null: pa.map_(k, pa.field("value", t, null)),
+            st.sampled_from([pa.string(), pa.int64()]),
+            inner,
+            st.booleans(),
+        ),
+    )
+
+
+NESTED = _nested(st.recursive(FLAT, _nested, max_leaves=4))
+
+
+def value(random: random.Random, t: pa.DataType, null: bool, nulls: float) -> Any:
+    """Return a value of a type, None with a probability if that may be."""
+    if null and random.random() < nulls:
+        return None
+    if pa.types.is_struct(t):
+        return {f.name: value(random, f.type, f.nullable, nulls) for f in t}
+    if pa.types.is_map(t):
+        keys = range(random.choice([0, 1, 2, 30]))
+        ends = t.key_type, False, t.item_type, t.item_field.nullable
+        return [(value(random, *ends[:2], nulls), value(random, *ends[2:], nulls)) for _ in keys]
+    if pa.types.is_list(t):
+        length = random.choice([0, 1, 1, 2, 3, 40])
+        return [value(random, t.value_type, t.value_field.nullable, nulls) for _ in range(length)]
+    if pa.types.is_string(t):
+        return random.choice(["", "a", "word", "x" * random.randint(0, 70)])
+    if pa.types.is_binary(t):
+        return b"q" * random.randint(0, 40)
+    return random.random() if pa.types.is_float64(t) else random.randint(0, 1_000)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> pa.Table:
+    """A nested column ``c`` and rows' numbers."""
+    t, null = draw(NESTED), draw(st.booleans())
+    source, nulls = random.Random(draw(st.integers(0, 1 << 32))), draw(st.sampled_from([0.0, 0.1, 0.5, 0.95]))
+    rows = draw(st.sampled_from([1, 2, 7, 63, 200]))
+    column = pa.array([value(source, t, null, nulls) for _ in range(rows)], t)
+    schema = pa.schema([pa.field("c", t, null), pa.field("id", pa.int64())])
+    return pa.table([column, pa.array(range(rows))], schema=schema)
+
+
+def read(file: DataFile, leaves: list[int], picks: SelectionVector | None = None) -> pa.Array | None:
+    """Read a part of the first column by our own decoder."""
+    reader = GroupReader(file, leaves)
+    ((column, chunks),) = reader._own(0, leaves).nested.values()
+    return reader._read_nested(0, column, chunks, picks)
+
+
+@given(table=tables(), form=FORMS, seed=st.integers(0, 1 << 32), share=st.sampled_from([0.0, 0.03, 0.5, 1.0]))
+def test_nested_column_is_what_pyarrow_reads(table: pa.Table, form: dict[str, Any], seed: int, share: float) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "x.parquet")
+        pq.write_table(table, path, **form)
+        with closing(DataFile(path)) as file:
+            leaves = list(range(len(file.layout.leaves) - 1))
+            expected = table["c"].combine_chunks()
+            found = read(file, leaves)
+            assert found is not None
+            found.validate(full=True)
+            assert found.type == pq.read_schema(path).field("c").type
+            assert found.to_pylist() == expected.to_pylist()
+            assert found.null_count == expected.null_count
+            flags = np.random.default_rng(seed).random(len(expected)) < share
+            picked = read(file, leaves, SelectionVector.of_flags(flags))
+            assert picked is not None
+            picked.validate(full=True)
+            assert picked.to_pylist() == expected.filter(pa.array(flags)).to_pylist()
+            # a part of the column: as PyArrow reads it, or undone where that is a map without its key
+            some = [leaf for leaf in leaves if (seed >> leaf % 32) & 1] or leaves[:1]
+            part = read(file, some)
+            if part is not None:
+                part.validate(full=True)
+                assert part.to_pylist() == file.arrow.read_leaves(0, some)["c"].to_pylist()
+            else:
+                assert len(some) < len(leaves)
+
+
+@given(table=tables(), form=FORMS, seed=st.integers(0, 1 << 32))
+def test_damaged_column_is_read_or_returned_undone(table: pa.Table, form: dict[str, Any], seed: int) -> None:
+    source = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.parquet"
+        pq.write_table(table, path, **form)
+        with closing(DataFile(str(path))) as file:
+            leaves = list(range(len(file.layout.leaves) - 1))
+            ((column, chunks),) = GroupReader(file, leaves)._own(0, leaves).nested.values()
+        data = bytearray(path.read_bytes())
+        stop = max(c.chunk.offset + c.chunk.num_bytes for c in chunks.values())
+        for _ in range(source.randint(1, 4)):
+            data[source.randrange(4, stop)] = source.choice([0, 1, 255, source.randrange(256)])
+        found = read_nested_column(bytes(data), column, chunks, table.num_rows)
+        if found is not None:
+            assert len(found) == table.num_rows
+            found.validate()
+
+
+TESTS: list[tuple[str, Callable[[dict[str, Any]], bool]]] = [
+    ("s.x < 3", lambda r: bool(r["s"]) and r["s"]["x"] is not None and r["s"]["x"] < 3),
+    ("s.x is null", lambda r: not r["s"] or r["s"]["x"] is None),
+    ("s is null", lambda r: r["s"] is None),
+    ("s.n = 'n2'", lambda r: bool(r["s"]) and r["s"]["n"] == "n2"),
+    ("tags is not null", lambda r: r["tags"] is not None),
+    ("id >= 100", lambda r: r["id"] >= 100),
+    ("id = 41", lambda r: r["id"] == 41),
+    ("id in (3, 77, 140)", lambda r: r["id"] in (3, 77, 140)),
+]
+SCHEMA = pa.schema(
+    {
+        "id": pa.int64(),
+        "s": pa.struct({"x": pa.int32(), "n": pa.string(), "in": pa.struct({"y": pa.int64()})}),
+        "tags": pa.list_(pa.string()),
+        "counts": pa.map_(pa.string(), pa.list_(pa.int64())),
+    }
+)
+
+
+@pytest.mark.parametrize("decoder", ["own", "pyarrow"])
+@given(
+    seed=st.integers(0, 1 << 32),
+    tests=st.lists(st.sampled_from(range(len(TESTS))), min_size=1, max_size=3),
+    word=st.sampled_from(["and", "or"]),
+    vectors=st.booleans(),
+)
+def test_filtered_rows_have_their_nested_values(
+    decoder: str, seed: int, tests: list[int], word: str, vectors: bool
+) -> None:
+    source = random.Random(seed)
+    rows = []
+    for i in range(200):
+        s = {"x": source.choice([None, *range(7)]), "n": f"n{source.randrange(4)}", "in": {"y": i}}
+        tags = [f"t{k}" for k in range(source.randrange(4))]
+        counts = [(f"k{k}", source.choice([None, [], [k, None]])) for k in range(source.randrange(3))]
+        rows.append({"id": i, "s": source.choice([None, s, s]), "tags": source.choice([None, tags]), "counts": counts})
+    every = all if word == "and" else any
+    where = f" {word} ".join(TESTS[t][0] for t in tests)
+    expected = [r for r in rows if every(TESTS[t][1](r) for t in tests) and not (vectors and r["id"] % 3 == 0)]
+    configuration = {"delta.enableDeletionVectors": str(vectors).lower()}
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("delta_core.engines.arrow.parquet.columns.USES_OWN_DECODER", decoder == "own")
+        write_deltalake(folder, pa.Table.from_pylist(rows, SCHEMA), configuration=configuration)
+        table = DeltaTable(folder)
+        if vectors:
+            table.delete("id % 3 = 0")
+        assert table.scan(predicate=where).to_table().to_pylist() == expected
+        parts = table.scan(["s.in", "counts"], where).to_table().to_pylist()
+        assert parts == [{"s": r["s"] and {"in": r["s"]["in"]}, "counts": r["counts"]} for r in expected]
+
+
+def test_other_nested_types_are_left_to_pyarrow() -> None:
+    for t in (pa.large_list(pa.int32()), pa.list_(pa.int32(), 2), pa.struct([]), pa.list_(pa.large_list(pa.int8()))):
+        assert nested_column(pa.field("x", t), 0) is None
+    assert nested_column(pa.field("x", pa.int32()), 0) is not None
+
+
+def test_levels_beyond_a_byte_are_left_to_pyarrow() -> None:
+    t: pa.DataType = pa.int32()
+    for _ in range(130):
+        t = pa.list_(t)
+    assert nested_column(pa.field("x", t), 0) is None
+
+
+def test_arguments_that_lead_outside_of_buffers_are_rejected() -> None:
+    chunk = (0, 8, 0, 8, 1, 1, 0, 4, 0, None)
+    with pytest.raises(InvalidArgumentError, match="longer than 1 words"):
+        read_nested(Workspace(), b"x" * 8, [chunk], 65, np.zeros(1, np.uint64))
+    for place, wrong in ((3, 7), (4, 256), (5, -1), (6, 2), (7, -1)):
+        with pytest.raises(DeltaError):
+            read_nested(Workspace(), b"x" * 8, [(*chunk[:place], wrong, *chunk[place + 1 :])], 1)
