@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from msgspec import Struct
 from pyspark.sql import types as T
 
-from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
+from delta_core.errors import InvalidArgumentError
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import Field, parse_type
 
@@ -37,8 +37,10 @@ class Definition(Struct, frozen=True):
 
     Parameters
     ----------
-    path : str
+    path : str, optional
         Its place.
+    name : str, optional
+        A name such as ``delta.`path```, or one of the session's catalog.
     mode : "error", "ignore", "overwrite" or "replace"
         What to do with a table that exists; ``replace`` requires one.
     schema : Schema
@@ -51,7 +53,8 @@ class Definition(Struct, frozen=True):
         Table properties.
     """
 
-    path: str
+    path: str | None
+    name: str | None
     mode: Literal["error", "ignore", "overwrite", "replace"]
     schema: Schema
     partition_by: Sequence[str]
@@ -69,18 +72,14 @@ class SparkTableBuilder:
         As of `Definition`.
     make : function(Definition) -> SparkTable
         Makes the table.
-    path_of : function(str) -> str or None
-        The path that a name such as ``delta.`path``` contains; None for the name of a catalog.
     """
 
     def __init__(
-        self,
-        mode: Literal["error", "ignore", "overwrite", "replace"],
-        make: Callable[[Definition], Any],
-        path_of: Callable[[str], str | None],
+        self, mode: Literal["error", "ignore", "overwrite", "replace"], make: Callable[[Definition], Any]
     ) -> None:
-        self._mode, self._make, self._path_of = mode, make, path_of
+        self._mode, self._make = mode, make
         self._path: str | None = None
+        self._name: str | None = None
         self._fields: list[Field] = []
         self._partition_by: tuple[str, ...] = ()
         self._cluster_by: tuple[str, ...] = ()
@@ -88,21 +87,9 @@ class SparkTableBuilder:
         self._properties: dict[str, str] = {}
 
     def tableName(self, identifier: str) -> Self:
-        """Set the place by ``delta.`path```.
-
-        Raises
-        ------
-        UnsupportedOperationError
-            For the name of a catalog's table: tables are not registered in catalogs.
-        """
-        path = self._path_of(identifier)
-        if path is None:
-            raise UnsupportedOperationError(
-                f"Found the table name {identifier!r}. Tables are not registered in a catalog: use location(path), or "
-                "a name such as delta.`path`.",
-                operation="tableName",
-            )
-        return self.location(path)
+        """Set the name: ``delta.`path```, or a new name in the session's catalog."""
+        self._name = identifier
+        return self
 
     def location(self, location: str) -> Self:
         """Set the place."""
@@ -181,19 +168,19 @@ class SparkTableBuilder:
         Raises
         ------
         InvalidArgumentError
-            There is no place, or no column.
+            There is no place, or no column; or the table of this name has another place.
         TableExistsError
-            ``create``: there is a table already.
+            ``create``: there is a table already; or the catalog has something else of this name.
         TableNotFoundError
             ``replace``: there is no table.
         """
-        if self._path is None:
-            raise InvalidArgumentError("The table has no place: call location(path).")
+        if self._path is None and self._name is None:
+            raise InvalidArgumentError("The table has no place: call location(path) or tableName(name).")
         if not self._fields:
             raise InvalidArgumentError("The table has no column: call addColumn or addColumns.")
         schema = Schema(self._fields)
         given = self._partition_by, self._cluster_by, self._comment, self._properties
-        return self._make(Definition(self._path, self._mode, schema, *given))
+        return self._make(Definition(self._path, self._name, self._mode, schema, *given))
 
 
 def given_columns(schema: T.StructType) -> Sequence[Field]:

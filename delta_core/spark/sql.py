@@ -14,11 +14,12 @@ from delta_core.expressions.printing import quote_name
 from delta_core.protocol.schema import Path
 from delta_core.spark.failures import convert_failures
 from delta_core.spark.plan import private
-from delta_core.spark.plan.statements import parse_statement
+from delta_core.spark.plan.statements import named_relations, parse_statement
 from delta_core.spark.read import read
 from delta_core.spark.source import DeltaSource
 from delta_core.spark.sql_changes import run_statement
-from delta_core.spark.sql_commands import empty, parse_command, target_table
+from delta_core.spark.sql_commands import parse_command
+from delta_core.spark.sql_definitions import empty, target_table
 from delta_core.spark.sql_text import TABLE_FUNCTION, NamedTable, Reader, TablePlace, Token, find_tables, tokenize
 
 __all__ = ["register", "sql"]
@@ -52,6 +53,8 @@ _ADVICE = (
     ("ALTER", "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).table.alter, which has such changes."),
     ("", _LATER),
 )
+#: Words that statements begin with in which tables of the catalog are read.
+_QUERIES = frozenset(("SELECT", "WITH", "FROM", "TABLE", "(", "DELETE", "UPDATE", "MERGE", "INSERT"))
 #: Words that statements about rows begin with, on sessions whose parser is at hand.
 _CHANGES = frozenset(("DELETE", "UPDATE", "MERGE", "INSERT"))
 
@@ -120,6 +123,10 @@ def sql(spark: SparkSession, text: str, args: Any = None, **options: Any) -> Dat
     command = parse_command(Reader(text, tokens, tables))
     if command is not None:
         return command(spark, _table_options(args, options))
+    if tokens and tokens[0].word in _QUERIES and private.is_available(spark):
+        text = _with_paths(spark, text)
+        tokens = tokenize(text)
+        tables = find_tables(tokens)
     views = [f"delta_core_{uuid.uuid4().hex}" for _ in tables]
     named = _with_names(text, tokens, tables, views)
     places = {view: table.place for view, table in zip(views, tables, strict=True)}
@@ -148,6 +155,20 @@ def _table_options(args: Any, options: Mapping[str, Any]) -> Mapping[str, Any]:
             f"Found {found}, which only queries take; this statement takes storage_options, plugins and allow_external."
         )
     return options
+
+
+def _with_paths(spark: Any, text: str) -> str:
+    """Return a text that names Delta tables of the session's catalog, where it reads them, by their places."""
+    pieces, end = [], 0
+    for relation in named_relations(spark, text):
+        name = ".".join(map(quote_name, relation.parts))
+        if not private.is_delta_table(spark, name):
+            continue
+        place = quote_name(private.table_location(spark, name)[0])
+        alias = "" if relation.has_alias else f" AS {quote_name(relation.parts[-1])}"
+        pieces += [text[end : relation.start], f"delta_core.{place}", text[relation.stop : relation.end], alias]
+        end = relation.end
+    return "".join([*pieces, text[end:]])
 
 
 def _with_names(text: str, tokens: Sequence[Token], tables: Sequence[NamedTable], views: Sequence[str]) -> str:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
 
 from delta_core import interop
 from delta_core.errors import UnsupportedOperationError
+from delta_core.spark.sql_definitions import DEFINITIONS, Command, empty, target_table
 from delta_core.spark.sql_text import Reader, TablePlace
-from delta_core.spark.table import SparkTable
 
-__all__ = ["Command", "empty", "target_table", "parse_command"]
-
-#: Runs a statement, with the arguments of `SparkTable` for the table.
-Command: TypeAlias = Callable[[SparkSession, Mapping[str, Any]], DataFrame]
+__all__ = ["Command", "parse_command"]
 
 
 def parse_command(reader: Reader) -> Command | None:
@@ -34,31 +30,6 @@ def parse_command(reader: Reader) -> Command | None:
                 reader.end()
             return found
     return None
-
-
-def target_table(spark: SparkSession, table: TablePlace | str, options: Mapping[str, Any]) -> SparkTable:
-    """Return a table that a statement changes or describes.
-
-    Raises
-    ------
-    UnsupportedOperationError
-        The statement names an older version of it.
-    TableNotFoundError
-        There is no such Delta table.
-    """
-    if isinstance(table, str):
-        return SparkTable.forName(spark, table, **options)
-    if table.version is not None or table.timestamp is not None:
-        raise UnsupportedOperationError(
-            "An older version of a table can't be changed or described. Leave VERSION or TIMESTAMP AS OF out.",
-            path=table.uri,
-        )
-    return SparkTable(spark, table.uri, **options)
-
-
-def empty(spark: SparkSession) -> DataFrame:
-    """Return what statements without a result return."""
-    return spark.createDataFrame([], T.StructType([]))
 
 
 # --- files ---------------------------------------------------------------------------------
@@ -134,10 +105,7 @@ def _point(reader: Reader) -> int | str:
     reader.take("TO")
     reader.take("FOR")
     if any(reader.take(word, "AS", "OF") for word in ("VERSION", "SYSTEM_VERSION")):
-        found = reader.number()
-        if found != int(found):
-            raise reader.unexpected("a version before it")
-        return int(found)
+        return reader.version()
     if any(reader.take(word, "AS", "OF") for word in ("TIMESTAMP", "SYSTEM_TIME")):
         return reader.text()
     raise reader.unexpected("VERSION AS OF or TIMESTAMP AS OF")
@@ -169,35 +137,6 @@ def _detail(reader: Reader) -> Command:
     return lambda spark, options: target_table(spark, table, options).detail()
 
 
-# --- definition ----------------------------------------------------------------------------
-
-
-def _alter(reader: Reader) -> Command | None:
-    """Read what Spark's grammar lacks, and clustering columns."""
-    table = reader.table()
-    change: Callable[[SparkTable], Any]
-    if reader.take("CLUSTER", "BY"):
-        columns = [] if reader.take("NONE") else reader.names()
-        change = lambda found: found.table.alter.cluster_by(columns)  # noqa: E731
-    elif reader.take("DROP", "FEATURE"):
-        feature = reader.label()
-        truncate = reader.take("TRUNCATE", "HISTORY")
-        change = lambda found: found.dropFeatureSupport(feature, truncate)  # noqa: E731
-    elif reader.take("ALTER", "COLUMN") or reader.take("CHANGE", "COLUMN"):
-        column = ".".join(reader.name())
-        if not reader.take("SYNC", "IDENTITY"):
-            return None
-        change = lambda found: found.table.alter.sync_identity(column)  # noqa: E731
-    else:
-        return None
-
-    def run(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
-        change(target_table(spark, table, options))
-        return empty(spark)
-
-    return run
-
-
 _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Reader], Command | None]], ...] = (
     (("OPTIMIZE",), _optimize),
     (("REORG",), _reorg),
@@ -208,5 +147,5 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Reader], Command | None]], .
     (("DESCRIBE", "DETAIL"), _detail),
     (("DESC", "DETAIL"), _detail),
     (("GENERATE",), _generate),
-    (("ALTER", "TABLE"), _alter),
+    *DEFINITIONS,
 )

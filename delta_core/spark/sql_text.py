@@ -191,6 +191,19 @@ class Reader:
         self._tables = {t.start: t for t in tables}
 
     @property
+    def statement(self) -> str:
+        """The whole text."""
+        return self._text
+
+    def has(self, word: str) -> bool:
+        """Return whether a word is among those that are left."""
+        return any(t.word == word for t in self._tokens[self._place :])
+
+    def comes(self, *words: str) -> bool:
+        """Return whether words come next."""
+        return _follow(self._tokens, self._place, *words)
+
+    @property
     def is_done(self) -> bool:
         """Whether nothing is left."""
         return self._place >= len(self._tokens)
@@ -229,6 +242,38 @@ class Reader:
         start = self._place
         self.name()
         return self._text[self._tokens[start].start : self._tokens[self._place - 1].stop]
+
+    def versioned_table(self) -> tuple[TablePlace | str, int | str | None]:
+        """Pass over a table and ``VERSION AS OF`` or ``TIMESTAMP AS OF``: return it, and the version or time.
+
+        Raises
+        ------
+        InvalidArgumentError
+            No table comes next, or no version behind these words.
+        """
+        found = self.table()
+        if isinstance(found, TablePlace):
+            return TablePlace(found.uri), found.timestamp if found.version is None else found.version
+        self.take("FOR")
+        if any(self.take(word, "AS", "OF") for word in ("VERSION", "SYSTEM_VERSION")):
+            return found, self.version()
+        if any(self.take(word, "AS", "OF") for word in ("TIMESTAMP", "SYSTEM_TIME")):
+            return found, self.text()
+        return found, None
+
+    def version(self) -> int:
+        """Pass over the number of a version.
+
+        Raises
+        ------
+        InvalidArgumentError
+            Something else comes next.
+        """
+        value = "" if self.is_done else self._tokens[self._place].value
+        if not value.isdecimal():
+            raise self.unexpected("a version")
+        self._place += 1
+        return int(value)
 
     def name(self) -> Path:
         """Pass over a name and return its parts.
@@ -300,12 +345,81 @@ class Reader:
             That is nothing.
         """
         start, depth = self._place, 0
-        while not self.is_done and (depth or not _follow(self._tokens, self._place, *words)):
+        while not self.is_done and (depth or not words or not self.comes(*words)):
             depth += {"(": 1, ")": -1}.get(self._tokens[self._place].word, 0)
             self._place += 1
         if self._place == start:
             raise self.unexpected("an expression")
         return self._text[self._tokens[start].start : self._tokens[self._place - 1].stop]
+
+    def inside(self) -> str:
+        """Pass over parentheses and return what is between them, as it was written.
+
+        Raises
+        ------
+        InvalidArgumentError
+            No parentheses come next, or nothing is between them.
+        """
+        self.expect("(")
+        found = self.until(")")
+        self.expect(")")
+        return found
+
+    def type_text(self) -> str:
+        """Pass over a type, such as ``decimal(5, 2)`` or ``array<int>``, and return it as it was written.
+
+        Raises
+        ------
+        InvalidArgumentError
+            No type comes next.
+        """
+        start = self._place
+        self.name()
+        pair = next((p for p in ("()", "<>") if self.comes(p[0])), "")
+        depth = 0
+        while pair and (depth or self._tokens[self._place - 1].value[-1:] != pair[1]):
+            if self.is_done:
+                raise self.unexpected(pair[1])
+            text = self._tokens[self._place].value
+            depth += text.count(pair[0]) - text.count(pair[1])
+            self._place += 1
+        return self._text[self._tokens[start].start : self._tokens[self._place - 1].stop]
+
+    def properties(self) -> dict[str, str]:
+        """Pass over ``(key = value, ...)``; keys are names or texts, values texts or words.
+
+        Raises
+        ------
+        InvalidArgumentError
+            No such list comes next.
+        """
+        found: dict[str, str] = {}
+        self.expect("(")
+        while True:
+            key = self.label()
+            self.take("=")
+            if self.is_done or self._tokens[self._place].value in (",", ")"):
+                raise self.unexpected(f"the value of {key}")
+            found[key] = self._tokens[self._place].value
+            self._place += 1
+            if not self.take(","):
+                self.expect(")")
+                return found
+
+    def property_names(self) -> list[str]:
+        """Pass over names or texts in parentheses.
+
+        Raises
+        ------
+        InvalidArgumentError
+            No such list comes next.
+        """
+        self.expect("(")
+        found = [self.label()]
+        while self.take(","):
+            found.append(self.label())
+        self.expect(")")
+        return found
 
     def end(self) -> None:
         """Check that nothing is left.

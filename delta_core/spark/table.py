@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from delta_core import interop, operations
-from delta_core.errors import InvalidArgumentError, TableNotFoundError, UnsupportedOperationError
+from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError, UnsupportedOperationError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.filters import to_expression
 from delta_core.operations.merger import MergeClause
@@ -23,8 +22,9 @@ from delta_core.optimizer import TableOptimizer
 from delta_core.protocol.schema import Schema, find, format_path, walk
 from delta_core.snapshot import Snapshot
 from delta_core.spark.builder import Definition, SparkTableBuilder, given_columns
+from delta_core.spark.catalog import path_in, plan_table, table_path
 from delta_core.spark.conditions import empty_rows, parse_condition, parse_value, without_alias
-from delta_core.spark.failures import convert_failures, failing_as, reason
+from delta_core.spark.failures import convert_failures, failing_as
 from delta_core.spark.merge import merge_frame
 from delta_core.spark.merger import SparkMerger
 from delta_core.spark.plan import private
@@ -90,7 +90,6 @@ _RESTORED = {
     "removed_files_size": "removedFilesSize",
     "restored_files_size": "restoredFilesSize",
 }
-_PATH = re.compile(r"(?:delta|delta_core|parquet)\s*\.\s*`((?:[^`]|``)+)`", re.IGNORECASE)
 #: Settings of delta-spark that these calls follow.
 _RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -187,7 +186,7 @@ class SparkTable:
         UnsupportedOperationError
             On Spark Connect, whose catalog does not return a table's location.
         """
-        return cls(sparkSession, _location(sparkSession, tableOrViewName), **options)
+        return cls(sparkSession, table_path(sparkSession, tableOrViewName), **options)
 
     @classmethod
     def isDeltaTable(
@@ -195,7 +194,7 @@ class SparkTable:
     ) -> bool:
         """Whether there is a Delta log at a path."""
         del sparkSession
-        return DeltaTable.is_deltatable(_path_of(identifier) or identifier, storage_options)
+        return DeltaTable.is_deltatable(path_in(identifier) or identifier, storage_options)
 
     @property
     def path(self) -> str:
@@ -239,9 +238,12 @@ class SparkTable:
     @classmethod
     def _builder(cls, mode: Any, spark: SparkSession, options: Mapping[str, Any]) -> SparkTableBuilder:
         def make(wanted: Definition) -> SparkTable:
-            path, storage_options = wanted.path, options.get("storage_options")
+            place, storage_options = plan_table(spark, wanted.name, wanted.path), options.get("storage_options")
+            path = place.path
             if wanted.mode == "replace" and not DeltaTable.is_deltatable(path, storage_options):
                 raise TableNotFoundError(f"There is no table to replace at {path}.", path=path)
+            if wanted.mode == "error" and place.is_known:
+                raise TableExistsError(f"The session's catalog has a table {wanted.name} at {path}.", path=path)
             DeltaTable.create(
                 path,
                 wanted.schema,
@@ -252,9 +254,10 @@ class SparkTable:
                 cluster_by=wanted.cluster_by,
                 **options,
             )
+            place.register(spark)
             return cls.forPath(spark, path, **options)
 
-        return SparkTableBuilder(mode, make, _path_of)
+        return SparkTableBuilder(mode, make)
 
     @classmethod
     def convertToDelta(
@@ -262,6 +265,8 @@ class SparkTable:
         sparkSession: SparkSession,
         identifier: str,
         partitionSchema: str | T.StructType | None = None,
+        *,
+        collect_stats: bool = True,
         **options: Any,
     ) -> SparkTable:
         """Make a table of a folder of Parquet files, in place; a folder that is a table already stays as it is.
@@ -274,6 +279,8 @@ class SparkTable:
             ``parquet.`path```.
         partitionSchema : str or StructType, optional
             The partition columns with their types; files then lie in folders such as ``day=2024-05-01``.
+        collect_stats : bool
+            Whether bounds and counts of nulls are taken from the footers, so that reads skip files.
         **options
             As of `forPath`.
 
@@ -284,7 +291,7 @@ class SparkTable:
         InvalidArgumentError, SchemaError, SchemaMismatchError, DataFileError
             As for `delta_core.convert_to_deltalake`.
         """
-        path = _path_of(identifier)
+        path = path_in(identifier)
         if path is None:
             raise UnsupportedOperationError(
                 f"Found the identifier {identifier!r}, expected one such as parquet.`path`: tables of a catalog are "
@@ -294,7 +301,8 @@ class SparkTable:
         schema = T.StructType.fromDDL(partitionSchema) if isinstance(partitionSchema, str) else partitionSchema
         by = None if schema is None else Schema(given_columns(schema))
         hive: Literal["hive"] | None = None if by is None else "hive"
-        convert_to_deltalake(path, "ignore", by, hive, storage_options=options.get("storage_options"))
+        storage_options = options.get("storage_options")
+        convert_to_deltalake(path, "ignore", by, hive, storage_options=storage_options, collect_stats=collect_stats)
         return cls.forPath(sparkSession, path, **options)
 
     # --- reading ---------------------------------------------------------------------------
@@ -624,7 +632,7 @@ class SparkTable:
     def _cloned(
         self, target: str, is_shallow: bool, replace: bool, properties: Mapping[str, str] | None, **version: Any
     ) -> SparkTable:
-        path = _path_of(target) or target
+        path = path_in(target) or target
         self._table.clone(path, deep=not is_shallow, replace=replace, properties=properties, **version)
         return type(self).forPath(self._spark, path, **self._options)
 
@@ -776,33 +784,6 @@ def _opened(
     engine = spark_engine(spark, path, storage_options, allow_external)
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     return DeltaTable(path, storage_options=storage_options, engine=engine, plugins=plugins, timezone=zone)
-
-
-def _path_of(name: str) -> str | None:
-    """Return the path in a name such as ``delta.`path```, None if it is a name of a catalog."""
-    found = _PATH.fullmatch(name.strip())
-    return None if found is None else found[1].replace("``", "`")
-
-
-def _location(spark: Any, name: str) -> str:
-    path = _path_of(name)
-    if path is not None:
-        return path
-    if not private.is_available(spark):
-        raise UnsupportedOperationError(
-            "forName needs a classic session: Spark Connect's catalog does not return the location of a table. Use "
-            "forPath.",
-            operation="forName",
-        )
-    try:
-        location, provider = private.table_location(spark, name)
-    except Exception as e:
-        raise TableNotFoundError(f"The session's catalog has no table {name!r}: {reason(e)}", path=name) from e
-    if provider.lower() != "delta":
-        raise TableNotFoundError(
-            f"The table {name!r} is one of {provider or 'no provider'}, expected delta.", path=name
-        )
-    return location
 
 
 def _time(ms: int | None) -> datetime | None:

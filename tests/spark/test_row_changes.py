@@ -463,8 +463,32 @@ def test_builders_make_and_replace_tables(spark: Any, tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidArgumentError):
             call()
-    with pytest.raises(UnsupportedOperationError):
-        builder.tableName("visits")
+
+
+def test_builders_register_tables_in_the_catalog(spark: Any, tmp_path: Path) -> None:
+    def made(mode: str, name: str, location: Path | None = None) -> Any:
+        builder = getattr(ds.DeltaTable, mode)(spark).tableName(name).addColumn("n", "int")
+        return (builder if location is None else builder.location(str(location))).execute()
+
+    spark.sql("CREATE OR REPLACE TEMP VIEW a_view AS SELECT 1 AS n")
+    try:
+        assert made("create", "visits", tmp_path / "v s").path == str(tmp_path / "v s")
+        for mode in ("createIfNotExists", "createOrReplace", "replace"):
+            assert made(mode, "default.visits").path == str(tmp_path / "v s")
+        assert DeltaTable(tmp_path / "v s").version() == 2
+        assert ds.DeltaTable.forName(spark, "visits").toDF().columns == ["n"]
+        with pytest.raises(TableExistsError):
+            made("create", "visits")
+        with pytest.raises(InvalidArgumentError, match="another location"):
+            made("replace", "visits", tmp_path / "b")
+        with pytest.raises(TableExistsError, match="another kind"):
+            made("createOrReplace", "a_view", tmp_path / "b")
+        with pytest.raises(TableNotFoundError):
+            made("replace", "nothing", tmp_path / "b")
+        assert not (tmp_path / "b").exists()
+    finally:
+        catalog = spark._jsparkSession.sessionState().catalog()
+        catalog.dropTable(spark._jsparkSession.sessionState().sqlParser().parseTableIdentifier("visits"), True, False)
 
 
 def test_folders_are_converted_and_versions_raised(spark: Any, tmp_path: Path) -> None:

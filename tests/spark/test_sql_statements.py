@@ -14,9 +14,11 @@ import delta_core.spark as ds
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import (
     ColumnNotFoundError,
+    ConstraintViolationError,
     DeltaError,
     InvalidArgumentError,
     SchemaMismatchError,
+    TableExistsError,
     TableNotFoundError,
     UnsupportedExpressionError,
     UnsupportedOperationError,
@@ -49,16 +51,13 @@ def place(uri: str) -> Path:
 def registered(spark: Any, tmp_path: Path) -> Iterator[str]:
     """Return the name of a table that the session's catalog has."""
     made(tmp_path / "registered", properties=VECTORS)
-    state = spark._jsparkSession.sessionState()
-    spark.sql(f"CREATE TABLE orders (id BIGINT) USING parquet LOCATION '{tmp_path / 'registered'}'")
-    catalog = state.catalog()
-    known = catalog.getTableMetadata(state.sqlParser().parseTableIdentifier("orders"))
-    fields = [getattr(known, f"copy$default${i + 1}")() for i in range(known.productArity())]
-    names = str(known.productElementNames().mkString(",")).split(",")
-    fields[names.index("provider")] = spark._jvm.scala.Option.apply("delta")
-    catalog.alterTable(known.copy(*fields))
+    ds.DeltaTable.createIfNotExists(spark).tableName("orders").location(str(tmp_path / "registered")).addColumn(
+        "id", "bigint"
+    ).execute()
     yield "orders"
-    catalog.dropTable(known.identifier(), True, False)
+    for name in ("orders", "copied"):
+        identifier = spark._jsparkSession.sessionState().sqlParser().parseTableIdentifier(name)
+        spark._jsparkSession.sessionState().catalog().dropTable(identifier, True, False)
 
 
 def test_delete_and_update_change_the_rows_of_their_conditions(spark: Any, tmp_path: Path) -> None:
@@ -198,6 +197,120 @@ def test_statements_find_tables_of_the_catalog(spark: Any, registered: str, tmp_
     )
     assert rows_of(path, "id", "x") == [(3, 0.0), (4, 1.0)]
     assert ds.sql(spark, "DESCRIBE HISTORY default.orders").count() == 5
+
+
+def test_queries_read_tables_of_the_catalog(spark: Any, registered: str, tmp_path: Path) -> None:
+    spark.sql("CREATE OR REPLACE TEMP VIEW mine AS SELECT 3L AS id")
+    other = made(tmp_path / "other")
+
+    def answer(text: str, *args: Any) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in ds.sql(spark, text, *args).collect()]
+
+    assert answer("SELECT count(*), max(orders.id) FROM orders VERSION AS OF 0 WHERE orders.id > 3") == [(2, 5)]
+    assert answer(
+        "SELECT count(*) FROM default.orders TIMESTAMP AS OF '2099-01-01' AS o WHERE o.id > :n", {"n": 3}
+    ) == [(8,)]
+    joined = "FROM spark_catalog.default.orders JOIN orders b ON orders.id = b.id - 1 JOIN mine ON mine.id = orders.id"
+    assert answer(f"SELECT orders.id, b.id {joined}") == [(3, 4)]
+    assert answer("WITH orders AS (SELECT 7 AS id) SELECT * FROM orders") == [(7,)]
+    assert answer("WITH w AS (TABLE orders) SELECT count(*) FROM w") == [(12,)]
+    assert answer("FROM orders SELECT count(*) WHERE id IN (SELECT id FROM orders WHERE orders.x > 2)") == [(3,)]
+    assert answer("SELECT count(*) FROM orders TABLESAMPLE (5 ROWS)") == [(5,)]
+    assert answer("(SELECT count(*) FROM orders) UNION ALL (SELECT count(*) FROM mine)") == [(12,), (1,)]
+    ds.sql(spark, f"DELETE FROM {other} WHERE id < 6")
+    merge = f"MERGE INTO {other} AS t USING orders ON t.id = orders.id WHEN NOT MATCHED AND orders.id < 2 THEN INSERT *"
+    assert answer(merge) == [(2, 0, 0, 2)]
+    ds.sql(spark, f"INSERT INTO {other} WITH w AS (SELECT * FROM orders) SELECT * FROM w WHERE id = 3")
+    assert [i for (i,) in rows_of(tmp_path / "other", "id")] == [0, 1, 3, 6, 7, 8, 9, 10, 11]
+    ds.sql(spark, "INSERT OVERWRITE orders SELECT * FROM orders WHERE orders.id = 2")
+    assert rows_of(tmp_path / "registered", "id") == [(2,)]
+
+
+def test_tables_are_cloned_and_folders_converted(spark: Any, registered: str, tmp_path: Path) -> None:
+    name = made(tmp_path / "t")
+    shallow, deep = f"delta.`{tmp_path / 'shallow'}`", f"delta.`{tmp_path / 'deep'}`"
+    done = ds.sql(spark, f"CREATE TABLE {shallow} SHALLOW CLONE {name} VERSION AS OF 0").collect()[0].asDict()
+    assert (done["source_num_of_files"], done["num_copied_files"]) == (1, 0)
+    assert len(rows_of(tmp_path / "shallow", "id")) == 6
+    ds.sql(spark, f"CREATE TABLE IF NOT EXISTS {shallow} SHALLOW CLONE {name}")
+    assert DeltaTable(tmp_path / "shallow").version() == 0
+    with pytest.raises(TableExistsError):
+        ds.sql(spark, f"CREATE TABLE {shallow} SHALLOW CLONE {name}")
+    ds.sql(spark, f"CREATE OR REPLACE TABLE {shallow} SHALLOW CLONE {name} TBLPROPERTIES ('a.b' = 'c', own.n = 3)")
+    assert len(rows_of(tmp_path / "shallow", "id")) == 12
+    assert {"a.b": "c", "own.n": "3"}.items() <= DeltaTable(tmp_path / "shallow").metadata().configuration.items()
+    with pytest.raises(TableNotFoundError):
+        ds.sql(spark, f"REPLACE TABLE {deep} CLONE {name}")
+    assert ds.sql(spark, f"CREATE TABLE {deep} CLONE orders").collect()[0].num_copied_files == 2
+    ds.sql(spark, f"REPLACE TABLE {deep} DEEP CLONE orders TIMESTAMP AS OF '2099-01-01'")
+    ds.sql(spark, f"CREATE TABLE copied DEEP CLONE orders VERSION AS OF 0 LOCATION '{tmp_path / 'copied'}'")
+    assert ds.sql(spark, "SELECT count(*) FROM copied").collect() == [(6,)]
+    with pytest.raises(InvalidArgumentError):
+        ds.sql(spark, f"CREATE TABLE {deep} CLONE {name} LOCATION '/other'")
+
+    spark.range(4).selectExpr("id", "id % 2 AS p").write.partitionBy("p").parquet(str(tmp_path / "c"))
+    ds.sql(spark, f"CONVERT TO DELTA parquet.`{tmp_path / 'c'}` NO STATISTICS PARTITIONED BY (p BIGINT)")
+    assert rows_of(tmp_path / "c", "id", "p") == [(0, 0), (1, 1), (2, 0), (3, 1)]
+    with pytest.raises(UnsupportedOperationError):
+        ds.sql(spark, "CONVERT TO DELTA some_table")
+
+
+def test_definitions_are_altered_as_delta_spark_does(spark: Any, registered: str, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    name = made(path)
+
+    def alter(text: str, table: str = name) -> None:
+        assert ds.sql(spark, f"ALTER TABLE {table} {text}").collect() == []
+
+    alter("ADD CONSTRAINT small CHECK (id < 100 AND (x >= 0))")
+    with pytest.raises(ConstraintViolationError):
+        alter("ADD CONSTRAINT none CHECK (id > 100)")
+    alter("DROP CONSTRAINT IF EXISTS nothing")
+    alter("DROP CONSTRAINT small")
+    alter("ADD COLUMNS (y INT COMMENT 'it''s', z ARRAY<STRUCT<a: DECIMAL(5, 2), b: MAP<STRING, ARRAY<INT>>>>)")
+    alter("ADD COLUMN q TIMESTAMP FIRST")
+    alter("ADD COLUMN s.k BIGINT COMMENT 'in a struct' AFTER m")
+    types = {f.name: f for f in DeltaTable(path).schema().fields}
+    assert list(types) == ["q", "id", "p", "x", "s", "y", "z"]
+    assert types["y"].metadata["comment"] == "it's"
+    assert [f.name for f in types["s"].type.fields] == ["n", "m", "k"]
+    alter("SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', own.key = 'v', 'delta.enableTypeWidening' = true)")
+    alter("UNSET TBLPROPERTIES IF EXISTS ('own.key', nothing)")
+    alter("RENAME COLUMN y TO `new y`")
+    alter("DROP COLUMNS (q, z)")
+    alter("ALTER COLUMN `new y` TYPE BIGINT")
+    alter("ALTER COLUMN `new y` FIRST")
+    alter("CHANGE COLUMN s.k COMMENT 'other'")
+    alter("ALTER id SET NOT NULL")
+    alter("ALTER id DROP NOT NULL")
+    alter("SET TBLPROPERTIES (delta.feature.allowColumnDefaults = supported)")
+    alter("ALTER COLUMN p SET DEFAULT concat('a', 'b')")
+    ds.sql(spark, f"INSERT INTO {name} (id) VALUES (50)")
+    alter("ALTER COLUMN p DROP DEFAULT")
+    ds.sql(spark, f"COMMENT ON TABLE {name} IS 'words'")
+    metadata = DeltaTable(path).metadata()
+    assert (metadata.description, "own.key" in metadata.configuration) == ("words", False)
+    assert (50, "ab") in rows_of(path, "id", "p")
+    ds.sql(spark, f"TRUNCATE TABLE {name}")
+    assert rows_of(path, "id") == []
+    alter("ADD COLUMN more INT", "default.orders")
+    assert "more" in DeltaTable(tmp_path / "registered").schema().to_arrow().names
+    before = DeltaTable(path).version()
+    for text in (
+        "ADD COLUMN n INT NOT NULL", "ADD COLUMN n INT AFTER nothing", "ADD COLUMNS (n INT FIRST, m INT)",
+        "ADD COLUMN n ARRAY<INT", "RENAME COLUMN id TO a.b", "SET TBLPROPERTIES ('delta.nothing' = '1')",
+        "SET TBLPROPERTIES (a = )", "CHANGE COLUMN id id BIGINT COMMENT 'x'", "RENAME TO other", "DROP COLUMN nothing",
+        "ALTER COLUMN id TYPE INT", "ADD CONSTRAINT c CHECK (id", "ADD CONSTRAINT c CHECK ()",
+    ):  # fmt: skip
+        with pytest.raises(DeltaError):
+            alter(text)
+    assert DeltaTable(path).version() == before
+    spark.sql("CREATE TABLE plain (id INT) USING parquet")
+    try:
+        alter("ADD COLUMNS (more INT)", "plain")  # by Spark
+        assert spark.table("plain").columns == ["id", "more"]
+    finally:
+        spark.sql("DROP TABLE plain")
 
 
 def test_what_a_statement_cannot_do_is_rejected_and_leaves_the_table_as_it_was(spark: Any, tmp_path: Path) -> None:

@@ -34,12 +34,15 @@ __all__ = [
     "alias_of",
     "bit_test",
     "check_version",
+    "default_location",
     "file_relation",
     "heap_bytes",
     "is_available",
     "is_delta_table",
+    "is_known_name",
     "num_tasks",
     "own_python",
+    "register_delta_table",
     "register_table_function",
     "roaring_test",
     "run_sink",
@@ -51,6 +54,7 @@ __all__ = [
 
 #: Versions of PySpark that these interfaces were tried on: from the first up to, not including, the second.
 OLDEST, NEWEST = (4, 0, 1), (4, 4, 0)
+_CATALOG_TABLE = "org.apache.spark.sql.catalyst.catalog.CatalogTable"
 _made: dict[tuple[int, str], tuple[Any, Any]] = {}
 _lock = threading.RLock()
 
@@ -378,9 +382,44 @@ def table_location(spark: Any, name: str) -> tuple[str, str]:
     """Return the location of a table of the session's catalog, not encoded, and its provider's name."""
     table = spark._jsparkSession.sessionState().catalog().getTableMetadata(_identifier(spark, name))
     provider = table.provider()
-    place = str(spark._jvm.org.apache.hadoop.fs.Path(table.location()).toString())
+    return _decoded(spark, table.location()), str(provider.get()) if provider.isDefined() else ""
+
+
+def _decoded(spark: Any, uri: Any) -> str:
+    place = str(spark._jvm.org.apache.hadoop.fs.Path(uri).toString())
     is_local = place.startswith("file:/") and not place.startswith("file://")
-    return place.removeprefix("file:") if is_local else place, str(provider.get()) if provider.isDefined() else ""
+    return place.removeprefix("file:") if is_local else place
+
+
+def default_location(spark: Any, name: str) -> str:
+    """Return where the session's catalog would put a new table, not encoded."""
+    return _decoded(spark, spark._jsparkSession.sessionState().catalog().defaultTablePath(_identifier(spark, name)))
+
+
+def is_known_name(spark: Any, name: str) -> bool:
+    """Whether the session's catalog has a table or view of a name."""
+    catalog, identifier = spark._jsparkSession.sessionState().catalog(), _identifier(spark, name)
+    return bool(catalog.isTempView(identifier) or catalog.tableExists(identifier))
+
+
+def register_delta_table(spark: Any, name: str, path: str) -> None:
+    """Add a table to the session's catalog, as delta-spark does: its place and provider, without its columns."""
+    jvm, defined = spark._jvm, spark._jvm.org.apache.spark.sql.catalyst.catalog
+    number = jvm.java.lang.Class.forName(_CATALOG_TABLE).getConstructors()[0].getParameterCount()
+    storage = defined.CatalogStorageFormat.empty()
+    names = str(storage.productElementNames().mkString(",")).split(",")
+    parts = [getattr(storage, f"copy$default${i + 1}")() for i in range(len(names))]
+    parts[names.index("locationUri")] = jvm.scala.Option.apply(jvm.org.apache.hadoop.fs.Path(path).toUri())
+    others = [getattr(defined.CatalogTable, f"apply$default${i + 1}")() for i in range(5, number)]
+    table = defined.CatalogTable.apply(
+        _identifier(spark, name),
+        defined.CatalogTableType.EXTERNAL(),
+        storage.copy(*parts),
+        jvm.org.apache.spark.sql.types.StructType(),
+        jvm.scala.Option.apply("delta"),
+        *others,
+    )
+    spark._jsparkSession.sessionState().catalog().createTable(table, False, False)
 
 
 def is_delta_table(spark: Any, name: str) -> bool:

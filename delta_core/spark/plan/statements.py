@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -16,9 +17,11 @@ __all__ = [
     "Insert",
     "Merge",
     "MergePart",
+    "NamedRelation",
     "ParsedStatement",
     "Statement",
     "Update",
+    "named_relations",
     "parse_statement",
     "run_query",
 ]
@@ -131,6 +134,77 @@ def parse_statement(spark: Any, text: str) -> ParsedStatement | None:
 def run_query(spark: Any, plan: Any) -> DataFrame:
     """Return the rows of a plan that is not analysed."""
     return DataFrame(spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+
+
+#: Words before or behind a name that can't have an alias there.
+_TABLE, _SAMPLE = re.compile(r"\btable\s+\Z", re.IGNORECASE), re.compile(r"\s+tablesample\b", re.IGNORECASE)
+
+
+class NamedRelation(Struct, frozen=True):
+    """A name in the query part of a statement, which may be that of a table, a view or a common table expression.
+
+    Parameters
+    ----------
+    parts : Path
+        The parts of the name.
+    start, stop : int
+        Its place in the text.
+    end : int
+        Where the clause of a version ends that follows it, or the name itself.
+    has_alias : bool
+        Whether it has an alias, or is at a place where it can't have one.
+    """
+
+    parts: Path
+    start: int
+    stop: int
+    end: int
+    has_alias: bool
+
+
+def named_relations(spark: Any, text: str) -> list[NamedRelation]:
+    """Return the names that a statement reads, but for common table expressions; in the order of the text.
+
+    The table that a statement changes is not among them. A text that Spark can't parse has none.
+    """
+    try:
+        plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(text)
+    except Exception:  # noqa: BLE001 (Spark reports it when the statement runs)
+        return []
+    found: list[NamedRelation] = []
+    expressions: set[str] = set()
+    _collect(plan, text, found, expressions, has_alias=False)
+    names = {r.start: r for r in found if len(r.parts) > 1 or r.parts[0].lower() not in expressions}
+    return [names[start] for start in sorted(names)]
+
+
+def _collect(node: Any, text: str, found: list[NamedRelation], expressions: set[str], has_alias: bool) -> None:
+    kind = _class(node)
+    if kind in ("UnresolvedRelation", "RelationTimeTravel"):
+        _add_relation(node, text, found, has_alias)
+        return
+    children = list(_items(node.children()))
+    if kind in _TABLES and kind not in ("InsertIntoStatement", "OverwriteByExpression"):
+        children = children[1:]  # the first one is the table that the statement changes
+    if kind == "UnresolvedWith":
+        queries = [pair._2() for pair in _items(node.cteRelations())]
+        expressions.update(str(q.alias()).lower() for q in queries)
+        children += queries
+    for child in (*children, *_items(node.subqueries())):
+        _collect(child, text, found, expressions, kind == "SubqueryAlias" or (has_alias and kind == "Sample"))
+
+
+def _add_relation(node: Any, text: str, found: list[NamedRelation], has_alias: bool) -> None:
+    relation = node if _class(node) == "UnresolvedRelation" else node.relation()
+    if _class(relation) != "UnresolvedRelation":
+        return
+    start, stop = relation.origin().startIndex(), relation.origin().stopIndex()
+    end = node.origin().stopIndex()
+    if start.isDefined() and stop.isDefined() and end.isDefined():
+        first, last, after = int(start.get()), int(stop.get()) + 1, int(end.get()) + 1
+        no_alias = _TABLE.search(text[:first]) or _SAMPLE.match(text[after:])
+        parts = tuple(str(p) for p in _items(relation.multipartIdentifier()))
+        found.append(NamedRelation(parts, first, last, after, has_alias or no_alias is not None))
 
 
 class _Parsing:
