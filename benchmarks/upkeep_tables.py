@@ -46,7 +46,7 @@ def _definition(by: list[str], **configuration: str) -> list[dict[str, Any]]:
 
 
 def _make_garbage(table: Path, folders: int, each: int) -> None:
-    """Write empty files into folders; the log names every other one."""
+    """Write empty files into folders; the log, which has a checkpoint, names every other one."""
     adds = []
     for f in range(folders):
         folder = table / f"folder={f:04}"
@@ -60,6 +60,9 @@ def _make_garbage(table: Path, folders: int, each: int) -> None:
                 adds.append({"add": {**add, "modificationTime": _OLD * 1_000, "dataChange": True}})
     _commit(table, 0, _definition(["folder"]))
     _commit(table, 1, adds)
+    from deltalake import DeltaTable
+
+    DeltaTable(str(table)).create_checkpoint()
 
 
 def make_half_garbage(table: Path, sizes: Any) -> None:

@@ -302,6 +302,10 @@ class CheckpointHandle(Protocol):
         """Whether a group may hold a row of this action; False only when the footer proves that it does not."""
         ...
 
+    def num_actions(self, group: int, action: str) -> int | None:
+        """Return how many rows of a group are of this action, None if the footer does not specify it."""
+        ...
+
     def all_null(self, group: int, path: tuple[str, ...]) -> bool:
         """Whether the footer proves that a nested field (no list or map) is null in every row of a group."""
         ...

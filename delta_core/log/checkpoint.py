@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -96,10 +97,8 @@ class CheckpointReader:
         out: dict[str, list[dict[str, Any]]] = {k: [] for k in kinds}
         for handle in self._handles:
             for group in range(len(handle.group_rows)):
-                there = [k for k in kinds if handle.may_hold(group, k)]
-                if there:
-                    for k, column in zip(there, handle.read(group, [(k,) for k in there]), strict=True):
-                        out[k] += _values(column, handle.path)
+                for k, values in _actions_of(handle, group, kinds).items():
+                    out[k] += values
         return out
 
     def sidecars(self) -> pa.Table:
@@ -178,6 +177,21 @@ class CheckpointReader:
         chosen = list(names)
         paths = [f"{SIDECAR_DIRECTORY}/{n}" for n in chosen]
         return list(self._logs.open_checkpoints(paths, [sizes.get(n) for n in chosen]))
+
+
+def _actions_of(handle: CheckpointHandle, group: int, kinds: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """Return the values of actions of a group; rows after the last one are not read where the footer counts them."""
+    found: dict[str, list[dict[str, Any]]] = {k: [] for k in kinds if handle.may_hold(group, k)}
+    if not found:
+        return found
+    counts = {k: handle.num_actions(group, k) for k in found}
+    with closing(handle.batches(group, [(k,) for k in found])) as batches:
+        for batch in batches:
+            for values, column in zip(found.values(), batch, strict=True):
+                values.extend(_values(column, handle.path))
+            if all(len(values) == counts[k] for k, values in found.items()):
+                break
+    return found
 
 
 def _values(column: pa.Array, path: str) -> list[dict[str, Any]]:

@@ -167,20 +167,28 @@ class ParquetCheckpoint:
 
     def may_hold(self, group: int, action: str) -> bool:
         """Whether a group may hold a row of this action; False only if the footer proves that it does not."""
+        return self.num_actions(group, action) != 0
+
+    def num_actions(self, group: int, action: str) -> int | None:
+        """Return how many rows of a group are of this action, None if the footer does not specify it."""
         if self._schema.get_field_index(action) < 0:
-            return False
+            return 0
         # an optional field would prove nothing
         name = _REQUIRED.get(action)
-        return name is None or not self.all_null(group, (action, name))
+        return None if name is None else self._num_valid(group, (action, name))
 
     def all_null(self, group: int, path: Path) -> bool:
         """Whether the footer proves that a field is null in every row of a group, or the file lacks it."""
+        return self._num_valid(group, path) == 0
+
+    def _num_valid(self, group: int, path: Path) -> int | None:
         leaf = self._leaf_index.get(path)
         if leaf is None:
-            return self.arrow_type(path) is None
+            return 0 if self.arrow_type(path) is None else None
         statistics = self._metadata.row_group(group).column(leaf).statistics
-        known = statistics is not None and statistics.has_null_count
-        return bool(known and statistics.null_count == self.group_rows[group])
+        if statistics is None or not statistics.has_null_count:
+            return None
+        return int(self.group_rows[group] - statistics.null_count)
 
     def group_bounds(self, leaves: Sequence[FileStatistic]) -> list[pa.Array]:
         """Return what the footer specifies for nested fields, one value a group; null if it specifies nothing."""
