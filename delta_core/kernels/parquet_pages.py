@@ -7,8 +7,9 @@ a core's cache. What it does not support, or finds damaged, it returns undone: `
 
 from __future__ import annotations
 
-import threading
+import os
 import zlib
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -61,8 +62,8 @@ CODECS: Mapping[str, tuple[int, Callable[[pa.Buffer, int], Any] | None]] = {
     "GZIP": (2, _gzip),
 } | ({"ZSTD": (2, _zstd)} if pa.Codec.is_available("zstd") else {})
 Source = int | bytes | memoryview
-#: Each thread's own workspace: fresh memory takes longer than what is done in it.
-_thread = threading.local()
+#: Workspaces that nobody uses, for whoever reads next: fresh memory takes longer than what is done in it.
+_spaces: deque[Workspace] = deque(maxlen=os.cpu_count() or 1)
 
 
 class ColumnChunk(Struct, frozen=True):
@@ -147,11 +148,14 @@ def read_chunks(
 
 @contextmanager
 def lent_workspace() -> Iterator[Workspace]:
-    """Lend the thread's workspace; whatever goes wrong, nobody else gets it."""
-    space = getattr(_thread, "space", None) or Workspace()
-    _thread.space = None
+    """Lend a workspace; if anything goes wrong, nobody else gets it."""
+    try:
+        space = _spaces.pop()
+    except IndexError:
+        space = Workspace()
     yield space
-    _thread.space = space if space.is_small else None
+    if space.is_small:
+        _spaces.append(space)
 
 
 class ValueRange(Struct, frozen=True):
