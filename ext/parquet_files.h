@@ -22,7 +22,7 @@
 namespace delta_parquet {
 
 enum { MAGIC_BYTES = 4, TAIL_BYTES = 8 };
-const int MOST_CODEC = 8;  // of Parquet's numbers
+const int MOST_CODEC = 8, ZSTD_NUMBER = 6;  // of Parquet's numbers
 enum PhysicalType { INT32 = 1, INT64 = 2, FLOAT = 4, DOUBLE_TYPE = 5, BYTE_ARRAY = 6 };
 const int64_t KNOWN_ENCODINGS = 1 << PLAIN | 1 << PLAIN_DICTIONARY | 1 << RLE | 1 << 4 /* BIT_PACKED */ | 1 << RLE_DICTIONARY;
 const int64_t MOST_TEXT_OF_RUN = int64_t(64) << 20;
@@ -129,7 +129,7 @@ class FileRun {
             first > size || chunk.compressed > size - first) return false;
         space_.decompress = foreign_.decompress;
         space_.codec = is_foreign ? foreign_.codecs[chunk.codec] : nullptr;
-        const int codec = is_foreign ? FOREIGN : chunk.codec == 1 ? SNAPPY : UNCOMPRESSED;
+        const int codec = chunk.codec == ZSTD_NUMBER && ZstdLibrary::loaded() ? ZSTD : is_foreign ? FOREIGN : chunk.codec == 1 ? SNAPPY : UNCOMPRESSED;
         ChunkReader reader(space_, data + first, chunk.compressed, codec, column.width, column.most_level, rows, nullptr, rows);
         Status status;
         int64_t done = 0;

@@ -19,12 +19,13 @@
 #include <utility>
 
 #include "compact.h"
+#include "zstd_library.h"
 
 namespace delta_parquet {
 
 enum { SLACK = 64 };
 enum Status { DONE = 0, PAGE = 1, UNSUPPORTED = 2, NO_MEMORY = 3 };
-enum Codec { UNCOMPRESSED = 0, SNAPPY = 1, FOREIGN = 2 };
+enum Codec { UNCOMPRESSED = 0, SNAPPY = 1, FOREIGN = 2, ZSTD = 3 };
 // Decompresses exactly `size` bytes by a library that this code is not linked to.
 using Decompress = int (*)(void *codec, const uint8_t *in, int64_t n, uint8_t *out, int64_t size);
 enum PageType { DATA_PAGE = 0, DICTIONARY_PAGE = 2, DATA_PAGE_V2 = 3 };
@@ -57,6 +58,7 @@ class Scratch {
 struct Workspace {
     Decompress decompress = nullptr;  // for pages of a FOREIGN codec, with what it is called with
     void *codec = nullptr;
+    ZstdContext zstd;
     Scratch chunk, page, dictionary_page, dictionary, dictionary_ends, codes, levels, mask, spread, validity, passing, matches;
     size_t size() const {
         return chunk.size() + page.size() + dictionary_page.size() + dictionary.size() + dictionary_ends.size() +
@@ -724,6 +726,7 @@ class ChunkReader {
         uint8_t *const out = scratch.room(uncompressed);
         if (!out) return nullptr;
         const bool good = codec_ == SNAPPY ? snappy_decompress(body, size, out, uncompressed)
+                          : codec_ == ZSTD ? space_.zstd.decompress(body, size, out, uncompressed)
                                            : space_.decompress && space_.decompress(space_.codec, body, size, out, uncompressed);
         return good ? out : nullptr;
     }

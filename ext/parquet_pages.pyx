@@ -1,6 +1,6 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet_pages.h ext/parquet_nested.h ext/compact.h ext/foreign_pages.pxi ext/nested_columns.pxi
+# distutils: depends = ext/parquet_pages.h ext/parquet_nested.h ext/zstd_library.h ext/compact.h ext/foreign_pages.pxi ext/nested_columns.pxi
 """Pages of Parquet column chunks as Arrow buffers; `delta_core.kernels.parquet_pages` is its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -68,6 +68,9 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
     const uint8_t* read_source(WorkspaceBytes& space, const Source& source, int64_t offset, int64_t size)
     void run_jobs(WorkspaceBytes& space, const Source& source, int64_t num_rows, const uint64_t* keep, int64_t num_kept,
                   int64_t most_text, ChunkJob* jobs, int64_t count)
+    cdef cppclass ZstdLibrary:
+        @staticmethod
+        const ZstdLibrary* loaded()
     bint snappy_decompress(const uint8_t* data, size_t n, uint8_t* out, size_t size)
 
 cdef extern from *:
@@ -393,6 +396,11 @@ cdef class Column:
         if not 0 <= size <= MOST_TEXT:
             raise UnsupportedPagesError(f"the strings of a chunk have more than {MOST_TEXT} bytes")
         return 0
+
+
+def has_zstd():
+    """Whether pages of zstd are decompressed here, by the system's library."""
+    return ZstdLibrary.loaded() is not NULL
 
 
 def decompress_snappy(const uint8_t[::1] data, int64_t size):

@@ -19,7 +19,7 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from delta_core.kernels._parquet_pages import Column, UnsupportedPagesError, Workspace, read_columns
+from delta_core.kernels._parquet_pages import Column, UnsupportedPagesError, Workspace, has_zstd, read_columns
 from delta_core.kernels._parquet_pages import read_passing as read_passing_rows
 from delta_core.kernels.memory import POOL_OF_BATCHES
 
@@ -60,7 +60,7 @@ CODECS: Mapping[str, tuple[int, Callable[[pa.Buffer, int], Any] | None]] = {
     "UNCOMPRESSED": (0, None),
     "SNAPPY": (1, None),
     "GZIP": (2, _gzip),
-} | ({"ZSTD": (2, _zstd)} if pa.Codec.is_available("zstd") else {})
+} | ({"ZSTD": (3 if has_zstd() else 2, _zstd)} if pa.Codec.is_available("zstd") else {})
 Source = int | bytes | memoryview
 #: Workspaces that nobody uses, for whoever reads next: fresh memory takes longer than what is done in it.
 _spaces: deque[Workspace] = deque(maxlen=os.cpu_count() or 1)

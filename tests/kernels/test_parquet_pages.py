@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from delta_core.engines.arrow.parquet.columns import find_chunk
 from delta_core.errors import InvalidArgumentError
+from delta_core.kernels import parquet_pages
 from delta_core.kernels._parquet_pages import decompress_snappy
 from delta_core.kernels.parquet_pages import (
     ColumnChunk,
@@ -380,3 +381,17 @@ def test_snappy_never_leads_outside(packed: bytes, size: int) -> None:
     found = decompress_snappy(packed, size)
     if found is not None:
         assert pa.Codec("snappy").decompress(packed, size, asbytes=True) == found
+
+
+@pytest.mark.parametrize("codec", ["GZIP", "ZSTD"])
+@given(column=columns(), form=FORMS)
+def test_pages_are_the_same_without_the_library_of_the_system(
+    codec: str, column: pa.Array, form: dict[str, Any]
+) -> None:
+    data, _, chunk = written(column, form | {"compression": codec.lower()})
+    assert chunk is not None
+    assert chunk.codec == codec
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet_pages, "CODECS", {codec: (2, parquet_pages.CODECS[codec][1])})
+        assert read_chunk(data, chunk).equals(column)
+    assert read_chunk(data, chunk).equals(column)

@@ -11,11 +11,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from delta_core.kernels._parquet_pages import has_zstd
+
 __all__ = ["COMPILER", "build", "write_seeds"]
 
 COMPILER = shutil.which("g++") or shutil.which("c++")
 _ROOT = Path(__file__).resolve().parents[3]
-_CODECS = {"NONE": 0, "SNAPPY": 1}
+_CODECS = {"NONE": 0, "SNAPPY": 1} | ({"ZSTD": 3} if has_zstd() else {})
 
 
 def build(folder: Path) -> Path:
@@ -23,7 +25,18 @@ def build(folder: Path) -> Path:
     program = folder / "decoder"
     sanitizers = "-fsanitize=address,undefined", "-fno-sanitize-recover=all"
     source = Path(__file__).with_name("decoder.cpp")
-    command = [COMPILER or "g++", "-std=c++17", "-O1", "-g", *sanitizers, f"-I{_ROOT / 'ext'}", source, "-o", program]
+    command = [
+        COMPILER or "g++",
+        "-std=c++17",
+        "-O1",
+        "-g",
+        *sanitizers,
+        f"-I{_ROOT / 'ext'}",
+        source,
+        "-o",
+        program,
+        "-ldl",
+    ]
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr)
