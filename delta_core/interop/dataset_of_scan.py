@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import Expression
 from delta_core.interop.predicates import all_filters, compares_floats, file_filter, prunable, referenced_columns
-from delta_core.interop.rows import with_repeated
+from delta_core.interop.rows import gathered, schema_of_rows, with_repeated
 from delta_core.snapshot import Snapshot
 
 __all__ = ["ScanDataset", "read_table", "scan_dataset"]
@@ -48,7 +48,6 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         # the base class holds no dataset, and its constructor rejects; every public method is defined here
         self._snapshot = snapshot
         self._predicate = predicate
-        self._schema: pa.Schema | None = None
 
     def __reduce__(self) -> Any:
         raise UnsupportedOperationError(
@@ -58,9 +57,7 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     @property
     def schema(self) -> pa.Schema:
         """The columns."""
-        if self._schema is None:
-            self._schema = self._snapshot.scan().schema
-        return self._schema
+        return schema_of_rows(self._snapshot)
 
     @property
     def partition_expression(self) -> ds.Expression:
@@ -95,7 +92,10 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
             needed |= referenced_columns(requested, self.schema)
             names = [n for n in names if n in needed]
         predicate = all_filters(self._snapshot, self._predicate, pushed)
-        return self._snapshot.scan([(n,) for n in names or self.schema.names[:1]], predicate=predicate).to_reader()
+        scan = self._snapshot.scan([(n,) for n in names or self.schema.names[:1]], predicate=predicate)
+        # without a predicate batches are large, and the first one may be all that is taken
+        batches = scan.batches() if predicate is None else gathered(scan.batches())
+        return pa.RecordBatchReader.from_batches(scan.schema, batches)
 
     def get_fragments(self, filter: ds.Expression | None = None) -> Iterator[Any]:
         """Return one fragment: the scan divides its work itself."""

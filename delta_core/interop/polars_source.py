@@ -7,12 +7,14 @@ the same here prune files and rows before that.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import polars as pl
 import pyarrow as pa
 
 from delta_core.expressions.polars_filters import from_polars
 from delta_core.interop.predicates import exact_parts
+from delta_core.interop.rows import gathered, schema_of_rows
 from delta_core.snapshot import Snapshot
 
 __all__ = ["scan_polars"]
@@ -22,8 +24,8 @@ def scan_polars(snapshot: Snapshot) -> pl.LazyFrame:
     """Return a lazy frame; columns, predicate and limit are pushed into the scan when it is collected."""
     from polars.io.plugins import register_io_source
 
-    schema = snapshot.scan().schema
-    empty = pl.DataFrame(schema.empty_table())
+    schema = schema_of_rows(snapshot)
+    frame_schema = _frame_schema(schema)
 
     def read(
         columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch_size: int | None
@@ -31,7 +33,12 @@ def scan_polars(snapshot: Snapshot) -> pl.LazyFrame:
         return _read(snapshot, schema, columns, predicate, rows)
 
     detail = f"{snapshot.uri} version {snapshot.version}"
-    return register_io_source(read, schema=empty.schema, is_pure=True, explain_name="DELTA", explain_detail=detail)
+    return register_io_source(read, schema=frame_schema, is_pure=True, explain_name="DELTA", explain_detail=detail)
+
+
+@lru_cache(maxsize=16)
+def _frame_schema(schema: pa.Schema) -> pl.Schema:
+    return pl.DataFrame(schema.empty_table()).schema
 
 
 def _read(
@@ -43,7 +50,8 @@ def _read(
     pushed = None if predicate is None else exact_parts(snapshot, from_polars(predicate))
     scan = snapshot.scan(read, predicate=pushed, limit=rows if predicate is None else None)
     left = rows
-    for batch in scan.to_reader():
+    batches = scan.batches()
+    for batch in gathered(batches) if rows is None else batches:
         frame = pl.DataFrame(batch)
         if predicate is not None:
             frame = frame.filter(predicate)

@@ -1,16 +1,53 @@
-"""Rows in memory, for any filter that a scan takes, without `pyarrow.dataset`, which imports an installed pandas."""
+"""Rows for any filter that a scan takes, without `pyarrow.dataset`, which imports an installed pandas."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
 from delta_core.interop.predicates import all_filters, file_filter
 from delta_core.snapshot import Snapshot
 
-__all__ = ["read_rows", "with_repeated"]
+__all__ = ["gathered", "read_rows", "schema_of_rows", "with_repeated"]
+
+#: A batch of fewer rows and bytes waits for others, until there are so many together.
+_FEW_ROWS, _FEW_BYTES = 8_192, 1 << 20
+_ENOUGH_ROWS, _ENOUGH_BYTES = 32_768, 8 << 20
+#: A plan of all columns takes longer than a small read of a few.
+_schemas: WeakKeyDictionary[Snapshot, pa.Schema] = WeakKeyDictionary()
+
+
+def schema_of_rows(snapshot: Snapshot) -> pa.Schema:
+    """Return the columns of a scan of everything, which is planned once for a snapshot."""
+    found = _schemas.get(snapshot)
+    if found is None:
+        found = _schemas[snapshot] = snapshot.scan().schema
+    return found
+
+
+def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join neighbouring small batches, as a filter leaves them: another library takes a fixed time for each batch."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        is_small = batch.num_rows < _FEW_ROWS and batch.nbytes < _FEW_BYTES
+        if is_small:
+            waiting.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+        if waiting and (not is_small or rows >= _ENOUGH_ROWS or size >= _ENOUGH_BYTES):
+            yield _joined(waiting)
+            waiting, rows, size = [], 0, 0
+        if not is_small:
+            yield batch
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def read_rows(snapshot: Snapshot, partitions: Any, columns: Sequence[str] | None, filters: Any) -> pa.Table:

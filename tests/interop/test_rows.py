@@ -1,0 +1,48 @@
+"""Small batches reach other libraries together, in their order."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_core import DeltaTable, write_deltalake
+from delta_core.interop.rows import gathered
+
+
+@given(sizes=st.lists(st.sampled_from([0, 1, 5_000, 8_191, 8_192, 40_000]), max_size=20))
+def test_gathered_rows_are_the_same_in_fewer_batches(sizes: list[int]) -> None:
+    table = pa.table({"x": pa.array(range(sum(sizes)), pa.int64())})
+    batches = []
+    for size in sizes:
+        start = sum(b.num_rows for b in batches)
+        batches.append(pa.RecordBatch.from_arrays([table["x"].slice(start, size).combine_chunks()], ["x"]))
+    found = list(gathered(iter(batches)))
+    assert pa.Table.from_batches(found, table.schema).equals(table)
+    small = [b.num_rows < 8_192 for b in found]
+    # no two of them are next to one another, unless the first one had enough
+    assert not any(a and b for a, b in itertools.pairwise(small))
+
+
+def test_gathered_strings_never_outgrow_an_array() -> None:
+    batch = pa.record_batch({"x": ["x" * 1_000_000]})
+    found = [b.num_rows for b in gathered([batch] * 30)]
+    assert sum(found) == 30
+    assert max(found) <= 9
+
+
+def test_filter_on_many_files_hands_over_one_batch(tmp_path: Path) -> None:
+    for start in range(0, 40, 10):
+        write_deltalake(tmp_path, pa.table({"id": list(range(start, start + 10))}), mode="append")
+    table = DeltaTable(tmp_path)
+    wanted = (pc.field("id") >= 5) & (pc.field("id") < 35)
+    batches = list(table.dataset().to_batches(columns=["id"], filter=wanted))
+    assert [len(b) for b in batches] == [30]
+    frame = table.to_polars().filter(pl.col("id").is_between(5, 34)).sort("id").collect()
+    assert frame["id"].to_list() == list(range(5, 35))
+    assert table.to_polars().head(3).collect().height == 3
