@@ -28,7 +28,7 @@ def value_range(
     Parameters
     ----------
     condition : Expression
-        Bound. Several comparisons may be joined with ``and``.
+        Bound. Several comparisons, and tests that the column is not null, may be joined with ``and``.
     sources : Mapping of Leaf to Source
         Where the values of its leaves come from.
     types : Mapping of Leaf to pyarrow.DataType
@@ -39,12 +39,17 @@ def value_range(
     NaN is greater than any number, and -0.0 equals 0.0, as in all comparisons.
     """
     found: ValueRange | None = None
+    present = set[int | None]()
     for part in conjuncts(condition):
+        if isinstance(part, Call) and part.function == "isnotnull":
+            present.add(_column(part.args[0], sources))
+            continue
         one = _of_comparison(part, sources, types)
         if one is None or (found is not None and found.column != one.column):
             return None
         found = one if found is None else _both(found, one)
-    return found
+    # a comparison is never true of null
+    return found if found is None or present <= {found.column} else None
 
 
 def _both(a: ValueRange, b: ValueRange) -> ValueRange:
@@ -59,15 +64,19 @@ def _of_comparison(
     (value, constant), function = e.args, e.function
     if isinstance(value, Literal):
         value, constant, function = constant, value, _MIRRORED[function]
-    if not isinstance(value, (Column, PhysicalColumn)) or not isinstance(constant, Literal):
-        return None
-    source = sources.get(value)
-    if not isinstance(source, PhysicalSource) or source.path:
+    column = _column(value, sources)
+    if column is None or not isinstance(value, (Column, PhysicalColumn)) or not isinstance(constant, Literal):
         return None
     if constant.value is None or constant.type is None or constant.type.to_arrow() != types[value]:
         return None
     bounds = _bounds(function, constant.value, types[value])
-    return None if bounds is None else ValueRange(source.index, *bounds)
+    return None if bounds is None else ValueRange(column, *bounds)
+
+
+def _column(e: Expression, sources: Mapping[Leaf, Source]) -> int | None:
+    """Return the number of the physical column that an expression is; None if it is none as a whole."""
+    source = sources.get(e) if isinstance(e, (Column, PhysicalColumn)) else None
+    return source.index if isinstance(source, PhysicalSource) and not source.path else None
 
 
 def _bounds(function: str, constant: Any, t: pa.DataType) -> tuple[Any, Any, bool] | None:

@@ -45,7 +45,9 @@ def test_range_accepts_the_values_that_the_condition_accepts(name: str, data: st
     one = st.tuples(st.sampled_from(OPERATORS), constant, st.booleans()).map(
         lambda c: Call(c[0], (X, c[1]) if c[2] else (c[1], X))
     )
-    condition = data.draw(st.one_of(one, st.tuples(one, one).map(lambda both: Call("and", both))))
+    present = st.just(Call("isnotnull", (X,)))
+    several = st.tuples(one, st.one_of(one, present)).flatmap(st.permutations)
+    condition = data.draw(st.one_of(one, several.map(lambda both: Call("and", tuple(both)))))
     values = found(condition, name)
     if values is None:
         return
@@ -90,3 +92,10 @@ def test_values_of_the_table_and_parts_of_columns_are_no_ranges() -> None:
     condition = Call("<", (X, Literal(1, PrimitiveType("long"))))
     for source in (ConstantSource(0), PhysicalSource(1, (0,))):
         assert value_range(condition, {X: source}, {X: pa.int64()}) is None
+
+
+def test_null_test_of_another_column_or_alone_is_no_range() -> None:
+    below = Call("<", (X, Literal(1, PrimitiveType("long"))))
+    assert found(Call("isnotnull", (X,)), "long") is None
+    assert found(Call("and", (below, Call("isnotnull", (Y,)))), "long") is None
+    assert found(Call("and", (below, Call("isnotnull", (below,)))), "long") is None
