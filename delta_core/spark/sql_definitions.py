@@ -61,7 +61,7 @@ def empty(spark: SparkSession) -> DataFrame:
 
 
 def _changing(reader: Reader, table: TablePlace | str, change: Change) -> Command:
-    """Return what changes a Delta table; a table of another kind, is left to Spark."""
+    """Return what changes a Delta table; a table of another kind is left to Spark."""
 
     def run(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
         if isinstance(table, str) and not (private.is_available(spark) and private.is_delta_table(spark, table)):

@@ -6,15 +6,18 @@ What it read and wrote is compared with the Arrow engine; each step that found t
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 from delta_core import DeltaTable
-from delta_core.errors import ConstraintViolationError, SchemaMismatchError
+from delta_core.errors import ConstraintViolationError, SchemaMismatchError, UnsupportedOperationError
 from delta_core.snapshot import open_snapshot
+from delta_core.spark import DeltaTable as SparkTable
 from delta_core.spark import read, read_changes, sql, write
 from delta_core.testing.comparison import assert_same_rows
 from tests.spark.conftest import plain
@@ -63,6 +66,63 @@ def writes(spark: Any, root: Path) -> None:
             raise AssertionError(query)
 
 
+def replaces_by_vectors(spark: Any, path: Path) -> None:
+    write(spark.sql("SELECT id FROM range(6)").coalesce(1), path, properties={"delta.enableDeletionVectors": "true"})
+    before = DeltaTable(path).file_uris()
+    write(spark.sql("SELECT 9L AS id"), path, "overwrite", replace_where="id >= 4")
+    assert rows(path) == [(0,), (1,), (2,), (3,), (9,)]
+    assert set(before) < set(DeltaTable(path).file_uris())
+
+
+def runs_statements(spark: Any, path: Path) -> None:
+    """Run what needs no classic session."""
+    name, clone = f"delta.`{path}`", f"delta.`{path}-clone`"
+    for text in (
+        f"ALTER TABLE {name} ADD COLUMNS (more INT COMMENT 'text')",
+        f"ALTER TABLE {name} SET TBLPROPERTIES (own.key = 'v')",
+        f"COMMENT ON TABLE {name} IS 'words'",
+        f"CREATE TABLE {clone} SHALLOW CLONE {name} VERSION AS OF 0",
+        f"RESTORE TABLE {clone} TO VERSION AS OF 0",
+        f"VACUUM {clone} DRY RUN",
+    ):
+        sql(spark, text)
+    assert sql(spark, f"DESCRIBE HISTORY {name}").first().operation == "UPDATE TABLE METADATA"
+    assert sql(spark, f"DESCRIBE DETAIL {clone}").first().numFiles == 1
+    assert rows(Path(f"{path}-clone")) == [(i,) for i in range(6)]
+
+
+def rejects_the_others(spark: Any, path: Path) -> None:
+    """Try what needs a classic session: one error, and the table stays as it was."""
+    table, version = SparkTable.forPath(spark, path), DeltaTable(path).version()
+    name = f"delta.`{path}`"
+    calls: list[Callable[[], Any]] = [
+        lambda: table.delete("id = 1"),
+        lambda: table.update("id = 1", {"id": "2"}),
+        lambda: table.merge(spark.range(1), "target.id = source.id"),
+        table.optimize,
+        lambda: SparkTable.forName(spark, "orders"),
+        lambda: SparkTable.create(spark).tableName("orders").addColumn("id", "bigint").execute(),
+    ]
+    calls += [
+        lambda text=text: sql(spark, text)
+        for text in (
+            f"DELETE FROM {name} WHERE id = 1",
+            f"UPDATE {name} SET id = 2",
+            f"MERGE INTO {name} AS t USING {name} AS s ON t.id = s.id WHEN MATCHED THEN DELETE",
+            f"INSERT INTO {name} (id) VALUES (7)",
+            f"TRUNCATE TABLE {name}",
+            f"OPTIMIZE {name}",
+            f"REORG TABLE {name} APPLY (PURGE)",
+            f"CREATE TABLE orders SHALLOW CLONE {name}",
+            "DESCRIBE HISTORY orders",
+        )
+    ]
+    for call in calls:
+        with pytest.raises(UnsupportedOperationError, match=r"\A[^\n]+\Z"):
+            call()
+    assert DeltaTable(path).version() == version
+
+
 def main(root: Path, tables: list[str]) -> None:
     try:
         spark = (
@@ -83,6 +143,11 @@ def main(root: Path, tables: list[str]) -> None:
         print("READ")
         writes(spark, root / "written")
         print("WRITTEN")
+        replaces_by_vectors(spark, root / "vectors")
+        runs_statements(spark, root / "vectors")
+        print("RUN")
+        rejects_the_others(spark, root / "vectors")
+        print("REJECTED")
     finally:
         spark.stop()
 

@@ -53,3 +53,13 @@ def test_connect_returns_the_rows_of_the_arrow_engine(program: tuple[list[str], 
 def test_connect_writes_what_classic_writes(program: tuple[list[str], str]) -> None:
     lines, errors = program
     assert "WRITTEN" in lines, errors
+
+
+def test_connect_runs_statements_that_change_no_rows(program: tuple[list[str], str]) -> None:
+    lines, errors = program
+    assert "RUN" in lines, errors
+
+
+def test_connect_rejects_changes_of_rows_and_names_of_the_catalog(program: tuple[list[str], str]) -> None:
+    lines, errors = program
+    assert "REJECTED" in lines, errors
