@@ -228,14 +228,20 @@ class Storage(Protocol):
         """Delete files; a missing one is no error."""
         ...
 
-    def walk(self, skip: Callable[[str], bool]) -> Iterator[FolderFiles]:
+    def walk(self, skip: Callable[[str], bool], below: Sequence[str] = ("",)) -> Iterator[FolderFiles]:
         """Yield all files below the root piece by piece, in any order; symbolic links are not followed.
 
         Parameters
         ----------
         skip : function(str) -> bool
             Whether a folder (its path from the root) is left out; called at least once for each, before those below it.
+        below : sequence of str
+            Only files in these folders, and below them; none of them is below another one.
         """
+        ...
+
+    def list_folders(self, folders: Sequence[str]) -> tuple[FolderFiles, list[str]]:
+        """Return the files that lie in folders, not those further below, and the folders in them."""
         ...
 
     def find(self, paths: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -883,6 +889,31 @@ class Relations(Protocol):
         ...
 
 
+class Spread(Protocol):
+    """Runs a function of many paths on other machines, for work on files that needs no rows of them."""
+
+    def __call__(
+        self, work: Callable[[pa.Array], Iterator[pa.RecordBatch]], paths: pa.Array, schema: pa.Schema
+    ) -> pa.Table:
+        """Call a function for parts of an array and return what it yields, in any order.
+
+        Parameters
+        ----------
+        work : function(string array) -> iterator of RecordBatch
+            Pickled, with what it holds. It may be called twice for a part: that has to do no harm.
+        paths : string array
+            What is divided; no nulls.
+        schema : pyarrow.Schema
+            That of the batches: strings and int64.
+
+        Raises
+        ------
+        DeltaError
+            What the function raised, or EngineError if the machines failed.
+        """
+        ...
+
+
 class Engine(Struct, frozen=True):
     """What an entry point of the group ``delta_core.engines`` makes of ``(uri, storage_options)``.
 
@@ -895,4 +926,6 @@ class Engine(Struct, frozen=True):
     data: DataFiles
     evaluator: Evaluator
     relations: Relations | None = None
+    #: Set if the engine has other machines to work on.
+    spread: Spread | None = None
     map: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]] = lambda f, items: [f(x) for x in items]

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from delta_core.commit.transaction import Transaction
 from delta_core.commit.upkeep import check_upkeep
-from delta_core.engines.interface import WALKED_FILE, RangeRequest
+from delta_core.engines.interface import WALKED_FILE, Engine, RangeRequest, Storage
 from delta_core.errors import (
     CommitError,
     DeltaError,
@@ -31,7 +31,7 @@ from delta_core.errors import (
     UnsupportedOperationError,
 )
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import bool_array, mask_of, number_array, strings_of, values_of
+from delta_core.kernels.arrow_buffers import bool_array, number_array, strings_of
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.log.paths import decode_paths
 from delta_core.operations.reachable import (
@@ -44,6 +44,7 @@ from delta_core.operations.reachable import (
     odd_paths,
     version_at,
 )
+from delta_core.operations.vacuum_listing import WINDOW, CleanedPlaces, check_witness, deletable, garbage, witness_of
 from delta_core.operations.vacuum_plan import PlanFacts, PlanWriter, VacuumPlan
 from delta_core.plugins.plans import LogFile
 from delta_core.protocol.properties import read_property
@@ -56,18 +57,15 @@ _HOUR = 3_600_000
 #: Where delta-spark notes which commits a vacuum covered.
 _LAST_VACUUM = f"{LOG_DIRECTORY}/_last_vacuum_info"
 _COVERED = "latestCommitVersionOutsideOfRetentionWindow"
-#: So many files are looked for, or deleted, at a time.
-_WINDOW = 8_192
-#: So many folders are remembered.
-_MOST_FOLDERS = 100_000
 #: By how much this machine's clock may be ahead of the store's.
 _SKEW_MS = 300_000
-#: Names that begin so are cleaned although they begin with an underscore.
-_CLEANED = ("_change_data", "_delta_index")
-_UNIFORM = "delta.universalFormat.enabledFormats"
-#: A file whose name begins with a dot or an underscore.
-_HIDDEN_FILE = r"(?:^|/)[._][^/]*$"
-_FOLDER = r"(?s)/?[^/]*$"
+
+
+#: With fewer files, this machine deletes them itself.
+_MANY = 10_000
+#: So many files are deleted by one job of other machines.
+_MOST_SPREAD = 262_144
+_COUNT = pa.schema([("count", pa.int64())])
 
 
 class VacuumProgress(Struct, frozen=True):
@@ -190,17 +188,19 @@ def plan_vacuum(base: Snapshot, options: VacuumOptions) -> VacuumPlan:
         options.keep_versions,
         tuple(s.uri for s in options.keep_for),
     )
-    places = _Places(snapshot)
+    places = CleanedPlaces(snapshot)
     reachable = _reachable(snapshot, facts, options.keep_for)
+    covered = None
     if options.inventory is not None:
-        found, covered = _from_inventory(snapshot, options.inventory, places), None
+        found = _chosen(_from_inventory(snapshot, options.inventory, places), reachable, cutoff)
     elif options.lite:
-        found, covered = _from_log(snapshot, cutoff, places)
+        named, covered = _from_log(snapshot, cutoff, places)
+        found = _chosen(named, reachable, cutoff)
     else:
-        found, covered = _walked(snapshot, places), version_at(snapshot, cutoff)
+        found, covered = garbage(snapshot, reachable, places, cutoff), version_at(snapshot, cutoff)
     writer = PlanWriter()
     for batch in found:
-        writer.add(_deletable(batch, reachable, places, cutoff))
+        writer.add(batch)
     if places.reserved:
         writer, all_files = PlanWriter(), writer
         for batch in all_files.batches():
@@ -215,6 +215,10 @@ def plan_vacuum(base: Snapshot, options: VacuumOptions) -> VacuumPlan:
         num_folders=places.num_folders,
     )
     return VacuumPlan(facts, writer, tuple(e for e in places.empty if not places.reserves(strings_of([e]))[0]))
+
+
+def _chosen(found: Iterator[pa.RecordBatch], reachable: PathSet, cutoff: int) -> Iterator[pa.RecordBatch]:
+    return (deletable(batch, reachable, cutoff) for batch in found)
 
 
 def _retention_ms(options: VacuumOptions, configured: int) -> int | None:
@@ -252,91 +256,7 @@ def _reachable(snapshot: Snapshot, facts: PlanFacts, keep_for: Sequence[Snapshot
     return found
 
 
-class _Places:
-    """Which folders are cleaned."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        state = snapshot.state
-        names = {
-            *state.partition_columns,
-            *(state.column_map.physical_path(state.schema, (c,))[0] for c in state.partition_columns),
-        }
-        self._cleaned = (*_CLEANED, *(f"{n}=" for n in names))
-        self._is_uniform = bool(state.configuration.get(_UNIFORM))
-        self._known: dict[str, bool] = {"": False}
-        #: Folders and files that stay with all that is in them: tables of their own, and what links lead to.
-        self.reserved: set[str] = set()
-        self.empty: list[str] = []
-        self.num_folders = 0
-
-    def skips(self, folder: str) -> bool:
-        """Whether a folder stays, if the one above it is cleaned."""
-        above, _, name = folder.rpartition("/")
-        if name == LOG_DIRECTORY and above:
-            self.reserved.add(above)
-        if name == "metadata" and not above and self._is_uniform:
-            return True
-        return name.startswith(("_", ".")) and not name.startswith(self._cleaned)
-
-    def are_skipped(self, paths: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Return which files are in folders that stay."""
-        folders = pc.dictionary_encode(pc.replace_substring_regex(paths, _FOLDER, ""))
-        skipped = np.array([self._is_skipped(f) for f in folders.dictionary.to_pylist()], bool)
-        return skipped[values_of(folders.indices)] if len(paths) else np.zeros(0, bool)
-
-    def _is_skipped(self, folder: str) -> bool:
-        found = self._known.get(folder)
-        if found is None:
-            if len(self._known) > _MOST_FOLDERS:
-                self._known = {"": False}
-            # both are called: each folder above may be that of a table
-            above, own = self._is_skipped(folder.rpartition("/")[0]), self.skips(folder)
-            found = self._known[folder] = above or own
-        return found
-
-    def reserves(self, paths: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Return which files or folders are, or are in, what stays."""
-        found = np.zeros(len(paths), bool)
-        for place in self.reserved:
-            if not place:
-                return np.ones(len(paths), bool)
-            found |= mask_of(pc.equal(paths, place)) | mask_of(pc.starts_with(paths, f"{place}/"))
-        return found
-
-
-def _deletable(batch: pa.RecordBatch, reachable: PathSet, places: _Places, cutoff: int) -> pa.RecordBatch:
-    """Return the files that are old, cleaned and not reachable. A file without a time stays."""
-    old = mask_of(pc.less(batch.column("modified_ms"), cutoff))
-    if not old.all():
-        batch = batch.filter(bool_array(old))
-    if not batch.num_rows:
-        return batch
-    paths = batch.column("path")
-    gone = ~(reachable.contains(paths) | mask_of(pc.match_substring_regex(paths, _HIDDEN_FILE)))
-    return batch if gone.all() else batch.filter(bool_array(gone))
-
-
-def _walked(snapshot: Snapshot, places: _Places) -> Iterator[pa.RecordBatch]:
-    """Yield the files of all folders that are cleaned, many folders at a time."""
-    waiting: list[pa.RecordBatch] = []
-    for part in snapshot.engine.storage.walk(places.skips):
-        places.empty += part.empty
-        places.reserved.update(part.linked)
-        places.num_folders += part.num_folders
-        waiting.append(part.files)
-        if sum(b.num_rows for b in waiting) >= _WINDOW:
-            yield _joined(waiting)
-            waiting = []
-    if waiting:
-        yield _joined(waiting)
-
-
-def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    columns = [pa.concat_arrays([b.column(i) for b in batches]) for i in range(len(WALKED_FILE))]
-    return pa.RecordBatch.from_arrays(columns, schema=WALKED_FILE)
-
-
-def _from_log(snapshot: Snapshot, cutoff: int, places: _Places) -> tuple[Iterator[pa.RecordBatch], int | None]:
+def _from_log(snapshot: Snapshot, cutoff: int, places: CleanedPlaces) -> tuple[Iterator[pa.RecordBatch], int | None]:
     """Return the files that commits before a time removed, since the last vacuum, and the last of these commits."""
     last = version_at(snapshot, cutoff)
     if last is None:
@@ -365,7 +285,9 @@ def _last_covered(snapshot: Snapshot) -> int | None:
     return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
 
 
-def _removed(snapshot: Snapshot, commits: Sequence[LogFile], cutoff: int, places: _Places) -> Iterator[pa.RecordBatch]:
+def _removed(
+    snapshot: Snapshot, commits: Sequence[LogFile], cutoff: int, places: CleanedPlaces
+) -> Iterator[pa.RecordBatch]:
     references = file_references(snapshot)
     seen = PathSet()
     for actions in commit_actions(snapshot, commits):
@@ -381,8 +303,8 @@ def _removed(snapshot: Snapshot, commits: Sequence[LogFile], cutoff: int, places
             paths = pc.filter(paths, pc.invert(odd))
         paths = pc.filter(paths, bool_array(~(seen.contains(paths) | places.are_skipped(paths))))
         seen.add(paths)
-        for start in range(0, len(paths), _WINDOW):
-            yield _found(snapshot, paths.slice(start, _WINDOW))
+        for start in range(0, len(paths), WINDOW):
+            yield _found(snapshot, paths.slice(start, WINDOW))
 
 
 def _found(snapshot: Snapshot, paths: pa.Array) -> pa.RecordBatch:
@@ -392,7 +314,7 @@ def _found(snapshot: Snapshot, paths: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=WALKED_FILE).filter(bool_array((sizes >= 0) & (times >= 0)))
 
 
-def _from_inventory(snapshot: Snapshot, inventory: pa.Table, places: _Places) -> Iterator[pa.RecordBatch]:
+def _from_inventory(snapshot: Snapshot, inventory: pa.Table, places: CleanedPlaces) -> Iterator[pa.RecordBatch]:
     """Yield the files of an inventory that are below the table's root, in folders that are cleaned."""
     paths = _inventory_column(inventory, ("path",), pa.string())
     sizes = _inventory_column(inventory, ("size", "length"), pa.int64())
@@ -403,7 +325,7 @@ def _from_inventory(snapshot: Snapshot, inventory: pa.Table, places: _Places) ->
         table = table.filter(pc.invert(pc.fill_null(inventory.column(folder), False)))
     root = snapshot.engine.storage.uri("").rstrip("/") + "/"
     prefixes = [root, f"file://{root}", f"file:{root}"] if root.startswith("/") else [root]
-    for batch in table.to_batches(max_chunksize=_WINDOW):
+    for batch in table.to_batches(max_chunksize=WINDOW):
         names = batch.column("path")
         for prefix in prefixes:
             inside = pc.starts_with(names, prefix)
@@ -528,21 +450,46 @@ def _check_clock(snapshot: Snapshot) -> None:
 
 
 def _delete(snapshot: Snapshot, plan: VacuumPlan, reachable: PathSet | None, options: VacuumOptions) -> int:
-    engine = snapshot.engine
-    threads = os.cpu_count() or 1
     deleted = done = 0
-    for batch in plan.batches():
-        for start in range(0, batch.num_rows, _WINDOW):
-            paths = batch.column("path").slice(start, _WINDOW)
-            done += len(paths)
-            if reachable is not None:
-                paths = paths.filter(bool_array(~reachable.contains(paths)))
-            share = -(-len(paths) // threads) or 1
-            slices = [paths.slice(i, share) for i in range(0, len(paths), share)]
-            deleted += sum(engine.map(engine.storage.delete_files, slices))
-            if options.progress is not None:
-                options.progress(VacuumProgress(done, plan.num_files))
+    for paths in _windows(plan, WINDOW if snapshot.engine.spread is None else _MOST_SPREAD):
+        done += len(paths)
+        left = paths if reachable is None else paths.filter(bool_array(~reachable.contains(paths)))
+        deleted += _deleted(snapshot.engine, left)
+        if options.progress is not None:
+            options.progress(VacuumProgress(done, plan.num_files))
     return deleted
+
+
+def _windows(plan: VacuumPlan, size: int) -> Iterator[pa.Array]:
+    waiting: list[pa.Array] = []
+    for batch in plan.batches():
+        for start in range(0, batch.num_rows, size):
+            waiting.append(batch.column("path").slice(start, size))
+            if sum(map(len, waiting)) >= size:
+                yield pa.concat_arrays(waiting)
+                waiting = []
+    if waiting:
+        yield pa.concat_arrays(waiting)
+
+
+def _deleted(engine: Engine, paths: pa.Array) -> int:
+    if engine.spread is not None and len(paths) >= _MANY:
+        counts = engine.spread(_Deleting(engine.storage, witness_of(engine.storage)), paths, _COUNT)
+        return int(pc.sum(counts.column("count")).as_py() or 0)
+    share = -(-len(paths) // (os.cpu_count() or 1)) or 1
+    slices = [paths.slice(i, share) for i in range(0, len(paths), share)]
+    return sum(engine.map(engine.storage.delete_files, slices))
+
+
+class _Deleting(Struct, frozen=True):
+    """Deletes files, on another machine."""
+
+    storage: Storage
+    witness: str | None
+
+    def __call__(self, paths: pa.Array) -> Iterator[pa.RecordBatch]:
+        check_witness(self.storage, self.witness)
+        yield pa.RecordBatch.from_arrays([number_array(np.array([self.storage.delete_files(paths)]))], schema=_COUNT)
 
 
 def _note_covered(snapshot: Snapshot, facts: PlanFacts) -> None:

@@ -32,6 +32,7 @@ from delta_core.spark.java.sources import PACKAGE
 __all__ = [
     "FileNames",
     "SparkError",
+    "WorkersLackPackageError",
     "cause_of",
     "convert_failures",
     "converted",
@@ -72,6 +73,10 @@ _WRAPPERS = (
     "py4j.",
 )
 _WRAPPING = re.compile(r"\s*(Job aborted|Writing job aborted|\[TASK_WRITE_FAILED\]|Exception thrown in awaitResult)")
+
+
+class WorkersLackPackageError(EngineError):
+    """Spark's Python workers can't import this package."""
 
 
 class FileNames(Protocol):
@@ -218,7 +223,7 @@ def _remembered(text: str) -> DeltaError | None:
 def _of_worker(text: str) -> DeltaError | None:
     """Return an error of this library that a Python worker raised, from the traceback that Spark reports."""
     if (missing := _MODULE_MISSING.search(text)) is not None:
-        return EngineError(
+        return WorkersLackPackageError(
             f"Spark's Python workers can't import {missing[1]}. Install it if they run, and set PYSPARK_PYTHON to the "
             "interpreter that has it before the session starts."
         )

@@ -29,6 +29,7 @@ from delta_core.spark.expressions import check_ansi, check_zone, to_sql
 from delta_core.spark.failures import failing_as
 from delta_core.spark.order import ordered_rows
 from delta_core.spark.plan.frame import frame
+from delta_core.spark.spread import spreading
 from delta_core.spark.write.files import FrameOptions, write_frame
 from delta_core.spark.write.rows import given_schema
 from delta_core.write.files import Written
@@ -66,7 +67,8 @@ def spark_engine(
         How Spark writes files.
     """
     relations = SparkRelations(spark, files or FrameOptions())
-    return replace(arrow_engine(uri, storage_options, allow_external), name="spark", relations=relations)
+    engine = arrow_engine(uri, storage_options, allow_external)
+    return replace(engine, name="spark", relations=relations, spread=spreading(spark))
 
 
 class SparkRelation(Struct, frozen=True):

@@ -329,6 +329,25 @@ class StorageContract:
         assert all(abs(row["modified_ms"] - time.time() * 1000) < 600_000 for row in found)
         assert set(asked) == {"p=1", "p=1/q=x y", "_skipped", "p=1/_skipped", "ü"}
 
+    def test_walk_of_some_folders_returns_the_files_below_them_alone(self, storage: Storage) -> None:
+        names = ["a", "p=1/b", "p=1/q=x y/c", "p=1/_skipped/d", "p=12/e", "p=2/f", "r/s/t/g"]
+        for name in names:
+            storage.put(name, b"1")
+        asked: list[str] = []
+
+        def skip(folder: str) -> bool:
+            asked.append(folder)
+            return folder.endswith("_skipped")
+
+        parts = list(storage.walk(skip, ["p=1", "r/s"]))
+        found = [path for part in parts for path in part.files.column("path").to_pylist()]
+        assert sorted(found) == ["p=1/b", "p=1/q=x y/c", "r/s/t/g"]
+        assert set(asked) == {"p=1/q=x y", "p=1/_skipped", "r/s/t"}
+        files, folders = storage.list_folders(["", "p=1"])
+        assert sorted(files.files.column("path").to_pylist()) == ["a", "p=1/b"]
+        assert sorted(folders) == ["p=1", "p=1/_skipped", "p=1/q=x y", "p=12", "p=2", "r"]
+        assert files.num_folders == 2
+
     def test_walk_of_nothing_returns_nothing(self, storage: Storage) -> None:
         assert sum(part.files.num_rows for part in storage.walk(lambda folder: False)) == 0
 

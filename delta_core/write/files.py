@@ -30,7 +30,15 @@ from delta_core.write.properties import target_file_size, writer_properties
 from delta_core.write.source import open_source
 from delta_core.write.stats import statistics_json, statistics_texts
 
-__all__ = ["Written", "describe_files", "describe_foreign_files", "join_written", "write_change_files", "write_files"]
+__all__ = [
+    "FooterStatistics",
+    "Written",
+    "describe_files",
+    "describe_foreign_files",
+    "join_written",
+    "write_change_files",
+    "write_files",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -227,16 +235,45 @@ def describe_foreign_files(
     report : function(int), optional
         Called with numbers of files whose footers were read.
     """
-    schema = pa.schema([c.field for c in file_columns(plan)])
-    leaves = plan.statistics if statistics else ()
-    types, prefix = _leaf_types(schema, leaves), _prefix_length(plan)
-    texts, numbers = [], []
-    for found in footers.statistics(schema, leaves):
-        texts.append(statistics_texts(found, types, prefix, bool(leaves)))
-        numbers.append(found.files)
-        if report is not None:
-            report(len(found.files))
-    return pa.chunked_array(texts, pa.string()).take(number_array(np.argsort(np.concatenate(numbers))))
+    return FooterStatistics.of(plan, statistics=statistics).texts(footers, report)
+
+
+class FooterStatistics(Struct, frozen=True):
+    """What the statistics of a table's files are to contain; can be pickled.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        The columns of the files.
+    leaves : tuple of Path
+        The columns that have bounds and numbers of nulls.
+    types : Mapping
+        Their types.
+    prefix : int
+        Characters of bounds of strings.
+    """
+
+    schema: pa.Schema
+    leaves: tuple[Path, ...]
+    types: dict[Path, pa.DataType]
+    prefix: int
+
+    @classmethod
+    def of(cls, plan: WritePlan, *, statistics: bool) -> FooterStatistics:
+        """Return what a plan of writes requires; without ``statistics`` the number of rows alone."""
+        schema = pa.schema([c.field for c in file_columns(plan)])
+        leaves = tuple(plan.statistics) if statistics else ()
+        return cls(schema, leaves, _leaf_types(schema, leaves), _prefix_length(plan))
+
+    def texts(self, footers: FootersRead, report: Callable[[int], None] | None = None) -> pa.ChunkedArray:
+        """Return the statistics of all files, in their order, as `describe_foreign_files` does."""
+        texts, numbers = [], []
+        for found in footers.statistics(self.schema, self.leaves):
+            texts.append(statistics_texts(found, self.types, self.prefix, bool(self.leaves)))
+            numbers.append(found.files)
+            if report is not None:
+                report(len(found.files))
+        return pa.chunked_array(texts, pa.string()).take(number_array(np.argsort(np.concatenate(numbers))))
 
 
 def _prefix_length(plan: WritePlan) -> int:

@@ -543,7 +543,8 @@ def test_files_that_a_restore_needs_again_stay_if_it_came_after_the_plan(make: C
 
 def test_plan_of_many_files_is_kept_on_disk(monkeypatch: pytest.MonkeyPatch, make: Callable[..., DeltaTable]) -> None:
     monkeypatch.setattr("delta_core.operations.vacuum_plan._IN_MEMORY", 100)
-    monkeypatch.setattr("delta_core.operations.vacuum._WINDOW", 10)
+    for module in ("vacuum", "vacuum_listing"):
+        monkeypatch.setattr(f"delta_core.operations.{module}.WINDOW", 10)
     table = make()
     names = {put(root_of(table), f"{i % 7}/{i}") for i in range(50)}
     assert set(table.vacuum(full=True, dry_run=False)) == names

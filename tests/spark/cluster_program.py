@@ -18,12 +18,19 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from delta_core.spark import read, write
+import delta_core
+from delta_core import write_deltalake
+from delta_core.operations import backfill, vacuum
+from delta_core.spark import DeltaTable, read, write
+from delta_core.spark.relations import spark_engine
+from delta_core.spark.spread import SparkSpread
 from delta_core.testing.table_builder import TableBuilder
+from tests.operations.test_backfill import without_statistics
 
 SETTINGS = {
     "spark.driver.memory": "1g",
@@ -142,6 +149,55 @@ def writes(spark: Any, root: Path) -> None:
     report("writes", errors=errors)
 
 
+def processes_of(paths: pa.Array) -> Iterator[pa.RecordBatch]:
+    """Return for each part of paths the process that has it."""
+    yield pa.RecordBatch.from_pydict({"path": paths, "process": pa.array([os.getpid()] * len(paths))})
+
+
+def upkeep(spark: Any, root: Path) -> None:
+    """Vacuum lists and deletes on executors, and footers are read there; the outcome is that of the driver alone."""
+    path = root / "upkeep"
+    rows = pa.table({"p": [i % 80 for i in range(160)], "id": list(range(160)), "s": [f"{i} é" for i in range(160)]})
+    write_deltalake(str(path), rows, partition_by=["p"])
+    for i in range(80):
+        for name in (f"p={i}/old.parquet", f"p={i}/_hidden/old.parquet"):
+            (path / name).parent.mkdir(exist_ok=True)
+            (path / name).write_text("x")
+            os.utime(path / name, (1e9, 1e9))
+    spread = spark_engine(spark, str(path)).spread
+    assert spread is not None
+    numbers = pa.array([str(i) for i in range(1000)])
+    ran = spread(processes_of, numbers, pa.schema([("path", pa.string()), ("process", pa.int64())]))
+    calls: list[int] = []
+    original = SparkSpread.__call__
+
+    def counted(self: Any, work: Any, paths: pa.Array, schema: pa.Schema) -> pa.Table:
+        calls.append(len(paths))
+        return original(self, work, paths, schema)
+
+    without_statistics(path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SparkSpread, "__call__", counted)
+        patch.setattr(vacuum, "_MANY", 8)
+        patch.setattr(backfill, "_MANY", 8)
+        table = DeltaTable.forPath(spark, str(path))
+        alone = delta_core.DeltaTable(str(path)).vacuum(full=True)
+        found = table.vacuum_files()
+        done = table.table.compute_statistics()
+    texts = {f["path"]: f["stats"] for f in table.table.snapshot().files.columns(["path", "stats"]).to_pylist()}
+    report(
+        "upkeep",
+        ran=sorted(set(ran.column("process").to_pylist()) - {os.getpid()}),
+        here=os.getpid() in ran.column("process").to_pylist(),
+        paths=sorted(map(int, ran.column("path").to_pylist())),
+        calls=calls,
+        same=sorted(alone) == sorted(found),
+        deleted=len(found),
+        described=done["num_files"],
+        text=next(t for p, t in texts.items() if p.startswith("p=7/")),
+    )
+
+
 # --- what gets lost ------------------------------------------------------------------------
 
 
@@ -229,7 +285,7 @@ def main(kind: str, master: str, root: Path) -> None:
         spark.stop()
         return
     spark = session(master)
-    for step in (reads, writes, loses_an_executor, is_cancelled, waits_before_its_commit):
+    for step in (reads, writes, upkeep, loses_an_executor, is_cancelled, waits_before_its_commit):
         step(spark, root)
 
 

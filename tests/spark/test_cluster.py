@@ -100,6 +100,28 @@ def test_executors_write_check_and_replace(cluster: Cluster) -> None:
     assert live(root / "written") <= on_disk(root / "written")
 
 
+def test_executors_list_delete_and_read_footers(cluster: Cluster) -> None:
+    root, found = cluster
+    facts = found["upkeep"]
+    assert facts["ran"]
+    assert not facts["here"]
+    assert facts["paths"] == list(range(1000))
+    # folders, files to delete, footers
+    assert facts["calls"] == [80, 80, 80]
+    assert facts["same"]
+    assert facts["deleted"] == 80
+    assert facts["described"] == 80
+    assert json.loads(facts["text"]) == {
+        "numRecords": 2,
+        "minValues": {"id": 7, "s": "7 é"},
+        "maxValues": {"id": 87, "s": "87 é"},
+        "nullCount": {"id": 0, "s": 0},
+        "tightBounds": True,
+    }
+    assert len(on_disk(root / "upkeep") - live(root / "upkeep")) == 80, "hidden files stay"
+    assert ids(root / "upkeep") == list(range(160))
+
+
 def test_write_survives_an_executor_and_no_row_is_doubled(cluster: Cluster) -> None:
     root, found = cluster
     facts = found["loses_an_executor"]

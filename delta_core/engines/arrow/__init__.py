@@ -14,7 +14,7 @@ from delta_core.engines.arrow import parts
 from delta_core.engines.arrow.storage.boundary import AllowExternal
 from delta_core.engines.arrow.storage.log_files import ArrowLogFiles
 from delta_core.engines.arrow.storage.stores import open_storage
-from delta_core.engines.interface import Engine
+from delta_core.engines.interface import Engine, Storage
 from delta_core.runtime.processes import PerProcess
 from delta_core.runtime.threads import thread_pool
 
@@ -29,18 +29,30 @@ def engine(uri: str, storage_options: Mapping[str, Any] | None = None, allow_ext
     storage = open_storage(uri, storage_options, allow_external)
     run = map_threads if storage.local_path("") is not None else map_threads_wide
 
-    evaluating: Any = _Late(lambda: parts.ArrowEvaluator())  # noqa: PLW0108 (the name is loaded when it is called)
-    data: Any = _Late(lambda: parts.ArrowDataFiles(storage, evaluating))
+    evaluating: Any = _Late(_evaluator)
+    data: Any = _Late(partial(_data_files, storage, evaluating))
     relations: Any = _Late(lambda: parts.ArrowRelations(evaluating))
     logs: Any = ArrowLogFiles(storage, run)
     return Engine("arrow", storage, logs, data, evaluating, relations, map=run)
 
 
+# functions, since names of `parts` are loaded at their first use
+def _evaluator() -> Any:
+    return parts.ArrowEvaluator()
+
+
+def _data_files(storage: Storage, evaluating: Any) -> Any:
+    return parts.ArrowDataFiles(storage, evaluating)
+
+
 class _Late:
-    """Represents an object that is made when something of it is requested."""
+    """Represents an object that is made when something of it is requested; a pickled one is made again."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Late, (self._make,)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

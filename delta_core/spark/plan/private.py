@@ -40,6 +40,7 @@ __all__ = [
     "is_available",
     "is_delta_table",
     "is_known_name",
+    "is_local",
     "num_tasks",
     "own_python",
     "register_delta_table",
@@ -343,7 +344,7 @@ def own_python(spark: Any) -> Iterator[None]:
     there.
     """
     context = getattr(spark, "sparkContext", None) if is_available(spark) else None
-    if context is None or not sys.executable or "PYSPARK_PYTHON" in os.environ or not _is_local(context):
+    if context is None or not sys.executable or "PYSPARK_PYTHON" in os.environ or not is_local(spark):
         yield
         return
     paths = os.pathsep.join(p for p in sys.path if p)
@@ -356,8 +357,9 @@ def own_python(spark: Any) -> Iterator[None]:
             context.pythonExec, context.environment = before
 
 
-def _is_local(context: Any) -> bool:
-    return re.fullmatch(r"local(\[.*\])?", str(context.master)) is not None
+def is_local(spark: Any) -> bool:
+    """Whether a classic session's executor is in its driver's process."""
+    return re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)) is not None
 
 
 def alias_of(rows: DataFrame) -> str | None:

@@ -212,23 +212,31 @@ class LocalStorage(CrossStoreStorage):
             except FileNotFoundError:
                 continue
 
-    def walk(self, skip: Callable[[str], bool]) -> Iterator[FolderFiles]:
-        """Yield all files below the root; symbolic links are not followed."""
+    def walk(self, skip: Callable[[str], bool], below: Sequence[str] = ("",)) -> Iterator[FolderFiles]:
+        """Yield all files below folders; symbolic links are not followed."""
         from concurrent.futures import ThreadPoolExecutor
 
-        waiting = [""]
+        waiting = list(below)
         with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="delta-walk") as pool:
             while waiting:
                 window, waiting = waiting[-_FOLDERS_AT_ONCE:], waiting[:-_FOLDERS_AT_ONCE]
-                found = list(pool.map(self._list_folder, window))
-                waiting += [folder for f in found for folder in f.folders if not skip(folder)]
-                columns = [
-                    pa.concat_arrays([f.paths for f in found]),
-                    *(number_array(np.concatenate([f[i] for f in found])) for i in (1, 2)),
-                ]
-                empty = tuple(w for w, f in zip(window, found, strict=True) if w and not f.num_entries)
-                linked = tuple(self._targets([link for f in found for link in f.links]))
-                yield FolderFiles(pa.RecordBatch.from_arrays(columns, schema=WALKED_FILE), empty, linked, len(found))
+                files, folders = self._listed(window, list(pool.map(self._list_folder, window)))
+                waiting += [folder for folder in folders if not skip(folder)]
+                yield files
+
+    def list_folders(self, folders: Sequence[str]) -> tuple[FolderFiles, list[str]]:
+        """Return the files that lie in folders, and the folders in them."""
+        return self._listed(folders, [self._list_folder(f) for f in folders])
+
+    def _listed(self, folders: Sequence[str], found: Sequence[Folder]) -> tuple[FolderFiles, list[str]]:
+        columns = [
+            pa.concat_arrays([f.paths for f in found]),
+            *(number_array(np.concatenate([f[i] for f in found])) for i in (1, 2)),
+        ]
+        empty = tuple(w for w, f in zip(folders, found, strict=True) if w and not f.num_entries)
+        linked = tuple(self._targets([link for f in found for link in f.links]))
+        files = FolderFiles(pa.RecordBatch.from_arrays(columns, schema=WALKED_FILE), empty, linked, len(found))
+        return files, [folder for f in found for folder in f.folders]
 
     def _list_folder(self, folder: str) -> Folder:
         try:

@@ -375,20 +375,41 @@ class FsspecStorage(CrossStoreStorage):
 
         self._map(one, list(paths))
 
-    def walk(self, skip: Callable[[str], bool]) -> Iterator[FolderFiles]:
-        """Yield all files below the root: by the store's pages if they ignore folders, else folder by folder."""
+    def walk(self, skip: Callable[[str], bool], below: Sequence[str] = ("",)) -> Iterator[FolderFiles]:
+        """Yield all files below folders: by the store's pages if they ignore folders, else folder by folder."""
         with StoreErrors("list", "", self.shown):
-            pages = walk_keys(self._fs, self._base)
-            yield from self._walk_folders(skip) if pages is None else self._walk_pages(pages, skip)
+            if not below or walk_keys(self._fs, self._base) is None:
+                yield from self._walk_folders(skip, below)
+            elif len(below) == 1:
+                yield from self._walk_pages(self._pages(below[0]), skip, below[0])
+            else:
+                for start in range(0, len(below), CONCURRENCY):
+                    window = below[start : start + CONCURRENCY]
+                    found = self._map(lambda folder: list(self._pages(folder)), window)
+                    for folder, pages in zip(window, found, strict=True):
+                        yield from self._walk_pages(iter(pages), skip, folder)
 
-    def _walk_folders(self, skip: Callable[[str], bool]) -> Iterator[FolderFiles]:
-        waiting = [""]
+    def _pages(self, folder: str) -> Iterator[list[Walked]]:
+        return walk_keys(self._fs, posixpath.join(self._base, folder) if folder else self._base) or iter(())
+
+    def _walk_folders(self, skip: Callable[[str], bool], below: Sequence[str]) -> Iterator[FolderFiles]:
+        waiting = list(below)
         while waiting:
             window, waiting = waiting[-CONCURRENCY:], waiting[:-CONCURRENCY]
-            found = self._map(self._entries, window)
-            waiting += [path for _, folders, _ in found for path in folders if not skip(path)]
-            empty = tuple(w for w, (_, _, count) in zip(window, found, strict=True) if w and not count)
-            yield FolderFiles(_walked([f for files, _, _ in found for f in files]), empty, num_folders=len(window))
+            files, folders = self._listed(window)
+            waiting += [folder for folder in folders if not skip(folder)]
+            yield files
+
+    def list_folders(self, folders: Sequence[str]) -> tuple[FolderFiles, list[str]]:
+        """Return the files that lie in folders, and the folders in them."""
+        with StoreErrors("list", "", self.shown):
+            return self._listed(folders)
+
+    def _listed(self, folders: Sequence[str]) -> tuple[FolderFiles, list[str]]:
+        found = self._map(self._entries, folders)
+        empty = tuple(w for w, (_, _, count) in zip(folders, found, strict=True) if w and not count)
+        files = _walked([f for files, _, _ in found for f in files])
+        return FolderFiles(files, empty, num_folders=len(folders)), [f for _, inside, _ in found for f in inside]
 
     def _entries(self, folder: str) -> tuple[list[Walked], list[str], int]:
         """Return the files and folders in a folder, and how many entries it has of whatever kind."""
@@ -411,20 +432,24 @@ class FsspecStorage(CrossStoreStorage):
                 files.append((path, int(e.get("size") or 0), modified_ms(e)))
         return files, folders, len(listed)
 
-    def _walk_pages(self, pages: Iterator[list[Walked]], skip: Callable[[str], bool]) -> Iterator[FolderFiles]:
-        skipped: dict[str, bool] = {"": False}
+    def _walk_pages(
+        self, pages: Iterator[list[Walked]], skip: Callable[[str], bool], below: str
+    ) -> Iterator[FolderFiles]:
+        skipped = {below: False}
+        head = f"{below}/" if below else ""
 
         def is_skipped(folder: str) -> bool:
             if folder not in skipped:
                 if len(skipped) > _MOST_FOLDERS:
                     skipped.clear()
-                    skipped[""] = False
+                    skipped[below] = False
                 above = is_skipped(folder.rpartition("/")[0])
                 skipped[folder] = above or skip(folder)
             return skipped[folder]
 
         last = None
-        for page in pages:
+        for found in pages:
+            page = [(head + path, size, modified) for path, size, modified in found] if head else found
             folders = [path.rpartition("/")[0] for path, _, _ in page]
             chosen = [f for f, folder in zip(page, folders, strict=True) if not is_skipped(folder)]
             number = sum(a != b for a, b in zip([last, *folders], folders, strict=False))
