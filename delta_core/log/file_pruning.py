@@ -49,8 +49,7 @@ def _statistics_test(parts: list[Expression], evaluator: Evaluator, zone: str, e
     first, rest = all_of([e for e in parts if e not in late]), all_of(late)
     if first is None or rest is None:
         return FilePruner(whole, evaluator, zone, exact)
-    stages = FilePruner(first, evaluator, zone, exact), FilePruner(rest, evaluator, zone, exact)
-    return StagedPruner(whole, evaluator, zone, *stages)
+    return StagedPruner(whole, evaluator, zone, first, rest)
 
 
 def _all_null_path(e: Expression) -> tuple[str, ...] | None:
@@ -171,24 +170,30 @@ class StagedPruner(FilePruner):
     """
 
     def __init__(
-        self, whole: Expression, evaluator: Evaluator, zone: str, bounds: FilePruner, nulls: FilePruner
+        self, whole: Expression, evaluator: Evaluator, zone: str, bounds: Expression, nulls: Expression
     ) -> None:
         super().__init__(whole, evaluator, zone, exact=False)
-        self._bounds = bounds
-        self._all_null = nulls
-        leaves = [leaf for leaf in bounds.leaves if isinstance(leaf, FileStatistic)]
-        paths = {leaf.path for leaf in nulls.leaves if isinstance(leaf, FileStatistic) and leaf.path}
-        self._leaves = leaves
-        self._deciding = [leaf for leaf in leaves if leaf.path in paths]
+        self._stages = bounds, nulls
+
+    # the two stages are compiled when a checkpoint with such columns is read; statistics as text need neither
+    @cached_property
+    def _bounds(self) -> FilePruner:
+        return FilePruner(self._stages[0], self._evaluator, self._zone, exact=False)
+
+    @cached_property
+    def _all_null(self) -> FilePruner:
+        return FilePruner(self._stages[1], self._evaluator, self._zone, exact=False)
 
     def run(self, chunk: Chunk, rows: Mask | None) -> Mask:
         """Return which rows of a chunk pass; those outside ``rows`` do not."""
         if not chunk.has_statistics_columns:
             return super().run(chunk, rows)
-        chunk.statistics(self._leaves, None)  # one read, kept for both
+        bounds = [leaf for leaf in self._bounds.leaves if isinstance(leaf, FileStatistic)]
+        paths = {leaf.path for leaf in self._all_null.leaves if isinstance(leaf, FileStatistic) and leaf.path}
+        chunk.statistics(bounds, None)  # one read, kept for both
         passed = self._bounds.run(chunk, rows)
         unknown = np.zeros(chunk.num_rows, np.bool_)
-        for column in chunk.statistics(self._deciding, None):
+        for column in chunk.statistics([leaf for leaf in bounds if leaf.path in paths], None):
             if column.null_count:
                 unknown |= ~is_valid(column)
         unknown &= passed

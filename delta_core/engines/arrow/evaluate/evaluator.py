@@ -8,7 +8,7 @@ error class. What is never reached (a branch of ``case`` not taken, the right si
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -220,9 +220,13 @@ _UNSIGNED = {pa.uint8(): "short", pa.uint16(): "integer", pa.uint32(): "long", p
 def _delta_type(t: pa.DataType) -> DataType:
     if pa.types.is_dictionary(t):
         return _delta_type(t.value_type)
-    if t in _UNSIGNED:
-        return PrimitiveType(_UNSIGNED[t])
-    return canonical(arrow_to_type(t))
+    is_flat = not t.num_fields and not isinstance(t, pa.BaseExtensionType)
+    return _flat_type(t) if is_flat else canonical(arrow_to_type(t))
+
+
+@lru_cache(maxsize=64)
+def _flat_type(t: pa.DataType) -> DataType:
+    return PrimitiveType(_UNSIGNED[t]) if t in _UNSIGNED else canonical(arrow_to_type(t))
 
 
 def _normal(column: Any, t: DataType) -> Any:
