@@ -37,6 +37,7 @@ __all__ = [
     "convert_failures",
     "converted",
     "failing_as",
+    "is_checkpoint_lost",
     "names_files",
     "names_root",
     "reason",
@@ -63,6 +64,7 @@ _LOGICAL_TYPES = "getLogicalTypeAnnotation"
 #: A task that failed, in the words of a job that failed for it.
 _LOST_TASK = re.compile(r"most recent failure: .*?\((?:TID \d+)\).*?\): ", re.DOTALL)
 _PYTHON = "Traceback (most recent call last):"
+_CHECKPOINT_LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 _OWN_ERROR = re.compile(r"^((?:\w+\.)+)(\w+): (.*)", re.DOTALL)
 _MODULE_MISSING = re.compile(r"ModuleNotFoundError: No module named '(delta_core|delta_plugins)\b")
 #: Exceptions that only carry others.
@@ -338,6 +340,11 @@ def failing_as(text: str, **facts: Any) -> Iterator[None]:
         if not _is_sparks(e):
             raise
         raise EngineError(f"{text}: {reason(e)}", **facts) from cause_of(e)
+
+
+def is_checkpoint_lost(error: BaseException) -> bool:
+    """Whether a job failed since rows that an executor kept went with it; the query has to run again."""
+    return any(_CHECKPOINT_LOST in str(e) for e in (error, error.__cause__))
 
 
 def _is_sparks(e: BaseException) -> bool:

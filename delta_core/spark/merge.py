@@ -8,6 +8,7 @@ inserted.
 from __future__ import annotations
 
 import datetime
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +20,7 @@ from pyspark.sql import functions as F
 
 from delta_core.commit.intents import read_columns
 from delta_core.errors import (
+    EngineError,
     InternalError,
     MultipleMatchesError,
     SchemaMismatchError,
@@ -40,7 +42,7 @@ from delta_core.protocol.types import PrimitiveType, StructType
 from delta_core.scan.plan import ROW_INDEX
 from delta_core.snapshot import Snapshot
 from delta_core.spark.expressions import to_sql
-from delta_core.spark.failures import failing_as
+from delta_core.spark.failures import failing_as, is_checkpoint_lost
 from delta_core.spark.plan.frame import frame
 from delta_core.spark.relations import SparkRelation, bitmaps_of, check_session, row_sets
 from delta_core.spark.write.rows import given_schema
@@ -56,6 +58,9 @@ _MOST_ROWS, _MOST_BYTES = 500_000, 32 << 20
 #: Bits of a row's position beside the number of its file.
 _POSITION_BITS = 40
 _FIRST_DAY = datetime.date(1970, 1, 1).toordinal()
+#: How often a merge runs whose executors are lost.
+_MOST_ATTEMPTS = 4
+_log = logging.getLogger(__name__)
 
 
 def merge_frame(spark: Any, base: Snapshot, source: DataFrame, options: MergeOptions) -> Changed:
@@ -68,7 +73,7 @@ def merge_frame(spark: Any, base: Snapshot, source: DataFrame, options: MergeOpt
     base : Snapshot
         The latest version, of an engine by `spark_engine`.
     source : DataFrame
-        The rows; the query runs once.
+        The rows; the query runs once, and again if an executor is lost that kept its rows.
     options : MergeOptions
         What matches, and what becomes of it; conditions and values are texts or expressions.
 
@@ -85,6 +90,18 @@ def merge_frame(spark: Any, base: Snapshot, source: DataFrame, options: MergeOpt
     CommitConflictError
         Another writer's commit contradicts this one. What was written is deleted again.
     """
+    for attempt in range(1, _MOST_ATTEMPTS):
+        try:
+            return _merged(spark, base, source, options)
+        except EngineError as e:
+            if not is_checkpoint_lost(e):
+                raise
+            _log.warning("An executor was lost with rows of attempt %d to merge into %s", attempt, base.uri)
+    return _merged(spark, base, source, options)
+
+
+def _merged(spark: Any, base: Snapshot, source: DataFrame, options: MergeOptions) -> Changed:
+    # an attempt that fails commits nothing, and deletes what it wrote
     merge = _Merge(spark, base, source, options)
     with merge.changes, failing_as(f"Spark failed to merge rows into {base.uri}", path=base.uri):
         return merge.run(source)

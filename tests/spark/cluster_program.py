@@ -43,6 +43,10 @@ SETTINGS = {
 }
 _PAIR = pa.struct([("a", pa.int64()), ("b", pa.string())])
 NESTED = pa.schema([("id", pa.int64()), ("s", _PAIR), ("l", pa.list_(_PAIR))])
+#: The changes that lose an executor, by kind of table; all of them in the long form.
+CHANGES = {"copy": ["delete", "merge"], "vectors": ["update", "merge", "optimize"]}
+if os.environ.get("DELTA_CORE_LONG"):
+    CHANGES = {kind: ["delete", "update", "merge", "optimize"] for kind in CHANGES}
 #: Each row takes its time, in the executor's JVM.
 SLOW = "java_method('java.lang.Thread', 'sleep', {0}L) AS s"
 
@@ -201,6 +205,49 @@ def upkeep(spark: Any, root: Path) -> None:
 # --- what gets lost ------------------------------------------------------------------------
 
 
+def lost_in(spark: Any, work: Callable[[], Any]) -> tuple[list[str], int]:
+    """Kill an executor while tasks of work run; return the errors, and which was killed."""
+    wait_for(lambda: len(executors(spark)) == 2)
+    first = executors(spark)[0]
+    thread, errors = beside(work)
+    tracker = spark.sparkContext.statusTracker()
+
+    def runs() -> bool:
+        found = (tracker.getStageInfo(s) for s in tracker.getActiveStageIds())
+        return not thread.is_alive() or any(s is not None and s.numActiveTasks for s in found)
+
+    wait_for(runs)
+    os.kill(first, signal.SIGKILL)
+    thread.join()
+    return errors, first
+
+
+def changes_lose_executors(spark: Any, root: Path) -> None:
+    """Each change of rows loses an executor while it runs."""
+    facts = {}
+    for kind, properties in (("copy", {}), ("vectors", {"delta.enableDeletionVectors": "true"})):
+        path = root / f"changed {kind}"
+        rows = spark.range(0, 40_000, 1, 8).selectExpr("id", "id % 7 AS n", "repeat(md5(cast(id AS string)), 8) AS s")
+        write(rows, path, properties={**properties, "delta.enableRowTracking": "true"})
+        source = spark.range(39_000, 41_000, 1, 4).selectExpr("id", "1000 AS n", "'new' AS s").alias("s")
+
+        def merge(path: Path = path, source: Any = source) -> None:
+            merger = DeltaTable.forPath(spark, str(path)).alias("t").merge(source, "t.id = s.id")
+            merger.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+
+        changes: dict[str, Callable[[], Any]] = {
+            "delete": lambda path=path: DeltaTable.forPath(spark, str(path)).delete("id % 10 = 3"),
+            "update": lambda path=path: DeltaTable.forPath(spark, str(path)).update("id % 10 = 4", {"n": "n + 100"}),
+            "merge": merge,
+            "optimize": lambda path=path: DeltaTable.forPath(spark, str(path)).optimize().executeZOrderBy("n", "id"),
+        }
+        for name in CHANGES[kind]:
+            change = changes[name]
+            errors, killed = lost_in(spark, change)
+            facts[f"{kind} {name}"] = {"errors": errors, "killed": killed not in executors(spark)}
+    report("changes_lose_executors", **facts)
+
+
 def loses_an_executor(spark: Any, root: Path) -> None:
     """Kill an executor that has opened its file."""
     path = root / "lost"
@@ -285,7 +332,8 @@ def main(kind: str, master: str, root: Path) -> None:
         spark.stop()
         return
     spark = session(master)
-    for step in (reads, writes, upkeep, loses_an_executor, is_cancelled, waits_before_its_commit):
+    lost = (loses_an_executor, changes_lose_executors, is_cancelled)
+    for step in (reads, writes, upkeep, *lost, waits_before_its_commit):
         step(spark, root)
 
 

@@ -19,6 +19,7 @@ import pytest
 
 import delta_core.spark as ds
 from delta_core import DeltaTable
+from tests.spark.cluster_program import CHANGES
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -120,6 +121,26 @@ def test_executors_list_delete_and_read_footers(cluster: Cluster) -> None:
     }
     assert len(on_disk(root / "upkeep") - live(root / "upkeep")) == 80, "hidden files stay"
     assert ids(root / "upkeep") == list(range(160))
+
+
+@pytest.mark.parametrize("kind", ["copy", "vectors"])
+def test_change_that_loses_an_executor_changes_every_row_once(cluster: Cluster, kind: str) -> None:
+    root, found = cluster
+    facts = {n: f for n, f in found["changes_lose_executors"].items() if n.startswith(kind)}
+    changes = CHANGES[kind]
+    assert facts == {f"{kind} {name}": {"errors": [], "killed": True} for name in changes}
+    expected = [
+        (i, i % 7 + (100 if i % 10 == 4 and "update" in changes else 0))
+        for i in range(39_000)
+        if i % 10 != 3 or "delete" not in changes
+    ]
+    path = root / f"changed {kind}"
+    assert rows(path, "id", "n") == expected + [(i, 1000) for i in range(39_000, 41_000)]
+    assert live(path) <= on_disk(path)
+    table = DeltaTable(str(path))
+    made = [h["operation"] for h in table.history()][-2::-1]
+    assert made == [name.upper() for name in changes]
+    assert table.verify(deep="rows").ok
 
 
 def test_write_survives_an_executor_and_no_row_is_doubled(cluster: Cluster) -> None:
