@@ -163,8 +163,8 @@ class GroupReader:
 
     def _nested_chunk(self, group: int, leaf: int, t: pa.DataType) -> NestedChunk | None:
         facts, rows = self._file.footer.chunk(group, leaf), self.group_rows[group]
-        # all of its entries are in memory at once
-        if facts is None or not rows <= facts.num_values <= MOST_ROWS or facts.uncompressed > GROUP_BYTES:
+        # all of its entries are in memory at once; codes may take no more than a few bits as they are stored
+        if facts is None or facts.num_values < rows or max(facts.uncompressed, 8 * facts.num_values) > GROUP_BYTES:
             return None
         chunk = _place(facts, rows, self._file.layout.leaves[leaf], t)
         return None if chunk is None else NestedChunk(chunk, facts.num_values)
