@@ -1478,6 +1478,7 @@ class DeltaTable:
         ignore_deletes: bool = False,
         ignore_changes: bool = False,
         fail_on_data_loss: bool = True,
+        exclude_regex: str | None = None,
     ) -> TableStream:
         """Stream the rows of the table, and those that commits append to it as they arrive, in steps.
 
@@ -1517,6 +1518,8 @@ class DeltaTable:
         fail_on_data_loss : bool
             Whether commits that were cleaned up before they were read are an error; otherwise the stream goes on with
             the first commit that exists.
+        exclude_regex : str, optional
+            Leave out files whose path, as the log has it, contains a match of this regular expression (RE2's syntax).
 
         Returns
         -------
@@ -1557,6 +1560,7 @@ class DeltaTable:
                 ignore_deletes=ignore_deletes,
                 ignore_changes=ignore_changes,
                 fail_on_data_loss=fail_on_data_loss,
+                exclude_regex=exclude_regex,
             ),
         )
 

@@ -28,7 +28,7 @@ from delta_core.errors import (
 )
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values
+from delta_core.kernels.arrow_buffers import int64_values, strings_of
 from delta_core.log.commits import Commit
 from delta_core.log.files import FileSet
 from delta_core.log.position import StreamPosition
@@ -40,7 +40,7 @@ from delta_core.protocol.types import DataType, StructType
 from delta_core.scan import Scan
 from delta_core.snapshot import Snapshot
 
-__all__ = ["FollowOptions", "StreamBatch", "TableStream"]
+__all__ = ["FollowOptions", "StreamBatch", "TableStream", "check_position", "why_different"]
 
 #: How many commits are planned at a time.
 _WINDOW = 64
@@ -77,6 +77,8 @@ class FollowOptions(Struct, frozen=True):
     fail_on_data_loss : bool
         Whether commits that were cleaned up before they were read are an error; otherwise the stream goes on behind
         them.
+    exclude_regex : str, optional
+        Leave out the files whose path, as the log has it, contains a match of this regular expression (RE2's syntax).
     """
 
     columns: Sequence[str] | None = None
@@ -95,6 +97,7 @@ class FollowOptions(Struct, frozen=True):
     ignore_deletes: bool = False
     ignore_changes: bool = False
     fail_on_data_loss: bool = True
+    exclude_regex: str | None = None
 
 
 class StreamBatch:
@@ -255,7 +258,10 @@ class TableStream:
 
     def _scan(self, step: _Step) -> Scan:
         options = self._options
-        return self._reader.scan(options.columns, predicate=options.predicate, files=FileSet.of(step.files))
+        files = step.files
+        if options.exclude_regex is not None:
+            files = files.filter(pc.invert(pc.match_substring_regex(files.column("path"), options.exclude_regex)))
+        return self._reader.scan(options.columns, predicate=options.predicate, files=FileSet.of(files))
 
     # --- where it begins ---
 
@@ -265,31 +271,15 @@ class TableStream:
         if stored is not None:
             self._number, start, end = stored
             self._repeated = None if start == end else end
-            return self._resumed(start, base)
+            return check_position(start, base)
         if options.position is not None:
-            return self._resumed(StreamPosition.parse(options.position), base)
+            return check_position(StreamPosition.parse(options.position), base)
         if options.start_timestamp is not None:
             return StreamPosition(self._table_id, base.version_since(parse_ms(options.start_timestamp, base.timezone)))
         if options.start is None:
             return StreamPosition(self._table_id, base.version, -1, True)
         version = base.version + 1 if options.start == "latest" else parse_version(options.start, "start")
-        return self._resumed(StreamPosition(self._table_id, version), base)
-
-    def _resumed(self, position: StreamPosition, base: Snapshot) -> StreamPosition:
-        if position.table_id != self._table_id:
-            raise InvalidArgumentError(
-                f"The position is one of the table {position.table_id}, and {self._uri} is the table {self._table_id}: "
-                "another table was made at its place, or the position belongs to another stream. Begin again without "
-                "it.",
-                version=position.version,
-            )
-        if position.version > base.version + (not position.is_initial_snapshot):
-            raise InvalidArgumentError(
-                f"The stream is to begin with version {position.version}, and the latest version of {self._uri} is "
-                f"{base.version}. Pass start='latest' to read what comes next.",
-                version=position.version,
-            )
-        return position
+        return check_position(StreamPosition(self._table_id, version), base)
 
     def _check_earlier(self) -> None:
         """Check that rows of the first version can be read with the stream's schema; later ones follow."""
@@ -336,10 +326,10 @@ class TableStream:
         try:
             changes = latest.definition_changes(known.version + 1)
         except VersionNotFoundError as e:
-            if self._options.fail_on_data_loss or _why_different(known, latest) is not None:
+            if self._options.fail_on_data_loss or why_different(known, latest) is not None:
                 raise self._lost(known.version + 1, e) from e
             changes = []
-        self._changed = next((v for v in changes if _why_different(known, known.at(v)) is not None), None)
+        self._changed = next((v for v in changes if why_different(known, known.at(v)) is not None), None)
         if self._changed is not None:
             self._reader = known.at(max(self._changed - 1, known.version))
             return
@@ -351,7 +341,7 @@ class TableStream:
     def _schema_error(self, version: int) -> StreamSchemaError:
         after = self._reader.at(version)
         return StreamSchemaError(
-            f"Version {version} of {self._uri} changes the schema: {_why_different(self._reader, after)}. All rows of "
+            f"Version {version} of {self._uri} changes the schema: {why_different(self._reader, after)}. All rows of "
             f"earlier versions were read. Begin the stream again at its position, {self.position.to_json()}, to read "
             "the rows that follow with the new schema.",
             version=version,
@@ -525,6 +515,30 @@ class _Room:
         return taken
 
 
+def check_position(position: StreamPosition, base: Snapshot) -> StreamPosition:
+    """Return a position at which a stream of a table can continue.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is one of another table, or of a version after the next one.
+    """
+    if position.table_id != base.metadata.id:
+        raise InvalidArgumentError(
+            f"The position is one of the table {position.table_id}, and {shown_uri(base.uri)} is the table "
+            f"{base.metadata.id}: another table was made at its place, or the position belongs to another stream. "
+            "Begin again without it.",
+            version=position.version,
+        )
+    if position.version > base.version + (not position.is_initial_snapshot):
+        raise InvalidArgumentError(
+            f"The stream is to begin with version {position.version}, and the latest version of {shown_uri(base.uri)} "
+            f"is {base.version}. Pass start='latest' to read what comes next.",
+            version=position.version,
+        )
+    return position
+
+
 def _check(options: FollowOptions) -> None:
     for name in ("max_files", "max_bytes"):
         value = getattr(options, name)
@@ -538,6 +552,11 @@ def _check(options: FollowOptions) -> None:
         parse_version(options.stop_at, "stop_at")
     if isinstance(options.start, str) and options.start != "latest":
         raise InvalidArgumentError(f"Found start={options.start!r}, expected a version or 'latest'.")
+    if options.exclude_regex is not None:
+        try:
+            pc.match_substring_regex(strings_of([""]), options.exclude_regex)
+        except (pa.ArrowInvalid, TypeError) as e:
+            raise InvalidArgumentError(f"Found exclude_regex={options.exclude_regex!r}: {e}.") from e
     starts = [n for n in ("start", "start_timestamp", "position") if getattr(options, n) is not None]
     if len(starts) > 1:
         raise InvalidArgumentError(f"Found {' and '.join(starts)}, expected one of them.")
@@ -579,7 +598,7 @@ def _why_unreadable(old: Snapshot, new: Snapshot) -> str | None:
     return None if moved is None else f"column {'.'.join(moved)} was dropped and added again"
 
 
-def _why_different(old: Snapshot, new: Snapshot) -> str | None:
+def why_different(old: Snapshot, new: Snapshot) -> str | None:
     """Return in what a newer version's rows differ in their schema, None if they do not."""
     why = _why_unreadable(old, new) or why_unreadable(old.metadata, new.metadata, False, "")
     if why is not None:

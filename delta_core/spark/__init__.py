@@ -6,6 +6,7 @@ from delta_core.spark.builder import IdentityGenerator
 from delta_core.spark.read import read, read_changes
 from delta_core.spark.save import write
 from delta_core.spark.sql import register, sql
+from delta_core.spark.stream_changes import read_changes_stream
 from delta_core.spark.stream_read import read_stream
 from delta_core.spark.stream_write import write_stream
 from delta_core.spark.table import SparkTable as DeltaTable
@@ -15,6 +16,7 @@ __all__ = [
     "IdentityGenerator",
     "read",
     "read_changes",
+    "read_changes_stream",
     "read_stream",
     "register",
     "sql",

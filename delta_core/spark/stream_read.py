@@ -10,13 +10,13 @@ from typing import Any, Literal
 from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_core.errors import StreamSchemaError, UnsupportedOperationError
+from delta_core.errors import StreamSchemaError
 from delta_core.log.position import StreamPosition
 from delta_core.operations.follow import FollowOptions, TableStream
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.spark.failures import convert_failures
 from delta_core.spark.plan.frame import frame
-from delta_core.spark.plan.private import check_version, is_available, stream_relation
+from delta_core.spark.plan.private import check_stream, stream_relation
 
 __all__ = ["read_stream"]
 
@@ -34,6 +34,7 @@ def read_stream(
     ignore_deletes: bool = False,
     ignore_changes: bool = False,
     fail_on_data_loss: bool = True,
+    exclude_regex: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     commits: Any = None,
     plugins: Any = None,
@@ -62,6 +63,8 @@ def read_stream(
     fail_on_data_loss : bool
         Whether commits that were cleaned up before they were read are an error; otherwise the query goes on behind
         them.
+    exclude_regex : str, optional
+        Leave out files whose path, as the log has it, contains a match of this regular expression (RE2's syntax).
     storage_options, commits, plugins, timezone, allow_external : optional
         As for `read`.
 
@@ -79,12 +82,7 @@ def read_stream(
     has it, with `StreamSchemaError`. Call `read_stream` again, and start the query with the same checkpoint, to go on
     with the new schema.
     """
-    check_version()
-    if not is_available(spark):
-        raise UnsupportedOperationError(
-            "A query's batches are planned by this process, which Spark Connect and untested versions of PySpark do "
-            "not allow. Use a classic session, or DeltaTable.follow."
-        )
+    check_stream(spark)
     convert_failures()
     snapshot = open_snapshot(
         uri,
@@ -104,6 +102,7 @@ def read_stream(
         ignore_deletes=ignore_deletes,
         ignore_changes=ignore_changes,
         fail_on_data_loss=fail_on_data_loss,
+        exclude_regex=exclude_regex,
     )
     stream = TableStream(snapshot, options)
     schema = frame(spark, stream.scan_until(stream.position), "index").schema

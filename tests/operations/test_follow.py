@@ -247,6 +247,20 @@ def test_properties_and_features_that_change_do_not_stop_the_stream(tmp_path: Pa
     assert ids(next(stream)) == [9, 20]
 
 
+def test_files_that_are_excluded_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    for name in "aba":
+        rows = pa.table({"id": pa.array([1], pa.int64()), "p": [name]})
+        write_deltalake(path, rows, mode="append", partition_by=["p"])
+    table = DeltaTable(path)
+    batches = [b.to_table()["p"].to_pylist() for b in table.follow(timeout=0, exclude_regex="p=[b-z]/")]
+    assert [p for batch in batches for p in batch] == ["a", "a"]
+    batches = [b.to_table()["p"].to_pylist() for b in table.follow(0, timeout=0, max_files=1, exclude_regex="^p=a")]
+    assert batches == [[], ["b"], []]
+    with pytest.raises(InvalidArgumentError, match=r"exclude_regex='\('"):
+        next(iter(table.follow(0, exclude_regex="(")))
+
+
 # --- logs that go, tables that go ---
 
 

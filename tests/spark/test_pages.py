@@ -71,3 +71,5 @@ def test_blocks_about_streams_run_in_order(spark: Any, tmp_path: Path) -> None:
     _run("docs/spark-streams.md", str(tmp_path), {"spark": spark})
     for name in ("orders", "copy"):
         assert DeltaTable(tmp_path / name).to_pyarrow_table().to_pylist() == [{"id": 1, "day": DAY}]
+    (logged,) = DeltaTable(tmp_path / "log").to_pyarrow_table().to_pylist()
+    assert (logged["id"], logged["_change_type"], logged["_commit_version"]) == (1, "insert", 1)

@@ -33,6 +33,7 @@ __all__ = [
     "ReplayedRows",
     "alias_of",
     "bit_test",
+    "check_stream",
     "check_version",
     "default_location",
     "file_relation",
@@ -184,6 +185,22 @@ def file_relation(
         _Function(request),
     )
     return DataFrame(made, spark)
+
+
+def check_stream(spark: Any) -> None:
+    """Reject a session whose streaming queries can't have their batches planned by this process.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        On Spark Connect, and on untested versions of PySpark.
+    """
+    check_version()
+    if not is_available(spark):
+        raise UnsupportedOperationError(
+            "A query's batches are planned by this process, which Spark Connect and untested versions of PySpark do "
+            "not allow. Use a classic session, or DeltaTable.follow."
+        )
 
 
 def stream_relation(spark: Any, schema: T.StructType, open_source: Callable[[], Callable[[str], Any]]) -> DataFrame:

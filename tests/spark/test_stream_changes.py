@@ -1,0 +1,131 @@
+"""Change data feeds as sources of streaming queries: each change once, from any state of the checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import delta_core.spark as ds
+from delta_core import DeltaTable, write_deltalake
+from delta_core.errors import InvalidArgumentError, StreamSchemaError, UnsupportedOperationError
+
+pytestmark = pytest.mark.spark
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+
+
+class Feed:
+    """A query that stores the changes of a table."""
+
+    def __init__(self, spark: Any, folder: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+        self.source = folder / "source"
+        self.target = folder / "target"
+
+    def append(self, *ids: int, **configuration: str) -> None:
+        rows = pa.table({"id": pa.array(ids, pa.int64()), "x": pa.array(ids, pa.int64())})
+        write_deltalake(self.source, rows, mode="append", configuration={**FEED, **configuration})
+
+    def run(self, **options: Any) -> Any:
+        rows = ds.read_changes_stream(self.spark, self.source, **options)
+        query = ds.write_stream(
+            rows, self.target, checkpoint=self.folder / "cp", trigger={"availableNow": True}, schema_mode="merge"
+        )
+        query.awaitTermination()
+        return query
+
+    def stored(self) -> list[tuple[Any, ...]]:
+        rows = DeltaTable(self.target).to_pyarrow_table().to_pylist()
+        return sorted((r["_commit_version"], r["_change_type"], r["id"], r["x"]) for r in rows)
+
+    def forget(self, batch: int) -> None:
+        """Set the checkpoint to the state in which the batch was begun and not recorded."""
+        for name in (str(batch), f".{batch}.crc"):
+            (self.folder / "cp" / "commits" / name).unlink(missing_ok=True)
+
+
+@pytest.fixture
+def feed(spark: Any, tmp_path: Path) -> Feed:
+    return Feed(spark, tmp_path)
+
+
+@pytest.mark.parametrize("configuration", [{}, {"delta.enableDeletionVectors": "true"}], ids=["copies", "vectors"])
+def test_rows_of_the_table_then_changes_arrive_once(feed: Feed, configuration: dict[str, str]) -> None:
+    feed.append(1, 2, **configuration)
+    feed.append(3)
+    feed.run(max_files=1)
+    assert feed.stored() == [(1, "insert", n, n) for n in (1, 2, 3)]
+
+    DeltaTable(feed.source).delete("id = 1")
+    DeltaTable(feed.source).update({"x": "x + 10"}, predicate="id = 2")
+    feed.append(4)
+    feed.run(max_files=1)
+    feed.run()  # nothing is new
+    expected = ds.read_changes(feed.spark, feed.source, 2).toArrow().to_pylist()
+    found = DeltaTable(feed.target).to_pyarrow_table().to_pylist()
+    later = [r for r in found if r["_commit_version"] > 1]
+    assert sorted(map(repr, later)) == sorted(map(repr, expected))
+    assert [r[:3] for r in feed.stored() if r[0] > 1] == [
+        (2, "delete", 1), (3, "update_postimage", 2), (3, "update_preimage", 2), (4, "insert", 4),
+    ]  # fmt: skip
+
+
+def test_interrupted_batches_are_repeated_with_the_same_rows(feed: Feed) -> None:
+    feed.append(1)
+    feed.run()
+    DeltaTable(feed.source).delete("id = 1")
+    feed.run()
+    before = feed.stored()
+    feed.forget(1)
+    feed.append(2)
+    feed.run()
+    assert feed.stored() == [*before, (2, "insert", 2, 2)]
+
+
+def test_starts(feed: Feed) -> None:
+    feed.append(1)
+    DeltaTable(feed.source).update({"x": "5"})
+    feed.append(2)
+    feed.run(start=1, columns=["id"])
+    rows = DeltaTable(feed.target).to_pyarrow_table().to_pylist()
+    assert sorted((r["_commit_version"], r["_change_type"], r["id"]) for r in rows) == [
+        (1, "update_postimage", 1), (1, "update_preimage", 1), (2, "insert", 2),
+    ]  # fmt: skip
+    with pytest.raises(InvalidArgumentError, match="to begin with version 9"):
+        ds.read_changes_stream(feed.spark, feed.source, start=9)
+    with pytest.raises(InvalidArgumentError, match="both start and"):
+        ds.read_changes_stream(feed.spark, feed.source, start=0, start_timestamp="2020-01-01")
+
+
+def test_table_without_a_feed_is_rejected(feed: Feed) -> None:
+    write_deltalake(feed.source, pa.table({"id": [1]}))
+    with pytest.raises(UnsupportedOperationError, match=r"hange.*Feed"):
+        ds.read_changes_stream(feed.spark, feed.source)
+
+
+def test_query_ends_before_another_schema_and_goes_on_with_it(feed: Feed) -> None:
+    feed.append(1)
+    feed.run()
+    rows = ds.read_changes_stream(feed.spark, feed.source)
+    feed.append(2)
+    DeltaTable(feed.source).alter.add_column("y", "long")
+    query = ds.write_stream(rows, feed.target, checkpoint=feed.folder / "cp", trigger={"processingTime": "0 seconds"})
+    with pytest.raises(StreamSchemaError, match="column y was added"):
+        query.awaitTermination(60)
+    assert feed.stored() == [(0, "insert", 1, 1), (1, "insert", 2, 2)]
+    DeltaTable(feed.source).delete("id = 2")
+    feed.run()
+    assert feed.stored()[2:] == [(3, "delete", 2, 2)]
+
+
+def test_plan_of_a_batch_contains_no_python(feed: Feed) -> None:
+    feed.append(1)
+    DeltaTable(feed.source).update({"x": "5"})
+    query = feed.run(start=0)
+    plan = query._jsq.explainInternal(False)
+    assert "Python" not in plan
+    assert "FileScan parquet" in plan
