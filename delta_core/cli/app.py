@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -19,6 +20,10 @@ __all__ = ["cli", "main"]
 
 PROGRAM = "delta-core"
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+
+#: New objects after which Python looks for garbage. Its default makes it look at all modules again and again while they
+#: are imported, and find none.
+NEW_OBJECTS = 50_000
 
 
 #: The one line of each command: what lists them loads none, and with it neither Arrow nor the table.
@@ -129,6 +134,17 @@ def completion(shell: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code; nothing but --debug shows a traceback."""
+    thresholds = gc.get_threshold()
+    # 0 turns collections off
+    if thresholds[0]:
+        gc.set_threshold(max(NEW_OBJECTS, thresholds[0]), *thresholds[1:])
+    try:
+        return _run(arguments)
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     given = [a for a in given if a != "--debug"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
-from delta_core.cli.app import COMMANDS, cli
+from delta_core.cli.app import COMMANDS, cli, main
 from delta_core.testing.table_builder import TableBuilder
 
 NAMES = cli.list_commands(click.Context(cli))
@@ -139,3 +140,19 @@ def test_completion_prints_the_shells_script(run: Any, shell: str) -> None:
     assert result.code == 0
     assert "_DELTA_CORE_COMPLETE" in result.out
     assert "delta-core" in result.out
+
+
+@pytest.mark.parametrize(("before", "within"), [((700, 10, 10), 50_000), ((90_000, 5, 5), 90_000), ((0, 10, 10), 0)])
+def test_garbage_is_collected_less_often_within_the_program_only(
+    monkeypatch: pytest.MonkeyPatch, before: tuple[int, int, int], within: int
+) -> None:
+    seen: list[tuple[int, int, int]] = []
+    monkeypatch.setattr(cli, "main", lambda *_, **__: seen.append(gc.get_threshold()))
+    own = gc.get_threshold()
+    gc.set_threshold(*before)
+    try:
+        assert main(["info", "t"]) == 0
+        assert gc.get_threshold() == before
+    finally:
+        gc.set_threshold(*own)
+    assert seen == [(within, *before[1:])]
