@@ -24,6 +24,7 @@ __all__ = [
 #: A number, computed once the clock is stopped and the peak memory is taken.
 Answer = Callable[[], float]
 Work = Callable[[], Answer]
+_TENTHS = {"half-garbage": "little-garbage", "million-live": "tenth-live"}
 
 
 def _work(
@@ -95,8 +96,9 @@ def vacuum_growth(package: str, table: Path, small: Path) -> Callable[[], float]
     """Return work that answers with what the vacuum of ten times the files adds to the peak memory, in MB."""
     from benchmarks.child import peak_mb
 
-    scale = table.name.rpartition("-")[2]
-    few, many = (vacuuming(package, folder, small) for folder in (table.parent / f"little-garbage-{scale}", table))
+    name, _, scale = table.name.rpartition("-")
+    tenth = table.parent / f"{_TENTHS[name]}-{scale}"
+    few, many = (vacuuming(package, folder, small) for folder in (tenth, table))
 
     def work() -> float:
         few()

@@ -75,6 +75,36 @@ def make_little_garbage(table: Path, sizes: Any) -> None:
     _make_garbage(table, sizes.of(FOLDERS // 10, 1), 100)
 
 
+def _make_live(table: Path, folders: int) -> None:
+    """Write a log of 1,000 files a folder, which are not there, and a file a folder that the log does not name."""
+    from delta_core import DeltaTable
+
+    adds = []
+    for f in range(folders):
+        (table / f"folder={f:04}").mkdir()
+        garbage = table / f"folder={f:04}" / "garbage.parquet"
+        garbage.touch()
+        os.utime(garbage, (_OLD, _OLD))
+        for i in range(1_000):
+            path = f"folder={f:04}/part-{i:05}-{f:08}-5d1a-4c1f-9d1c-1234567890ab.c000.snappy.parquet"
+            add = {"path": path, "partitionValues": {"folder": f"{f:04}"}, "size": 0}
+            adds.append({"add": {**add, "modificationTime": _OLD * 1_000, "dataChange": True}})
+    _commit(table, 0, _definition(["folder"]))
+    _commit(table, 1, adds)
+    # of row groups of 65,536 rows
+    DeltaTable(table).create_checkpoint()
+
+
+def make_million_live(table: Path, sizes: Any) -> None:
+    """A log of 1,000,000 files with a checkpoint, and 1,000 files that it does not name."""
+    _make_live(table, sizes.of(FOLDERS, 10))
+
+
+def make_tenth_live(table: Path, sizes: Any) -> None:
+    """A tenth of the same."""
+    _make_live(table, sizes.of(FOLDERS // 10, 1))
+
+
 def make_parquet_files(table: Path, sizes: Any) -> None:
     """A folder of 10,000 Parquet files of 20 rows, without a log."""
     (table / "_delta_log").rmdir()
@@ -101,6 +131,8 @@ def make_old_commits(table: Path, sizes: Any) -> None:
 UPKEEP_GENERATORS: Mapping[str, Callable[[Path, Any], None]] = {
     "half-garbage": make_half_garbage,
     "little-garbage": make_little_garbage,
+    "million-live": make_million_live,
+    "tenth-live": make_tenth_live,
     "parquet-files": make_parquet_files,
     "old-commits": make_old_commits,
 }

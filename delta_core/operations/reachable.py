@@ -95,7 +95,9 @@ class _Hashes:
 
     def contain(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
         if self._added:
-            self._sorted, self._added = np.unique(np.concatenate([self._sorted, *self._added])), []
+            # sorted in place, duplicates and all: there may be many
+            self._sorted, self._added = np.concatenate([self._sorted, *self._added]), []
+            self._sorted.sort()
         known = self._sorted
         if not len(known):
             return np.zeros(len(hashes), bool)
