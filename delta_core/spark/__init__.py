@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from delta_core.spark.builder import IdentityGenerator
+from delta_core.spark.drop_in import configure
 from delta_core.spark.read import read, read_changes
 from delta_core.spark.save import write
 from delta_core.spark.sql import register, sql
@@ -14,6 +15,7 @@ from delta_core.spark.table import SparkTable as DeltaTable
 __all__ = [
     "DeltaTable",
     "IdentityGenerator",
+    "configure",
     "read",
     "read_changes",
     "read_changes_stream",

@@ -42,6 +42,7 @@ SPARK_PAGES = (
     "docs/spark-sql.md",
     "docs/spark-write.md",
     "docs/spark-streams.md",
+    "docs/spark-drop-in.md",
 )
 #: How many blocks may be marked as not run. A block that needs something unusual gets a stand-in first.
 NOT_RUN = 2

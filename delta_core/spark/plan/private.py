@@ -33,6 +33,7 @@ __all__ = [
     "ReplayedRows",
     "alias_of",
     "bit_test",
+    "callback",
     "check_stream",
     "check_version",
     "default_location",
@@ -117,7 +118,7 @@ def _instance(spark: Any, name: str) -> Any:
 class _Function:
     """A Python function that the driver calls."""
 
-    def __init__(self, function: Callable[[str], Any]) -> None:
+    def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function
 
     def apply(self, request: Any) -> Any:
@@ -126,6 +127,14 @@ class _Function:
 
     class Java:
         implements = ("java.util.function.Function",)
+
+
+def callback(spark: Any, function: Callable[[Any], Any]) -> Any:
+    """Return a function of Python as the driver's Java calls it; its errors are remembered for `convert_failures`."""
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    ensure_callback_server_started(spark._sc._gateway)
+    return _Function(function)
 
 
 def file_relation(
