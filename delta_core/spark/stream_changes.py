@@ -15,6 +15,7 @@ from delta_core.errors import InvalidArgumentError, StreamError, StreamSchemaErr
 from delta_core.log.position import StreamPosition
 from delta_core.log.timestamps import parse_ms, parse_version
 from delta_core.operations.follow import check_position, why_different
+from delta_core.protocol.schema_history import why_unreadable
 from delta_core.snapshot import Snapshot
 from delta_core.spark.failures import convert_failures
 from delta_core.spark.plan.frame import frame
@@ -94,11 +95,15 @@ def read_changes_stream(
     _first(snapshot, options)
     # the names and types of the columns, whatever the last version changed
     schema = _changes(spark, table, snapshot.version, snapshot.version, columns).schema
-    return stream_relation(spark, schema, lambda: _Source(spark, table, options).answer)
+    return stream_relation(spark, schema, lambda: _Source(spark, table, options, _types(schema)).answer)
 
 
 def _changes(spark: SparkSession, table: DeltaTable, first: int, last: int, columns: Sequence[str] | None) -> DataFrame:
     return frame(spark, table.operation("changes")(first, last, columns=columns), "index")
+
+
+def _types(schema: Any) -> list[tuple[str, str]]:
+    return [(f.name, f.dataType.simpleString()) for f in schema]
 
 
 def _first(base: Snapshot, options: _Options) -> StreamPosition:
@@ -120,11 +125,12 @@ class _Source:
     The table that it was made with stays at the last version with the schema of the query.
     """
 
-    def __init__(self, spark: SparkSession, table: DeltaTable, options: _Options) -> None:
+    def __init__(self, spark: SparkSession, table: DeltaTable, options: _Options, types: list[tuple[str, str]]) -> None:
         self._spark = spark
         self._options = options
         self._table = table
         self._schema_of = table.snapshot()
+        self._types = types
         self._start = ""
         self._end: int | None = None
         self._changed: int | None = None
@@ -164,8 +170,33 @@ class _Source:
         if self._table.version() < stop.version - 1:
             self._update()
         if position.is_initial_snapshot:
-            return self._initial(position.version)._jdf
-        return _changes(self._spark, self._table, position.version, stop.version - 1, self._options.columns)._jdf
+            rows, last = self._initial(position.version), position.version
+        else:
+            last = stop.version - 1
+            rows = _changes(self._spark, self._table, position.version, last, self._options.columns)
+        return self._checked(rows, last)._jdf
+
+    def _checked(self, rows: DataFrame, last: int) -> DataFrame:
+        """Return rows with the schema of a version, or ones that fail if it is not the query's.
+
+        Spark takes the columns by their place. It also requests the last recorded batch when a query starts again, and
+        does not execute it: so the rows fail, not the request.
+        """
+        known = self._schema_of
+        why = None
+        if last < known.version and known.definition_changes(last + 1):
+            why = why_unreadable(known.at(last).metadata, known.metadata, False, "")
+        if why is None and _types(rows.schema) != self._types:
+            why = f"found the columns {_types(rows.schema)}, expected {self._types}"
+        if why is None:
+            return rows
+        message = F.lit(
+            f"StreamSchemaError: The changes of {known.uri} up to version {last} have another schema than version "
+            f"{known.version}, which the query has: {why}. Begin again behind the change of the schema, with start= "
+            "and another checkpoint; DeltaTable.changes reads the earlier versions."
+        )
+        failing = self._spark.range(1).where(F.raise_error(message).isNull())
+        return failing.select(*(F.lit(None).cast(type_).alias(name) for name, type_ in self._types))
 
     def _initial(self, version: int) -> DataFrame:
         snapshot = self._table.snapshot().at(version)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,26 @@ def test_query_ends_before_another_schema_and_goes_on_with_it(feed: Feed) -> Non
     DeltaTable(feed.source).delete("id = 2")
     feed.run()
     assert feed.stored()[2:] == [(3, "delete", 2, 2)]
+
+
+@pytest.mark.parametrize("change", ["add", "rename", "replace"])
+def test_interrupted_batch_of_an_earlier_schema_is_rejected(feed: Feed, change: str) -> None:
+    feed.append(1, **{"delta.columnMapping.mode": "name"})
+    feed.append(2)
+    feed.run(start=0)
+    assert len(feed.stored()) == 2
+    feed.forget(0)
+    alter = DeltaTable(feed.source).alter
+    if change == "rename":
+        alter.rename_column("x", "y")
+    if change == "replace":
+        alter.drop_column("x")
+    if change != "rename":
+        DeltaTable(feed.source).alter.add_column("y", "long")
+    shutil.rmtree(feed.target)  # so that the sink does not skip the batch
+    with pytest.raises(Exception, match="up to version 1 have another schema"):
+        feed.run()
+    assert not Path(feed.target).exists()
 
 
 def test_plan_of_a_batch_contains_no_python(feed: Feed) -> None:
