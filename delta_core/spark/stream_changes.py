@@ -129,7 +129,7 @@ class _Source:
         self._spark = spark
         self._options = options
         self._table = table
-        self._schema_of = table.snapshot()
+        self._schema_of = self._newest = table.snapshot()
         self._types = types
         self._start = ""
         self._end: int | None = None
@@ -147,7 +147,8 @@ class _Source:
         self._start = start
 
     def _available(self) -> None:
-        self._end = self._schema_of.update().version
+        self._newest = self._newest.update()
+        self._end = self._newest.version
 
     def _latest(self, start: str, unlimited: str) -> str | None:
         position = self._at(start)
@@ -214,7 +215,8 @@ class _Source:
         position = StreamPosition.parse(start or self._start)
         if position.version > self._table.version():
             self._update()
-        check_position(position, self._schema_of.update())
+        self._newest = self._newest.update()
+        check_position(position, self._newest)
         if position.index != -1:
             raise InvalidArgumentError(
                 f"The position {position.to_json()} is within the files of a version: it belongs to a stream of rows, "
