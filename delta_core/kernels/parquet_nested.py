@@ -192,6 +192,8 @@ def _build(part: _Part, found: Mapping[int, Any]) -> tuple[pa.Array, Levels] | N
         if part.number not in found:
             return None
         levels, n, nulls, valid, *data = found[part.number]
+        if not part.is_nullable:  # below a null struct it has values, as PyArrow's reader returns them
+            nulls, valid = 0, None
         return pa.Array.from_buffers(part.type, n, [valid, *data], nulls), levels
     built = [_build(inner, found) for inner in part.parts]
     inner = [b for b in built if b is not None]

@@ -26,6 +26,7 @@ from delta_core.plugins.rules import HiddenColumn, MetadataColumn
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import StructType
 from delta_core.snapshot import Snapshot, open_context
+from delta_core.table import DeltaTable
 
 __all__ = ["ExampleTable", "MadeTable", "as_values", "tamper"]
 
@@ -99,6 +100,8 @@ class MadeTable:
         """Replace the selected rows with themselves; those that share a file with them move to another."""
         chosen = self.read(columns=self._written(), predicate=self.example.select)
         write_table(self.context, chosen, WriteOptions(mode="overwrite", replace_where=self.example.select))
+        # where vectors mark the replaced rows, the others are where they were
+        DeltaTable(str(self.folder), plugins=self.registry).optimize.purge()
 
     def _written(self) -> list[str]:
         """Return the columns that rows contain: the others are filled again."""

@@ -51,6 +51,7 @@ def place(uri: str) -> Path:
 def registered(spark: Any, tmp_path: Path) -> Iterator[str]:
     """Return the name of a table that the session's catalog has."""
     made(tmp_path / "registered", properties=VECTORS)
+    spark.catalog.dropTempView("orders")  # of another module's tests
     ds.DeltaTable.createIfNotExists(spark).tableName("orders").location(str(tmp_path / "registered")).addColumn(
         "id", "bigint"
     ).execute()

@@ -141,7 +141,8 @@ class GroupReader:
 
     def _fits(self, group: int, own: _Own) -> bool:
         """Whether a row group is decoded as a whole: its columns, and among them those that PyArrow decodes."""
-        others = [leaf for leaf in self._leaves if leaf not in own.leaves]
+        mine = own.leaves
+        others = [leaf for leaf in self._leaves if leaf not in mine]
         is_small = self.plain_bytes(group, self._leaves) <= GROUP_BYTES
         return is_small and self.plain_bytes(group, others) <= OTHERS_BYTES
 
