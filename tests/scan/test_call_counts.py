@@ -68,7 +68,8 @@ def test_planning_calls_as_many_functions_for_few_files_as_for_many(
 ) -> None:
     few, many = (calls_of(lambda uri=tables[files]: work(uri)) for files in (FEW, MANY))
     assert few > 0
-    assert many == few
+    # caches that other tests filled, and finalizers, cost a few calls; 980 files more would cost as many at least
+    assert abs(many - few) < 100
 
 
 @pytest.mark.parametrize("predicate", [None, "id % 100 = 7"])
