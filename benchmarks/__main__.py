@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.cases import CASES, Case
@@ -116,6 +117,7 @@ def _run(options: argparse.Namespace) -> int:
     _pin(options.cores)
     prepare()
     results = []
+    day = f"{datetime.now(tz=UTC):%Y-%m-%d}, {options.repeat} runs"
     for case in _chosen(options.case, options.big):
         measured = case if not options.no_peer else _alone(case)
         results.append(
@@ -123,8 +125,8 @@ def _run(options: argparse.Namespace) -> int:
                 measured, options.tables, Sizes(options.scale), options.repeat, lambda t: print(t, file=sys.stderr)
             )
         )
-        print(format_markdown(results[-1:]).splitlines()[-1], flush=True)
-    table, note = format_markdown(results), f"Scale {options.scale:g}, medians of {options.repeat}; {machine()}."
+        print(format_markdown(results[-1:], day).splitlines()[-1], flush=True)
+    table, note = format_markdown(results, day), f"Scale {options.scale:g}; {machine()}."
     print(f"\n{note}\n\n{table}")
     if options.json:
         figures = {"machine": machine(), "scale": options.scale, "cases": [r.as_dict() for r in results]}

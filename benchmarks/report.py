@@ -15,7 +15,7 @@ __all__ = ["format_markdown", "machine", "write_readme"]
 
 README = Path(__file__).parent / "README.md"
 MARKS = "<!-- {0}: begin -->", "<!-- {0}: end -->"
-HEAD = ("work", "peer", "delta_core", "ratio", "MB peer / ours", "target", "reached")
+HEAD = ("work", "peer", "delta_core", "ratio", "MB peer / ours", "target", "reached", "measured")
 
 
 def machine() -> str:
@@ -30,9 +30,9 @@ def machine() -> str:
     return f"{platform.machine()}, {cores} cores, Python {platform.python_version()}, {', '.join(packages)}"
 
 
-def format_markdown(results: Iterable[Result]) -> str:
-    """Return the results as a Markdown table."""
-    rows = [HEAD, ("---",) * len(HEAD), *(_row(r) for r in results)]
+def format_markdown(results: Iterable[Result], measured: str) -> str:
+    """Return the results as a Markdown table; ``measured`` is the last column: the day and the number of runs."""
+    rows = [HEAD, ("---",) * len(HEAD), *((*_row(r), measured) for r in results)]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
@@ -84,9 +84,27 @@ def _target(target: Target, unit: str) -> str:
 
 
 def write_readme(table: str, note: str, place: str = "results") -> None:
-    """Put results between the marks of a place in benchmarks/README.md."""
+    """Put results between the marks of a place in benchmarks/README.md.
+
+    The rows of cases that ``table`` does not have stay, if its columns are the same.
+    """
     begin, end = (mark.format(place) for mark in MARKS)
     text = README.read_text(encoding="utf-8")
     before, _, rest = text.partition(begin)
-    _, _, after = rest.partition(end)
+    old, _, after = rest.partition(end)
+    table = _merged(old, table)
     README.write_text(f"{before}{begin}\n{note}\n\n{table}\n{end}{after}", encoding="utf-8")
+
+
+def _merged(old: str, table: str) -> str:
+    new = table.splitlines()
+    rows = [line for line in old.splitlines() if line.startswith("|")]
+    if rows[:2] != new[:2]:
+        return table
+    by_work = {_work(line): line for line in rows}
+    by_work.update({_work(line): line for line in new})
+    return "\n".join(by_work.values())
+
+
+def _work(line: str) -> str:
+    return line.split("|")[1].strip()

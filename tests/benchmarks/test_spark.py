@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import report, spark_work
+from benchmarks.cases import CASES
 from benchmarks.questions import PARTITION, ROWS_PER_FILE
 from benchmarks.spark_cases import SPARK_CASES, SparkCase
 from benchmarks.spark_run import SparkResult, SparkRun, SparkSide, format_spark_markdown, peer_missing
@@ -76,6 +77,24 @@ def test_readme_has_a_place_for_each_table(tmp_path: Path, monkeypatch: pytest.M
     text = copy.read_text()
     assert text.index("table of results") < text.index("table of spark")
     assert "## On Spark" in text
+
+
+def test_every_case_has_a_title_of_its_own() -> None:
+    titles = [c.title for c in CASES]
+    assert sorted(titles) == sorted(set(titles))
+
+
+def test_rows_of_other_cases_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = tmp_path / "README.md"
+    copy.write_text("before\n<!-- results: begin -->\n<!-- results: end -->\nafter\n")
+    monkeypatch.setattr(report, "README", copy)
+    head = "| work | ours |\n| --- | --- |\n"
+    report.write_readme(f"{head}| a | 1 |\n| b | 2 |", "first")
+    report.write_readme(f"{head}| b | 3 |\n| c | 4 |", "second")
+    rows = f"{head}| a | 1 |\n| b | 3 |\n| c | 4 |"
+    assert copy.read_text() == f"before\n<!-- results: begin -->\nsecond\n\n{rows}\n<!-- results: end -->\nafter\n"
+    report.write_readme("| other | columns |\n| --- | --- |\n| d | 5 |", "third")
+    assert "| a |" not in copy.read_text()
 
 
 @pytest.mark.spark
