@@ -4,18 +4,47 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from time import perf_counter, thread_time
 
 import pyarrow as pa
 
 from delta_core.errors import EngineError
 from delta_core.runtime.processes import num_forks
 
-__all__ = ["run_ordered"]
+__all__ = ["run_ordered", "run_quick"]
 
 Task = Callable[[], Iterator[pa.RecordBatch]]
 #: Batches that the task whose turn it is may run ahead of the consumer.
 _HEAD_BATCHES = 4
+#: A task that takes less, of the processor or by the clock, is not worth a thread: to hand over the interpreter's lock
+#: takes as long. After so many longer ones threads run the others.
+_QUICK_CPU, _QUICK_SECONDS = 0.001, 0.005
+_SLOW_TASKS = 2
+
+
+def run_quick(tasks: Iterator[Task]) -> Generator[pa.RecordBatch, None, None]:
+    """Run tasks on the caller's thread while they are quick, and yield their batches; others are left in the iterator.
+
+    Parameters
+    ----------
+    tasks : iterator
+        Advanced by the tasks that were run.
+    """
+    slow = 0
+    for task in tasks:
+        stream, cpu, seconds = task(), 0.0, 0.0
+        while True:
+            start, cpu_start = perf_counter(), thread_time()
+            batch = next(stream, None)
+            cpu += thread_time() - cpu_start
+            seconds += perf_counter() - start
+            if batch is None:
+                break
+            yield batch
+        slow += cpu > _QUICK_CPU or seconds > _QUICK_SECONDS
+        if slow == _SLOW_TASKS:
+            return
 
 
 def run_ordered(tasks: Iterable[Task], workers: int, budget_bytes: int) -> Iterator[pa.RecordBatch]:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from delta_core.engines.arrow import ordered
 from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
 from delta_core.engines.arrow.parquet import data_files
 from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
@@ -431,6 +432,33 @@ def test_error_of_apply_is_raised_as_it_is_and_in_its_turn(tmp_path):
     assert [next(stream).column(0).to_pylist() for _ in range(2)] == [[0], [1]]
     with pytest.raises(ZeroDivisionError):
         next(stream)
+
+
+def test_files_that_are_read_quickly_need_no_threads(tmp_path, monkeypatch):
+    monkeypatch.setattr(ordered, "_QUICK_SECONDS", 60)
+    monkeypatch.setattr(ordered, "_QUICK_CPU", 60)
+    names = [write(tmp_path, pa.table({"x": [k]}), f"{k}") for k in range(8)]
+    seen = []
+    found = read(tmp_path, names, struct(x="long"), apply=lambda *a: seen.append(threading.get_ident()) or a[2])
+    assert found.column(0).to_pylist() == [*range(8)]
+    assert set(seen) == {threading.get_ident()}
+
+
+def test_files_after_two_slow_ones_are_read_by_threads_in_their_order(tmp_path, monkeypatch):
+    monkeypatch.setattr(ordered, "_QUICK_SECONDS", 0)
+    names = [write(tmp_path, pa.table({"x": [k]}), f"{k}") for k in range(8)]
+    seen = []
+    found = read(tmp_path, names, struct(x="long"), apply=lambda *a: seen.append(threading.get_ident()) or a[2])
+    assert found.column(0).to_pylist() == [*range(8)]
+    assert seen.count(threading.get_ident()) == 2
+
+
+def test_files_of_many_bytes_are_read_by_threads_from_the_first_one_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(data_files, "QUICK_BYTES", 10)
+    names = [write(tmp_path, pa.table({"x": [k]}), f"{k}") for k in range(4)]
+    seen = []
+    read(tmp_path, names, struct(x="long"), apply=lambda *a: seen.append(threading.get_ident()) or a[2])
+    assert threading.get_ident() not in seen
 
 
 def test_closing_stops_the_threads(tmp_path, monkeypatch):

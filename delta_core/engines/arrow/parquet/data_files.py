@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from delta_core.engines.arrow import parquet
-from delta_core.engines.arrow.ordered import Task, run_ordered
+from delta_core.engines.arrow.ordered import Task, run_ordered, run_quick
 from delta_core.engines.arrow.parquet.columns import GroupReader
 from delta_core.engines.arrow.parquet.filtered_groups import Batch, FilteredGroups
 from delta_core.engines.arrow.parquet.footer import read_footer
@@ -45,6 +45,10 @@ THREAD_BYTES = 16 << 20
 SPLIT_BYTES = 64 << 20
 #: A file below this is read by the caller's own thread when it is the only one.
 INLINE_BYTES = 4 << 20
+#: Files whose requested columns take less in memory are read by the caller's own thread, if they turn out to be quick:
+#: the columns of conditions, or all columns if there are no conditions; and all columns in any case.
+QUICK_BYTES = 1 << 20
+MOST_QUICK_BYTES = 8 << 20
 #: Threads that decode small remote files, and that read big ones by ranges, a run of row groups at a time.
 REMOTE_WORKERS = 8
 REMOTE_RUNS = 32
@@ -193,6 +197,8 @@ class _Job:
         self._small = SmallFiles(read, self._local)
         self._ranged = _Ranged(self._ranged_files(), lambda index: DataFile(self._source(index)))
         self._room = _Room(REMOTE_BYTES)
+        #: The first file, if it was opened to find out how much there is to read.
+        self._first: DataFile | None = None
 
     def _ranged_files(self) -> list[int]:
         """Return the remote files that are read by ranges."""
@@ -211,11 +217,29 @@ class _Job:
             cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
             workers = min(cores if self._prefetch is None else max(cores, REMOTE_WORKERS), max(len(sizes), cores))
             budget = min(BUDGET_BYTES, workers * THREAD_BYTES)
-            yield from run_ordered(self._tasks(), max(workers, self._ranged.workers), budget)
+            tasks = self._tasks()
+            if self._is_quick():
+                yield from run_quick(tasks)
+            yield from run_ordered(tasks, max(workers, self._ranged.workers), budget)
         finally:
+            if self._first is not None:
+                self._first.close()
             self._ranged.close()
             if self._prefetch is not None:
                 self._prefetch.close()
+
+    def _is_quick(self) -> bool:
+        """Whether files take so little time that threads would wait for each other's Python code, by the first one."""
+        read = self._read
+        run = next(self._small.runs(), (0, 0))
+        if self._prefetch is not None or run != (0, 1) or (read.sizes[0] or SPLIT_BYTES) >= SPLIT_BYTES:
+            return False
+        with _naming(read.paths[0]):
+            self._first = file = DataFile(self._source(0))
+            plan = self._plan_of(file)
+        tested = {leaf for test in read.tests for c in test.columns for leaf in plan.sources[c].leaves}
+        total = _most_bytes(file.footer, plan.leaves)
+        return total <= MOST_QUICK_BYTES and (_most_bytes(file.footer, tested) if tested else total) <= QUICK_BYTES
 
     def _tasks(self) -> Iterator[Task]:
         for start, stop in self._small.runs():
@@ -305,7 +329,7 @@ class _Job:
         """Read a file, or some of its row groups, through ``apply``; an example is how its like are read together."""
         path = self._read.paths[index]
         with _naming(path):
-            file = DataFile(self._source(index), footer)
+            file = self._opened(index, footer)
         try:
             with _naming(path):
                 plan = self._plan_of(file)
@@ -327,6 +351,13 @@ class _Job:
                         yield out
         finally:
             file.close()
+
+    def _opened(self, index: int, footer: FileFooter | None) -> DataFile:
+        found = self._first if index == 0 else None
+        if found is None:
+            return DataFile(self._source(index), footer)
+        self._first = None
+        return found
 
     def _fetched(
         self, file: DataFile, plan: FilePlan, runs: Iterator[tuple[int, list[int]]]
@@ -472,6 +503,12 @@ class _Room:
             self._taken -= size
             self._tasks -= 1
             self._changed.notify_all()
+
+
+def _most_bytes(footer: FileFooter, leaves: Iterable[int]) -> int:
+    """Return the plain bytes of columns of all row groups."""
+    chunks = [footer.chunk(group, leaf) for group in range(len(footer.group_rows)) for leaf in leaves]
+    return sum(c.uncompressed for c in chunks if c is not None)
 
 
 def _worth_encoding(file: DataFile, plan: FilePlan) -> tuple[str, ...]:
