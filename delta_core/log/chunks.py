@@ -35,6 +35,9 @@ from delta_core.protocol.actions import DELETION_VECTOR, FILE_COLUMNS, ActionFie
 __all__ = ["CheckpointChunk", "CommitChunk", "extra_fields"]
 
 Mask = NDArray[np.bool_]
+#: Of so few files, statistics that were requested once are kept: so many columns.
+_FEW_FILES = 256
+_MOST_STATISTICS = 64
 #: What the first pass over commits keeps of file actions.
 BASE_COLUMNS = ("size", "modificationTime")
 _SMALL = frozenset({"path", "dvId", "size", "modificationTime", "baseRowId", "defaultRowCommitVersion", "version"})
@@ -74,6 +77,7 @@ class CommitChunk:
         self._files = tuple(files)
         self._fields = {f.name: f.type for f in fields if f.action == "add"}
         self._columns = {n: one_array(table.column(n)) for n in table.column_names if n in _SMALL}
+        self._statistics: dict[FileStatistic, pa.Array] = {}
 
     def split(self, rows: int) -> list[tuple[int, CommitChunk]]:
         """Cut into chunks of about so many rows each, between files; each with the number of its first row."""
@@ -101,7 +105,7 @@ class CommitChunk:
     @property
     def nbytes(self) -> int:
         """The bytes of the columns that it keeps."""
-        return sum(column.nbytes for column in list(self._columns.values()))
+        return sum(column.nbytes for column in [*self._columns.values(), *self._statistics.values()])
 
     def pick(self, names: Sequence[str], rows: Mask) -> list[pa.Array]:
         """Return columns of some rows."""
@@ -131,8 +135,17 @@ class CommitChunk:
         self, leaves: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
     ) -> list[pa.Array]:
         """Return statistics from their JSON text; of what is parsed beside it, small columns are kept."""
+        kept = [self._statistics.get(leaf) for leaf in leaves]
+        known = [column for column in kept if column is not None]
+        if len(known) == len(leaves) and not beside:
+            return pick_all(known, rows)
         text, *_ = self.load(["stats", *beside])
-        return json_statistics(pick(text, rows), leaves)
+        if self.num_rows > _FEW_FILES:
+            return json_statistics(pick(text, rows), leaves)
+        found = json_statistics(text, leaves)
+        if len(self._statistics) < _MOST_STATISTICS:
+            self._statistics.update(zip(leaves, found, strict=True))
+        return pick_all(found, rows)
 
 
 _ADD = frozenset(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engines.interface import CheckpointHandle, Evaluator
+from delta_core.engines.interface import CheckpointHandle, Compiled, Evaluator
 from delta_core.errors import ExpressionError, InvalidArgumentError
 from delta_core.expressions.ast import (
     Call,
@@ -21,6 +21,7 @@ from delta_core.expressions.ast import (
     conjuncts,
     leaves,
 )
+from delta_core.expressions.bound_tests import bound_test
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import is_valid, mask_of, values_of
 from delta_core.log.file_columns import PARTITION, Chunk, Mask, pick_all, statistic_type
@@ -31,6 +32,8 @@ from delta_core.runtime.processes import cached_property
 __all__ = ["FilePruner", "plan_tests"]
 
 _CHEAP, _MIDDLE, _EXPENSIVE = range(3)
+#: Values of more files are compared by the engine.
+_FEW_FILES = 64
 
 
 def plan_tests(expression: Expression | None, evaluator: Evaluator, zone: str, exact: bool) -> list[FilePruner]:
@@ -67,20 +70,26 @@ def _cost(expression: Expression) -> int:
 
 
 class FilePruner:
-    """One test, compiled once."""
+    """One test, compiled once; simple tests of a few files are not compiled."""
 
     def __init__(self, expression: Expression, evaluator: Evaluator, zone: str, exact: bool) -> None:
-        types = {leaf: _leaf_type(leaf) for leaf in leaves(expression)}
+        self._types = {leaf: _leaf_type(leaf) for leaf in leaves(expression)}
         self._expression = expression
         self._evaluator = evaluator
-        self._compiled = evaluator.compile(expression, types)
         self._zone = zone
         self._exact = exact
+        self._quick = bound_test(expression)
+        if self._quick is None:  # an expression that can't be evaluated is rejected before files are looked at
+            self._compiled  # noqa: B018  # a cached property
+
+    @cached_property
+    def _compiled(self) -> Compiled:
+        return self._evaluator.compile(self._expression, self._types)
 
     @property
     def leaves(self) -> Sequence[Leaf]:
         """What is evaluated for each file."""
-        return self._compiled.leaves
+        return tuple(self._types)
 
     @cached_property
     def _of_groups(self) -> GroupTest | None:
@@ -95,7 +104,7 @@ class FilePruner:
 
         It may raise for a row outside ``rows`` too: then `run_alone` decides.
         """
-        leaves = self._compiled.leaves
+        leaves = self.leaves
         if len(leaves) == 1 and isinstance(leaves[0], PartitionValue):
             passed = self._run_distinct(chunk, leaves[0])
             return passed if rows is None else passed & rows
@@ -132,7 +141,7 @@ class FilePruner:
         return out
 
     def _columns(self, chunk: Chunk, rows: Mask | None) -> list[pa.Array]:
-        leaves = self._compiled.leaves
+        leaves = self.leaves
         statistics = [leaf for leaf in leaves if isinstance(leaf, FileStatistic)]
         found: dict[Leaf, pa.Array] = {}
         if statistics:
@@ -160,7 +169,21 @@ class FilePruner:
         return rows
 
     def _passed(self, columns: Sequence[pa.Array], count: int) -> Mask:
-        return mask_of(self._compiled(columns, count), null=not self._exact)
+        quick = self._passed_few(columns, count) if self._quick is not None and count <= _FEW_FILES else None
+        if quick is not None:
+            return quick
+        in_order = dict(zip(self.leaves, columns, strict=True))
+        return mask_of(self._compiled([in_order[leaf] for leaf in self._compiled.leaves], count), null=not self._exact)
+
+    def _passed_few(self, columns: Sequence[pa.Array], count: int) -> Mask | None:
+        """Return which files pass, without the evaluator; None if one has NaN, which has an order of its own."""
+        assert self._quick is not None
+        values = [c.to_pylist() for c in columns]
+        if any(pa.types.is_floating(c.type) and any(v != v for v in vs) for c, vs in zip(columns, values, strict=True)):
+            return None
+        rows = zip(*values, strict=True) if values else [()] * count
+        found = [self._quick(dict(zip(self.leaves, row, strict=True))) for row in rows]
+        return np.array([v is True if self._exact else v is not False for v in found], np.bool_)
 
 
 class StagedPruner(FilePruner):

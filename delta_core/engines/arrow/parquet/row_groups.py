@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.engines.arrow.parquet.bound_tests import bound_test
 from delta_core.engines.arrow.parquet.opened_file import FileFooter
 from delta_core.engines.interface import Compiled, Evaluator
 from delta_core.expressions.ast import Expression, FileStatistic, Leaf, leaves
+from delta_core.expressions.bound_tests import bound_test
 from delta_core.kernels.arrow_buffers import array_of
 from delta_core.protocol.schema import Path
 

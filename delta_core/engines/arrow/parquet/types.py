@@ -19,6 +19,7 @@ from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.nested import rebuild_list, rebuild_map, rebuild_struct, relabel
 from delta_core.protocol.schema import FIELD_ID, Path, format_path
 from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef
+from delta_core.runtime.processes import cached_property
 
 __all__ = ["ColumnSource", "FilePlan", "UnconvertibleError", "is_encoded_string", "num_leaves", "plan_file"]
 
@@ -229,8 +230,14 @@ class _Places:
     def __init__(self, fields: Sequence[pa.Field]) -> None:
         self.fields = fields
         self.by_name = _numbered([f.name for f in fields])
-        self.by_lower = _numbered([f.name.lower() for f in fields])
-        self.by_id = _numbered([_field_id(f) for f in fields])
+
+    @cached_property
+    def by_lower(self) -> dict[Any, list[int]]:
+        return _numbered([f.name.lower() for f in self.fields])
+
+    @cached_property
+    def by_id(self) -> dict[Any, list[int]]:
+        return _numbered([_field_id(f) for f in self.fields])
 
 
 def _numbered(keys: Sequence[Any]) -> dict[Any, list[int]]:

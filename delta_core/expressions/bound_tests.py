@@ -1,4 +1,4 @@
-"""Tests of the bounds of a few row groups in plain Python: an Arrow call takes longer than to compare them."""
+"""Tests of the bounds of a few files or row groups in plain Python: an Arrow call takes longer than to compare them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from delta_core.protocol.types import DataType, PrimitiveType
 
 __all__ = ["BoundTest", "bound_test"]
 
-#: The value of each leaf for one row group, None if it is not known, to true, false or None.
+#: The value of each leaf for one file or row group, None if it is not known, to true, false or None. NaN has no test.
 BoundTest = Callable[[Mapping[Leaf, Any]], Any]
 #: Bits of whole numbers.
 _WHOLE = {"byte": 8, "short": 16, "integer": 32, "long": 64}
@@ -25,7 +25,7 @@ _MOST_VALUES = 1_000
 
 
 def bound_test(e: Expression, levels: int = _MOST_LEVELS) -> BoundTest | None:
-    """Return a function that evaluates an expression for one row group.
+    """Return a function that evaluates an expression for one file or row group.
 
     Parameters
     ----------

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
-from delta_core.engines.arrow.parquet.bound_tests import bound_test
 from delta_core.expressions.ast import Call, Cast, FileStatistic, Literal, Values, leaves
+from delta_core.expressions.bound_tests import bound_test
+from delta_core.log.file_pruning import FilePruner
 from delta_core.protocol.types import PrimitiveType
 
 LONG, DOUBLE, STRING = PrimitiveType("long"), PrimitiveType("double"), PrimitiveType("string")
@@ -16,6 +17,8 @@ VALUES = {
     "double": st.sampled_from((float("-inf"), -1.5, -0.0, 0.0, 1.5, float("inf"))),
     "string": st.sampled_from(("", "a", "ab", "b", "\U0001f600", "\uffff")),
 }
+#: A bound that only doubles can be: of the other types, null.
+NAN = {"long": None, "double": float("nan"), "string": None}
 ARROW = {"long": pa.int64(), "double": pa.float64(), "string": pa.string()}
 
 
@@ -88,3 +91,29 @@ def test_bound_outside_the_range_of_its_type_is_unknown():
     test = bound_test(Call("<", (bound, Literal(5, PrimitiveType("integer")))))
     assert test({bound: 2**31}) is None
     assert test({bound: 2**31 - 1}) is False
+
+
+class OneChunk:
+    """Files with known statistics."""
+
+    def __init__(self, columns):
+        self.columns = columns
+        self.num_rows = len(next(iter(columns.values())))
+
+    def statistics(self, leaves, rows):
+        return [self.columns[leaf] if rows is None else self.columns[leaf].filter(pa.array(rows)) for leaf in leaves]
+
+
+@given(CONDITIONS, st.booleans(), st.data())
+def test_few_files_are_pruned_as_the_evaluator_prunes_many(condition, exact, data):
+    used, copies = leaves(condition), 70
+    rows = data.draw(st.lists(st.tuples(*(st.none() | VALUES[e.type.type] | st.just(NAN[e.type.type]) for e in used))))
+    rows = rows[:64] or [(None,) * len(used)]
+
+    def chunk(rows):
+        columns = zip(*rows, strict=True)
+        return OneChunk({e: pa.array(c, ARROW[e.type.type]) for e, c in zip(used, columns, strict=True)})
+
+    pruner = FilePruner(condition, ArrowEvaluator(), "UTC", exact)
+    many = pruner.run(chunk(rows * copies), None)
+    assert pruner.run(chunk(rows), None).tolist() * copies == many.tolist()
