@@ -3,7 +3,7 @@
 cdef extern from "parquet_nested.h" namespace "delta_parquet" nogil:
     cdef cppclass NestedJob:
         int64_t offset, size, num_entries, room, entries, slots, nulls, used
-        int codec, width, most_definition, most_repetition, slot_definition
+        int codec, width, decimal_bytes, most_definition, most_repetition, slot_definition
         void* decompressor
         uint8_t* out
         uint8_t* bits
@@ -86,7 +86,8 @@ def read_nested(Workspace space not None, source, list chunks, int64_t num_rows,
     source : int or buffer
         A file descriptor, or bytes that start where the file does.
     chunks : list of tuple
-        Of each: where it lies (offset, size), its codec and the bytes of a value (0: strings), the definition and the
+        Of each: where it lies (offset, size), its codec and the bytes of a value (0: strings; 1: booleans, a byte each; 16:
+        decimals), the bytes that a decimal has in the file, highest first (0: no decimal), the definition and the
         repetition level of a value, the definition level of an element of the innermost list around it (0: there is none),
         how many entries it has, how many bytes its strings have at most, about, and see `read_columns` its decompressor.
     num_rows : int
@@ -116,9 +117,11 @@ def read_nested(Workspace space not None, source, list chunks, int64_t num_rows,
     try:
         for i in range(count):
             job = &jobs[i]
-            (job.offset, job.size, job.codec, job.width, job.most_definition, job.most_repetition, job.slot_definition, n, size,
-             decompress) = chunks[i]
-            if n < 0 or job.width not in (0, 4, 8) or not 0 <= job.slot_definition <= job.most_definition <= 255:
+            (job.offset, job.size, job.codec, job.width, job.decimal_bytes, job.most_definition, job.most_repetition,
+             job.slot_definition, n, size, decompress) = chunks[i]
+            if job.width == 16 and not 1 <= job.decimal_bytes <= 16:
+                raise InvalidArgumentError(f"a decimal of {job.decimal_bytes} bytes")
+            if n < 0 or job.width not in (0, 1, 4, 8, 16) or not 0 <= job.slot_definition <= job.most_definition <= 255:
                 raise InvalidArgumentError(f"a chunk of {n} entries of {job.width} bytes and {job.most_definition} levels")
             if not 0 <= job.most_repetition <= 255:
                 raise InvalidArgumentError(f"a chunk of {job.most_repetition} repetition levels")

@@ -114,7 +114,8 @@ inline void set_bits(uint8_t *bits, int64_t n) {
 // one more; of bits, all zero; and `room` bytes of strings.
 struct NestedJob {
     int64_t offset = 0, size = 0, num_entries = 0, room = 0;
-    int codec = UNCOMPRESSED, width = 0;
+    // Bytes of a value in `out`: 4 or 8, 0 for strings, 16 for decimals, 1 for booleans; and of a decimal in the file, 1 to 16.
+    int codec = UNCOMPRESSED, width = 0, decimal_bytes = 0;
     // Levels of a value; and the definition level of the entries that have a slot: elements of the innermost list, or rows.
     int most_definition = 0, most_repetition = 0, slot_definition = 0;
     void *decompressor = nullptr;
@@ -125,11 +126,29 @@ struct NestedJob {
     Text grown;  // the strings, if they outgrew their room
 };
 
+constexpr int BOOLEANS = 1, DECIMALS = 16;
+
+// A decimal of Arrow: a number of 128 bits, the lower ones first.
+struct Decimal {
+    uint64_t low = 0, high = 0;
+};
+
+// Read a number of 1 to 16 bytes, the highest one first.
+inline Decimal load_decimal(const uint8_t *in, int bytes) {
+    Decimal found;
+    found.low = found.high = *in & 0x80 ? ~UINT64_C(0) : 0;
+    for (int i = 0; i < bytes; i++) {
+        found.high = found.high << 8 | found.low >> 56;
+        found.low = found.low << 8 | in[i];
+    }
+    return found;
+}
+
 class NestedReader : private ChunkReader {
    public:
     // See ChunkReader; the mask is one of rows. `scratch` is memory of its own.
     NestedReader(Workspace &space, const uint8_t *data, int64_t num_rows, const uint64_t *keep, int64_t most_text, NestedJob &job)
-        : ChunkReader(space, data, job.size, job.codec, job.width, job.most_definition, num_rows, nullptr, num_rows),
+        : ChunkReader(space, data, job.size, job.codec, stored_width(job), job.most_definition, num_rows, nullptr, num_rows),
           job_(job), rows_keep_(keep), most_text_(most_text) {}
 
     // Decode all pages.
@@ -163,6 +182,7 @@ class NestedReader : private ChunkReader {
     }
 
    private:
+    static int stored_width(const NestedJob &job) { return job.width == DECIMALS ? job.decimal_bytes : job.width; }
     bool is_repeated() const { return job_.most_repetition > 0; }
     bool is_kept(int64_t row) const { return rows_keep_[row >> 6] >> (row & 63) & 1; }
 
@@ -286,19 +306,41 @@ class NestedReader : private ChunkReader {
         if (codes_) {
             const Status status = find_codes(in, end);
             if (status != PAGE) return status;
-        } else if (page.encoding != PLAIN || (job_.width ? end - in != values_ * job_.width : end - in < 4 * values_)) {
+        } else if (job_.width == BOOLEANS) {
+            if (!(in = booleans(page, in, end))) return UNSUPPORTED;
+        } else if (page.encoding != PLAIN || (job_.width ? end - in != values_ * width_ : end - in < 4 * values_)) {
             return UNSUPPORTED;
         }
+        const int bytes = job_.decimal_bytes;
         const Status status = !job_.width       ? append_text(in, end)
-                              : job_.width == 4 ? append_fixed<uint32_t>(in)
-                                                : append_fixed<uint64_t>(in);
+                              : job_.width == 4 ? append_fixed<uint32_t>(in, [](const uint8_t *at) { return load<uint32_t>(at); })
+                              : job_.width == 8 ? append_fixed<uint64_t>(in, [](const uint8_t *at) { return load<uint64_t>(at); })
+                              : job_.width == DECIMALS
+                                  ? append_fixed<Decimal>(in, [bytes](const uint8_t *at) { return load_decimal(at, bytes); })
+                                  : append_fixed<uint8_t>(in, [](const uint8_t *at) { return *at; });
         if (status != PAGE) return status;
         append_bits();
         job_.slots += page_slots_;
         return PAGE;
     }
 
+    // Return the page's booleans, a byte each, nullptr if there are not as many as values.
+    const uint8_t *booleans(const PageHeader &page, const uint8_t *in, const uint8_t *end) {
+        uint8_t *const out = space_.codes.room(values_ + SLACK);
+        if (!out || !values_) return out;
+        if (page.encoding == PLAIN) {
+            if (end - in != (values_ + 7) / 8) return nullptr;
+            for (int64_t i = 0; i < values_; i++) out[i] = in[i >> 3] >> (i & 7) & 1;
+            return out;
+        }
+        const uint8_t *runs;
+        int64_t size;
+        if (page.encoding != RLE || !sized(in, end, runs, size) || in != end) return nullptr;
+        return decode_levels(runs, end, 1, values_, out) ? out : nullptr;
+    }
+
     Status find_codes(const uint8_t *in, const uint8_t *end) {
+        if (job_.width == BOOLEANS) return UNSUPPORTED;
         code_scratch_ = space_.codes.room(values_ * sizeof(uint32_t));
         if (!code_scratch_) return NO_MEMORY;
         if (!values_) return PAGE;
@@ -320,29 +362,29 @@ class NestedReader : private ChunkReader {
         }
     }
 
-    template <class T>
-    Status append_fixed(const uint8_t *in) {
+    // Append values of a fixed width, each of which `value` reads from where it is stored.
+    template <class T, class Value>
+    Status append_fixed(const uint8_t *in, Value value) {
         T *const out = reinterpret_cast<T *>(job_.out) + job_.slots;
         const bool is_dense = kept_values_ == page_slots_;
         T *const dense = is_dense ? out : reinterpret_cast<T *>(space_.spread.room((kept_values_ + 1) * sizeof(T)));
         if (!dense) return NO_MEMORY;
         const bool all = kept_values_ == values_;
         if (codes_) {
-            const T *const dictionary = reinterpret_cast<const T *>(dictionary_);
             const uint32_t *const code = codes();
             for (int64_t i = 0, k = 0; i < values_; i++) {
-                dense[k] = dictionary[code[i]];
+                dense[k] = value(dictionary_ + code[i] * static_cast<int64_t>(width_));
                 k += all || flags_[i];
             }
-        } else if (all) {
+        } else if (all && sizeof(T) == static_cast<size_t>(width_) && job_.width != DECIMALS) {
             std::memcpy(dense, in, values_ * sizeof(T));
         } else {
             for (int64_t i = 0, k = 0; i < values_; i++) {
-                dense[k] = load<T>(in + i * sizeof(T));
-                k += flags_[i];
+                dense[k] = value(in + i * width_);
+                k += all || flags_[i];
             }
         }
-        if (!is_dense) to_slots(dense, out, [](T *) { return T(0); });
+        if (!is_dense) to_slots(dense, out, [](T *) { return T(); });
         return PAGE;
     }
 

@@ -17,7 +17,9 @@ Chunk: TypeAlias = tuple[int, int, int, int, int, bool, int, Callable[[pa.Buffer
 
 #: Offset, bytes, codec, width, definition and repetition level of a value, definition level of an element
 #: of the innermost list, entries, expected bytes of strings, and how pages of another codec are decompressed.
-NestedChunkTuple: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, Callable[[pa.Buffer, int], Any] | None]
+NestedChunkTuple: TypeAlias = tuple[
+    int, int, int, int, int, int, int, int, int, int, Callable[[pa.Buffer, int], Any] | None
+]
 
 class Levels:
     def lists(

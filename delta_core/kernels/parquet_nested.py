@@ -13,6 +13,7 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from delta_core.kernels import compute as pc
 from delta_core.kernels._parquet_pages import UnsupportedPagesError, read_nested
 from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, Source, lent_workspace, width_of
 
@@ -74,12 +75,17 @@ class NestedChunk(Struct, frozen=True):
     Parameters
     ----------
     chunk : ColumnChunk
+        Also of booleans, and of decimals that are stored in bytes, the highest one first. If its type differs from that
+        of the column in the schema, the values are cast.
     num_entries : int
         Its values, and the entries of nulls and empty lists.
+    length : int
+        The bytes of a value of FIXED_LEN_BYTE_ARRAY.
     """
 
     chunk: ColumnChunk
     num_entries: int
+    length: int = 0
 
 
 class _UnsupportedTypeError(Exception):
@@ -103,7 +109,7 @@ class _Builder:
             parts = [self.part(f, repetition, slot, there) for f in t]
         elif pa.types.is_map(t) and not t.key_field.nullable:
             parts = [self.part(f, repetition + 1, there + 1, there + 1) for f in (t.key_field, t.item_field)]
-        elif pa.types.is_list(t):
+        elif _is_list(t):
             parts = [self.part(t.value_field, repetition + 1, there + 1, there + 1)]
         elif t.num_fields or isinstance(t, pa.BaseExtensionType) or pa.types.is_nested(t):
             raise _UnsupportedTypeError
@@ -114,6 +120,10 @@ class _Builder:
         if number >= 0:
             self.leaves[number] = found
         return found
+
+
+def _is_list(t: pa.DataType) -> bool:
+    return bool(pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_fixed_size_list(t))
 
 
 def nested_column(field: pa.Field, first: int) -> NestedColumn | None:
@@ -171,7 +181,7 @@ def read_nested_column(
     if None in arrays.values():
         return None
     try:
-        built = _build(column._top, arrays)
+        built = _build(column._top, _decoded(column, chunks, arrays))
     except UnsupportedPagesError:
         return None
     rows = num_rows if keep is None else num_kept
@@ -183,18 +193,46 @@ def _described(column: NestedColumn, number: int, nested: NestedChunk) -> Nested
     codec, decompress = CODECS[chunk.codec]
     levels = part.there, part.repetition, part.slot
     place = chunk.offset, chunk.num_bytes
-    return *place, codec, width_of(chunk.type), *levels, nested.num_entries, chunk.plain_bytes, decompress
+    width = 1 if pa.types.is_boolean(chunk.type) else width_of(chunk.type)
+    decimal = nested.length if pa.types.is_decimal(chunk.type) else 0
+    return *place, codec, width, decimal, *levels, nested.num_entries, chunk.plain_bytes, decompress
 
 
-def _build(part: _Part, found: Mapping[int, Any]) -> tuple[pa.Array, Levels] | None:
+def _decoded(
+    column: NestedColumn, chunks: Mapping[int, NestedChunk], found: Mapping[int, Any]
+) -> dict[int, tuple[Levels, pa.Array]]:
+    """Return the levels and the values of each column, of the types in the schema."""
+    out = {}
+    for number, (levels, n, nulls, valid, *data) in found.items():
+        part, stored = column._parts[number], chunks[number].chunk.type
+        plain = pa.uint8() if pa.types.is_boolean(stored) else stored
+        # below a null struct it has values if it is not nullable, as PyArrow's reader returns them
+        validity = (nulls, [valid, *data]) if part.is_nullable else (0, [None, *data])
+        out[number] = levels, _cast(pa.Array.from_buffers(plain, n, validity[1], validity[0]), part.type)
+    return out
+
+
+def _cast(array: pa.Array, t: pa.DataType) -> pa.Array:
+    if array.type.equals(t):
+        return array
+    if pa.types.is_decimal128(t):  # an unscaled value, to which Arrow's cast would add the scale
+        wide = np.empty((len(array), 2), np.int64)
+        wide[:, 0] = np.frombuffer(array.buffers()[1], f"i{array.type.bit_width // 8}", len(array))
+        wide[:, 1] = wide[:, 0] >> 63
+        return pa.Array.from_buffers(t, len(array), [array.buffers()[0], pa.py_buffer(wide)], array.null_count)
+    try:
+        return pc.cast(array, t)
+    except pa.ArrowInvalid as e:  # a small integer that is out of range, or a list of another length
+        raise UnsupportedPagesError(f"values that are no {t}: {e}") from e
+
+
+def _build(part: _Part, found: Mapping[int, tuple[Levels, pa.Array]]) -> tuple[pa.Array, Levels] | None:
     """Return the array of a part, and the levels of one of its columns; None if none of them is requested."""
     if not part.parts:
         if part.number not in found:
             return None
-        levels, n, nulls, valid, *data = found[part.number]
-        if not part.is_nullable:  # below a null struct it has values, as PyArrow's reader returns them
-            nulls, valid = 0, None
-        return pa.Array.from_buffers(part.type, n, [valid, *data], nulls), levels
+        levels, array = found[part.number]
+        return array, levels
     built = [_build(inner, found) for inner in part.parts]
     inner = [b for b in built if b is not None]
     if not inner:
@@ -225,11 +263,16 @@ def _list(part: _Part, arrays: Sequence[pa.Array], levels: Levels) -> pa.Array:
     if not part.is_nullable:
         nulls, valid = 0, None
     if not pa.types.is_map(part.type):
-        t = pa.list_(part.type.value_field.with_type(arrays[0].type))
-        return pa.Array.from_buffers(t, n, [valid, ends], nulls, children=arrays)
+        element = part.type.value_field.with_type(arrays[0].type)
+        found = pa.Array.from_buffers(pa.list_(element), n, [valid, ends], nulls, children=arrays)
+        return found if pa.types.is_list(part.type) else _cast(found, _list_type(part.type, element))
     fields = part.type.key_field.with_type(arrays[0].type), part.type.item_field.with_type(arrays[1].type)
     entries = pa.Array.from_buffers(pa.struct(fields), elements, [None], 0, children=arrays)
     return pa.Array.from_buffers(pa.map_(*fields), n, [valid, ends], nulls, children=[entries])
+
+
+def _list_type(t: pa.DataType, element: pa.Field) -> pa.DataType:
+    return pa.large_list(element) if pa.types.is_large_list(t) else pa.list_(element, t.list_size)
 
 
 def _check_lengths(n: int, arrays: Sequence[pa.Array]) -> None:

@@ -6,6 +6,7 @@ import random
 import tempfile
 from collections.abc import Callable
 from contextlib import closing
+from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,21 @@ from delta_core.kernels.gather import SelectionVector
 from delta_core.kernels.parquet_nested import nested_column, read_nested_column
 from tests.kernels.test_parquet_pages import FORMS, TYPES
 
-FLAT = st.sampled_from([t for t, _ in TYPES.values()])
+CAST = [pa.bool_(), pa.int8(), pa.int16(), pa.large_string(), *(pa.decimal128(p, 2) for p in (4, 9, 15, 18, 25, 38))]
+FLAT = st.sampled_from([*(t for t, _ in TYPES.values()), *CAST])
+NESTED_FORMS = st.builds(lambda form, whole: form | {"store_decimal_as_integer": whole}, FORMS, st.booleans())
 
 
 def _nested(inner: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:
     fields = st.lists(st.tuples(inner, st.booleans()), min_size=1, max_size=3)
     return st.one_of(
         fields.map(lambda parts: pa.struct([pa.field(f"f{i}", t, null) for i, (t, null) in enumerate(parts)])),
-        st.builds(lambda t, null: pa.list_(pa.field("element", t, null)), inner, st.booleans()),
+        st.builds(
+            lambda t, null, make: make(pa.field("element", t, null)),
+            inner,
+            st.booleans(),
+            st.sampled_from([pa.list_, pa.list_, pa.large_list]),
+        ),
         st.builds(
             lambda k, t, null: pa.map_(k, pa.field("value", t, null)),
             st.sampled_from([pa.string(), pa.int64()]),
@@ -55,10 +63,17 @@ def value(random: random.Random, t: pa.DataType, null: bool, nulls: float) -> An
         keys = range(random.choice([0, 1, 2, 30]))
         ends = t.key_type, False, t.item_type, t.item_field.nullable
         return [(value(random, *ends[:2], nulls), value(random, *ends[2:], nulls)) for _ in keys]
-    if pa.types.is_list(t):
+    if pa.types.is_list(t) or pa.types.is_large_list(t):
         length = random.choice([0, 1, 1, 2, 3, 40])
         return [value(random, t.value_type, t.value_field.nullable, nulls) for _ in range(length)]
-    if pa.types.is_string(t):
+    if pa.types.is_decimal(t):
+        with localcontext(prec=40):
+            return Decimal(random.choice([0, 1, -1, 7, 10**t.precision - 1, 1 - 10**t.precision])).scaleb(-2)
+    if pa.types.is_boolean(t):
+        return random.random() < 0.5
+    if pa.types.is_int8(t) or pa.types.is_int16(t):
+        return random.randint(-128, 127)
+    if pa.types.is_string(t) or pa.types.is_large_string(t):
         return random.choice(["", "a", "word", "x" * random.randint(0, 70)])
     if pa.types.is_binary(t):
         return b"q" * random.randint(0, 40)
@@ -83,7 +98,7 @@ def read(file: DataFile, leaves: list[int], picks: SelectionVector | None = None
     return reader._read_nested(0, column, chunks, picks)
 
 
-@given(table=tables(), form=FORMS, seed=st.integers(0, 1 << 32), share=st.sampled_from([0.0, 0.03, 0.5, 1.0]))
+@given(table=tables(), form=NESTED_FORMS, seed=st.integers(0, 1 << 32), share=st.sampled_from([0.0, 0.03, 0.5, 1.0]))
 def test_nested_column_is_what_pyarrow_reads(table: pa.Table, form: dict[str, Any], seed: int, share: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "x.parquet")
@@ -112,7 +127,7 @@ def test_nested_column_is_what_pyarrow_reads(table: pa.Table, form: dict[str, An
                 assert len(some) < len(leaves)
 
 
-@given(table=tables(), form=FORMS, seed=st.integers(0, 1 << 32))
+@given(table=tables(), form=NESTED_FORMS, seed=st.integers(0, 1 << 32))
 def test_damaged_column_is_read_or_returned_undone(table: pa.Table, form: dict[str, Any], seed: int) -> None:
     source = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -135,17 +150,31 @@ TESTS: list[tuple[str, Callable[[dict[str, Any]], bool]]] = [
     ("s.x < 3", lambda r: bool(r["s"]) and r["s"]["x"] is not None and r["s"]["x"] < 3),
     ("s.x is null", lambda r: not r["s"] or r["s"]["x"] is None),
     ("s is null", lambda r: r["s"] is None),
+    ("s.b", lambda r: bool(r["s"]) and r["s"]["b"] is True),
+    ("s.d > 1.5", lambda r: bool(r["s"]) and r["s"]["d"] is not None and r["s"]["d"] > Decimal("1.5")),
+    ("s.k = 3", lambda r: bool(r["s"]) and r["s"]["k"] == 3),
     ("s.n = 'n2'", lambda r: bool(r["s"]) and r["s"]["n"] == "n2"),
     ("tags is not null", lambda r: r["tags"] is not None),
     ("id >= 100", lambda r: r["id"] >= 100),
     ("id = 41", lambda r: r["id"] == 41),
     ("id in (3, 77, 140)", lambda r: r["id"] in (3, 77, 140)),
 ]
+FIXED = pa.list_(pa.int16(), 2)
 SCHEMA = pa.schema(
     {
         "id": pa.int64(),
-        "s": pa.struct({"x": pa.int32(), "n": pa.string(), "in": pa.struct({"y": pa.int64()})}),
+        "s": pa.struct(
+            {
+                "x": pa.int32(),
+                "n": pa.string(),
+                "in": pa.struct({"y": pa.int64()}),
+                "b": pa.bool_(),
+                "d": pa.decimal128(7, 2),
+                "k": pa.int16(),
+            }
+        ),
         "tags": pa.list_(pa.string()),
+        "bits": pa.list_(pa.bool_()),
         "counts": pa.map_(pa.string(), pa.list_(pa.int64())),
     }
 )
@@ -165,9 +194,13 @@ def test_filtered_rows_have_their_nested_values(
     rows = []
     for i in range(200):
         s = {"x": source.choice([None, *range(7)]), "n": f"n{source.randrange(4)}", "in": {"y": i}}
+        s["b"], s["k"] = source.choice([None, True, False]), source.choice([None, *range(-2, 5)])
+        s["d"] = source.choice([None, Decimal(source.randrange(-300, 300)).scaleb(-2)])
+        bits = source.choice([None, [source.choice([None, True, False]) for _ in range(source.randrange(12))]])
         tags = [f"t{k}" for k in range(source.randrange(4))]
         counts = [(f"k{k}", source.choice([None, [], [k, None]])) for k in range(source.randrange(3))]
-        rows.append({"id": i, "s": source.choice([None, s, s]), "tags": source.choice([None, tags]), "counts": counts})
+        row = {"id": i, "s": source.choice([None, s, s]), "tags": source.choice([None, tags])}
+        rows.append(row | {"bits": bits, "counts": counts})
     every = all if word == "and" else any
     where = f" {word} ".join(TESTS[t][0] for t in tests)
     expected = [r for r in rows if every(TESTS[t][1](r) for t in tests) and not (vectors and r["id"] % 3 == 0)]
@@ -184,9 +217,38 @@ def test_filtered_rows_have_their_nested_values(
 
 
 def test_other_nested_types_are_left_to_pyarrow() -> None:
-    for t in (pa.large_list(pa.int32()), pa.list_(pa.int32(), 2), pa.struct([]), pa.list_(pa.large_list(pa.int8()))):
+    for t in (
+        pa.list_view(pa.int32()),
+        pa.struct([]),
+        pa.list_(pa.struct([])),
+        pa.struct({"a": pa.list_view(pa.int8())}),
+    ):
         assert nested_column(pa.field("x", t), 0) is None
     assert nested_column(pa.field("x", pa.int32()), 0) is not None
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+def test_lists_of_a_fixed_length_are_what_pyarrow_reads(tmp_path: Path, nulls: bool) -> None:
+    values = [[i, None if i % 3 else -i] for i in range(50)]
+    table = pa.table({"c": pa.array([None if nulls and i % 7 == 2 else v for i, v in enumerate(values)], FIXED)})
+    pq.write_table(table, tmp_path / "x.parquet")
+    with closing(DataFile(str(tmp_path / "x.parquet"))) as file:
+        found = read(file, [0])
+        assert found is not None
+        found.validate(full=True)
+        assert found.type == FIXED
+        assert found.to_pylist() == file.arrow.read_leaves(0, [0])["c"].to_pylist() == table["c"].to_pylist()
+
+
+def test_small_integer_out_of_range_is_left_to_pyarrow(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"c": pa.array([[1], [200]], pa.list_(pa.int32()))}), tmp_path / "x.parquet")
+    with closing(DataFile(str(tmp_path / "x.parquet"))) as file:
+        ((column, chunks),) = GroupReader(file, [0])._own(0, [0]).nested.values()
+        small = nested_column(pa.field("c", pa.list_(pa.int8())), 0)
+        assert small is not None
+        data = (tmp_path / "x.parquet").read_bytes()
+        assert read_nested_column(data, column, chunks, 2) is not None
+        assert read_nested_column(data, small, chunks, 2) is None
 
 
 def test_levels_beyond_a_byte_are_left_to_pyarrow() -> None:
@@ -197,9 +259,9 @@ def test_levels_beyond_a_byte_are_left_to_pyarrow() -> None:
 
 
 def test_arguments_that_lead_outside_of_buffers_are_rejected() -> None:
-    chunk = (0, 8, 0, 8, 1, 1, 0, 4, 0, None)
+    chunk = (0, 8, 0, 8, 0, 1, 1, 0, 4, 0, None)
     with pytest.raises(InvalidArgumentError, match="longer than 1 words"):
         read_nested(Workspace(), b"x" * 8, [chunk], 65, np.zeros(1, np.uint64))
-    for place, wrong in ((3, 7), (4, 256), (5, -1), (6, 2), (7, -1)):
+    for place, wrong in ((3, 7), (3, 16), (5, 256), (6, -1), (7, 2), (8, -1)):
         with pytest.raises(DeltaError):
             read_nested(Workspace(), b"x" * 8, [(*chunk[:place], wrong, *chunk[place + 1 :])], 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import struct
 import subprocess
+from decimal import Decimal
 from itertools import product
 from pathlib import Path
 
@@ -52,15 +53,19 @@ def write_seeds(folder: Path) -> list[Path]:
         "f": (pa.array([i * 0.5 for i in range(rows)], pa.float32()), 4),
         "s": (pa.array([f"text {i % 11}" * (i % 4) if i % 5 else None for i in range(rows)]), 0),
     }
+    decimal = pa.decimal128(20, 0)
     entries = pa.map_(pa.string(), pa.list_(pa.int64()))
     nested = {
         "l": pa.array([[k if k % 3 else None for k in range(i % 5)] if i % 7 else None for i in range(rows)]),
         "m": pa.array([[(f"k{k}", [k] * k) for k in range(i % 4)] for i in range(rows)], entries),
         "t": pa.array([{"x": None if i % 3 else i, "y": [{"z": f"text {i}"}] * (i % 3)} for i in range(rows)]),
+        "b": pa.array([[None if k % 3 else k % 2 > 0 for k in range(i % 20)] for i in range(rows)]),
+        "d": pa.array([[Decimal(i % 9) - 4] * (i % 4) if i % 7 else None for i in range(rows)], pa.list_(decimal)),
     }
     table = pa.table({name: array for name, (array, _) in columns.items()} | nested)
-    # of the columns in them: bytes of a value, and the definition level of an element of the innermost list
-    inner = [(8, 2), (0, 2), (8, 4), (8, 0), (0, 3)]
+    # of the columns in them: bytes of a value (of a decimal, 16 more), and the definition level of an element of the
+    # innermost list
+    inner = [(8, 2), (0, 2), (8, 4), (8, 0), (0, 3), (1, 2), (16 + 9, 2)]
     for number, (codec, version, dictionary) in enumerate(product(_CODECS, ("1.0", "2.0"), (True, False))):
         path = folder / f"{number}.parquet"
         pq.write_table(

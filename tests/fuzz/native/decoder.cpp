@@ -120,7 +120,8 @@ static bool read_nested(const Bytes &bytes, const Bytes &seed, int64_t num_rows)
     NestedJob job;
     job.size = source.size;
     job.codec = seed[1];
-    job.width = seed[2];
+    job.width = seed[2] > DECIMALS ? DECIMALS : seed[2];  // of decimals it has their bytes too
+    job.decimal_bytes = seed[2] > DECIMALS ? seed[2] - DECIMALS : 0;
     job.most_definition = seed[3];
     job.most_repetition = seed[12];
     job.slot_definition = seed[13];

@@ -33,6 +33,8 @@ GROUP_BYTES = 64 << 20
 OTHERS_BYTES = 24 << 20
 #: Bytes of a value in memory.
 _WIDTHS = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
+#: The most bytes of a decimal that Arrow keeps in 128 bits.
+_DECIMAL_BYTES = 16
 #: Rows that are decoded at once where few of them are kept.
 _BATCH_ROWS = 131_072
 
@@ -167,8 +169,10 @@ class GroupReader:
         # all of its entries are in memory at once; codes may take no more than a few bits as they are stored
         if facts is None or facts.num_values < rows or max(facts.uncompressed, 8 * facts.num_values) > GROUP_BYTES:
             return None
-        chunk = _place(facts, rows, self._file.layout.leaves[leaf], t)
-        return None if chunk is None else NestedChunk(chunk, facts.num_values)
+        found = self._file.layout.leaves[leaf]
+        stored = _nested_value_type(found, t)
+        chunk = None if stored is None else _place(facts, rows, found, stored)
+        return None if chunk is None else NestedChunk(chunk, facts.num_values, found.length)
 
     def _chunks(self, group: int, leaves: Sequence[int]) -> dict[int, ColumnChunk]:
         """Return the chunks of flat columns of a row group that our own decoder reads, by leaf."""
@@ -260,7 +264,7 @@ def find_chunk(metadata: Any, group: int, leaf: int, type: pa.DataType) -> Colum
 
 
 def _chunk(facts: ChunkFacts | None, rows: int, leaf: ParquetLeaf, type: pa.DataType) -> ColumnChunk | None:
-    if facts is None or leaf.most_repetition or facts.num_values != rows:
+    if facts is None or leaf.most_repetition or facts.num_values != rows or not is_stored_as(leaf.physical, type):
         return None
     return _place(facts, rows, leaf, type)
 
@@ -268,7 +272,6 @@ def _chunk(facts: ChunkFacts | None, rows: int, leaf: ParquetLeaf, type: pa.Data
 def _place(facts: ChunkFacts, rows: int, leaf: ParquetLeaf, type: pa.DataType) -> ColumnChunk | None:
     if (
         facts.physical != leaf.physical
-        or not is_stored_as(leaf.physical, type)
         or facts.codec not in CODECS
         or not facts.is_plain
         or not 0 < rows <= MOST_ROWS
@@ -294,3 +297,19 @@ def is_stored_as(physical: str, t: pa.DataType) -> bool:
     if physical == "BYTE_ARRAY":
         return bool(types.is_string(t) or types.is_binary(t))
     return physical == "DOUBLE" and bool(types.is_float64(t)) or physical == "FLOAT" and bool(types.is_float32(t))
+
+
+def _nested_value_type(leaf: ParquetLeaf, t: pa.DataType) -> pa.DataType | None:
+    """Return the type that values inside of a nested column are decoded as; None if PyArrow reads them."""
+    types = pa.types
+    if is_stored_as(leaf.physical, t):
+        return t
+    if leaf.physical == "BOOLEAN":
+        return t if types.is_boolean(t) else None
+    if types.is_decimal128(t):
+        if leaf.physical == "FIXED_LEN_BYTE_ARRAY":
+            return t if 1 <= leaf.length <= _DECIMAL_BYTES else None
+        return {"INT32": pa.int32(), "INT64": pa.int64()}.get(leaf.physical)
+    if leaf.physical == "BYTE_ARRAY":
+        return pa.string() if types.is_large_string(t) else pa.binary() if types.is_large_binary(t) else None
+    return pa.int32() if leaf.physical == "INT32" and (types.is_int8(t) or types.is_int16(t)) else None

@@ -76,11 +76,14 @@ class ParquetLeaf(Struct, frozen=True):
         The definition level of a value; 0: nothing is null.
     most_repetition : int
         In how many lists and maps it is.
+    length : int
+        The bytes of a value of FIXED_LEN_BYTE_ARRAY.
     """
 
     physical: str
     most_level: int
     most_repetition: int
+    length: int = 0
 
 
 class FileFooter(Protocol):
@@ -284,7 +287,7 @@ class DataFile:
             return known
         metadata = self._arrow_metadata()
         columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
-        leaves = [ParquetLeaf(c.physical_type, c.max_definition_level, c.max_repetition_level) for c in columns]
+        leaves = [_leaf(c) for c in columns]
         schema = self.arrow.schema_arrow.remove_metadata()
         nested = _nested_columns(schema, leaves)
         found = Layout(key, schema, leaves, _flat_columns(schema), nested, _calendar(metadata.metadata, leaves))
@@ -293,6 +296,11 @@ class DataFile:
                 _layouts.pop(next(iter(_layouts)), None)
             _layouts[key] = found
         return found
+
+
+def _leaf(column: Any) -> ParquetLeaf:
+    length = column.length if column.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0
+    return ParquetLeaf(column.physical_type, column.max_definition_level, column.max_repetition_level, length)
 
 
 def _flat_columns(schema: pa.Schema) -> dict[int, int]:
