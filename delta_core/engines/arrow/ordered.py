@@ -89,6 +89,8 @@ class _Stream:
         self._started = 0
         self._head = 0
         self._num_bytes = 0
+        #: Threads that wait for room.
+        self._waiting = 0
         self._closed = False
         self._exhausted = False
 
@@ -113,7 +115,12 @@ class _Stream:
                 self._append(number, e)
             with self._changed:
                 self._finished.add(number)
-                self._changed.notify_all()
+                self._notify(number)
+
+    def _notify(self, number: int) -> None:
+        """Wake the consumer for what it waits for only: to wake a thread takes as long as to read a small file."""
+        if number == self._head:
+            self._changed.notify_all()
 
     def _take(self) -> tuple[int, Task] | None:
         with self._taking:
@@ -136,7 +143,7 @@ class _Stream:
     def _append(self, number: int, item: pa.RecordBatch | BaseException) -> None:
         with self._changed:
             self._queues[number].append(item)
-            self._changed.notify_all()
+            self._notify(number)
 
     def _put(self, number: int, batch: pa.RecordBatch) -> bool:
         """Queue a batch as soon as there is room; False once nobody wants it."""
@@ -146,12 +153,14 @@ class _Stream:
             while not self._closed and self._num_bytes > 0 and self._num_bytes + size > self._budget:
                 if number == self._head and len(queue) < _HEAD_BATCHES:
                     break
+                self._waiting += 1
                 self._changed.wait()
+                self._waiting -= 1
             if self._closed:
                 return False
             queue.append(batch)
             self._num_bytes += size
-            self._changed.notify_all()
+            self._notify(number)
         return True
 
     def results(self) -> Iterator[pa.RecordBatch]:
@@ -176,13 +185,15 @@ class _Stream:
                 item = queue.popleft()
                 if not isinstance(item, BaseException):
                     self._num_bytes -= item.nbytes
-                self._changed.notify_all()
+                if self._waiting:
+                    self._changed.notify_all()
                 return item
             if self._head in self._finished:
                 self._finished.discard(self._head)
                 self._queues.pop(self._head, None)
                 self._head += 1
-                self._changed.notify_all()
+                if self._waiting:  # the task at the head may run ahead
+                    self._changed.notify_all()
             elif self._exhausted and self._head >= self._started:
                 return None
             else:
