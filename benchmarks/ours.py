@@ -30,6 +30,7 @@ from benchmarks.row_changes import (
     update_rows,
     upsert_rows,
     z_order,
+    z_order_spilling,
 )
 from benchmarks.upkeep import cleaning_log, compacting_log, converting, restoring, vacuum_growth, vacuuming
 from benchmarks.writes import appending_at_once, checkpointing, writing
@@ -336,6 +337,7 @@ upsert_copies = partial(changing, "delta_core", upsert_rows)
 delete_half = partial(changing, "delta_core", delete_partitions)
 compact_small = partial(changing, "delta_core", compact)
 cluster = partial(changing, "delta_core", z_order)
+cluster_spilling = partial(changing, "delta_core", z_order_spilling)
 read_changes = partial(reading_changes, "delta_core")
 merge_peak = partial(merging_many, "delta_core")
 files_after_z_order = partial(share_of_files, ("delta_core", "deltalake"), ("z_order", "z_order"))

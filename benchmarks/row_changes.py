@@ -37,6 +37,8 @@ SCATTERED = "id % 100 = 7"
 #: Half of the 1,000 partitions.
 HALF = "event_date < '2023-05-16'"
 TARGET_SIZE = 8 << 20
+#: Bytes of rows that an order which spills keeps in memory.
+LITTLE_MEMORY = 64 << 20
 CLUSTERED = ("id", "amount")
 _WIDE_SUM = "cast(c0 * 1000 as bigint) * 7 + cast(c99 * 1000 as bigint)"
 #: By column of a table: a number for each row, which depends on all columns that are changed.
@@ -90,6 +92,12 @@ def z_order(table: Path) -> Change:
     """Order rows along a curve through two columns."""
     size = max(10_000, int(TARGET_SIZE * _scale(table)))
     return lambda opened: opened.optimize.z_order(list(CLUSTERED), target_size=size)
+
+
+def z_order_spilling(table: Path) -> Change:
+    """Order rows along a curve through two columns, with little memory for them."""
+    size, memory = max(10_000, int(TARGET_SIZE * _scale(table))), max(10_000, int(LITTLE_MEMORY * _scale(table)))
+    return lambda opened: opened.optimize.z_order(list(CLUSTERED), target_size=size, max_spill_size=memory)
 
 
 def _hilbert(table: Path) -> Change:

@@ -28,8 +28,12 @@ FEW_BITS = 16
 MANY_BITS = 22
 #: Cells that a file covers at least, if there are enough.
 CELLS_OF_FILE = 64
+#: Cells whose ranks are computed at once: what NumPy keeps between two steps stays in the processor's cache.
+BLOCK = 1 << 15
 #: Cells of the even grid that finds the ranges of numbers which are spread about evenly.
 GRID = 1 << 16
+
+_ONE = np.uint32(1)
 
 
 def curve_bits(num_columns: int, num_files: int) -> int:
@@ -68,36 +72,45 @@ def cell_ranks(curve: Curve, num_columns: int, bits: int) -> NDArray[np.uint32]:
     uint32, **shape (2 ** (num_columns * bits),)**
         By cell: the range numbers one after the other as bits, the first column's highest.
     """
-    cells = np.arange(1 << (num_columns * bits), dtype=np.uint32)
+    ranks = np.empty(1 << (num_columns * bits), np.uint32)
+    for start in range(0, len(ranks), BLOCK):
+        part = ranks[start : start + BLOCK]
+        part[:] = _ranks(curve, np.arange(start, start + len(part), dtype=np.uint32), num_columns, bits)
+    return ranks
+
+
+def _ranks(curve: Curve, cells: NDArray[np.uint32], num_columns: int, bits: int) -> NDArray[np.uint32]:
     mask = np.uint32((1 << bits) - 1)
     axes = [(cells >> np.uint32(bits * (num_columns - 1 - i))) & mask for i in range(num_columns)]
     if curve == "hilbert":
         _transpose(axes, bits)
     ranks = np.zeros(len(cells), np.uint32)
-    one = np.uint32(1)
     for bit in range(bits - 1, -1, -1):
         for axis in axes:
-            ranks = (ranks << one) | ((axis >> np.uint32(bit)) & one)
+            ranks <<= _ONE
+            ranks |= (axis >> np.uint32(bit)) & _ONE
     return ranks
 
 
 def _transpose(axes: list[NDArray[np.uint32]], bits: int) -> None:
     """Change coordinates to the transposed Hilbert index, in place (Skilling: Programming the Hilbert curve, 2004)."""
-    zero = np.uint32(0)
+    first, last = axes[0], axes[-1]
     for bit in range(bits - 1, 0, -1):
-        high, low = np.uint32(1 << bit), np.uint32((1 << bit) - 1)
-        for i in range(len(axes)):
-            is_set = (axes[i] & high) != 0
-            swapped = np.where(is_set, zero, (axes[0] ^ axes[i]) & low)
-            axes[0] ^= np.where(is_set, low, swapped)
-            axes[i] ^= swapped
+        low = np.uint32((1 << bit) - 1)
+        for axis in axes:
+            # the lower bits where this one is not set: there they are swapped with the first axis, elsewhere inverted
+            is_unset = (((axis >> np.uint32(bit)) & _ONE) - _ONE) & low
+            swapped = (first ^ axis) & is_unset
+            np.bitwise_xor(axis, swapped, out=axis)
+            first ^= swapped
+            first ^= is_unset ^ low
     for i in range(1, len(axes)):
         axes[i] ^= axes[i - 1]
-    turned = np.zeros_like(axes[0])
+    turned = np.zeros_like(first)
     for bit in range(bits - 1, 0, -1):
-        turned ^= np.where((axes[-1] & np.uint32(1 << bit)) != 0, np.uint32((1 << bit) - 1), zero)
-    for i in range(len(axes)):
-        axes[i] ^= turned
+        turned ^= ((last >> np.uint32(bit)) & _ONE) * np.uint32((1 << bit) - 1)
+    for axis in axes:
+        np.bitwise_xor(axis, turned, out=axis)
 
 
 class Ranges:

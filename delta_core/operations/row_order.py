@@ -187,7 +187,7 @@ class OrderedRows:
         """Return the positions at which parts begin, so that each has about as many rows and fits into memory."""
         # a part, its sorted copy, and what waits to be written
         count = min(max(2, int(total * 4 / self._spill.memory) + 1), MOST_PARTS)
-        rate = min(1.0, 4 * SAMPLE_ROWS / self._num_rows)
+        rate = min(1.0, SAMPLE_ROWS / self._num_rows)
         random = np.random.default_rng(0)
         some = []
         with self._read_keys() as keys:

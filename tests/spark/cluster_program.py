@@ -44,7 +44,7 @@ SETTINGS = {
 _PAIR = pa.struct([("a", pa.int64()), ("b", pa.string())])
 NESTED = pa.schema([("id", pa.int64()), ("s", _PAIR), ("l", pa.list_(_PAIR))])
 #: The changes that lose an executor, by kind of table; all of them in the long form.
-CHANGES = {"copy": ["delete", "merge"], "vectors": ["update", "merge", "optimize"]}
+CHANGES = {"copy": ["delete"], "vectors": ["merge", "optimize"]}
 if os.environ.get("DELTA_CORE_LONG"):
     CHANGES = {kind: ["delete", "update", "merge", "optimize"] for kind in CHANGES}
 #: Each row takes its time, in the executor's JVM.

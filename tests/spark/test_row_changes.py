@@ -628,9 +628,13 @@ def test_texts_with_backslashes_and_quotes_mean_the_same_in_every_session(
     table = ds.DeltaTable.forPath(spark, tmp_path)
     spark.conf.set("spark.sql.parser.escapedStringLiterals", is_raw)
     try:
+        number = F.col("n")
+        twice = F.col("s")
         for i, text in enumerate(texts):
-            table.update(F.col("n") == i, {"s": F.concat(F.col("s"), F.lit(text))})
-            many = [text + text, *(f"no'{k}" for k in range(i * 8))]  # long lists are printed in another way
+            twice = F.when(number == i, F.concat(F.col("s"), F.lit(text))).otherwise(twice)
+        table.update(F.col("s").isin(*texts), {"s": twice})
+        for i, part in ((0, texts[:4]), (56, texts[4:])):  # long lists are printed in another way
+            many = [*(text + text for text in part), *(f"no'{k}" for k in range(i))]
             table.update(F.col("s").isin(*many), {"n": "n + 100"})
         table.delete(F.col("s") == F.lit("\\\\"))
         if is_raw == "true":
@@ -653,7 +657,7 @@ def test_nan_is_found_although_statistics_of_files_leave_it_out(
     nan = float("nan")
     rows = {"x": [nan, -0.5, 1.0, None], "f": pa.array([nan, 1, 2, 3], pa.float32()), "id": [1, 2, 3, 4]}
     write_deltalake(tmp_path, pa.table({**rows, "s": [{"y": nan}, {"y": 1.0}, None, None]}), configuration=properties)
-    for condition in NANS:
+    for condition in NANS if not properties else NANS[::4]:
         selected = {r.id for r in ds.read(spark, tmp_path).where(condition).collect()}
         ds.DeltaTable.forPath(spark, tmp_path).delete(condition)
         left = set(DeltaTable(tmp_path).to_pyarrow_table().column("id").to_pylist())
