@@ -208,7 +208,7 @@ class NestedReader : private ChunkReader {
     Status entries_page(const PageHeader &page, const uint8_t *body) {
         const uint8_t *in, *end, *repetitions = nullptr, *definitions = nullptr;
         int64_t repetition_bytes = 0, definition_bytes = 0;
-        const bool is_v2 = page.type == DATA_PAGE_V2;
+        const bool is_v2 = page.type == DATA_PAGE_V2, in_parts = !is_v2 && is_repeated() && most_ && rows_keep_ && codec_ == SNAPPY;
         if (is_v2) {
             repetition_bytes = page.repetition_bytes, definition_bytes = page.definition_bytes;
             if (repetition_bytes < 0 || definition_bytes < 0 || repetition_bytes > page.compressed ||
@@ -218,7 +218,8 @@ class NestedReader : private ChunkReader {
             definitions = body + repetition_bytes;
             in = end = definitions + definition_bytes;
         } else {
-            in = plain(body, page.compressed, page.uncompressed, true, space_.page);
+            // of a page without a kept row only the levels are decompressed
+            in = in_parts ? levels_of(page, body) : plain(body, page.compressed, page.uncompressed, true, space_.page);
             if (!in) return UNSUPPORTED;
             end = in + page.uncompressed;
             if (is_repeated() && (page.repetition_encoding != RLE || !sized(in, end, repetitions, repetition_bytes))) return UNSUPPORTED;
@@ -235,6 +236,13 @@ class NestedReader : private ChunkReader {
             !decode_levels(repetitions, repetitions + repetition_bytes, job_.most_repetition, n_, repeated)) return UNSUPPORTED;
         if (!keep_entries(defined, repeated)) return UNSUPPORTED;
         if (!kept_) return PAGE;
+        if (in_parts) {  // the levels were copied
+            const int64_t taken = 8 + repetition_bytes + definition_bytes;
+            in = plain(body, page.compressed, page.uncompressed, true, space_.page);
+            if (!in) return UNSUPPORTED;
+            end = in + page.uncompressed;
+            in += taken;
+        }
         if (is_v2) {
             const int64_t taken = repetition_bytes + definition_bytes, size = page.uncompressed - taken;
             in = plain(in, page.compressed - taken, size, page.is_compressed, space_.page);
@@ -242,6 +250,18 @@ class NestedReader : private ChunkReader {
             end = in + size;
         }
         return append(page, in, end);
+    }
+
+    // Return a page whose levels alone are decompressed, nullptr if they can't be had.
+    const uint8_t *levels_of(const PageHeader &page, const uint8_t *body) {
+        uint8_t *const out = space_.page.room(page.uncompressed);
+        if (!out) return nullptr;
+        for (int64_t at = 0, part = 0; part < 2; part++) {
+            if (at + 4 > page.uncompressed || !snappy_prefix(body, page.compressed, out, page.uncompressed, at + 4)) return nullptr;
+            at += 4 + static_cast<int64_t>(load<uint32_t>(out + at));
+            if (at > page.uncompressed || !snappy_prefix(body, page.compressed, out, page.uncompressed, at)) return nullptr;
+        }
+        return out;
     }
 
     // Take bytes that begin with how many they are.

@@ -258,6 +258,38 @@ inline bool snappy_decompress(const uint8_t *in, size_t n, uint8_t *const out, s
     return o == stop;
 }
 
+// Decompress the first `enough` of `size` bytes; false if they can't be had. Of levels only, which are few: it copies byte by
+// byte.
+inline bool snappy_prefix(const uint8_t *in, size_t n, uint8_t *const out, size_t size, size_t enough) {
+    const uint8_t *const end = in + n;
+    uint64_t length;
+    if (!read_varint(in, end, length) || length != size || enough > size) return false;
+    size_t done = 0;
+    while (done < enough) {
+        if (in >= end) return false;
+        const uint8_t tag = *in++;
+        const size_t kind = tag & 3, extra = kind == 3 ? 4 : kind ? kind : tag >> 2 >= 60 ? (tag >> 2) - 59 : 0;
+        if (static_cast<size_t>(end - in) < extra) return false;
+        uint64_t number = 0;
+        for (size_t i = 0; i < extra; i++) number |= static_cast<uint64_t>(in[i]) << 8 * i;
+        in += extra;
+        size_t count = (kind == 0 && extra ? number : kind == 1 ? (tag >> 2 & 7) + 3 : tag >> 2) + 1;
+        if (count > size - done) return false;
+        if (count > enough - done) count = enough - done;
+        if (kind == 0) {
+            if (static_cast<size_t>(end - in) < count) return false;
+            std::memcpy(out + done, in, count);
+            in += count;
+            done += count;
+        } else {
+            const uint64_t distance = kind == 1 ? number | static_cast<uint64_t>(tag >> 5) << 8 : number;
+            if (distance == 0 || distance > done) return false;
+            for (const size_t stop = done + count; done < stop; done++) out[done] = out[done - distance];
+        }
+    }
+    return true;
+}
+
 // --- page headers (Thrift's compact protocol; parquet.thrift) ---
 
 struct PageHeader {
