@@ -17,6 +17,7 @@ from delta_core.commit.options import AddAction
 from delta_core.commit.transaction import Transaction
 from delta_core.engines.interface import WALKED_FILE, FootersRead
 from delta_core.errors import InvalidArgumentError, SchemaError, SchemaMismatchError, UnsupportedOperationError
+from delta_core.expressions.coercion import spark_name
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, int64_values, number_array, one_array, scalar_of, strings_of
 from delta_core.log.names import LOG_DIRECTORY
@@ -356,7 +357,8 @@ def _check_same(before: Schema, own: Schema, merged: Schema, path: str, origin: 
             )
         if not isinstance(found.type, StructType) and found.type != field.type:
             raise SchemaMismatchError(
-                f"Column {format_path(place)} of {path} is {field.type}, and {found.type} in {origin}.",
+                f"Column {format_path(place)} of {path} is {spark_name(field.type)}, and {spark_name(found.type)} in "
+                f"{origin}. Write the file again with the same type, or leave it out of the folder.",
                 path=path,
                 column=format_path(place),
                 found=str(field.type),
