@@ -64,6 +64,8 @@ def _constant(e: Literal) -> BoundTest | None:
         kind = int if name in _WHOLE else {"double": float, "string": str, "boolean": bool}.get(name)
         if type(value) is not kind or value != value:
             return None
+        if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
+            return None  # the evaluator rejects it: no column holds half of a surrogate pair
     return lambda _: value
 
 
