@@ -175,6 +175,10 @@ class Storage(Protocol):
         """Return the path on this machine's disk, None on any other store."""
         ...
 
+    def local_paths(self, paths: Sequence[str]) -> list[str | None]:
+        """Return the `local_path` of each path."""
+        ...
+
     def uri(self, path: str) -> str:
         """Return the absolute URI or path under which users find the file."""
         ...

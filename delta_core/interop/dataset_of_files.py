@@ -61,7 +61,7 @@ def parquet_dataset(
     schema = schema or snapshot.schema.to_arrow(as_large_types=as_large_types)
     paths = decode_paths(table.column("path"))
     if own:
-        local = [storage.local_path(p) for p in paths]
+        local = storage.local_paths(paths)
         on_disk = None not in local
         filesystem = pafs.LocalFileSystem() if on_disk else pafs.PyFileSystem(_Files(storage))
         paths = [p for p in local if p is not None] if on_disk else paths

@@ -32,6 +32,9 @@ class Store:
     def local_path(self, path):
         return None
 
+    def local_paths(self, paths):
+        return [None for _ in paths]
+
     def read(self, requests):
         self.reads.append([r.path for r in requests])
         ends = [None if r.length is None else r.offset + r.length for r in requests]

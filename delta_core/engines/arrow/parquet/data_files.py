@@ -192,7 +192,7 @@ class _Job:
         self._apply = apply
         self._prune = prune
         self._plans: dict[Any, FilePlan] = {}
-        self._local = [storage.local_path(p) for p in read.paths]
+        self._local = storage.local_paths(read.paths)
         self._prefetch = None if None not in self._local else Prefetch(storage, read.paths, read.sizes, self._local)
         self._small = SmallFiles(read, self._local)
         self._ranged = _Ranged(self._ranged_files(), lambda index: DataFile(self._source(index)))

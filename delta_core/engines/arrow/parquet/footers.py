@@ -140,7 +140,7 @@ class ArrowFooters:
         kept = self._kept.get(start)
         if kept is not None:
             return kept
-        local = [self._storage.local_path(path) for path in self._paths[start : start + _WINDOW]]
+        local = self._storage.local_paths(self._paths[start : start + _WINDOW])
         places = [path for path in local if path is not None]
         if len(places) < len(local):
             return None

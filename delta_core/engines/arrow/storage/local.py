@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engines.arrow.storage.boundary import AllowExternal, CrossStoreStorage, Opener, is_plain
+from delta_core.engines.arrow.storage.boundary import AllowExternal, CrossStoreStorage, Opener, are_plain, is_plain
 from delta_core.engines.arrow.storage.local_files import (
     claim,
     create_whole,
@@ -62,6 +62,10 @@ class LocalStorage(CrossStoreStorage):
             return self._prefix + path
         place = self._own_place(path)
         return None if place is None else place.path
+
+    def local_paths(self, paths: Sequence[str]) -> list[str | None]:
+        """Return the `local_path` of each path, without a call for each if they are plain."""
+        return [self._prefix + p for p in paths] if are_plain(paths) else [self.local_path(p) for p in paths]
 
     def uri(self, path: str) -> str:
         """Return the absolute path, or the URI as it is."""

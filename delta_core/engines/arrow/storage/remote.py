@@ -112,6 +112,10 @@ class FsspecStorage(CrossStoreStorage):
             self._own_place(path)
         return None
 
+    def local_paths(self, paths: Sequence[str]) -> list[str | None]:
+        """Return None for each path; raises ExternalPathError as `read` would."""
+        return [self.local_path(p) for p in paths]
+
     def _key(self, path: str) -> str | None:
         """Return the filesystem's own path, None if another store, which is followed, holds the file."""
         if self._boundary.is_plain(path):
