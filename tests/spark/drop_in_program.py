@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +92,32 @@ def check(spark: Any, folder: Path) -> None:
     assert DeltaTable(path).version() == before
 
 
+def check_options(spark: Any, folder: Path) -> None:
+    path = str(folder / "options")
+    spark.range(10).selectExpr("id", "id % 2 AS p").write.format("delta").partitionBy("p").save(path)
+    odd, more = [1, 3, 5, 7, 9], spark.range(100, 101).selectExpr("id", "0L AS p").write.format("delta")
+    dynamic = more.mode("overwrite").option("partitionOverwriteMode", "dynamic")
+    dynamic.option("userMetadata", "a note").save(path)
+    assert rows(spark.read.format("delta").load(path)) == [*odd, 100]
+    latest, first = DeltaTable(path).history()
+    assert latest["userMetadata"] == "a note"
+    again = spark.range(200, 201).selectExpr("id", "0L AS p").write.format("delta").mode("append")
+    for _ in range(2):
+        again.option("txnAppId", "loader").option("txnVersion", 7).save(path)
+    assert rows(spark.read.format("delta").load(path)) == [*odd, 100, 200]
+    when = datetime.fromtimestamp(first["timestamp"] / 1000, UTC).isoformat()
+    assert rows(spark.read.format("delta").option("timestampAsOf", when).load(path)) == [*range(10)]
+    changed = spark.range(3).selectExpr("id", "id AS q").write.format("delta").partitionBy("q")
+    changed.mode("overwrite").option("overwriteSchema", "true").save(path)
+    other = spark.newSession().read.format("delta").load(path)
+    assert other.columns == ["id", "q"]
+    assert rows(other) == [0, 1, 2]
+
+
 if __name__ == "__main__":
     spark = session()
     check(spark, Path(sys.argv[1]))
+    check_options(spark, Path(sys.argv[1]))
     assert ds.configure(type(spark).builder).getOrCreate() is spark
     for block in blocks(ROOT / "docs/spark-drop-in.md"):
         if block.language == "python":

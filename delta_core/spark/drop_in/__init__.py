@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import shutil
 import tempfile
 import zipfile
 from importlib.resources import files
@@ -73,17 +75,18 @@ class _Builder(SparkSession.Builder):  # type: ignore[misc, unused-ignore]  # Py
                 "and delta_core.spark.write."
             )
         if getattr(spark, "_delta_core_format", None) is None:
+            loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+            _check_alone(loader)
             if before is spark:
                 raise UnsupportedOperationError(
                     "A session exists already, and the format delta can only be added to a new one. Call "
                     "delta_core.spark.configure before the first getOrCreate, or stop the session."
                 )
-            _install(spark)
+            _install(spark, loader)
         return spark
 
 
-def _install(spark: Any) -> None:
-    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+def _check_alone(loader: Any) -> None:
     for name in (
         "org/apache/spark/sql/delta/sources/DeltaDataSource.class",
         "io/delta/sql/DeltaSparkSessionExtension.class",
@@ -93,13 +96,19 @@ def _install(spark: Any) -> None:
                 "Found delta-spark in the session, whose format is also named delta. Remove its jar, or use "
                 "delta_core.spark.read and delta_core.spark.write without configure."
             )
+
+
+def _install(spark: Any, loader: Any) -> None:
     compiler = spark._jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(loader)
     try:
         compiler.cook(files(__package__).joinpath("DefaultSource.java").read_text(encoding="utf-8"))
     except Exception as e:
         raise EngineError(f"Spark {spark.version} can't compile the format delta: {str(e)[:300]}") from e
-    jar = Path(tempfile.mkdtemp(prefix="delta_core_"), "format.jar")
+    folder = Path(tempfile.mkdtemp(prefix="delta_core_"))
+    # the driver's Java process opens it as long as it runs
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    jar = folder / "format.jar"
     with zipfile.ZipFile(jar, "w") as out:
         for name, body in compiler.getBytecodes().items():
             out.writestr(f"{str(name).replace('.', '/')}.class", bytes(body))
