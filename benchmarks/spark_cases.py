@@ -60,6 +60,7 @@ SPARK_CASES = (
     SparkCase("merge-vectors", "merge 110,000 rows into 10M, with vectors", "merge", "spark-rows-vectors", 2),
     SparkCase("optimize", "optimize 10,000 small files", "optimize", "spark-small-files", 1.5),
     SparkCase("z-order", "Z-order 10M rows by two columns", "z_order", "spark-rows"),
+    SparkCase("stream", "stream 1,000 commits into a table, 100 files a batch", "stream", "spark-commits", 1),
     SparkCase("snapshot", "4,000,000 adds: the snapshot's bytes", "snapshot", "four-million", cold=2),
     *(SparkCase(f"tpch-{q}", f"TPC-H-like {q}", f"tpch_{q}", "tpch", plain=True, plain_most=1.1) for q in QUERIES),
 )

@@ -130,6 +130,15 @@ def make_small_files(table: Path, sizes: Sizes) -> None:
     write_commit(table, 0, [{"protocol": PROTOCOL}, {"metaData": metadata(_schema_string(SEVEN))}, *adds])
 
 
+def make_commits(table: Path, sizes: Sizes) -> None:
+    """1,000 commits, each of which appends a file of 10 rows."""
+    start = [{"protocol": PROTOCOL}, {"metaData": metadata(_schema_string(SEVEN))}]
+    for i in range(sizes.of(1_000, 20)):
+        file = table / f"part-{i:05}.snappy.parquet"
+        pq.write_table(_seven_columns(i * 10, 10), file, compression="snappy")
+        write_commit(table, i, [*(start if i == 0 else []), data_add(file, i * 10, 10)])
+
+
 def make_hundred_thousand(table: Path, sizes: Sizes) -> None:
     """100,000 files in a checkpoint, 1,000 partitions; the files of one exist."""
     count = sizes.of(100_000, 20_000)
@@ -185,6 +194,7 @@ SPARK_GENERATORS: dict[str, Callable[[Path, Sizes], None]] = {
     "spark-rows-1": _marked(0.01),
     "spark-rows-10": _marked(0.1),
     "spark-small-files": make_small_files,
+    "spark-commits": make_commits,
     "hundred-thousand": make_hundred_thousand,
     "four-million": make_four_million,
     "tpch": make_tpch,

@@ -15,6 +15,9 @@ from benchmarks.tpch_queries import QUERIES, TABLES
 
 __all__ = ["SIDES", "Work"]
 
+#: The files of a stream's batch.
+BATCH_FILES = 100
+
 
 @dataclass(frozen=True)
 class Work:
@@ -51,6 +54,10 @@ class Side:
         """Return the table with the calls of delta-spark."""
         raise NotImplementedError
 
+    def stream(self, spark: Any, source: Path, target: Path, checkpoint: Path) -> Any:
+        """Start a query that appends all rows of a table's commits to another, 100 files a batch, and ends."""
+        raise NotImplementedError
+
     @staticmethod
     def version() -> str:
         """Name the side."""
@@ -83,6 +90,13 @@ class Ours(Side):
         from delta_core.spark import DeltaTable
 
         return DeltaTable.forPath(spark, str(table))
+
+    def stream(self, spark: Any, source: Path, target: Path, checkpoint: Path) -> Any:
+        """Stream by delta_core."""
+        from delta_core.spark import read_stream, write_stream
+
+        rows = read_stream(spark, str(source), start=0, max_files=BATCH_FILES)
+        return write_stream(rows, str(target), checkpoint=str(checkpoint), trigger={"availableNow": True})
 
     @staticmethod
     def version() -> str:
@@ -125,6 +139,13 @@ class Peer(Side):
         from delta.tables import DeltaTable
 
         return DeltaTable.forPath(spark, str(table))
+
+    def stream(self, spark: Any, source: Path, target: Path, checkpoint: Path) -> Any:
+        """Stream by delta-spark."""
+        reader = spark.readStream.format("delta").option("startingVersion", 0)
+        rows = reader.option("maxFilesPerTrigger", BATCH_FILES).load(str(source))
+        writer = rows.writeStream.format("delta").option("checkpointLocation", str(checkpoint))
+        return writer.trigger(availableNow=True).start(str(target))
 
     @staticmethod
     def version() -> str:
@@ -278,6 +299,23 @@ def optimize(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
 def z_order(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
     """Order all rows along a curve through two columns."""
     return _changing(side, spark, table, scratch, lambda t: t.optimize().executeZOrderBy("quantity", "amount"))
+
+
+def stream(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """Stream all commits of a table into a new one; the answer is the count of its rows, and a sum."""
+    from pyspark.sql import functions as F
+
+    target, checkpoint = scratch / "streamed", scratch / "checkpoint"
+
+    def prepare() -> None:
+        for folder in (target, checkpoint):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def answer(result: Any) -> tuple[Any, ...]:
+        del result
+        return tuple(side.read(spark, target).agg(F.count(F.lit(1)), F.sum("id")).collect()[0])
+
+    return Work(lambda: side.stream(spark, table, target, checkpoint).awaitTermination(), answer, prepare)
 
 
 def _tpch(query: str) -> Callable[[Side, Any, Path, Path], Work]:
