@@ -52,8 +52,12 @@ def path_uris(paths: pa.ChunkedArray, uri: Callable[[str], str]) -> list[str]:
         For a path whose encoded bytes are no UTF-8.
     """
     before, behind = around_paths(uri)
-    # some stores resolve escapes of their own, or take what precedes a colon for a scheme
-    percents, colons = (uri(odd) == f"{before}{odd}{behind}" for odd in ("\1%41", "\1/b c=1:2/d"))
+
+    def keeps(odd: str) -> bool:
+        return uri(odd) == f"{before}{odd}{behind}"
+
+    # some stores resolve escapes of their own and what is beside them, or take what precedes a colon for a scheme
+    percents, colons = keeps("\1%41") and keeps("./\1%41"), keeps("\1/b c=1:2/d")
     texts = uri_texts(paths, before, behind, keeps_percents=percents, keeps_colons=colons)
     return _completed(paths, texts, lambda path: uri(_decoded(path)))
 

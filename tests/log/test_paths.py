@@ -87,6 +87,12 @@ def test_uris_of_many_paths_are_those_of_each_alone(root: str, paths: list[str],
         assert path_uris(column, uri) == [alike[path] for path in paths]
 
 
+def test_uri_of_a_path_with_a_dot_and_an_escape_is_the_same_among_others() -> None:
+    for storage in STORAGES.values():
+        column = pa.chunked_array([pa.array(["./%25", "a/./%", "./a"])])
+        assert path_uris(column, storage.uri) == [storage.uri(p) for p in ("./%", "a/./%", "./a")]
+
+
 def test_only_unusual_paths_are_resolved_one_by_one() -> None:
     asked = []
 

@@ -57,7 +57,7 @@ class ChainedStorage(FsspecStorage):
             return self._foreign_uri(path)
         links = self.root.split(LINK)
         at = next((i for i, link in enumerate(links) if "/" in link), 0)
-        links[at] = posixpath.join(links[at], self._below(place))
+        links[at] = posixpath.join(links[at], path if self._boundary.is_plain(path) else self._below(place))
         return LINK.join(links)
 
     # a cache hands out what its target has of asynchronous calls, which would pass it by
