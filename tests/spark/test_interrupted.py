@@ -121,7 +121,7 @@ def test_killed_driver_leaves_the_table_as_before_or_after(
             assert content(folder) == after, (at, is_after)
         write_deltalake(str(folder), table_of([(50, "c", None)]), mode="append")
         assert (50, "c", None) in content(folder)
-    assert len(ds.read(spark, folder).collect()) == len(after) + 1
+        assert len(ds.read(spark, folder).collect()) == len(after) + 1
     # before the commit, and after it
     assert seen == {0, 1}
 
