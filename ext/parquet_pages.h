@@ -469,13 +469,86 @@ inline void spread(T *values, int64_t num_values, const uint32_t *levels, uint32
     for (int64_t i = n - 1; i >= 0; i--) values[i] = levels[i] == most ? values[--from] : T(0);
 }
 
-// --- values in a range ---
+// --- tests of values ---
 
-// Which numbers pass: those from `least` to `most`, both included; of floats those from `low` to `high`, and NaN or not.
-struct Range {
+enum Kind { IN_RANGE = 0, IN_SET = 1, HAS_PREFIX = 2, IS_NULL = 3, HAS_VALUE = 4 };
+
+// Which rows pass: those whose number is from `least` to `most`, both included (of floats from `low` to `high`, and NaN or
+// not); those whose value is a key; whose string starts with the one key; that are null; or that are not. Of the first three
+// kinds null never passes.
+struct Test {
+    enum { HASHES = 4096 };
+
+    int kind = IN_RANGE;
     bool is_float = false, with_nan = false;
     int64_t least = 0, most = 0;
     double low = 0, high = 0;
+    // Keys ascend: numbers of 8 bytes each (of floats without NaN), or strings one behind the other, which end at `ends[1 ...]`.
+    const uint8_t *keys = reinterpret_cast<const uint8_t *>("");
+    const int32_t *ends = nullptr;
+    int64_t num_keys = 0;
+    uint8_t hashes[HASHES] = {};  // for each hash whether a key has it
+
+    bool is_of_levels() const { return kind == IS_NULL || kind == HAS_VALUE; }
+
+    // To be called once the keys of a set are there.
+    void hash_keys() {
+        for (int64_t k = 0; k < num_keys; k++) {
+            if (ends) {
+                const size_t size = ends[k + 1] - ends[k];
+                uint8_t head[8] = {};  // behind a key nothing may be read
+                if (size) std::memcpy(head, keys + ends[k], size < 8 ? size : 8);
+                hashes[hash_of(head, size)] = 1;
+            } else if (is_float) {
+                hashes[hash_of(load<double>(keys + 8 * k))] = 1;
+            } else {
+                hashes[hash_of(load<int64_t>(keys + 8 * k))] = 1;
+            }
+        }
+    }
+
+    static unsigned hash_of(int64_t value) { return static_cast<uint64_t>(value) * UINT64_C(0x9e3779b97f4a7c15) >> 52; }
+    static unsigned hash_of(double value) {
+        value += 0.0;  // -0.0 equals 0.0
+        return hash_of(load<int64_t>(reinterpret_cast<const uint8_t *>(&value)));
+    }
+    // Of a string with 8 readable bytes.
+    static unsigned hash_of(const uint8_t *text, size_t size) {
+        const uint64_t head = load<uint64_t>(text);
+        return hash_of(static_cast<int64_t>((size < 8 ? head & ((UINT64_C(1) << 8 * size) - 1) : head) ^ size << 56));
+    }
+
+    template <class T>
+    bool has_key(T value) const {
+        int64_t first = 0;
+        for (int64_t n = num_keys; n > 1;) {
+            const int64_t half = n / 2;
+            first = load<T>(keys + 8 * (first + half)) <= value ? first + half : first;
+            n -= half;
+        }
+        return num_keys && load<T>(keys + 8 * first) == value;
+    }
+
+    bool has_key(const uint8_t *text, size_t size) const {
+        int64_t first = 0, last = num_keys;
+        while (first < last) {
+            const int64_t middle = (first + last) / 2;
+            const size_t other = ends[middle + 1] - ends[middle];
+            int order = std::memcmp(text, keys + ends[middle], size < other ? size : other);
+            if (!order) order = size < other ? -1 : size > other;
+            if (!order) return true;
+            if (order < 0) last = middle;
+            else first = middle + 1;
+        }
+        return false;
+    }
+
+    // Whether a string passes that has SLACK readable bytes behind it.
+    bool passes(const uint8_t *text, size_t size) const {
+        if (kind == IN_SET) return hashes[hash_of(text, size)] && has_key(text, size);
+        const size_t prefix = ends[1];
+        return size >= prefix && !std::memcmp(text, keys, prefix);
+    }
 };
 
 template <class T, class Bound>
@@ -487,37 +560,60 @@ __attribute__((always_inline)) inline void mark(const uint8_t *values, int64_t n
 }
 
 template <class T>
-__attribute__((always_inline)) inline void mark(const uint8_t *values, int64_t n, const Range &range, uint8_t *out) {
+__attribute__((always_inline)) inline void mark(const uint8_t *values, int64_t n, const Test &test, uint8_t *out) {
     if constexpr (std::is_floating_point_v<T>) {
-        mark<T, T>(values, n, static_cast<T>(range.low), static_cast<T>(range.high), range.with_nan, out);
+        mark<T, T>(values, n, static_cast<T>(test.low), static_cast<T>(test.high), test.with_nan, out);
     } else {
         // beyond what the type holds nothing passes: `read_passing` checks that
-        mark<T, T>(values, n, static_cast<T>(range.least), static_cast<T>(range.most), false, out);
+        mark<T, T>(values, n, static_cast<T>(test.least), static_cast<T>(test.most), false, out);
     }
 }
 
 template <class T>
-inline void mark_plain(const uint8_t *values, int64_t n, const Range &range, uint8_t *out) { mark<T>(values, n, range, out); }
+inline void mark_plain(const uint8_t *values, int64_t n, const Test &test, uint8_t *out) { mark<T>(values, n, test, out); }
 
 #ifdef COMPACT_AVX2
 template <class T>
-__attribute__((target("avx2"))) inline void mark_avx2(const uint8_t *values, int64_t n, const Range &range, uint8_t *out) {
-    mark<T>(values, n, range, out);
+__attribute__((target("avx2"))) inline void mark_avx2(const uint8_t *values, int64_t n, const Test &test, uint8_t *out) {
+    mark<T>(values, n, test, out);
 }
 #endif
+
+template <class T>
+inline void mark_keys(const uint8_t *values, int64_t n, const Test &test, uint8_t *out) {
+    using Key = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
+    for (int64_t i = 0; i < n; i++) {
+        const Key value = load<T>(values + i * sizeof(T));
+        out[i] = test.hashes[Test::hash_of(value)] && test.has_key<Key>(value);
+    }
+}
 
 // Write 1 for each value that passes, else 0; the values may lie anywhere.
 template <class T>
-inline void mark_values(const uint8_t *values, int64_t n, const Range &range, uint8_t *out) {
+inline void mark_values(const uint8_t *values, int64_t n, const Test &test, uint8_t *out) {
+    if (test.kind == IN_SET) return mark_keys<T>(values, n, test, out);
 #ifdef COMPACT_AVX2
-    if (__builtin_cpu_supports("avx2")) return mark_avx2<T>(values, n, range, out);
+    if (__builtin_cpu_supports("avx2")) return mark_avx2<T>(values, n, test, out);
 #endif
-    mark_plain<T>(values, n, range, out);
+    mark_plain<T>(values, n, test, out);
 }
 
-inline void mark_values(const uint8_t *values, int64_t n, int width, const Range &range, uint8_t *out) {
-    if (range.is_float) return width == 4 ? mark_values<float>(values, n, range, out) : mark_values<double>(values, n, range, out);
-    return width == 4 ? mark_values<int32_t>(values, n, range, out) : mark_values<int64_t>(values, n, range, out);
+inline void mark_values(const uint8_t *values, int64_t n, int width, const Test &test, uint8_t *out) {
+    if (test.is_float) return width == 4 ? mark_values<float>(values, n, test, out) : mark_values<double>(values, n, test, out);
+    return width == 4 ? mark_values<int32_t>(values, n, test, out) : mark_values<int64_t>(values, n, test, out);
+}
+
+// The same of PLAIN strings; false if they don't end where the page does.
+inline bool mark_texts(const uint8_t *in, const uint8_t *end, int64_t n, const Test &test, uint8_t *out) {
+    for (int64_t i = 0; i < n; i++) {
+        if (end - in < 4) return false;
+        const uint32_t size = load<uint32_t>(in);
+        in += 4;
+        if (size > static_cast<uint64_t>(end - in)) return false;
+        out[i] = test.passes(in, size);
+        in += size;
+    }
+    return in == end;
 }
 
 // Set bits from `first` on that were all zero.
@@ -537,12 +633,14 @@ inline void put_bits(const uint64_t *bits, int64_t n, int64_t first, uint64_t *o
 class ChunkReader {
    public:
     // `data` has SLACK bytes behind `size`; `width` is the bytes of a value, 0 for strings; `keep` is nullptr or a mask of
-    // the chunk's rows that keeps `num_kept`. With a range only rows whose numbers are in it are kept, and their bits of
-    // `passed`, which were zero, are set.
+    // the chunk's rows that keeps `num_kept`. With a test only rows that pass are kept, and their bits of `passed`, which
+    // were zero, are set; without values to be appended a test of nulls reads the levels alone.
     ChunkReader(Workspace &space, const uint8_t *data, int64_t size, int codec, int width, int most_level, int64_t num_rows,
-                const uint64_t *keep, int64_t num_kept, const Range *range = nullptr, uint64_t *passed = nullptr)
+                const uint64_t *keep, int64_t num_kept, const Test *test = nullptr, uint64_t *passed = nullptr, bool appends = true)
         : space_(space), in_(data), end_(data + size), codec_(codec), width_(width), most_(most_level),
-          num_rows_(num_rows), keep_(keep), range_(range), passed_(passed), left_(num_rows), kept_left_(num_kept) {}
+          num_rows_(num_rows), keep_(keep), test_(test), passed_(passed),
+          has_value_test_(test && !test->is_of_levels()), is_of_levels_(test && test->is_of_levels() && !appends),
+          left_(num_rows), kept_left_(num_kept) {}
 
     Status next_page() {
         while (left_ > 0) {
@@ -555,15 +653,15 @@ class ChunkReader {
             in_ += page.compressed;
             Status status = PAGE;
             if (page.type == DICTIONARY_PAGE) {
-                if ((status = dictionary_page(page, body)) != PAGE) return status;
+                if (!is_of_levels_ && (status = dictionary_page(page, body)) != PAGE) return status;
             } else if (page.type == DATA_PAGE || page.type == DATA_PAGE_V2) {
                 if (page.num_values == 0) continue;
                 if (page.num_values < 0 || page.num_values > left_) return UNSUPPORTED;
                 rows_ = page.num_values;
                 if ((status = find_kept()) != PAGE) return status;
-                if (kept_ && range_ && is_coded(page) && dictionary_ && !has_match_) kept_ = 0;
+                if (kept_ && has_value_test_ && is_coded(page) && dictionary_ && !has_match_) kept_ = 0;
                 if (kept_) status = data_page(page, body);
-                if (kept_ && range_ && status == PAGE) status = narrow();
+                if (kept_ && test_ && status == PAGE) status = narrow();
                 left_ -= rows_;
                 // a page without a kept row is not even decompressed
                 if (kept_ || status != PAGE) return status;
@@ -798,14 +896,21 @@ class ChunkReader {
             dictionary_bytes_ = used;
         }
         dictionary_length_ = count;
-        return range_ ? match_dictionary() : PAGE;
+        return has_value_test_ ? match_dictionary() : PAGE;
     }
 
-    // Test each distinct number once.
+    // Test each distinct value once.
     Status match_dictionary() {
         matches_ = space_.matches.room(dictionary_length_);
         if (!matches_) return NO_MEMORY;
-        mark_values(dictionary_, dictionary_length_, width_, *range_, matches_);
+        if (width_) {
+            mark_values(dictionary_, dictionary_length_, width_, *test_, matches_);
+        } else {
+            for (int64_t i = 0; i < dictionary_length_; i++) {
+                const int32_t start = dictionary_offsets_[i];
+                matches_[i] = test_->passes(dictionary_ + start, dictionary_offsets_[i + 1] - start);
+            }
+        }
         has_match_ = std::memchr(matches_, 1, dictionary_length_) != nullptr;
         return PAGE;
     }
@@ -817,14 +922,7 @@ class ChunkReader {
         uint8_t *const flags = space_.passing.room(64 * words + 8 * words);
         if (!flags) return NO_MEMORY;
         uint64_t *const bits = reinterpret_cast<uint64_t *>(flags + 64 * words);
-        if (codes_) {
-            const uint32_t *const code = codes();
-            for (int64_t i = 0; i < values_; i++) flags[i] = matches_[code[i]];
-        } else {
-            if (end_of_values_ - values_at_ != values_ * width_) return UNSUPPORTED;
-            mark_values(values_at_, values_, width_, *range_, flags);
-        }
-        if (values_ < rows_) spread(flags, values_, levels(), most_, rows_);
+        if (!mark_rows(flags)) return UNSUPPORTED;
         std::memset(flags + rows_, 0, 64 * words - rows_);
         for (int64_t w = 0; w < words; w++) {
             uint64_t word = 0;
@@ -837,15 +935,42 @@ class ChunkReader {
         return PAGE;
     }
 
+    // Write for each of the page's rows whether it passes; false if the page is damaged.
+    bool mark_rows(uint8_t *flags) {
+        if (!has_value_test_) {
+            const bool present = test_->kind == HAS_VALUE;
+            if (values_ == rows_) {
+                std::memset(flags, present, rows_);
+                return true;
+            }
+            const uint32_t *const level = levels(), most = most_;
+            for (int64_t i = 0; i < rows_; i++) flags[i] = (level[i] == most) == present;
+            return true;
+        }
+        if (codes_) {
+            const uint32_t *const code = codes();
+            for (int64_t i = 0; i < values_; i++) flags[i] = matches_[code[i]];
+        } else if (width_) {
+            if (end_of_values_ - values_at_ != values_ * width_) return false;
+            mark_values(values_at_, values_, width_, *test_, flags);
+        } else if (!mark_texts(values_at_, end_of_values_, values_, *test_, flags)) {
+            return false;
+        }
+        if (values_ < rows_) spread(flags, values_, levels(), most_, rows_);
+        return true;
+    }
+
     uint64_t mask_of(int64_t word) const { return keep_ ? mask_[word] : ~UINT64_C(0); }
 
     Status data_page(const PageHeader &page, const uint8_t *body) {
         const uint8_t *in, *end, *levels_at = nullptr, *levels_end = nullptr;
+        if (is_of_levels_ && !most_) return count_values(nullptr, nullptr);
         if (page.type == DATA_PAGE_V2) {
             if (page.repetition_bytes != 0 || page.definition_bytes < 0 || page.definition_bytes > page.compressed ||
                 page.definition_bytes > page.uncompressed || (most_ == 0 && page.definition_bytes)) return UNSUPPORTED;
             levels_at = body;
             levels_end = body + page.definition_bytes;
+            if (is_of_levels_) return count_values(levels_at, levels_end);
             const int64_t size = page.uncompressed - page.definition_bytes;
             in = plain(levels_end, page.compressed - page.definition_bytes, size, page.is_compressed, space_.page);
             if (!in) return UNSUPPORTED;
@@ -864,7 +989,7 @@ class ChunkReader {
             }
         }
         Status status = count_values(levels_at, levels_end);
-        return status == PAGE ? find_values(page, in, end) : status;
+        return status == PAGE && !is_of_levels_ ? find_values(page, in, end) : status;
     }
 
     // Read the definition levels, if not all are the same, and count the rows that have a value.
@@ -912,8 +1037,9 @@ class ChunkReader {
     const int codec_, width_, most_;
     const int64_t num_rows_;
     const uint64_t *const keep_;
-    const Range *const range_;
+    const Test *const test_;
     uint64_t *const passed_;
+    const bool has_value_test_, is_of_levels_;  // whether values are tested; whether levels are all that is read
     int64_t left_, kept_left_;
     // the page at hand
     int64_t rows_ = 0, values_ = 0, kept_ = 0;
@@ -925,7 +1051,7 @@ class ChunkReader {
     const uint8_t *dictionary_ = nullptr;
     const int32_t *dictionary_offsets_ = nullptr;
     int64_t dictionary_length_ = 0, dictionary_bytes_ = 0;
-    uint8_t *matches_ = nullptr;  // for each of its numbers whether it passes
+    uint8_t *matches_ = nullptr;  // for each of its values whether it passes
     bool has_match_ = false;
 };
 
@@ -942,7 +1068,7 @@ inline void count_page(ChunkReader &reader, uint8_t *bits, int64_t num_rows, Row
 }
 
 // Read every page of a chunk of numbers. `bits`, for all rows, may be nullptr if nothing is null, `out` if rows are only
-// tested.
+// tested, of strings too.
 inline Status read_values(ChunkReader &reader, int width, int64_t num_rows, uint8_t *out, uint8_t *bits, Rows &rows) {
     Status status;
     while ((status = reader.next_page()) == PAGE) {
@@ -1018,8 +1144,8 @@ struct ChunkJob {
     void *decompressor = nullptr;
     uint8_t *out = nullptr, *bits = nullptr, *text = nullptr;
     int64_t room = 0;
-    // of numbers: only those in a range, with a bit set in `passed` for the rows that have them; without `out` these alone
-    const Range *range = nullptr;
+    // only the rows that pass, with a bit set in `passed` for each; without `out`, which text as such can't have, these alone
+    const Test *test = nullptr;
     uint64_t *passed = nullptr;
     // what came of it
     Status status = UNSUPPORTED;
@@ -1086,7 +1212,7 @@ inline void run_job(Workspace &space, const Source &source, int64_t num_rows, co
     }
     space.codec = job.decompressor;
     ChunkReader reader(space, data, job.size, job.codec, job.width, job.most_level, num_rows, keep, num_kept,
-                       job.range, job.passed);
+                       job.test, job.passed, job.out != nullptr);
     Rows rows;
     Status status = job.form == NUMBERS ? read_values(reader, job.width, num_rows, job.out, bits, rows)
                     : job.form == CODES ? read_codes(reader, num_rows, job.out, bits, rows)

@@ -46,13 +46,24 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
     cdef cppclass Text:
         uint8_t* data()
         int64_t room()
-    cdef cppclass Range:
+    ctypedef enum Kind:
+        IN_RANGE
+        IN_SET
+        HAS_PREFIX
+        IS_NULL
+        HAS_VALUE
+    cdef cppclass Test:
+        int kind
         bint is_float, with_nan
         int64_t least, most
         double low, high
+        const uint8_t* keys
+        const int32_t* ends
+        int64_t num_keys
+        void hash_keys()
     cdef cppclass ChunkJob:
         int64_t offset, size, room, nulls, used, kept, length
-        const Range* range
+        const Test* test
         uint64_t* passed
         int codec, width, most_level, form
         void* decompressor
@@ -259,20 +270,85 @@ def read_columns(Workspace space not None, source, list chunks, int64_t num_rows
     return num_kept, out
 
 
-def read_passing(Workspace space not None, source, tuple chunk, int64_t num_rows, bint is_float, least, most, bint with_nan,
-                 bint has_values, uint64_t[::1] passed not None, const uint64_t[::1] keep=None):
-    """Find the rows of a chunk of numbers whose values are in a range.
+cdef class ValueTest:
+    """Which values of a chunk pass.
+
+    Parameters
+    ----------
+    kind : int
+        0: those from ``least`` to ``most``; 1: those that are keys; 2: strings that start with the one key; 3: nulls;
+        4: whatever is not null.
+    is_float : bool
+        Whether its bounds or keys are floats.
+    least, most : int or float
+        Both included.
+    with_nan : bool
+        Whether NaN passes, of a range.
+    keys : uint8[n], optional
+        Ascending, without NaN: 8 bytes for each number, or strings one behind the other.
+    ends : int32[n + 1], optional
+        Of the keys if they are strings: 0, and where each of them ends.
+    """
+
+    cdef Test test
+    cdef const uint8_t[::1] keys
+    cdef const int32_t[::1] ends
+
+    def __cinit__(self, int kind, bint is_float=False, least=0, most=0, bint with_nan=False,
+                  const uint8_t[::1] keys=None, const int32_t[::1] ends=None):
+        cdef int64_t i, size = 0 if keys is None else keys.shape[0]
+        self.keys, self.ends = keys, ends
+        self.test.kind, self.test.is_float, self.test.with_nan = kind, is_float, with_nan
+        if not IN_RANGE <= kind <= HAS_VALUE:
+            raise InvalidArgumentError(f"a test of values is of a kind from {IN_RANGE} to {HAS_VALUE}, not {kind}")
+        if is_float:
+            self.test.low, self.test.high = least, most
+        else:
+            self.test.least, self.test.most = least, most
+        if kind != IN_SET and kind != HAS_PREFIX:
+            return
+        if ends is None:
+            if kind == HAS_PREFIX or size % 8:
+                raise InvalidArgumentError(f"keys have 8 bytes each, or ends: {size} bytes without ends are no keys")
+            self.test.num_keys = size // 8
+        else:
+            self.test.num_keys = ends.shape[0] - 1
+            if ends.shape[0] < 1 + (kind == HAS_PREFIX) or ends[0] != 0 or ends[ends.shape[0] - 1] != size:
+                raise InvalidArgumentError(f"the ends of keys begin with 0 and end with their {size} bytes")
+            for i in range(self.test.num_keys):
+                if ends[i] > ends[i + 1]:
+                    raise InvalidArgumentError(f"the ends of keys ascend: found {ends[i]} before {ends[i + 1]}")
+            self.test.ends = &ends[0]
+        if size:
+            self.test.keys = &keys[0]
+        if kind == IN_SET:
+            self.test.hash_keys()
+
+    cdef bint fits(self, int width):
+        """Whether values of so many bytes, 0 for strings, can be tested."""
+        if self.test.kind == IS_NULL or self.test.kind == HAS_VALUE:
+            return width == 0 or width == 4 or width == 8
+        if self.test.kind == HAS_PREFIX or self.test.ends is not NULL:
+            return width == 0
+        if width != 4 and width != 8:
+            return False
+        # bounds of a wider type, or none at all
+        return (width == 8 or self.test.is_float or self.test.kind == IN_SET
+                or -(1 << 31) <= self.test.least <= self.test.most < 1 << 31)
+
+
+def read_passing(Workspace space not None, source, tuple chunk, int64_t num_rows, ValueTest values not None, bint has_values,
+                 uint64_t[::1] passed not None, const uint64_t[::1] keep=None):
+    """Find the rows of a chunk whose values pass a test.
 
     Parameters
     ----------
     chunk : tuple
         See `read_columns`.
-    least, most
-        Both included; they are numbers of the chunk's type.
-    with_nan : bool
-        Whether NaN passes.
+    values : ValueTest
+        Its bounds or keys are of the chunk's type.
     has_values : bool
-        Whether the values that pass are requested too.
+        Whether the values that pass are requested too; of strings as codes only, and not of a test for nulls.
     passed : uint64[n]
         Zeros, of which the bits of the rows that pass are set.
     keep : uint64[n], optional
@@ -280,13 +356,14 @@ def read_passing(Workspace space not None, source, tuple chunk, int64_t num_rows
 
     Returns
     -------
-    int, buffer or None
-        How many rows pass, and their values. None for a chunk that is left to a complete reader.
+    int, tuple or None
+        How many rows pass, and the buffers of their values: of numbers, or of codes the codes, the dictionary's offsets and
+        data, and its length. None for a chunk that is left to a complete reader.
     """
     cdef OpenSource opened = OpenSource(source)
     cdef const uint64_t* mask = NULL
-    cdef int64_t num_kept = num_rows, words = (num_rows + 63) // 64
-    cdef Range range
+    cdef int64_t num_kept = num_rows, words = (num_rows + 63) // 64, size
+    cdef bint coded
     cdef ChunkJob job
     cdef Block block = None
     if num_rows < 0 or passed.shape[0] < words or (keep is not None and keep.shape[0] < words):
@@ -296,21 +373,15 @@ def read_passing(Workspace space not None, source, tuple chunk, int64_t num_rows
     if keep is not None:
         mask = &keep[0]
         num_kept = mask_count(mask, num_rows)
-    range.is_float, range.with_nan = is_float, with_nan
-    if is_float:
-        range.low, range.high = least, most
-    else:
-        range.least, range.most = least, most
-    job.offset, job.size, job.codec, job.width, job.most_level, _, _, decompress = chunk
-    if job.width != 4 and job.width != 8:
+    job.offset, job.size, job.codec, job.width, job.most_level, coded, _, decompress = chunk
+    if not values.fits(job.width) or (has_values and (values.test.kind == IS_NULL or not (job.width or coded))):
         return None
-    if job.width == 4 and not is_float and not -(1 << 31) <= least <= most < 1 << 31:
-        return None  # bounds of a wider type, or none at all
     job.decompressor = <void*>decompress
-    job.form = NUMBERS
-    job.range, job.passed = &range, &passed[0]
+    job.form = CODES if has_values and not job.width else NUMBERS
+    job.test, job.passed = &values.test, &passed[0]
+    size = job.width if job.width else 4
     if has_values:
-        block = Block(num_kept * job.width)
+        block = Block(num_kept * size)
         job.out = block.data
     space.bytes.decompress = decompress_page
     with nogil:
@@ -321,9 +392,13 @@ def read_passing(Workspace space not None, source, tuple chunk, int64_t num_rows
         return None
     if not has_values:
         return job.kept, None
+    size *= job.kept
     # a slice would hold all of the room
-    values = copied(block.data, job.kept * job.width) if 2 * job.kept < num_kept else block.cut(job.kept * job.width)
-    return job.kept, values
+    found = copied(block.data, size) if 2 * job.kept < num_kept else block.cut(size)
+    if job.form == NUMBERS:
+        return job.kept, (found,)
+    offsets = copied(job.ends.data(), (job.length + 1) * 4) if job.length else bytes(4)
+    return job.kept, (found, offsets, copied(job.grown.data(), job.used), job.length)
 
 
 cdef class Column:

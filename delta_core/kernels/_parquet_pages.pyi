@@ -34,6 +34,12 @@ class Column:
     ) -> None: ...  # fmt: skip
     def text_page(self) -> tuple[int, pa.Buffer | None, int, pa.Buffer, pa.Buffer] | None: ...
 
+class ValueTest:
+    def __init__(
+        self, kind: int, is_float: bool = False, least: float = 0, most: float = 0, with_nan: bool = False,
+        keys: NDArray[np.uint8] | bytes | None = None, ends: NDArray[np.int32] | None = None,
+    ) -> None: ...  # fmt: skip
+
 def read_columns(
     space: Workspace,
     source: int | bytes | memoryview,
@@ -42,10 +48,15 @@ def read_columns(
     keep: NDArray[np.uint64] | None = None,
 ) -> tuple[int, list[tuple[Any, ...] | None]]: ...
 def read_passing(
-    space: Workspace, source: int | bytes | memoryview, chunk: Chunk, num_rows: int, is_float: bool, least: float,
-    most: float,
-    with_nan: bool, has_values: bool, passed: NDArray[np.uint64], keep: NDArray[np.uint64] | None = None,
-) -> tuple[int, pa.Buffer | None] | None: ...  # fmt: skip
+    space: Workspace,
+    source: int | bytes | memoryview,
+    chunk: Chunk,
+    num_rows: int,
+    values: ValueTest,
+    has_values: bool,
+    passed: NDArray[np.uint64],
+    keep: NDArray[np.uint64] | None = None,
+) -> tuple[int, tuple[Any, ...] | None] | None: ...
 def read_nested(
     space: Workspace,
     source: int | bytes | memoryview,

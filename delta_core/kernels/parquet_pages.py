@@ -19,7 +19,14 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from delta_core.kernels._parquet_pages import Column, UnsupportedPagesError, Workspace, has_zstd, read_columns
+from delta_core.kernels._parquet_pages import (
+    Column,
+    UnsupportedPagesError,
+    ValueTest,
+    Workspace,
+    has_zstd,
+    read_columns,
+)
 from delta_core.kernels._parquet_pages import read_passing as read_passing_rows
 from delta_core.kernels.memory import POOL_OF_BATCHES
 
@@ -29,8 +36,12 @@ if TYPE_CHECKING:
 __all__ = [
     "CODECS",
     "ColumnChunk",
+    "ColumnTest",
+    "NullTest",
     "UnsupportedPagesError",
+    "ValuePrefix",
     "ValueRange",
+    "ValueSet",
     "is_text",
     "lent_workspace",
     "read_chunk",
@@ -177,8 +188,62 @@ class ValueRange(Struct, frozen=True):
     with_nan: bool = False
 
 
+class ValueSet(Struct, frozen=True):
+    """A condition on numbers or strings: that they are among some keys; null never is.
+
+    Parameters
+    ----------
+    column : int
+        The number of the physical column in the read.
+    keys : int64 or float64, **shape (n,)**, or tuple of bytes
+        Ascending, each once. Numbers as Arrow stores them, without NaN; -0.0 is 0.0. Strings in UTF-8.
+    """
+
+    column: int
+    keys: NDArray[np.int64] | NDArray[np.float64] | tuple[bytes, ...]
+
+
+class ValuePrefix(Struct, frozen=True):
+    """A condition on strings: that they start with some bytes, which null does not.
+
+    Parameters
+    ----------
+    column : int
+        The number of the physical column in the read.
+    prefix : bytes
+    """
+
+    column: int
+    prefix: bytes
+
+
+class NullTest(Struct, frozen=True):
+    """A condition on values of any type: that they are null, or that they are not.
+
+    Parameters
+    ----------
+    column : int
+        The number of the physical column in the read.
+    is_null : bool
+        Whether null passes, and nothing else; else whatever is not null.
+    """
+
+    column: int
+    is_null: bool
+
+
+#: A condition on one column's values that is tested while they are decoded.
+ColumnTest = ValueRange | ValueSet | ValuePrefix | NullTest
+_IN_RANGE, _IN_SET, _HAS_PREFIX, _IS_NULL, _HAS_VALUE = range(5)
+
+
 def read_passing(
-    source: Source, chunk: ColumnChunk, values: ValueRange, has_values: bool, keep: NDArray[np.uint64] | None = None
+    source: Source,
+    chunk: ColumnChunk,
+    values: ColumnTest,
+    has_values: bool,
+    keep: NDArray[np.uint64] | None = None,
+    coded: bool = False,
 ) -> tuple[NDArray[np.uint64], int, pa.Array[Any] | None] | None:
     """Test the values of a chunk page by page, and decode those that pass.
 
@@ -187,33 +252,57 @@ def read_passing(
     source : int or bytes-like
         A descriptor of the file, or its bytes.
     chunk : ColumnChunk
-        Of numbers.
-    values : ValueRange
-        Which of them pass.
+        Of numbers or strings.
+    values : ValueRange, ValueSet, ValuePrefix or NullTest
+        Which of them pass; its bounds or keys are of the chunk's type.
     has_values : bool
-        Whether the values are requested too.
+        Whether the values are requested too. They are returned if that takes no second look at the pages: numbers, and
+        strings whose pages are all coded.
     keep : uint64, **shape (n,)**, optional
         A mask of the rows that may pass, see `read_chunks`.
+    coded : bool
+        Whether strings are requested as ``dictionary<int32, string>``; other strings are not returned.
 
     Returns
     -------
-    A mask of the rows that pass, uint64, **shape (n,)**, how many do, and their values; None for a chunk that is left
-    to a complete reader. A page whose dictionary has no value that passes is not decompressed.
+    A mask of the rows that pass, uint64, **shape (n,)**, how many do, and their values or None; None for a chunk that
+    is left to a complete reader. A page whose dictionary has no value that passes is not decompressed.
     """
-    if is_text(chunk.type):
+    test = _compiled(values, chunk.type)
+    if test is None:
         return None
-    passed = np.zeros((chunk.num_rows + 63) // 64, np.uint64)
-    is_float = bool(pa.types.is_floating(chunk.type))
-    with lent_workspace() as space:
-        found = read_passing_rows(
-            space, source, _described(chunk, False), chunk.num_rows, is_float, values.least, values.most,
-            values.with_nan, has_values, passed, keep,
-        )  # fmt: skip
-    if found is None:
-        return None
-    count, data = found
-    array = None if data is None else pa.Array.from_buffers(chunk.type, count, [None, data], 0)
-    return passed, count, array
+    is_plain_text = is_text(chunk.type) and not coded
+    if has_values and is_plain_text and isinstance(values, NullTest) and not values.is_null:
+        return None  # which nearly all pass, as a rule: they would be decoded twice
+    may_return = has_values and not is_plain_text and values != NullTest(values.column, True)
+    for returns in (True, False) if may_return else (False,):
+        passed = np.zeros((chunk.num_rows + 63) // 64, np.uint64)
+        with lent_workspace() as space:
+            described = _described(chunk, coded)
+            found = read_passing_rows(space, source, described, chunk.num_rows, test, returns, passed, keep)
+        if found is not None:
+            count, buffers = found
+            return passed, count, None if buffers is None else _array(chunk.type, count, None, 0, *buffers)
+        if not is_text(chunk.type):
+            break  # with its values or without them
+    return None
+
+
+def _compiled(values: ColumnTest, t: pa.DataType) -> ValueTest | None:
+    """Return the test of a chunk's values; None if its bounds or keys are of another type."""
+    is_float = bool(pa.types.is_floating(t))
+    if isinstance(values, NullTest):
+        return ValueTest(_IS_NULL if values.is_null else _HAS_VALUE)
+    if isinstance(values, ValueRange):
+        return None if is_text(t) else ValueTest(_IN_RANGE, is_float, values.least, values.most, values.with_nan)
+    kind = _HAS_PREFIX if isinstance(values, ValuePrefix) else _IN_SET
+    keys = (values.prefix,) if isinstance(values, ValuePrefix) else values.keys
+    if isinstance(keys, tuple):
+        ends = np.zeros(len(keys) + 1, np.int32)
+        np.cumsum([len(key) for key in keys], out=ends[1:])
+        return ValueTest(kind, keys=b"".join(keys), ends=ends) if is_text(t) else None
+    is_same = not is_text(t) and is_float == (keys.dtype == np.float64)
+    return ValueTest(kind, is_float, keys=keys.view(np.uint8)) if is_same else None
 
 
 def _bundles(chunks: Mapping[Key, ColumnChunk]) -> Iterator[list[Key]]:

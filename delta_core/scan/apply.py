@@ -26,7 +26,7 @@ from delta_core.plugins.rules import ReadCheck
 from delta_core.scan.file_context import FileContext, OneFile, RowOrigin, WholeFiles
 from delta_core.scan.order import test_order
 from delta_core.scan.plan import ConstantSource, Output, PhysicalSource, PositionSource, ReadPlan
-from delta_core.scan.value_ranges import value_range
+from delta_core.scan.value_ranges import column_test
 
 __all__ = ["CompiledPlan"]
 
@@ -75,7 +75,7 @@ class CompiledPlan:
 
     def _condition(self, part: Expression, is_all: bool) -> RowTest:
         compiled = self._filter if is_all and self._filter is not None else self._build(part)
-        values = value_range(part, self._plan.sources, self._plan.types)
+        values = column_test(part, self._plan.sources, self._plan.types)
         return RowTest(self._columns(compiled), partial(self._passing, compiled), values)
 
     def tested_only(self) -> frozenset[int]:

@@ -1,34 +1,40 @@
-"""Conditions that are ranges of one column's numbers: an engine can test those while it decodes the column."""
+"""Conditions on one column's values that an engine can test while it decodes the column."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from delta_core.expressions.ast import Call, Column, Expression, Leaf, Literal, PhysicalColumn, conjuncts
-from delta_core.kernels.arrow_buffers import array_of, values_of
-from delta_core.kernels.parquet_pages import ValueRange
+from delta_core.expressions.ast import Call, Column, Expression, Leaf, Literal, PhysicalColumn, Values, conjuncts
+from delta_core.expressions.patterns import parse_like
+from delta_core.kernels.arrow_buffers import array_of, string_bytes, values_of
+from delta_core.kernels.parquet_pages import ColumnTest, NullTest, ValuePrefix, ValueRange, ValueSet, is_text
 from delta_core.scan.plan import PhysicalSource, Source
 
-__all__ = ["value_range"]
+__all__ = ["column_test"]
 
 #: Each comparison with its operands exchanged.
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+#: Of more keys each value is looked up in a table of all of them.
+_MOST_KEYS = 1_000
 
 
-def value_range(
+def column_test(
     condition: Expression, sources: Mapping[Leaf, Source], types: Mapping[Leaf, pa.DataType]
-) -> ValueRange | None:
-    """Return the range of values that a condition accepts, None if it is no comparison of one column with constants.
+) -> ColumnTest | None:
+    """Return which values of a column a condition accepts, None if it has no such form.
 
     Parameters
     ----------
     condition : Expression
-        Bound. Several comparisons, and tests that the column is not null, may be joined with ``and``.
+        Bound. A comparison with a constant, ``in``, ``startswith``, ``like`` of a text or a prefix, or a null test.
+        Several comparisons of numbers, and tests that the column is not null, may be joined with ``and``.
     sources : Mapping of Leaf to Source
         Where the values of its leaves come from.
     types : Mapping of Leaf to pyarrow.DataType
@@ -38,18 +44,74 @@ def value_range(
     -----
     NaN is greater than any number, and -0.0 equals 0.0, as in all comparisons.
     """
-    found: ValueRange | None = None
-    present = set[int | None]()
-    for part in conjuncts(condition):
-        if isinstance(part, Call) and part.function == "isnotnull":
-            present.add(_column(part.args[0], sources))
-            continue
-        one = _of_comparison(part, sources, types)
-        if one is None or (found is not None and found.column != one.column):
-            return None
-        found = one if found is None else _both(found, one)
-    # a comparison is never true of null
-    return found if found is None or present <= {found.column} else None
+    found = [_of_part(part, sources, types) for part in conjuncts(condition)]
+    tests = [test for test in found if test is not None]
+    if not tests or len(tests) < len(found) or len({test.column for test in tests}) > 1:
+        return None
+    # the other tests are never true of null
+    others = [test for test in tests if test != NullTest(test.column, False)]
+    ranges = [test for test in others if isinstance(test, ValueRange)]
+    if len(others) > 1 and len(ranges) == len(others):
+        return reduce(_both, ranges)
+    is_absent = len(others) == 1 and isinstance(others[0], NullTest) and len(tests) > 1
+    return None if len(others) > 1 or is_absent else (others or tests)[0]
+
+
+def _of_part(e: Expression, sources: Mapping[Leaf, Source], types: Mapping[Leaf, pa.DataType]) -> ColumnTest | None:
+    if not isinstance(e, Call):
+        return None
+    if e.function in _MIRRORED:
+        return _of_comparison(e, sources, types)
+    column = _column(e.args[0], sources)
+    if column is None or not isinstance(e.args[0], (Column, PhysicalColumn)):
+        return None
+    if e.function in ("isnull", "isnotnull"):
+        return NullTest(column, e.function == "isnull")
+    t = types[e.args[0]]
+    if e.function == "in":
+        return _of_members(column, e.args[1:], t)
+    return _of_pattern(column, e, t) if e.function in ("startswith", "like") else None
+
+
+def _of_members(column: int, members: tuple[Expression, ...], t: pa.DataType) -> ValueSet | None:
+    """Return the test of a list; a null in it makes what is not found unknown, which does not pass either."""
+    array = members[0].array if len(members) == 1 and isinstance(members[0], Values) else _literals(members, t)
+    if array is None or array.type != t or len(array) > _MOST_KEYS or array.null_count:
+        return None
+    keys = _keys(array)
+    return None if keys is None else ValueSet(column, keys)
+
+
+def _literals(members: tuple[Expression, ...], t: pa.DataType) -> pa.Array | None:
+    known = [m for m in members if isinstance(m, Literal) and m.value is not None]
+    nulls = sum(isinstance(m, Literal) and m.value is None for m in members)
+    if len(known) + nulls < len(members) or any(m.type is None or m.type.to_arrow() != t for m in known):
+        return None
+    return array_of([m.value for m in known], t) if is_text(t) or _is_stored_number(t) else None
+
+
+def _keys(array: pa.Array) -> NDArray[Any] | tuple[bytes, ...] | None:
+    """Return constants as the ascending keys of a set; None for other types, and for NaN."""
+    if is_text(array.type):
+        return tuple(sorted({v.encode() if isinstance(v, str) else v for v in array.to_pylist()}))
+    if not _is_stored_number(array.type):
+        return None
+    values = values_of(array)
+    if values.dtype.kind != "f":
+        return np.unique(values.astype(np.int64))
+    return None if np.isnan(values).any() else np.unique(values.astype(np.float64) + 0.0)
+
+
+def _of_pattern(column: int, e: Call, t: pa.DataType) -> ValueSet | ValuePrefix | None:
+    texts = [a.value for a in e.args[1:] if isinstance(a, Literal)]
+    if len(texts) < len(e.args) - 1 or not all(isinstance(text, str) for text in texts) or not pa.types.is_string(t):
+        return None
+    parts: list[str | None] = [*texts[0], None] if e.function == "startswith" else parse_like(*texts)
+    fixed = parts[:-1] if parts[-1:] == [None] else parts
+    if not all(fixed):  # a wildcard
+        return None
+    text = array_of(["".join(part or "" for part in fixed)], t)
+    return ValueSet(column, (string_bytes(text),)) if fixed is parts else ValuePrefix(column, string_bytes(text))
 
 
 def _both(a: ValueRange, b: ValueRange) -> ValueRange:
@@ -57,10 +119,8 @@ def _both(a: ValueRange, b: ValueRange) -> ValueRange:
 
 
 def _of_comparison(
-    e: Expression, sources: Mapping[Leaf, Source], types: Mapping[Leaf, pa.DataType]
-) -> ValueRange | None:
-    if not isinstance(e, Call) or e.function not in _MIRRORED:
-        return None
+    e: Call, sources: Mapping[Leaf, Source], types: Mapping[Leaf, pa.DataType]
+) -> ValueRange | ValueSet | None:
     (value, constant), function = e.args, e.function
     if isinstance(value, Literal):
         value, constant, function = constant, value, _MIRRORED[function]
@@ -69,8 +129,18 @@ def _of_comparison(
         return None
     if constant.value is None or constant.type is None or constant.type.to_arrow() != types[value]:
         return None
+    if is_text(types[value]):
+        keys = _keys(array_of([constant.value], types[value])) if function == "=" else None
+        return None if keys is None else ValueSet(column, keys)
     bounds = _bounds(function, constant.value, types[value])
     return None if bounds is None else ValueRange(column, *bounds)
+
+
+def _is_stored_number(t: pa.DataType) -> bool:
+    """Whether Arrow and Parquet store values of a type as the same number."""
+    types = pa.types
+    is_time = types.is_date32(t) or (types.is_timestamp(t) and t.unit == "us")
+    return bool(is_time or types.is_float64(t) or types.is_float32(t) or types.is_int64(t) or types.is_int32(t))
 
 
 def _column(e: Expression, sources: Mapping[Leaf, Source]) -> int | None:
@@ -80,10 +150,9 @@ def _column(e: Expression, sources: Mapping[Leaf, Source]) -> int | None:
 
 
 def _bounds(function: str, constant: Any, t: pa.DataType) -> tuple[Any, Any, bool] | None:
-    is_float = pa.types.is_float64(t) or pa.types.is_float32(t)
-    is_time = pa.types.is_date32(t) or pa.types.is_timestamp(t) and t.unit == "us"
-    if not (is_float or is_time or pa.types.is_int64(t) or pa.types.is_int32(t)):
+    if not _is_stored_number(t):
         return None
+    is_float = pa.types.is_floating(t)
     stored = values_of(array_of([constant], t))[0]
     if is_float:
         if not math.isfinite(stored):

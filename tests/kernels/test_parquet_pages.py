@@ -17,11 +17,14 @@ from hypothesis import strategies as st
 from delta_core.engines.arrow.parquet.columns import find_chunk
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import parquet_pages
-from delta_core.kernels._parquet_pages import decompress_snappy
+from delta_core.kernels._parquet_pages import ValueTest, decompress_snappy
 from delta_core.kernels.parquet_pages import (
     ColumnChunk,
+    NullTest,
     UnsupportedPagesError,
+    ValuePrefix,
     ValueRange,
+    ValueSet,
     read_chunk,
     read_passing,
     text_pages,
@@ -196,6 +199,132 @@ def test_pages_of_a_dictionary_without_a_match_are_not_decoded() -> None:
     found = read_passing(bytes(damaged), chunk, ValueRange(0, 4, 9), True)
     assert found is not None
     assert found[1] == 0
+
+
+TEXTS = st.one_of(
+    st.sampled_from(["", "a", "ab", "é", "longer than eight bytes", "longer than eight"]), st.text(max_size=12)
+)
+TESTED = {**NUMBERS, "string": (pa.string(), TEXTS), "binary": (pa.binary(), st.binary(max_size=12))}
+
+
+def as_bytes(value: Any) -> bytes:
+    return value.encode() if isinstance(value, str) else value
+
+
+@st.composite
+def value_tests(draw: st.DrawFn, t: pa.DataType, stored: list[Any], values: st.SearchStrategy[Any]) -> tuple[Any, Any]:
+    """Draw a test, and the same as a function of a value."""
+    kind = draw(st.sampled_from(["set", "prefix", "null", "present"] if pa.types.is_string(t) or pa.types.is_binary(t)
+                                else ["set", "null", "present"]))  # fmt: skip
+    if kind in ("null", "present"):
+        return NullTest(0, kind == "null"), lambda v: (v is None) == (kind == "null")
+    present = [v for v in stored if v is not None and v == v]
+    key = st.one_of(st.sampled_from(present), values) if present else values
+    if kind == "prefix":
+        prefix = as_bytes(draw(key))[: draw(st.integers(0, 12))]
+        return ValuePrefix(0, prefix), lambda v: v is not None and as_bytes(v).startswith(prefix)
+    keys = [k for k in draw(st.lists(key, max_size=6)) if k == k]
+    if isinstance(stored[0] if stored[0] is not None else draw(values), (str, bytes)):
+        return ValueSet(0, tuple(sorted({as_bytes(k) for k in keys}))), lambda v: v in keys
+    numbers = np.unique(np.array(keys, np.float64 if pa.types.is_floating(t) else np.int64) + 0)
+    return ValueSet(0, numbers), lambda v: v in numbers.tolist()
+
+
+@pytest.mark.parametrize("name", TESTED)
+@given(data=st.data(), form=FORMS, structs=st.integers(0, 2), has_values=st.booleans(), coded=st.booleans())
+def test_rows_that_pass_are_those_of_the_whole_chunk(
+    name: str, data: st.DataObject, form: dict[str, Any], structs: int, has_values: bool, coded: bool
+) -> None:
+    t, values = TESTED[name]
+    runs = data.draw(st.lists(st.tuples(st.one_of(values, st.none()), st.integers(1, 70)), min_size=1, max_size=20))
+    stored = [v for v, n in runs for _ in range(n)]
+    file, _, chunk = written(pa.array(stored, t), form, structs)
+    assert chunk is not None
+    test, passes = data.draw(value_tests(t, stored, values))
+    flags = data.draw(st.one_of(st.none(), masks(len(stored))))
+    keep = None if flags is None else words_of(flags, True)
+    coded = coded and name == "string"
+    found = read_passing(file, chunk, test, has_values, keep, coded)
+    if found is None:
+        assert has_values
+        assert not coded
+        assert name in ("string", "binary")
+        assert test == NullTest(0, False)
+        return
+    mask, count, array = found
+    wanted = [i for i, v in enumerate(stored) if passes(v) and (flags is None or flags[i])]
+    assert np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")).tolist() == wanted
+    assert count == len(wanted)
+    if array is None:
+        is_number = name in NUMBERS
+        assert not has_values or test == NullTest(0, True) or not is_number
+        return
+    assert has_values
+    array.validate(full=True)
+    assert array.null_count == 0
+    plain = array.dictionary_decode() if coded else array
+    assert plain.equals(pa.array([stored[i] for i in wanted], t)) or pa.types.is_floating(t)
+    if pa.types.is_floating(t):
+        assert plain.to_numpy().tobytes() == np.array([stored[i] for i in wanted], t.to_pandas_dtype()).tobytes()
+
+
+def test_strings_behind_a_dictionary_that_grew_too_big_are_tested_too() -> None:
+    texts = [f"text {i % 3000}" for i in range(9_000)]
+    file, metadata, chunk = written(pa.array(texts), {"dictionary_pagesize_limit": 2_000, "data_page_size": 2_000})
+    assert {"RLE_DICTIONARY", "PLAIN"} <= set(metadata.row_group(0).column(0).encodings)
+    assert chunk is not None
+    for key in ("text 3", "text 2999"):
+        found = read_passing(file, chunk, ValueSet(0, (key.encode(),)), True, None, True)
+        assert found is not None
+        assert found[1] == 3
+        assert found[2] is None
+
+
+def test_coded_strings_without_a_match_are_not_decoded() -> None:
+    file, _, chunk = written(pa.array(["a", "b", "c"] * 1000), {"compression": "none"})
+    assert chunk is not None
+    damaged = bytearray(file)
+    stop = chunk.offset + chunk.num_bytes
+    damaged[stop - 60 : stop] = b"\xff" * 60
+    assert read_passing(bytes(damaged), chunk, ValueSet(0, (b"b",)), False) is None
+    for test in (ValueSet(0, (b"aa", b"d")), ValuePrefix(0, b"ab"), ValueSet(0, ())):
+        found = read_passing(bytes(damaged), chunk, test, False)
+        assert found is not None
+        assert found[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "test"),
+    [
+        (pa.array([1, 2]), ValueSet(0, (b"a",))),
+        (pa.array([1, 2]), ValuePrefix(0, b"a")),
+        (pa.array([1, 2]), ValueSet(0, np.array([1.0]))),
+        (pa.array([1.0, 2.0]), ValueSet(0, np.array([1]))),
+        (pa.array(["a"]), ValueSet(0, np.array([1]))),
+        (pa.array(["a"]), ValueRange(0, 1, 2)),
+    ],
+)
+def test_keys_of_another_type_are_left_to_a_complete_reader(column: pa.Array, test: Any) -> None:
+    file, _, chunk = written(column, {})
+    assert chunk is not None
+    assert read_passing(file, chunk, test, False) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kind": 9}, "kind"),
+        ({"kind": 1, "keys": b"123"}, "8 bytes"),
+        ({"kind": 2, "keys": b"12345678"}, "8 bytes"),
+        ({"kind": 1, "keys": b"ab", "ends": np.array([0, 3], np.int32)}, "2 bytes"),
+        ({"kind": 1, "keys": b"ab", "ends": np.array([0, 9, 2], np.int32)}, "ascend"),
+        ({"kind": 1, "keys": b"", "ends": np.array([], np.int32)}, "0 bytes"),
+        ({"kind": 2, "keys": b"", "ends": np.array([0], np.int32)}, "0 bytes"),
+    ],
+)
+def test_keys_that_are_none_are_rejected(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        ValueTest(**arguments)
 
 
 def test_a_range_beyond_the_type_of_a_chunk_is_left_to_a_complete_reader() -> None:

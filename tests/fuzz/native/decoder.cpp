@@ -58,6 +58,38 @@ static bool read_footer(const Bytes &bytes) {
 // Memory for what is decoded, with the bytes behind it that may be touched.
 static uint8_t *room(int64_t size) { return static_cast<uint8_t *>(std::malloc(size + SLACK)); }
 
+// Choose a test that values of so many bytes may be given, with keys in memory of exactly their size.
+static void make_test(int width, Test &test, Bytes &keys, std::vector<int32_t> &ends) {
+    static const int KINDS[2][4] = {{IN_SET, HAS_PREFIX, IS_NULL, HAS_VALUE}, {IN_SET, IN_RANGE, IS_NULL, HAS_VALUE}};
+    test.kind = KINDS[width != 0][below(4)];
+    if (width) {
+        test.is_float = below(2);
+        test.least = test.most = width == 4 ? static_cast<int32_t>(next_random()) : static_cast<int64_t>(next_random());
+        test.low = -1e300, test.high = 1e300, test.with_nan = below(2);
+        if (below(2)) test.least = width == 4 ? INT32_MIN : INT64_MIN;
+        if (test.kind != IN_SET) return;
+        test.num_keys = below(4);
+        for (int64_t k = 0; k < test.num_keys; k++) {
+            const double real = static_cast<double>(k);
+            uint8_t key[8];
+            if (test.is_float) std::memcpy(key, &real, 8);
+            else std::memcpy(key, &k, 8);
+            keys.insert(keys.end(), key, key + 8);
+        }
+    } else if (test.kind == IN_SET || test.kind == HAS_PREFIX) {
+        test.num_keys = test.kind == HAS_PREFIX ? 1 : below(4);
+        ends.push_back(0);
+        for (int64_t k = 0; k < test.num_keys; k++) {
+            keys.resize(keys.size() + below(12), static_cast<uint8_t>('a' + k));
+            ends.push_back(static_cast<int32_t>(keys.size()));
+        }
+        test.ends = ends.data();
+    }
+    keys.shrink_to_fit();
+    if (!keys.empty()) test.keys = keys.data();
+    if (test.kind == IN_SET) test.hash_keys();
+}
+
 // Return whether all rows are read; strings are requested as codes or as text.
 static bool read_chunk(const Bytes &bytes, int codec, int width, int most, int64_t num_rows) {
     // memory of exactly this size
@@ -88,15 +120,19 @@ static bool read_chunk(const Bytes &bytes, int codec, int width, int most, int64
     job.bits = most ? room((kept + 7) / 8) : nullptr;
     job.room = below(2) ? below(1 << 16) : 0;
     job.text = job.room ? room(job.room) : nullptr;
-    Range range;
+    Test test;
     std::vector<uint64_t> passed((num_rows + 63) / 64);
-    if (width && below(2)) {
-        range.is_float = below(2);
-        range.least = range.most = width == 4 ? static_cast<int32_t>(next_random()) : static_cast<int64_t>(next_random());
-        range.low = -1e300, range.high = 1e300, range.with_nan = below(2);
-        if (below(2)) range.least = width == 4 ? INT32_MIN : INT64_MIN;
-        job.range = &range;
+    Bytes keys;
+    std::vector<int32_t> ends;
+    if (below(2)) {
+        make_test(width, test, keys, ends);
+        job.test = &test;
         job.passed = passed.data();
+        if (below(2)) {  // rows are only tested
+            job.form = NUMBERS;
+            std::free(job.out);
+            job.out = nullptr;
+        }
     }
     run_job(space, source, num_rows, masked ? mask.data() : nullptr, kept, 256 << 20, job);
     std::free(job.text);

@@ -17,7 +17,7 @@ from delta_core.engines.arrow.parquet.types import is_encoded_string
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn, read_nested_column
-from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, ValueRange, read_chunks, read_passing
+from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, ColumnTest, read_chunks, read_passing
 
 __all__ = ["GROUP_BYTES", "USES_OWN_DECODER", "GroupReader", "find_chunk", "has_codes", "is_stored_as"]
 
@@ -114,16 +114,17 @@ class GroupReader:
         return len(self._chunks(group, leaves)) == len(leaves)
 
     def passing(
-        self, group: int, leaf: int, values: ValueRange, has_values: bool, picks: SelectionVector | None
+        self, group: int, leaf: int, values: ColumnTest, has_values: bool, picks: SelectionVector | None
     ) -> tuple[SelectionVector, pa.Array | None] | None:
-        """Return the rows of a row group, of those that are picked, whose numbers are in a range, and these numbers.
+        """Return the rows of a row group, of those that are picked, whose values pass, and if it can these values.
 
         None for a column that our own decoder does not read.
         """
         file, chunk = self._file.descriptor, self._chunks(group, [leaf]).get(leaf)
         if file is None or chunk is None or (picks is not None and picks.mask is None):
             return None
-        found = read_passing(file, chunk, values, has_values, None if picks is None else picks.mask)
+        coded = is_encoded_string(self._schema.field(self._flat[leaf]).type)
+        found = read_passing(file, chunk, values, has_values, None if picks is None else picks.mask, coded)
         if found is None:
             return None
         mask, count, array = found

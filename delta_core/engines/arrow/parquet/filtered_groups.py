@@ -209,7 +209,7 @@ class FilteredGroups:
     def _passing(
         self, group: int, number: int, picks: SelectionVector | None
     ) -> tuple[SelectionVector, dict[int, pa.Array]] | None:
-        """Run a test while its column is decoded, and return the column too if needed; None if that can't be."""
+        """Run a test while its column is decoded, and return the column if needed and found; None if that can't be."""
         values = self._read.tests[number].values
         source = None if values is None else self._plan.sources[values.column]
         if values is None or source is None or source.name is None or source.convert or len(source.leaves) != 1:
