@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from delta_core.commit.action_columns import declared_fields, with_action_columns
 from delta_core.commit.base import TableBase
 from delta_core.commit.intents import REMOVED_FILE, Intents, changes_data
-from delta_core.commit.lines import SmallAction, as_parsed, format_commit, small_action, stamped
+from delta_core.commit.lines import CommitLines, SmallAction, as_parsed, format_commit, small_action, stamped
 from delta_core.errors import (
     HookContractError,
     InvalidArgumentError,
@@ -62,8 +62,8 @@ class Attempt(Struct, frozen=True, dict=True):
 
     Parameters
     ----------
-    data : bytes
-        Its lines.
+    lines : bytes or CommitLines
+        Its lines; formatted while they are written if they are many.
     info : Mapping
         Its ``commitInfo``.
     small : list of (kind, JSON text)
@@ -71,7 +71,7 @@ class Attempt(Struct, frozen=True, dict=True):
     """
 
     view: AttemptView
-    data: bytes
+    lines: bytes | CommitLines
     timestamp_ms: int
     info: Mapping[str, Any]
     small: list[SmallAction]
@@ -142,9 +142,9 @@ def build_attempt(
     info = _commit_info(header, rules, now_ms)
     small = _small_actions(view, info, intents, rules, metadata)
     kept = view.adds.drop_columns(["numRecords", "fresh"])
-    data = format_commit(small, stamped(view.removes, now_ms), kept, view.cdcs)
+    lines = format_commit(small, stamped(view.removes, now_ms), kept, view.cdcs)
     timestamp = next((r.value for r in rules if isinstance(r, CommitInfoField) and r.first), now_ms)
-    return Attempt(view, data, timestamp, info, small)
+    return Attempt(view, lines, timestamp, info, small)
 
 
 def _check_paths(adds: pa.Table, removes: pa.Table) -> None:

@@ -61,7 +61,7 @@ class StoreCommitter:
                 time.sleep(PAUSE * 4 ** (attempt - 1))
             try:
                 # a client library may have repeated a put whose first answer was lost: what exists may be ours
-                if self._storage.put_if_absent(path, proposal.data) == "created" or self._is_ours(path, proposal):
+                if self._storage.put_if_absent(path, proposal.lines) == "created" or self._is_ours(path, proposal):
                     return Committed(proposal.version, name)
                 return Conflict(proposal.version)
             except FileNotFoundError:  # of a listing that lags

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,10 @@ from delta_core.errors import InvalidArgumentError
 from delta_core.kernels.arrow_buffers import number_array, one_array, scalar_of, strings_of, utf8_of
 from delta_core.kernels.dedup import dv_unique_ids
 from delta_core.kernels.json_actions import ActionParser, ParsedActions
-from delta_core.kernels.json_lines import format_lines
+from delta_core.kernels.json_lines import RUN_ROWS, format_lines
 from delta_core.protocol.actions import ADD, CDC, REMOVE
 
-__all__ = ["SmallAction", "as_parsed", "format_commit", "small_action", "stamped"]
+__all__ = ["CommitLines", "SmallAction", "as_parsed", "format_commit", "small_action", "stamped"]
 
 #: An action that is no file's: its kind, and its value as JSON.
 SmallAction = tuple[str, str]
@@ -55,18 +55,42 @@ def stamped(removes: pa.Table, now_ms: int) -> pa.Table:
     )
 
 
-def format_commit(small: Sequence[SmallAction], removes: pa.Table, adds: pa.Table, cdcs: pa.Table) -> bytes:
-    """Return the lines of a commit: small actions, then those of files. The order is that of `as_parsed`.
+class CommitLines:
+    """The lines of a commit: small actions, then those of files. The order is that of `as_parsed`.
+
+    They are formatted each time they are iterated over: a commit of a million files is never held as text.
+    """
+
+    def __init__(self, small: Sequence[SmallAction], removes: pa.Table, adds: pa.Table, cdcs: pa.Table) -> None:
+        self._head = b"".join(utf8_of(f"{{{_encode(kind)}:{text}}}\n", f"The action {kind}") for kind, text in small)
+        files = ((REMOVE.name, removes), (ADD.name, adds), (CDC.name, cdcs))
+        self._files = [(kind, _without_nulls(t)) for kind, t in files if t.num_rows]
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the lines in pieces of at most some MB.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a text that UTF-8 has no bytes for.
+        """
+        yield self._head
+        for kind, files in self._files:
+            yield from format_lines(kind, files)
+
+
+def format_commit(
+    small: Sequence[SmallAction], removes: pa.Table, adds: pa.Table, cdcs: pa.Table
+) -> bytes | CommitLines:
+    """Return the lines of a commit: whole, or, of many files, to be formatted while they are written.
 
     Raises
     ------
     InvalidArgumentError
-        For a text that UTF-8 has no bytes for.
+        For a text that UTF-8 has no bytes for; in lines that are not whole, when it is reached.
     """
-    head = (utf8_of(f"{{{_encode(kind)}:{text}}}\n", f"The action {kind}") for kind, text in small)
-    files = ((REMOVE.name, removes), (ADD.name, adds), (CDC.name, cdcs))
-    lines = [format_lines(kind, _without_nulls(t)) for kind, t in files if t.num_rows]
-    return b"".join([*head, *(piece for pieces in lines for piece in pieces)])
+    lines = CommitLines(small, removes, adds, cdcs)
+    return lines if removes.num_rows + adds.num_rows + cdcs.num_rows > RUN_ROWS else b"".join(lines)
 
 
 def _without_nulls(files: pa.Table) -> pa.Table:

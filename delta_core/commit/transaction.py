@@ -442,11 +442,11 @@ class Transaction(Generic[Base]):
             # a version that is free may be that of a table which was made again at this place
             if latest is not None:
                 latest.check_same_table()
-            proposal = Proposal(attempt.view.version, attempt.data, self.txn_id, attempt.timestamp_ms)
+            proposal = Proposal(attempt.view.version, attempt.lines, self.txn_id, attempt.timestamp_ms)
             self.in_doubt = True  # an interrupt may come when the commit is there already
             try:
                 outcome = committer.commit(proposal)
-            except CommitError as e:
+            except (CommitError, InvalidArgumentError) as e:  # the second is of lines that can't be formatted
                 self.in_doubt = isinstance(e, CommitStateUnknownError)
                 raise
             self.in_doubt = isinstance(outcome, Committed)
@@ -578,7 +578,10 @@ class Transaction(Generic[Base]):
         self.abandoned = []
         name = commit_name(version)
         kind: Any = "commit" if committed.path == name else "staged"
-        file = LogFile(committed.path or name, kind, version, version, data=attempt.data)
+        # many lines are not kept: what opening and listing need of them is in `content`
+        lines = attempt.lines if committed.path is None or isinstance(attempt.lines, bytes) else None
+        data = lines if lines is None or isinstance(lines, bytes) else b"".join(lines)
+        file = LogFile(committed.path or name, kind, version, version, data=data)
         if base is None:
             snapshot = self.context.created(file, self._plan)
         else:

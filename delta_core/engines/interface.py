@@ -193,9 +193,10 @@ class Storage(Protocol):
         """
         ...
 
-    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> PutResult:
+    def put_if_absent(self, path: str, data: bytes | Iterable[bytes], *, durable: bool = True) -> PutResult:
         """Create the file whole, or report that it exists; never overwrite, never leave a part visible.
 
+        ``data`` may come in pieces; nothing is created if making them raises an error.
         It is on the disk when this returns, unless not ``durable``: what can be computed again need not survive the
         machine.
         """

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import json
 import os
-from typing import Any
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +18,13 @@ from delta_core.kernels._json_lines import Rows, format_rows
 from delta_core.kernels.arrow_buffers import is_valid, string_array
 from delta_core.runtime.threads import thread_pool
 
-__all__ = ["format_actions", "format_lines", "format_objects"]
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+__all__ = ["RUN_ROWS", "format_actions", "format_lines", "format_objects"]
 
 #: Rows that one thread formats at a time; fewer are not worth another thread.
-_RUN_ROWS = 1 << 16
+RUN_ROWS = 1 << 16
 
 _NO_BUFFERS = (None, None, None)
 _TROUBLE = {
@@ -53,14 +58,25 @@ def format_actions(kind: str, table: pa.Table) -> bytes:
     return b"".join(format_lines(kind, table))
 
 
-def format_lines(kind: str, table: pa.Table) -> list[bytes]:
-    """Return the lines of `format_actions` in pieces, in order, which threads make side by side."""
+def format_lines(kind: str, table: pa.Table) -> Iterator[bytes]:
+    """Yield the lines of `format_actions` in pieces, in order, which threads make side by side, a few ahead."""
     head, what = b'{"%b":' % _name(kind), f"{kind} actions"
-    if table.num_rows <= _RUN_ROWS:
-        return [_format(head, b"}\n", table, what)]
-    starts = range(0, table.num_rows, _RUN_ROWS)
-    with thread_pool(os.cpu_count() or 1, "delta-lines") as pool:
-        return list(pool.map(lambda i: _format(head, b"}\n", table.slice(i, _RUN_ROWS), what, i), starts))
+    if table.num_rows <= RUN_ROWS:
+        yield _format(head, b"}\n", table, what)
+        return
+    threads = os.cpu_count() or 1
+    ahead: deque[Future[bytes]] = deque()
+    with thread_pool(threads, "delta-lines") as pool:
+        try:
+            for i in range(0, table.num_rows, RUN_ROWS):
+                ahead.append(pool.submit(_format, head, b"}\n", table.slice(i, RUN_ROWS), what, i))
+                if len(ahead) > threads:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for piece in ahead:
+                piece.cancel()
 
 
 def format_objects(struct: pa.StructArray) -> pa.Array:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol, Union
 
 from msgspec import Struct
 
+from delta_core.runtime.processes import cached_property
+
 __all__ = ["Committed", "Committer", "Conflict", "Outcome", "Proposal"]
 
 
-class Proposal(Struct, frozen=True):
+class Proposal(Struct, frozen=True, dict=True):
     """A commit that wants to become a version.
 
     Parameters
     ----------
-    data : bytes
-        The commit's lines.
+    lines : bytes or iterable of bytes
+        The commit's lines: whole, or in pieces that each iteration makes again, which may raise
+        InvalidArgumentError; nothing must be committed then.
     txn_id : str
         Unique to the transaction: it is in ``commitInfo``, so that a commit whose fate is unknown can be found.
     timestamp_ms : int
@@ -23,9 +27,14 @@ class Proposal(Struct, frozen=True):
     """
 
     version: int
-    data: bytes
+    lines: bytes | Iterable[bytes]
     txn_id: str
     timestamp_ms: int
+
+    @cached_property
+    def data(self) -> bytes:
+        """The commit's lines, whole."""
+        return self.lines if isinstance(self.lines, bytes) else b"".join(self.lines)
 
 
 class Committed(Struct, frozen=True):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
 
+import pytest
+
+from delta_core.errors import InvalidArgumentError
 from delta_core.plugins.committer import Committed, Committer, Conflict, Outcome, Proposal
 
 __all__ = ["CommitterContract", "proposal"]
@@ -24,6 +27,14 @@ def proposal(version: int, txn_id: str = "", **fields: Any) -> Proposal:
     chosen = txn_id or str(uuid.uuid4())
     line = {"commitInfo": {"timestamp": 0, "operation": "WRITE", "txnId": chosen, **fields}}
     return Proposal(version, json.dumps(line).encode() + b"\n", chosen, 0)
+
+
+class _Broken:
+    """Lines whose second one can't be formatted."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield b'{"commitInfo":{"txnId":"t"}}\n'
+        raise InvalidArgumentError("no such text")
 
 
 class CommitterContract:
@@ -70,6 +81,21 @@ class CommitterContract:
 
     def test_large_commit_lands_whole(self, make_committer: MakeCommitter, read_commit: ReadCommit) -> None:
         attempt = proposal(0, userMetadata="x" * 3_000_000)
+        assert isinstance(make_committer().commit(attempt), Committed)
+        assert read_commit(0) == attempt.data
+
+    def test_lines_in_pieces_land_whole(self, make_committer: MakeCommitter, read_commit: ReadCommit) -> None:
+        whole = proposal(0)
+        attempt = Proposal(0, [whole.data, b"", b"{}\n" * 50_000], whole.txn_id, 0)
+        assert isinstance(make_committer().commit(attempt), Committed)
+        assert read_commit(0) == attempt.data == whole.data + b"{}\n" * 50_000
+
+    def test_lines_that_can_not_be_made_commit_nothing(
+        self, make_committer: MakeCommitter, read_commit: ReadCommit
+    ) -> None:
+        with pytest.raises(InvalidArgumentError, match="no such text"):
+            make_committer().commit(Proposal(0, _Broken(), "t", 0))
+        attempt = proposal(0)
         assert isinstance(make_committer().commit(attempt), Committed)
         assert read_commit(0) == attempt.data
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from delta_core.commit import lines
 from delta_core.commit import transaction as committing
 from delta_core.commit.attempt import Attempt, build_attempt
-from delta_core.commit.lines import as_parsed, format_commit, small_action
+from delta_core.commit.lines import CommitLines, as_parsed, format_commit, small_action
 from delta_core.commit.transaction import Transaction
+from delta_core.errors import InvalidArgumentError
+from delta_core.kernels import json_lines
 from delta_core.kernels.json_actions import ActionParser
+from delta_core.kernels.json_lines import format_lines
 from delta_core.kernels.row_set import RowSet
 from delta_core.operations.write import WriteOptions, write_table
 from delta_core.snapshot import Snapshot, open_context, open_snapshot
@@ -99,7 +105,8 @@ def test_what_was_staged_is_what_a_reader_parses(
     assert attempts
     for attempt in attempts:
         parser = ActionParser(COLUMNS, skip_kinds={"commitInfo", "cdc"})
-        parser.feed(attempt.view.version, attempt.data)
+        assert isinstance(attempt.lines, bytes)
+        parser.feed(attempt.view.version, attempt.lines)
         parsed = parser.finish()
         assert attempt.content is not None
         for kind in ("adds", "removes", "cdcs", "other_actions"):
@@ -130,6 +137,65 @@ def test_snapshot_after_commits_is_what_a_fresh_open_returns(tmp_path: Path) -> 
     columns, by_path = (["path", "dvId", "size", "modificationTime", "stats", "baseRowId"], [("path", "ascending")])
     assert held.files.columns(columns).sort_by(by_path).equals(fresh.files.columns(columns).sort_by(by_path))
     assert held.tombstones().sort_by(by_path).equals(fresh.tombstones().sort_by(by_path))
+
+
+@pytest.fixture
+def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits of two files and more are formatted while they are written, in pieces of one line."""
+    monkeypatch.setattr(lines, "RUN_ROWS", 1)
+    monkeypatch.setattr(json_lines, "RUN_ROWS", 1)
+
+
+@pytest.mark.usefixtures("in_pieces")
+def test_commit_that_is_formatted_while_it_is_written_is_what_a_fresh_open_returns(
+    tmp_path: Path, attempts: list[Attempt]
+) -> None:
+    uri = str(tmp_path / "t")
+    made = WriteOptions(partition_by=("kind",), properties=PROPERTIES)
+    held = write_table(open_context(uri), rows(1, 2, 3, 4, 5), made).snapshot  # type: ignore[union-attr]
+    held = write_table(held.context, rows(6, 7, 8), WriteOptions(mode="overwrite"), held).snapshot  # type: ignore[union-attr]
+    assert [type(a.lines) for a in attempts] == [CommitLines, CommitLines]
+    commit = Path(uri, "_delta_log", f"{1:020d}.json").read_bytes()
+    assert commit == b"".join(attempts[-1].lines)  # type: ignore[arg-type]
+    kinds = [next(iter(json.loads(line))) for line in commit.splitlines()]
+    view = attempts[-1].view
+    assert kinds[0] == "commitInfo"
+    assert kinds[-view.removes.num_rows - view.adds.num_rows :] == [
+        *["remove"] * view.removes.num_rows,
+        *["add"] * view.adds.num_rows,
+    ]
+    fresh = open_snapshot(uri)
+    columns, by_path = (["path", "size", "stats", "baseRowId"], [("path", "ascending")])
+    assert held.files.columns(columns).sort_by(by_path).equals(fresh.files.columns(columns).sort_by(by_path))
+    assert held.tombstones().sort_by(by_path).equals(fresh.tombstones().sort_by(by_path))
+    (own,), (read,) = held.commits(1, 1), fresh.commits(1, 1)
+    assert own.info == read.info
+    assert own.adds.equals(read.adds)
+    assert own.removes.equals(read.removes)
+
+
+@pytest.mark.usefixtures("in_pieces")
+def test_commit_whose_lines_fail_while_it_is_written_leaves_nothing_and_may_be_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = str(tmp_path / "t")
+    write_table(open_context(uri), rows(1, 2, 3, 4), WriteOptions(partition_by=("kind",)))
+    before = sorted(os.listdir(Path(uri, "_delta_log")))
+    snapshot = open_snapshot(uri)
+    transaction = Transaction(snapshot.context, snapshot, "DELETE")
+    transaction.remove_files(snapshot.scan().files())
+
+    def fail(kind: str, files: pa.Table) -> Iterator[bytes]:
+        yield next(format_lines(kind, files))
+        raise InvalidArgumentError(f"Row 1 of {kind} actions can't be written as JSON")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(lines, "format_lines", fail)
+        with pytest.raises(InvalidArgumentError, match="Row 1 of remove actions"):
+            transaction.commit()
+    assert sorted(os.listdir(Path(uri, "_delta_log"))) == before
+    assert transaction.commit().version == 1
+    assert open_snapshot(uri).files.count == 0
 
 
 def test_file_action_that_was_staged_as_a_small_one_is_left_to_the_parser() -> None:

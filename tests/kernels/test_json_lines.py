@@ -234,10 +234,10 @@ def test_long_tables_are_formatted_in_pieces_with_the_same_lines_and_errors(monk
     paths = pa.chunked_array([[f"f{i}" for i in range(7)], [None, "é"], []], pa.string())
     table = pa.table({"path": paths, "size": pa.array(range(9))})
     whole = format_actions("remove", table)
-    monkeypatch.setattr(json_lines, "_RUN_ROWS", 4)
-    pieces = format_lines("remove", table)
+    monkeypatch.setattr(json_lines, "RUN_ROWS", 4)
+    pieces = list(format_lines("remove", table))
     assert [p.count(b"\n") for p in pieces] == [4, 4, 1]
     assert b"".join(pieces) == whole
     with pytest.raises(InvalidArgumentError, match="Row 6 of add actions") as caught:
-        format_lines("add", pa.table({"x": [0.5] * 6 + [float("nan")]}))
+        list(format_lines("add", pa.table({"x": [0.5] * 6 + [float("nan")]})))
     assert caught.value.row == 6

@@ -85,7 +85,7 @@ class ChainedStorage(FsspecStorage):
             path=path,
         )
 
-    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> PutResult:
+    def put_if_absent(self, path: str, data: bytes | Iterable[bytes], *, durable: bool = True) -> PutResult:
         """Raise UnsupportedOperationError."""
         self._reject(path)
 

@@ -164,7 +164,7 @@ class LocalStorage(CrossStoreStorage):
 
     # --- writing ---
 
-    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> PutResult:
+    def put_if_absent(self, path: str, data: bytes | Iterable[bytes], *, durable: bool = True) -> PutResult:
         """Write a temporary file and link it to the name."""
         local = self._inside(path)
         with StoreErrors("create", path, self.root):

@@ -8,7 +8,7 @@ import io
 import os
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
 
@@ -39,7 +39,7 @@ _SYNC_FILE_RANGE_WRITE = 2
 _sync_file_range = getattr(ctypes.CDLL(None), "sync_file_range", None) if sys.platform == "linux" else None
 
 
-def create_whole(target: str, data: bytes, durable: bool) -> bool:
+def create_whole(target: str, data: bytes | Iterable[bytes], durable: bool) -> bool:
     """Create a file with its whole content unless there is one of that name; return whether it was created.
 
     The content goes to a temporary name first, and is on the disk before it gets its own, as is that name when this
@@ -49,7 +49,8 @@ def create_whole(target: str, data: bytes, durable: bool) -> bool:
     temporary, handle = _create_temporary(target)
     try:
         try:
-            _write_fully(handle, data)
+            for piece in (data,) if isinstance(data, bytes) else data:
+                _write_fully(handle, piece)
             if durable:
                 os.fsync(handle)
         finally:

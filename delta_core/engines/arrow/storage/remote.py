@@ -279,11 +279,12 @@ class FsspecStorage(CrossStoreStorage):
 
     # --- writing ---
 
-    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> PutResult:
+    def put_if_absent(self, path: str, data: bytes | Iterable[bytes], *, durable: bool = True) -> PutResult:
         """Create the object by the store's conditional put."""
         key = self._inside(path)
+        whole = data if isinstance(data, bytes) else b"".join(data)
         with StoreErrors("create", path, self.shown):
-            return "created" if self._create(key, data) else "exists"
+            return "created" if self._create(key, whole) else "exists"
 
     def _create(self, key: str, data: bytes) -> bool:
         return _created(lambda: self._fs.pipe_file(key, data, mode="create"))
