@@ -18,6 +18,7 @@ struct ChunkFacts {
     int64_t type = -1, codec = -1, encodings = 0;  // encodings: bit e is set for encoding e
     int64_t num_values = -1, uncompressed = -1, compressed = -1;
     int64_t data_page = -1, dictionary_page = -1;
+    int64_t bloom_filter = -1, bloom_filter_size = -1;
     int64_t null_count = -1;
     std::string_view least, most;  // as PLAIN writes them
     bool has_least = false, has_most = false;
@@ -134,6 +135,8 @@ class FooterReader {
             else if (id == 9 && type == I64) good = number(chunk.data_page);
             else if (id == 11 && type == I64) good = number(chunk.dictionary_page);
             else if (id == 12 && type == STRUCT) good = statistics(chunk);
+            else if (id == 14 && type == I64) good = number(chunk.bloom_filter);
+            else if (id == 15 && type == I32) good = number(chunk.bloom_filter_size);
             else good = skip(type, 0);
             if (!good) return false;
         }

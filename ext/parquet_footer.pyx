@@ -14,6 +14,7 @@ cdef extern from "parquet_footer.h" namespace "delta_parquet" nogil:
         size_t size()
     cdef cppclass ChunkFacts:
         int64_t type, codec, encodings, num_values, uncompressed, compressed, data_page, dictionary_page, null_count
+        int64_t bloom_filter, bloom_filter_size
         string_view least, most
         bint has_least, has_most, is_plain
     cdef cppclass GroupFacts:
@@ -78,9 +79,10 @@ cdef class Footer:
         return &self.facts.groups[group].chunks[leaf]
 
     def chunk(self, int64_t group, int64_t leaf):
-        """Return (physical type, codec, encodings as bits, values, compressed and plain bytes, offset) of a column chunk.
+        """Return what a column chunk is, and where it lies.
 
-        None if it is encrypted or in another file.
+        These are its physical type, codec, encodings as bits, values, compressed and plain bytes, and offset, and the offset
+        and the bytes of its Bloom filter, -1 for what the footer does not have. None if it is encrypted or in another file.
         """
         cdef ChunkFacts* chunk = self._chunk(group, leaf)
         cdef int64_t first = chunk.data_page
@@ -88,7 +90,10 @@ cdef class Footer:
             return None
         if 0 < chunk.dictionary_page < first:
             first = chunk.dictionary_page
-        return chunk.type, chunk.codec, chunk.encodings, chunk.num_values, chunk.compressed, chunk.uncompressed, first
+        return (
+            chunk.type, chunk.codec, chunk.encodings, chunk.num_values, chunk.compressed, chunk.uncompressed, first,
+            chunk.bloom_filter, chunk.bloom_filter_size,
+        )
 
     def statistics(self, int64_t group, int64_t leaf):
         """Return (physical type, null count, least, most value) of a column chunk; None for what is not there."""

@@ -320,9 +320,40 @@ class ThriftReader {
         return false;
     }
 
+    // BloomFilterHeader: how many bytes the filter has; false if it is not of blocks, by xxHash, and uncompressed.
+    bool bloom_header(int64_t &bytes) {
+        int16_t id = 0;
+        int type;
+        bool is_first[5] = {};
+        bytes = -1;
+        while (field(id, type)) {
+            if (type == STOP) return is_first[2] && is_first[3] && is_first[4];
+            const bool is_union = id >= 2 && id <= 4 && type == STRUCT;
+            if (!(id == 1 && type == I32 ? number(bytes) : is_union ? first_of_union(is_first[id]) : skip(type, 0))) return false;
+        }
+        return false;
+    }
+
    private:
     enum { STOP = 0, TRUE = 1, FALSE = 2, BYTE = 3, I16 = 4, I32 = 5, I64 = 6, DOUBLE = 7, BINARY = 8, LIST = 9, SET = 10,
            MAP = 11, STRUCT = 12, MOST_NESTED = 16 };
+
+    // Whether a union is its first choice, and nothing else.
+    bool first_of_union(bool &is_first) {
+        int16_t id = 0;
+        int type, chosen = 0;
+        is_first = true;
+        while (field(id, type)) {
+            if (type == STOP) {
+                is_first = is_first && chosen == 1;
+                return true;
+            }
+            is_first = is_first && id == 1 && type == STRUCT;
+            chosen++;
+            if (!skip(type, 0)) return false;
+        }
+        return false;
+    }
 
     // DataPageHeader (field 5), DictionaryPageHeader (7) or DataPageHeaderV2 (8).
     bool values_header(PageHeader &page, int16_t kind) {
@@ -976,9 +1007,10 @@ class ChunkReader {
             if (!in) return UNSUPPORTED;
             end = in + size;
         } else {
-            in = plain(body, page.compressed, page.uncompressed, true, space_.page);
+            int64_t size_of_page = page.uncompressed;
+            in = is_of_levels_ ? plain_levels(page, body, size_of_page) : plain(body, page.compressed, page.uncompressed, true, space_.page);
             if (!in) return UNSUPPORTED;
-            end = in + page.uncompressed;
+            end = in + size_of_page;
             if (most_) {
                 if (page.level_encoding != RLE || end - in < 4) return UNSUPPORTED;
                 const uint32_t size = load<uint32_t>(in);
@@ -990,6 +1022,15 @@ class ChunkReader {
         }
         Status status = count_values(levels_at, levels_end);
         return status == PAGE && !is_of_levels_ ? find_values(page, in, end) : status;
+    }
+
+    // Return the plain bytes of a page of version 1 up to the end of its levels, or all of them; `size` is how many these are.
+    const uint8_t *plain_levels(const PageHeader &page, const uint8_t *body, int64_t &size) {
+        if (codec_ != SNAPPY || page.uncompressed < 4) return plain(body, page.compressed, size, true, space_.page);
+        uint8_t *const out = space_.page.room(size);
+        if (!out || !snappy_prefix(body, page.compressed, out, page.uncompressed, 4)) return nullptr;
+        size = 4 + static_cast<int64_t>(load<uint32_t>(out));
+        return size <= page.uncompressed && snappy_prefix(body, page.compressed, out, page.uncompressed, size) ? out : nullptr;
     }
 
     // Read the definition levels, if not all are the same, and count the rows that have a value.

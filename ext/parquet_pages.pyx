@@ -1,6 +1,6 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet_pages.h ext/parquet_nested.h ext/zstd_library.h ext/compact.h ext/foreign_pages.pxi ext/nested_columns.pxi
+# distutils: depends = ext/parquet_pages.h ext/bloom_filter.h ext/parquet_nested.h ext/zstd_library.h ext/compact.h ext/foreign_pages.pxi ext/nested_columns.pxi
 """Pages of Parquet column chunks as Arrow buffers; `delta_core.kernels.parquet_pages` is its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -91,6 +91,11 @@ cdef extern from *:
     """
     ChunkJob* new_jobs(int64_t count)
     void delete_jobs(ChunkJob* jobs)
+
+cdef extern from "bloom_filter.h" namespace "delta_parquet" nogil:
+    cdef cppclass BloomFilter:
+        BloomFilter(const Source& source, int64_t offset, int64_t size)
+    bint lacks_keys(BloomFilter& filter, const Test& test, int width)
 
 cdef extern from "compact.h" nogil:
     void compact_prepare()
@@ -323,6 +328,31 @@ cdef class ValueTest:
             self.test.keys = &keys[0]
         if kind == IN_SET:
             self.test.hash_keys()
+
+    def is_excluded(self, source, int64_t offset, int64_t size, int width):
+        """Whether no value of a chunk can pass, by the chunk's Bloom filter.
+
+        Parameters
+        ----------
+        source : int or buffer
+            A file descriptor, or bytes that start where the file does.
+        offset, size : int
+            Where the filter lies; a size of -1 is not known.
+        width : int
+            The bytes of a value, 0 for strings.
+        """
+        cdef OpenSource opened = OpenSource(source)
+        cdef BloomFilter* filter
+        cdef bint found
+        if not self.fits(width):
+            return False
+        filter = new BloomFilter(opened.source, offset, size)
+        try:
+            with nogil:
+                found = lacks_keys(filter[0], self.test, width)
+        finally:
+            del filter
+        return found
 
     cdef bint fits(self, int width):
         """Whether values of so many bytes, 0 for strings, can be tested."""

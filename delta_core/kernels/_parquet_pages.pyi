@@ -39,6 +39,7 @@ class ValueTest:
         self, kind: int, is_float: bool = False, least: float = 0, most: float = 0, with_nan: bool = False,
         keys: NDArray[np.uint8] | bytes | None = None, ends: NDArray[np.int32] | None = None,
     ) -> None: ...  # fmt: skip
+    def is_excluded(self, source: int | bytes | memoryview, offset: int, size: int, width: int) -> bool: ...
 
 def read_columns(
     space: Workspace,

@@ -93,6 +93,8 @@ class ColumnChunk(Struct, frozen=True):
     num_rows : int
     plain_bytes : int
         Of all pages when they are decompressed: how much room strings are given at first.
+    bloom_filter : tuple of int, optional
+        Where its Bloom filter begins, and how many bytes this has; -1: not known.
     """
 
     type: pa.DataType
@@ -102,6 +104,7 @@ class ColumnChunk(Struct, frozen=True):
     most_level: int
     num_rows: int
     plain_bytes: int
+    bloom_filter: tuple[int, int] | None = None
 
 
 def read_chunk(
@@ -256,8 +259,8 @@ def read_passing(
     values : ValueRange, ValueSet, ValuePrefix or NullTest
         Which of them pass; its bounds or keys are of the chunk's type.
     has_values : bool
-        Whether the values are requested too. They are returned if that takes no second look at the pages: numbers, and
-        strings whose pages are all coded.
+        Whether the values are requested too. They are returned if that takes no second look at the pages: numbers,
+        nulls, and strings whose pages are all coded.
     keep : uint64, **shape (n,)**, optional
         A mask of the rows that may pass, see `read_chunks`.
     coded : bool
@@ -266,11 +269,14 @@ def read_passing(
     Returns
     -------
     A mask of the rows that pass, uint64, **shape (n,)**, how many do, and their values or None; None for a chunk that
-    is left to a complete reader. A page whose dictionary has no value that passes is not decompressed.
+    is left to a complete reader. A page whose dictionary has no value that passes is not decompressed, and of a chunk
+    whose Bloom filter has none of the keys no page is read.
     """
     test = _compiled(values, chunk.type)
     if test is None:
         return None
+    if chunk.bloom_filter is not None and test.is_excluded(source, *chunk.bloom_filter, width_of(chunk.type)):
+        return np.zeros((chunk.num_rows + 63) // 64, np.uint64), 0, None
     is_plain_text = is_text(chunk.type) and not coded
     if has_values and is_plain_text and isinstance(values, NullTest) and not values.is_null:
         return None  # which nearly all pass, as a rule: they would be decoded twice
@@ -282,6 +288,8 @@ def read_passing(
             found = read_passing_rows(space, source, described, chunk.num_rows, test, returns, passed, keep)
         if found is not None:
             count, buffers = found
+            if has_values and values == NullTest(values.column, True):
+                return passed, count, pa.nulls(count, pa.dictionary(pa.int32(), chunk.type) if coded else chunk.type)
             return passed, count, None if buffers is None else _array(chunk.type, count, None, 0, *buffers)
         if not is_text(chunk.type):
             break  # with its values or without them

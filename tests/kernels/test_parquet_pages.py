@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 from datetime import UTC
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from delta_core.engines.arrow.parquet.columns import find_chunk
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import parquet_pages
+from delta_core.kernels._parquet_footer import Footer
 from delta_core.kernels._parquet_pages import ValueTest, decompress_snappy
 from delta_core.kernels.parquet_pages import (
     ColumnChunk,
@@ -256,15 +260,14 @@ def test_rows_that_pass_are_those_of_the_whole_chunk(
     assert np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")).tolist() == wanted
     assert count == len(wanted)
     if array is None:
-        is_number = name in NUMBERS
-        assert not has_values or test == NullTest(0, True) or not is_number
+        assert not has_values or name not in NUMBERS
         return
     assert has_values
     array.validate(full=True)
-    assert array.null_count == 0
+    assert array.null_count == (count if test == NullTest(0, True) else 0)
     plain = array.dictionary_decode() if coded else array
     assert plain.equals(pa.array([stored[i] for i in wanted], t)) or pa.types.is_floating(t)
-    if pa.types.is_floating(t):
+    if pa.types.is_floating(t) and not plain.null_count:
         assert plain.to_numpy().tobytes() == np.array([stored[i] for i in wanted], t.to_pandas_dtype()).tobytes()
 
 
@@ -524,3 +527,110 @@ def test_pages_are_the_same_without_the_library_of_the_system(
         patch.setattr(parquet_pages, "CODECS", {codec: (2, parquet_pages.CODECS[codec][1])})
         assert read_chunk(data, chunk).equals(column)
     assert read_chunk(data, chunk).equals(column)
+
+
+# --- Bloom filters ---
+
+FILTERED = {
+    "int32": pa.array(range(0, 3000, 3), pa.int32()),
+    "int64": pa.array(range(-(2**40), -(2**40) + 3000, 3)),
+    "float": pa.array([n / 4 for n in range(1000)], pa.float32()),
+    "double": pa.array([n / 3 for n in range(1000)]),
+    "date": pa.array(range(0, 3000, 3), pa.int32()).cast(pa.date32()),
+    "string": pa.array([f"{n}" + "é" * (n % 40) for n in range(1000)]),
+    "binary": pa.array([b"x" * n for n in range(0, 3000, 3)]),
+}
+
+
+def filtered(column: pa.Array, writer: str = "pyarrow") -> tuple[bytes, ColumnChunk]:
+    """Write a column with a Bloom filter; return the file and the chunk."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "x.parquet"
+        if writer == "pyarrow":
+            pq.write_table(pa.table({"x": column}), path, bloom_filter_options={"x": {"ndv": 1000, "fpp": 0.01}})
+        else:
+            duckdb = pytest.importorskip("duckdb")
+            connection = duckdb.connect()
+            connection.register("t", pa.table({"x": column}))
+            connection.execute(f"copy t to '{path}' (format parquet, dictionary_size_limit 100000)")
+        data = path.read_bytes()
+    found = find_chunk(pq.read_metadata(io.BytesIO(data)), 0, 0, column.type)
+    assert found is not None
+    footer = Footer(data[-8 - int.from_bytes(data[-8:-4], "little") : -8]).chunk(0, 0)
+    assert footer is not None
+    assert footer[-2] > 0
+    return data, replace(found, bloom_filter=footer[-2:])
+
+
+def key_test(array: pa.Array) -> ValueSet:
+    if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
+        return ValueSet(0, tuple(sorted(as_bytes(v) for v in array.to_pylist())))
+    numbers = array.cast(pa.int32()) if pa.types.is_date(array.type) else array
+    return ValueSet(0, np.unique(numbers.to_numpy().astype("f8" if pa.types.is_floating(array.type) else "i8")))
+
+
+@pytest.mark.parametrize("writer", ["pyarrow", "duckdb"])
+@pytest.mark.parametrize("name", FILTERED)
+def test_bloom_filter_excludes_absent_keys_and_never_present_ones(name: str, writer: str) -> None:
+    column = FILTERED[name]
+    file, chunk = filtered(pa.concat_arrays([column, column]), writer)
+    without = replace(chunk, bloom_filter=None)
+    kinds = {"float": 0.1, "double": 0.1}
+    absent = (
+        pa.array([v + "?" for v in column.to_pylist()])
+        if name == "string"
+        else pa.array([v + b"?" for v in column.to_pylist()])
+        if name == "binary"
+        else pa.array(
+            [v + kinds.get(name, 1) for v in (column.cast(pa.int32()) if name == "date" else column).to_pylist()]
+        ).cast(pa.float32() if name == "float" else pa.float64() if name == "double" else pa.int64())
+    )
+    # pages that can't be decoded: whoever returns rows did not read them
+    damaged = bytearray(file)
+    damaged[chunk.offset : chunk.offset + chunk.num_bytes] = b"\xff" * chunk.num_bytes
+    excluded = 0
+    for i in range(0, 1000, 7):
+        present = key_test(column.slice(i, 1))
+        found = read_passing(file, chunk, present, False)
+        assert found is not None
+        assert found[1] == 2
+        found = read_passing(bytes(damaged), chunk, key_test(absent.slice(i, 1)), False)
+        excluded += found is not None
+        assert found is None or found[1] == 0
+    assert excluded > 100
+    assert read_passing(bytes(damaged), chunk, key_test(column), False) is None
+    assert read_passing(bytes(damaged), without, key_test(absent.slice(0, 1)), False) is None
+
+
+def test_bloom_filter_is_requested_for_one_number_but_no_range() -> None:
+    file, chunk = filtered(pa.array([1.0, -0.0, 7.0]))
+    damaged = bytearray(file)
+    damaged[chunk.offset : chunk.offset + chunk.num_bytes] = b"\xff" * chunk.num_bytes
+    for test, is_excluded in [
+        (ValueRange(0, 5.0, 5.0), True),
+        (ValueRange(0, 5.0, 6.0), False),
+        (ValueRange(0, 5.0, 5.0, True), False),
+        (ValueRange(0, 0.0, 0.0), False),  # -0.0 equals it
+        (ValueSet(0, np.array([0.0])), False),
+        (ValueSet(0, np.array([5.0])), True),
+        (NullTest(0, True), False),
+    ]:
+        assert (read_passing(bytes(damaged), chunk, test, False) is not None) == is_excluded
+
+
+@given(data=st.data())
+def test_damaged_header_of_a_bloom_filter_excludes_nothing(data: st.DataObject) -> None:
+    file, chunk = BLOOM
+    assert chunk.bloom_filter is not None
+    at = chunk.bloom_filter[0]
+    present = key_test(FILTERED["string"].slice(5, 1))
+    damaged = bytearray(file)
+    # behind the number of bytes, which would lead to other blocks, and before these
+    place = data.draw(st.integers(4, 14))
+    damaged[at + place] ^= 1 << data.draw(st.integers(0, 7))
+    found = read_passing(bytes(damaged[: data.draw(st.sampled_from([len(file), at + 20, at]))]), chunk, present, False)
+    assert found is not None
+    assert found[1] == 1
+
+
+BLOOM = filtered(FILTERED["string"])

@@ -18,7 +18,7 @@ from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import Call, Column, Expression, Literal, Values
 from delta_core.expressions.patterns import parse_like
 from delta_core.kernels.parquet_pages import NullTest, ValuePrefix, ValueSet
-from delta_core.protocol.properties import ColumnProperties, WriterProperties
+from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.protocol.types import PrimitiveType
 from delta_core.scan.plan import ConstantSource, PhysicalSource
 from delta_core.scan.value_ranges import column_test
@@ -223,7 +223,11 @@ WRITERS = [
         default_column_properties=ColumnProperties(dictionary_enabled=False),
     ),
     WriterProperties(
-        compression="ZSTD", max_row_group_size=64, default_column_properties=ColumnProperties(dictionary_enabled=True)
+        compression="ZSTD",
+        max_row_group_size=64,
+        default_column_properties=ColumnProperties(
+            dictionary_enabled=True, bloom_filter_properties=BloomFilterProperties(True)
+        ),
     ),
 ]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from delta_core.kernels._parquet_footer import Footer
 from delta_core.kernels._parquet_pages import has_zstd
 
 __all__ = ["COMPILER", "build", "write_seeds"]
@@ -69,19 +70,28 @@ def write_seeds(folder: Path) -> list[Path]:
     for number, (codec, version, dictionary) in enumerate(product(_CODECS, ("1.0", "2.0"), (True, False))):
         path = folder / f"{number}.parquet"
         pq.write_table(
-            table, path, compression=codec, data_page_version=version, use_dictionary=dictionary, data_page_size=512
+            table,
+            path,
+            compression=codec,
+            data_page_version=version,
+            use_dictionary=dictionary,
+            data_page_size=512,
+            bloom_filter_options={name: {"ndv": 50} for name in columns},
         )
         data = path.read_bytes()
         (length,) = struct.unpack("<i", data[-8:-4])
         out.append(_write(folder / f"{number}.footer", b"F" + data[-8 - length : -8]))
         metadata = pq.read_metadata(path)
         group, schema = metadata.row_group(0), metadata.schema
+        footer = Footer(data[-8 - length : -8])
         for i, (name, (_, width)) in enumerate(columns.items()):
             chunk = group.column(i)
             first = chunk.dictionary_page_offset or chunk.data_page_offset
             head = struct.pack("<BBBBq", ord("C"), _CODECS[codec], width, 1, rows)
             body = data[first : first + chunk.total_compressed_size]
             out.append(_write(folder / f"{number}.{name}.chunk", head + body))
+            at, size = (footer.chunk(0, i) or ())[-2:]
+            out.append(_write(folder / f"{number}.{name}.bloom", b"B" + head[1:] + data[at : at + size]))
         for i, (width, slot) in enumerate(inner, start=len(columns)):
             chunk, column = group.column(i), schema.column(i)
             first = chunk.dictionary_page_offset or chunk.data_page_offset

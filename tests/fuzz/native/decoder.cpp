@@ -1,7 +1,7 @@
 // Damages footers and column chunks of Parquet files, and reads them with the compiled reader, under sanitizers.
 //
 // Arguments: seed, seconds, and the files to begin with. A file's first byte specifies what it holds: F a footer; C a column
-// chunk, behind its codec, width and greatest level (a byte each) and its number of rows (8 bytes, little-endian); N one
+// chunk (B: its Bloom filter), behind its codec, width and greatest level (a byte each) and its number of rows (8 bytes, little-endian); N one
 // inside of structs and lists, with its greatest repetition level, the definition level of an element (a byte each) and its
 // number of entries (8 bytes) after these.
 #include <chrono>
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "bloom_filter.h"
 #include "footer_check.h"
 #include "parquet_footer.h"
 #include "parquet_nested.h"
@@ -142,6 +143,25 @@ static bool read_chunk(const Bytes &bytes, int codec, int width, int most, int64
     return job.status == DONE;
 }
 
+// Return whether the filter is used, of a chunk whose values have so many bytes.
+static bool read_bloom_filter(const Bytes &bytes, int width) {
+    Bytes exact(bytes.begin(), bytes.end());
+    exact.shrink_to_fit();
+    const uint8_t none = 0;
+    Source source;
+    source.bytes = exact.empty() ? &none : exact.data();
+    source.size = static_cast<int64_t>(exact.size());
+    const int64_t offset = below(8) ? 0 : static_cast<int64_t>(next_random());
+    BloomFilter filter(source, offset, below(2) ? -1 : static_cast<int64_t>(below(2) ? source.size : below(2 * source.size + 1)));
+    Test test;
+    Bytes keys;
+    std::vector<int32_t> ends;
+    make_test(width, test, keys, ends);
+    lacks_keys(filter, test, width);
+    BloomFilter whole(source, 0, source.size);
+    return whole.open();
+}
+
 // Return whether all entries are read, and lists and structs around them made of their levels.
 static bool read_nested(const Bytes &bytes, const Bytes &seed, int64_t num_rows) {
     uint8_t *const in = static_cast<uint8_t *>(std::malloc(bytes.size() ? bytes.size() : 1));
@@ -215,10 +235,11 @@ int main(int argc, char **argv) {
         int64_t num_rows = 0;
         if (!is_footer) std::memcpy(&num_rows, seed.data() + 4, 8);
         if (!sound && below(8) == 0) num_rows = static_cast<int64_t>(below(2 * num_rows + 2));
-        const bool read = is_footer   ? read_footer(bytes)
+        const bool read = is_footer        ? read_footer(bytes)
+                          : seed[0] == 'B' ? read_bloom_filter(bytes, seed[2])
                           : is_nested ? read_nested(bytes, seed, num_rows)
                                       : read_chunk(bytes, seed[1], seed[2], seed[3], num_rows);
-        if (sound && !read && (is_footer || is_nested || seed[2])) {
+        if (sound && !read && (is_footer || is_nested || seed[0] == 'B' || seed[2])) {
             return std::fprintf(stderr, "%s is not read although it is not damaged\n", argv[3 + cases]), 2;
         }
     }

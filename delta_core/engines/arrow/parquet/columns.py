@@ -280,7 +280,9 @@ def _place(facts: ChunkFacts, rows: int, leaf: ParquetLeaf, type: pa.DataType) -
         or not 0 < facts.uncompressed <= MOST_BYTES
     ):
         return None
-    return ColumnChunk(type, facts.first, facts.compressed, facts.codec, leaf.most_level, rows, facts.uncompressed)
+    return ColumnChunk(
+        type, facts.first, facts.compressed, facts.codec, leaf.most_level, rows, facts.uncompressed, facts.bloom_filter
+    )
 
 
 def has_codes(metadata: Any, leaf: int, groups: Iterable[int]) -> bool:

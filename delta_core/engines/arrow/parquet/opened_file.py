@@ -47,6 +47,8 @@ class ChunkFacts(Struct, frozen=True):
         Whether no page has an encoding other than plain values and dictionaries.
     first : int
         Where its first page begins.
+    bloom_filter : tuple of int, optional
+        Where its Bloom filter begins, and how many bytes this has; -1: not known. PyArrow does not return it.
     """
 
     physical: str
@@ -56,6 +58,7 @@ class ChunkFacts(Struct, frozen=True):
     compressed: int
     uncompressed: int
     first: int
+    bloom_filter: tuple[int, int] | None = None
 
 
 class Bounds(Struct, frozen=True):
@@ -146,9 +149,10 @@ class _OwnFooter:
         found = self.parsed.chunk(group, leaf)
         if found is None:
             return None
-        physical, codec, encodings, values, compressed, uncompressed, first = found
+        physical, codec, encodings, values, compressed, uncompressed, first, at, size = found
         names = _name(PHYSICAL_TYPES, physical), _name(_CODECS, codec)
-        return ChunkFacts(*names, not encodings & ~_KNOWN_ENCODINGS, values, compressed, uncompressed, first)
+        is_plain = not encodings & ~_KNOWN_ENCODINGS
+        return ChunkFacts(*names, is_plain, values, compressed, uncompressed, first, (at, size) if at >= 0 else None)
 
     def bounds(self, group: int, leaf: int) -> Bounds | None:
         physical, nulls, least, most = self.parsed.statistics(group, leaf)
