@@ -18,6 +18,7 @@ struct ChunkFacts {
     int64_t type = -1, codec = -1, encodings = 0;  // encodings: bit e is set for encoding e
     int64_t num_values = -1, uncompressed = -1, compressed = -1;
     int64_t data_page = -1, dictionary_page = -1;
+    int64_t column_index = -1, column_index_size = -1, offset_index = -1, offset_index_size = -1;
     int64_t bloom_filter = -1, bloom_filter_size = -1;
     int64_t null_count = -1;
     std::string_view least, most;  // as PLAIN writes them
@@ -74,7 +75,7 @@ class FooterReader {
         return false;
     }
 
-   private:
+   protected:
     enum { STOP = 0, TRUE = 1, FALSE = 2, BYTE = 3, I16 = 4, I32 = 5, I64 = 6, DOUBLE = 7, BINARY = 8, LIST = 9, SET = 10,
            MAP = 11, STRUCT = 12, MOST_NESTED = 24 };
 
@@ -114,7 +115,13 @@ class FooterReader {
                 if (!field(id, type)) return false;
                 if (type == STOP) break;
                 if (id == 1 || id == 8 || id == 9) chunk.is_plain = false;
-                if (!(id == 3 && type == STRUCT ? facts(chunk) : skip(type, 0))) return false;
+                const bool good = id == 3 && type == STRUCT ? facts(chunk)
+                                  : id == 4 && type == I64  ? number(chunk.offset_index)
+                                  : id == 5 && type == I32  ? number(chunk.offset_index_size)
+                                  : id == 6 && type == I64  ? number(chunk.column_index)
+                                  : id == 7 && type == I32  ? number(chunk.column_index_size)
+                                                            : skip(type, 0);
+                if (!good) return false;
             }
         }
         return true;

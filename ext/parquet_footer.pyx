@@ -14,7 +14,7 @@ cdef extern from "parquet_footer.h" namespace "delta_parquet" nogil:
         size_t size()
     cdef cppclass ChunkFacts:
         int64_t type, codec, encodings, num_values, uncompressed, compressed, data_page, dictionary_page, null_count
-        int64_t bloom_filter, bloom_filter_size
+        int64_t bloom_filter, bloom_filter_size, column_index, column_index_size, offset_index, offset_index_size
         string_view least, most
         bint has_least, has_most, is_plain
     cdef cppclass GroupFacts:
@@ -81,8 +81,9 @@ cdef class Footer:
     def chunk(self, int64_t group, int64_t leaf):
         """Return what a column chunk is, and where it lies.
 
-        These are its physical type, codec, encodings as bits, values, compressed and plain bytes, and offset, and the offset
-        and the bytes of its Bloom filter, -1 for what the footer does not have. None if it is encrypted or in another file.
+        These are its physical type, codec, encodings as bits, values, compressed and plain bytes, and offset; and the offset
+        and the bytes of its Bloom filter, of its column index and of its offset index, -1 for what the footer does not have.
+        None if it is encrypted or in another file.
         """
         cdef ChunkFacts* chunk = self._chunk(group, leaf)
         cdef int64_t first = chunk.data_page
@@ -93,6 +94,7 @@ cdef class Footer:
         return (
             chunk.type, chunk.codec, chunk.encodings, chunk.num_values, chunk.compressed, chunk.uncompressed, first,
             chunk.bloom_filter, chunk.bloom_filter_size,
+            chunk.column_index, chunk.column_index_size, chunk.offset_index, chunk.offset_index_size,
         )
 
     def statistics(self, int64_t group, int64_t leaf):

@@ -1,6 +1,6 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet_pages.h ext/bloom_filter.h ext/parquet_nested.h ext/zstd_library.h ext/compact.h ext/foreign_pages.pxi ext/nested_columns.pxi
+# distutils: depends = ext/parquet_pages.h ext/bloom_filter.h ext/page_index.h ext/parquet_footer.h ext/parquet_nested.h ext/zstd_library.h ext/compact.h ext/foreign_pages.pxi ext/nested_columns.pxi
 """Pages of Parquet column chunks as Arrow buffers; `delta_core.kernels.parquet_pages` is its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -97,6 +97,10 @@ cdef extern from "bloom_filter.h" namespace "delta_parquet" nogil:
         BloomFilter(const Source& source, int64_t offset, int64_t size)
     bint lacks_keys(BloomFilter& filter, const Test& test, int width)
 
+cdef extern from "page_index.h" namespace "delta_parquet" nogil:
+    bint find_rows(const uint8_t* columns, int64_t columns_size, const uint8_t* offsets, int64_t offsets_size, const Test& test,
+                   int width, int64_t num_rows, uint64_t* bits) except +
+
 cdef extern from "compact.h" nogil:
     void compact_prepare()
     int64_t mask_count(const uint64_t*, int64_t)
@@ -105,6 +109,8 @@ compact_prepare()
 
 #: The strings of a column chunk are rejected beyond so many bytes.
 cdef int64_t MOST_TEXT = 256 << 20
+#: A page index is not used beyond so many bytes.
+cdef int64_t MOST_INDEX = 4 << 20
 #: A workspace that grew beyond this is not kept.
 cdef size_t MOST_KEPT = 16 << 20
 
@@ -353,6 +359,51 @@ cdef class ValueTest:
         finally:
             del filter
         return found
+
+    def find_rows(self, source, tuple columns, tuple offsets, int width, int64_t num_rows, uint64_t[::1] rows not None):
+        """Set the bits of the rows that may pass, by a chunk's page index.
+
+        Parameters
+        ----------
+        source : int or buffer
+            A file descriptor, or bytes that start where the file does.
+        columns, offsets : tuple of int
+            Offset and bytes of the column index, and of the offset index.
+        width : int
+            The bytes of a value, 0 for strings.
+        num_rows : int
+            Of the chunk.
+        rows : uint64[n]
+            Zeros; of no use if the index can't be used.
+
+        Returns
+        -------
+        bool
+            Whether the index can be used.
+        """
+        cdef OpenSource opened = OpenSource(source)
+        cdef Workspace space = Workspace()
+        cdef int64_t at, size, first, length
+        cdef const uint8_t* data
+        cdef bint is_used
+        cdef Block copy
+        at, size = columns
+        first, length = offsets
+        if num_rows < 1 or rows.shape[0] < (num_rows + 63) // 64:
+            raise InvalidArgumentError(f"a mask of {num_rows} rows has fewer than {(num_rows + 63) // 64} words")
+        if at < 0 or first < 0 or not 0 < size <= MOST_INDEX or not 0 < length <= MOST_INDEX or not self.fits(width):
+            return False
+        data = read_source(space.bytes[0], opened.source, at, size)
+        if data is NULL:
+            return False
+        copy = Block(size)
+        memcpy(copy.data, data, size)
+        data = read_source(space.bytes[0], opened.source, first, length)
+        if data is NULL:
+            return False
+        with nogil:
+            is_used = find_rows(copy.data, size, data, length, self.test, width, num_rows, &rows[0])
+        return is_used
 
     cdef bint fits(self, int width):
         """Whether values of so many bytes, 0 for strings, can be tested."""

@@ -40,6 +40,10 @@ class ValueTest:
         keys: NDArray[np.uint8] | bytes | None = None, ends: NDArray[np.int32] | None = None,
     ) -> None: ...  # fmt: skip
     def is_excluded(self, source: int | bytes | memoryview, offset: int, size: int, width: int) -> bool: ...
+    def find_rows(
+        self, source: int | bytes | memoryview, columns: tuple[int, int], offsets: tuple[int, int], width: int,
+        num_rows: int, rows: NDArray[np.uint64],
+    ) -> bool: ...  # fmt: skip
 
 def read_columns(
     space: Workspace,

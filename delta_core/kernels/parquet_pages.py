@@ -95,6 +95,8 @@ class ColumnChunk(Struct, frozen=True):
         Of all pages when they are decompressed: how much room strings are given at first.
     bloom_filter : tuple of int, optional
         Where its Bloom filter begins, and how many bytes this has; -1: not known.
+    page_index : tuple of int, optional
+        Where its column index begins, how many bytes this has, and the same of its offset index.
     """
 
     type: pa.DataType
@@ -105,6 +107,7 @@ class ColumnChunk(Struct, frozen=True):
     num_rows: int
     plain_bytes: int
     bloom_filter: tuple[int, int] | None = None
+    page_index: tuple[int, int, int, int] | None = None
 
 
 def read_chunk(
@@ -259,8 +262,8 @@ def read_passing(
     values : ValueRange, ValueSet, ValuePrefix or NullTest
         Which of them pass; its bounds or keys are of the chunk's type.
     has_values : bool
-        Whether the values are requested too. They are returned if that takes no second look at the pages: numbers,
-        nulls, and strings whose pages are all coded.
+        Whether the values are requested too. They are returned if there are any, and if that takes no second look at
+        the pages: numbers, nulls, and strings whose pages are all coded.
     keep : uint64, **shape (n,)**, optional
         A mask of the rows that may pass, see `read_chunks`.
     coded : bool
@@ -270,12 +273,15 @@ def read_passing(
     -------
     A mask of the rows that pass, uint64, **shape (n,)**, how many do, and their values or None; None for a chunk that
     is left to a complete reader. A page whose dictionary has no value that passes is not decompressed, and of a chunk
-    whose Bloom filter has none of the keys no page is read.
+    whose Bloom filter has none of the keys no page is read. A page without a value that passes, by the page index, is
+    not decompressed either.
     """
     test = _compiled(values, chunk.type)
     if test is None:
         return None
-    if chunk.bloom_filter is not None and test.is_excluded(source, *chunk.bloom_filter, width_of(chunk.type)):
+    is_excluded = chunk.bloom_filter is not None and test.is_excluded(source, *chunk.bloom_filter, width_of(chunk.type))
+    keep = keep if is_excluded else _kept_pages(source, chunk, test, keep)
+    if is_excluded or (keep is not None and not keep.any()):
         return np.zeros((chunk.num_rows + 63) // 64, np.uint64), 0, None
     is_plain_text = is_text(chunk.type) and not coded
     if has_values and is_plain_text and isinstance(values, NullTest) and not values.is_null:
@@ -294,6 +300,19 @@ def read_passing(
         if not is_text(chunk.type):
             break  # with its values or without them
     return None
+
+
+def _kept_pages(
+    source: Source, chunk: ColumnChunk, test: ValueTest, keep: NDArray[np.uint64] | None
+) -> NDArray[np.uint64] | None:
+    """Return the rows of a mask, or of all, whose pages may have a value that passes, by the chunk's page index."""
+    if chunk.page_index is None:
+        return keep
+    rows = np.zeros((chunk.num_rows + 63) // 64, np.uint64)
+    columns, offsets = chunk.page_index[:2], chunk.page_index[2:]
+    if not test.find_rows(source, columns, offsets, width_of(chunk.type), chunk.num_rows, rows):
+        return keep
+    return rows if keep is None else rows & keep[: len(rows)]
 
 
 def _compiled(values: ColumnTest, t: pa.DataType) -> ValueTest | None:

@@ -78,6 +78,13 @@ def written(column: pa.Array, form: dict[str, Any], structs: int = 0) -> tuple[b
     return sink.getvalue(), metadata, find_chunk(metadata, 0, 0, t)
 
 
+def indexed(file: bytes, chunk: ColumnChunk) -> ColumnChunk:
+    """Return a chunk with its page index, if the file has one."""
+    facts = Footer(file[-8 - int.from_bytes(file[-8:-4], "little") : -8]).chunk(0, 0)
+    assert facts is not None
+    return replace(chunk, page_index=facts[9:] if min(facts[9:]) >= 0 else None)
+
+
 def flat(column: pa.Array) -> pa.Array:
     while pa.types.is_struct(column.type):
         column = column.flatten()[0]
@@ -167,8 +174,9 @@ def test_rows_in_a_range_are_those_of_the_whole_chunk(
     t, values = NUMBERS[name]
     runs = data.draw(st.lists(st.tuples(st.one_of(values, st.none()), st.integers(1, 70)), min_size=1, max_size=20))
     stored = [v for v, n in runs for _ in range(n)]
-    file, _, chunk = written(pa.array(stored, t), form, structs)
+    file, _, chunk = written(pa.array(stored, t), {**form, "write_page_index": True}, structs)
     assert chunk is not None
+    chunk = indexed(file, chunk) if data.draw(st.booleans()) else chunk
     ordered = values.filter(lambda v: v == v)
     bounds = st.one_of(ordered, st.sampled_from([v for v in stored if v is not None and v == v] or [0]))
     least, most = data.draw(st.tuples(bounds, bounds).map(sorted))
@@ -184,7 +192,8 @@ def test_rows_in_a_range_are_those_of_the_whole_chunk(
     ]
     assert np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")).tolist() == wanted
     assert count == len(wanted)
-    assert (array is None) == (not has_values)
+    if wanted:
+        assert (array is None) == (not has_values)
     if array is not None:
         array.validate(full=True)
         assert array.null_count == 0
@@ -235,15 +244,26 @@ def value_tests(draw: st.DrawFn, t: pa.DataType, stored: list[Any], values: st.S
 
 
 @pytest.mark.parametrize("name", TESTED)
-@given(data=st.data(), form=FORMS, structs=st.integers(0, 2), has_values=st.booleans(), coded=st.booleans())
+@given(
+    data=st.data(),
+    form=FORMS,
+    structs=st.integers(0, 2),
+    has_values=st.booleans(),
+    coded=st.booleans(),
+    has_index=st.booleans(),
+)
 def test_rows_that_pass_are_those_of_the_whole_chunk(
-    name: str, data: st.DataObject, form: dict[str, Any], structs: int, has_values: bool, coded: bool
+    name: str, data: st.DataObject, form: dict[str, Any], structs: int, has_values: bool, coded: bool, has_index: bool
 ) -> None:
     t, values = TESTED[name]
     runs = data.draw(st.lists(st.tuples(st.one_of(values, st.none()), st.integers(1, 70)), min_size=1, max_size=20))
     stored = [v for v, n in runs for _ in range(n)]
     file, _, chunk = written(pa.array(stored, t), form, structs)
     assert chunk is not None
+    if has_index:
+        file, _, chunk = written(pa.array(stored, t), {**form, "write_page_index": True}, structs)
+        assert chunk is not None
+        chunk = indexed(file, chunk)
     test, passes = data.draw(value_tests(t, stored, values))
     flags = data.draw(st.one_of(st.none(), masks(len(stored))))
     keep = None if flags is None else words_of(flags, True)
@@ -260,7 +280,7 @@ def test_rows_that_pass_are_those_of_the_whole_chunk(
     assert np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")).tolist() == wanted
     assert count == len(wanted)
     if array is None:
-        assert not has_values or name not in NUMBERS
+        assert not has_values or name not in NUMBERS or not wanted
         return
     assert has_values
     array.validate(full=True)
@@ -558,8 +578,8 @@ def filtered(column: pa.Array, writer: str = "pyarrow") -> tuple[bytes, ColumnCh
     assert found is not None
     footer = Footer(data[-8 - int.from_bytes(data[-8:-4], "little") : -8]).chunk(0, 0)
     assert footer is not None
-    assert footer[-2] > 0
-    return data, replace(found, bloom_filter=footer[-2:])
+    assert footer[7] > 0
+    return data, replace(found, bloom_filter=footer[7:9])
 
 
 def key_test(array: pa.Array) -> ValueSet:
@@ -634,3 +654,74 @@ def test_damaged_header_of_a_bloom_filter_excludes_nothing(data: st.DataObject) 
 
 
 BLOOM = filtered(FILTERED["string"])
+
+
+# --- page index ---
+
+INDEXED = {
+    "int32": pa.array(range(3000), pa.int32()),
+    "int64": pa.array(range(-1500, 1500)),
+    "float": pa.array([n / 4 for n in range(3000)], pa.float32()),
+    "double": pa.array([n / 4 for n in range(-1500, 1500)]),
+    "string": pa.array([f"é {n:05d} " + "x" * 90 for n in range(3000)]),
+}
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_pages_that_the_index_excludes_are_not_decoded(name: str) -> None:
+    column = INDEXED[name]
+    form = {"use_dictionary": False, "compression": "zstd", "data_page_size": 256, "write_batch_size": 100}
+    file, _, chunk = written(column, {**form, "write_page_index": True})
+    assert chunk is not None
+    chunk = indexed(file, chunk)
+    assert chunk.page_index is not None
+    decompressed: list[int] = []
+    key = key_test(column.slice(1234, 1)).keys
+    tests: list[Any] = [ValueSet(0, key), NullTest(0, True)]
+    if isinstance(key, tuple):
+        tests += [ValuePrefix(0, key[0][:8]), ValuePrefix(0, key[0])]
+    else:
+        tests.append(ValueRange(0, key[0].item(), key[0].item()))
+    gzip, _, by_gzip = written(column, {**form, "compression": "gzip", "write_page_index": True})
+    assert by_gzip is not None
+    by_gzip = indexed(gzip, by_gzip)
+    number, decompress = parquet_pages.CODECS["GZIP"]
+    assert decompress is not None
+
+    def counting(data: pa.Buffer, size: int) -> Any:
+        decompressed.append(size)
+        return decompress(data, size)
+
+    for test in tests:
+        expected = 0 if isinstance(test, NullTest) else 1
+        found = read_passing(file, chunk, test, True)
+        assert found is not None
+        assert found[1] == expected
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(parquet_pages, "CODECS", {"GZIP": (number, counting)})
+            found = read_passing(gzip, by_gzip, test, False)
+        assert found is not None
+        assert found[1] == expected
+        assert len(decompressed) == expected
+        decompressed.clear()
+    # a mask is kept too
+    found = read_passing(file, chunk, ValueSet(0, key), False, words_of(np.arange(3000) != 1234, True))
+    assert found is not None
+    assert found[1] == 0
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_page_index_outside_of_the_file_or_of_another_chunk_is_not_used(at: int) -> None:
+    file, _, chunk = written(
+        INDEXED["int64"], {"write_page_index": True, "data_page_size": 256, "use_dictionary": False}
+    )
+    assert chunk is not None
+    chunk = indexed(file, chunk)
+    assert chunk.page_index is not None
+    for value in (-1, 0, 5, len(file) - 1, 2**40):
+        place = (*chunk.page_index[:at], value, *chunk.page_index[at + 1 :])
+        found = read_passing(file, replace(chunk, page_index=place), ValueSet(0, np.array([7])), False)
+        assert found is not None
+        assert found[1] == 1
+    with pytest.raises(InvalidArgumentError, match="words"):
+        ValueTest(3).find_rows(file, chunk.page_index[:2], chunk.page_index[2:], 8, 3000, np.zeros(3, np.uint64))

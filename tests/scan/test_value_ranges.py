@@ -216,7 +216,12 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
 }
 WRITERS = [
     WriterProperties(),
-    WriterProperties(data_page_row_count_limit=20, dictionary_page_size_limit=8, write_batch_size=5),
+    WriterProperties(
+        data_page_row_count_limit=20,
+        dictionary_page_size_limit=8,
+        write_batch_size=5,
+        default_column_properties=ColumnProperties(statistics_enabled="PAGE"),
+    ),
     WriterProperties(
         compression="UNCOMPRESSED",
         data_page_version="2.0",

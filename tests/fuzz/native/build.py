@@ -76,6 +76,7 @@ def write_seeds(folder: Path) -> list[Path]:
             data_page_version=version,
             use_dictionary=dictionary,
             data_page_size=512,
+            write_page_index=True,
             bloom_filter_options={name: {"ndv": 50} for name in columns},
         )
         data = path.read_bytes()
@@ -90,7 +91,10 @@ def write_seeds(folder: Path) -> list[Path]:
             head = struct.pack("<BBBBq", ord("C"), _CODECS[codec], width, 1, rows)
             body = data[first : first + chunk.total_compressed_size]
             out.append(_write(folder / f"{number}.{name}.chunk", head + body))
-            at, size = (footer.chunk(0, i) or ())[-2:]
+            at, size, first, first_size, second, second_size = (footer.chunk(0, i) or ())[7:]
+            head = struct.pack("<BBBBq", ord("I"), first_size & 255, width, first_size >> 8, rows)
+            index = data[first : first + first_size] + data[second : second + second_size]
+            out.append(_write(folder / f"{number}.{name}.index", head + index))
             out.append(_write(folder / f"{number}.{name}.bloom", b"B" + head[1:] + data[at : at + size]))
         for i, (width, slot) in enumerate(inner, start=len(columns)):
             chunk, column = group.column(i), schema.column(i)

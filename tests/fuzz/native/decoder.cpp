@@ -1,7 +1,8 @@
 // Damages footers and column chunks of Parquet files, and reads them with the compiled reader, under sanitizers.
 //
 // Arguments: seed, seconds, and the files to begin with. A file's first byte specifies what it holds: F a footer; C a column
-// chunk (B: its Bloom filter), behind its codec, width and greatest level (a byte each) and its number of rows (8 bytes, little-endian); N one
+// chunk (B: its Bloom filter; I: its page index, behind how many bytes its first part has instead of codec and level), behind
+// its codec, width and greatest level (a byte each) and its number of rows (8 bytes, little-endian); N one
 // inside of structs and lists, with its greatest repetition level, the definition level of an element (a byte each) and its
 // number of entries (8 bytes) after these.
 #include <chrono>
@@ -16,6 +17,7 @@
 
 #include "bloom_filter.h"
 #include "footer_check.h"
+#include "page_index.h"
 #include "parquet_footer.h"
 #include "parquet_nested.h"
 
@@ -162,6 +164,21 @@ static bool read_bloom_filter(const Bytes &bytes, int width) {
     return whole.open();
 }
 
+// Return whether the index is used: the bytes of the column index (as many as the seed specifies), then of the offset index.
+static bool read_page_index(const Bytes &bytes, const Bytes &seed, int64_t num_rows) {
+    uint32_t size = seed[1] | seed[3] << 8;
+    if (size > bytes.size()) size = static_cast<uint32_t>(bytes.size());
+    // memory of exactly their sizes
+    const std::vector<Bytes> parts{Bytes(bytes.begin(), bytes.begin() + size), Bytes(bytes.begin() + size, bytes.end())};
+    Test test;
+    Bytes keys;
+    std::vector<int32_t> ends;
+    make_test(seed[2], test, keys, ends);
+    std::vector<uint64_t> rows((num_rows + 63) / 64);
+    return find_rows(parts[0].data(), static_cast<int64_t>(parts[0].size()), parts[1].data(),
+                     static_cast<int64_t>(parts[1].size()), test, seed[2], num_rows, rows.data());
+}
+
 // Return whether all entries are read, and lists and structs around them made of their levels.
 static bool read_nested(const Bytes &bytes, const Bytes &seed, int64_t num_rows) {
     uint8_t *const in = static_cast<uint8_t *>(std::malloc(bytes.size() ? bytes.size() : 1));
@@ -237,9 +254,10 @@ int main(int argc, char **argv) {
         if (!sound && below(8) == 0) num_rows = static_cast<int64_t>(below(2 * num_rows + 2));
         const bool read = is_footer        ? read_footer(bytes)
                           : seed[0] == 'B' ? read_bloom_filter(bytes, seed[2])
+                          : seed[0] == 'I' ? read_page_index(bytes, seed, num_rows)
                           : is_nested ? read_nested(bytes, seed, num_rows)
                                       : read_chunk(bytes, seed[1], seed[2], seed[3], num_rows);
-        if (sound && !read && (is_footer || is_nested || seed[0] == 'B' || seed[2])) {
+        if (sound && !read && (is_footer || is_nested || seed[0] == 'B' || seed[0] == 'I' || seed[2])) {
             return std::fprintf(stderr, "%s is not read although it is not damaged\n", argv[3 + cases]), 2;
         }
     }

@@ -281,7 +281,15 @@ def _place(facts: ChunkFacts, rows: int, leaf: ParquetLeaf, type: pa.DataType) -
     ):
         return None
     return ColumnChunk(
-        type, facts.first, facts.compressed, facts.codec, leaf.most_level, rows, facts.uncompressed, facts.bloom_filter
+        type,
+        facts.first,
+        facts.compressed,
+        facts.codec,
+        leaf.most_level,
+        rows,
+        facts.uncompressed,
+        facts.bloom_filter,
+        facts.page_index,
     )
 
 

@@ -49,6 +49,8 @@ class ChunkFacts(Struct, frozen=True):
         Where its first page begins.
     bloom_filter : tuple of int, optional
         Where its Bloom filter begins, and how many bytes this has; -1: not known. PyArrow does not return it.
+    page_index : tuple of int, optional
+        Where its column index begins, how many bytes this has, and the same of its offset index; not of PyArrow either.
     """
 
     physical: str
@@ -59,6 +61,7 @@ class ChunkFacts(Struct, frozen=True):
     uncompressed: int
     first: int
     bloom_filter: tuple[int, int] | None = None
+    page_index: tuple[int, int, int, int] | None = None
 
 
 class Bounds(Struct, frozen=True):
@@ -149,10 +152,18 @@ class _OwnFooter:
         found = self.parsed.chunk(group, leaf)
         if found is None:
             return None
-        physical, codec, encodings, values, compressed, uncompressed, first, at, size = found
-        names = _name(PHYSICAL_TYPES, physical), _name(_CODECS, codec)
-        is_plain = not encodings & ~_KNOWN_ENCODINGS
-        return ChunkFacts(*names, is_plain, values, compressed, uncompressed, first, (at, size) if at >= 0 else None)
+        physical, codec, encodings, values, compressed, uncompressed, first, at, size = found[:9]
+        return ChunkFacts(
+            _name(PHYSICAL_TYPES, physical),
+            _name(_CODECS, codec),
+            not encodings & ~_KNOWN_ENCODINGS,
+            values,
+            compressed,
+            uncompressed,
+            first,
+            (at, size) if at >= 0 else None,
+            (found[9], found[10], found[11], found[12]) if min(found[9:]) >= 0 else None,
+        )
 
     def bounds(self, group: int, leaf: int) -> Bounds | None:
         physical, nulls, least, most = self.parsed.statistics(group, leaf)

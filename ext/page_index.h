@@ -1,0 +1,148 @@
+// The page index of Parquet column chunks (PageIndex.md of apache/parquet-format): which rows may pass a test, page by page.
+//
+// An index that is not exactly as expected, or too big, is not used: then every row may pass. No Python.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "parquet_footer.h"
+
+namespace delta_parquet {
+
+// What is known of each page; bounds as PLAIN writes them.
+struct PageIndex {
+    std::vector<uint8_t> is_null;
+    std::vector<std::string_view> least, most;
+    std::vector<int64_t> null_counts, first_rows;
+
+    // Whether both parts belong together, and to a chunk of so many rows.
+    bool fits(int64_t num_rows) const {
+        const size_t pages = first_rows.size();
+        if (!pages || is_null.size() != pages || least.size() != pages || most.size() != pages) return false;
+        if (!null_counts.empty() && null_counts.size() != pages) return false;
+        for (size_t i = 0; i < pages; i++) {
+            const int64_t next = i + 1 < pages ? first_rows[i + 1] : num_rows;
+            if (first_rows[i] < 0 || first_rows[i] > next) return false;
+        }
+        return first_rows[0] == 0;
+    }
+};
+
+class PageIndexReader : public FooterReader {
+   public:
+    using FooterReader::FooterReader;
+
+    bool column_index(PageIndex &out) {
+        return each_field([&](int16_t id, int type) {
+            if (type != LIST || id > 5) return skip(type, 0);
+            if (id == 1) return each_item(TRUE, FALSE, [&] { return out.is_null.push_back(in_ < end_ && *in_ == TRUE), pass(1); });
+            if (id == 2 || id == 3) {
+                auto &bounds = id == 2 ? out.least : out.most;
+                return each_item(BINARY, BINARY, [&] { return binary(bounds.emplace_back()); });
+            }
+            if (id == 5) return each_item(I64, I64, [&] { return number(out.null_counts.emplace_back()); });
+            return skip(type, 0);
+        });
+    }
+
+    bool offset_index(PageIndex &out) {
+        return each_field([&](int16_t id, int type) {
+            if (id != 1 || type != LIST) return skip(type, 0);
+            return each_item(STRUCT, STRUCT, [&] {
+                int64_t &row = out.first_rows.emplace_back(-1);
+                return each_field([&](int16_t inner, int kind) { return inner == 3 && kind == I64 ? number(row) : skip(kind, 0); });
+            });
+        });
+    }
+
+   private:
+    template <class Read>
+    bool each_field(Read read) {
+        int16_t id = 0;
+        int type;
+        while (field(id, type)) {
+            if (type == STOP) return true;
+            if (!read(id, type)) return false;
+        }
+        return false;
+    }
+
+    template <class Read>
+    bool each_item(int type, int other, Read read) {
+        uint64_t count;
+        int found;
+        if (!list(count, found) || count > static_cast<uint64_t>(end_ - in_)) return false;
+        if (count && found != type && found != other) return false;
+        for (; count; count--) if (!read()) return false;
+        return true;
+    }
+};
+
+// --- what may pass ---
+
+// Whether a number between two bounds may pass; of bounds that are NaN nothing is known.
+template <class T>
+inline bool may_pass(const Test &test, T least, T most, T low, T high) {
+    if (!(least <= most)) return true;  // no bounds
+    if (test.kind == IN_RANGE) return most >= low && least <= high;
+    for (int64_t k = 0; k < test.num_keys; k++) {
+        const T key = load<T>(test.keys + 8 * k);
+        if (key >= least) return key <= most;
+    }
+    return false;
+}
+
+template <class T>
+inline T bound_of(std::string_view bound) { return load<T>(reinterpret_cast<const uint8_t *>(bound.data())); }
+
+// Whether a value between two bounds of a page may pass a test of values; `width` is the bytes of one, 0 for strings.
+inline bool may_pass(const Test &test, int width, std::string_view least, std::string_view most) {
+    if (width) {
+        if (least.size() != static_cast<size_t>(width) || most.size() != least.size()) return true;
+        if (!test.is_float) {
+            return width == 4 ? may_pass<int64_t>(test, bound_of<int32_t>(least), bound_of<int32_t>(most), test.least, test.most)
+                              : may_pass<int64_t>(test, bound_of<int64_t>(least), bound_of<int64_t>(most), test.least, test.most);
+        }
+        if (test.kind == IN_RANGE && test.with_nan) return true;  // bounds leave out NaN
+        return width == 4 ? may_pass<double>(test, bound_of<float>(least), bound_of<float>(most), test.low, test.high)
+                          : may_pass<double>(test, bound_of<double>(least), bound_of<double>(most), test.low, test.high);
+    }
+    if (least > most) return true;
+    for (int64_t k = 0; k < test.num_keys; k++) {
+        const std::string_view key(reinterpret_cast<const char *>(test.keys) + test.ends[k], test.ends[k + 1] - test.ends[k]);
+        // what a prefix begins is not below it, and its first bytes are the prefix
+        if (most >= key && (test.kind == HAS_PREFIX ? least.substr(0, key.size()) : least) <= key) return true;
+    }
+    return false;
+}
+
+inline bool may_pass(const Test &test, int width, const PageIndex &index, size_t page) {
+    if (test.kind == HAS_VALUE) return !index.is_null[page];
+    if (test.kind == IS_NULL) return index.is_null[page] || index.null_counts.empty() || index.null_counts[page] != 0;
+    return !index.is_null[page] && may_pass(test, width, index.least[page], index.most[page]);
+}
+
+inline void set_bits(uint64_t *bits, int64_t first, int64_t stop) {
+    for (; first < stop && first % 64; first++) bits[first / 64] |= UINT64_C(1) << (first % 64);
+    for (; first + 64 <= stop; first += 64) bits[first / 64] = ~UINT64_C(0);
+    for (; first < stop; first++) bits[first / 64] |= UINT64_C(1) << (first % 64);
+}
+
+// Set the bits, which were zero, of the rows whose pages may have one that passes; false, and no bit is of use, if the index
+// can't be used. Both parts are Thrift's bytes.
+inline bool find_rows(const uint8_t *columns, int64_t columns_size, const uint8_t *offsets, int64_t offsets_size, const Test &test,
+                      int width, int64_t num_rows, uint64_t *bits) {
+    PageIndex index;
+    if (!PageIndexReader(columns, columns + columns_size).column_index(index)) return false;
+    if (!PageIndexReader(offsets, offsets + offsets_size).offset_index(index) || !index.fits(num_rows)) return false;
+    for (size_t page = 0; page < index.first_rows.size(); page++) {
+        const int64_t next = page + 1 < index.first_rows.size() ? index.first_rows[page + 1] : num_rows;
+        if (may_pass(test, width, index, page)) set_bits(bits, index.first_rows[page], next);
+    }
+    return true;
+}
+
+}  // namespace delta_parquet
