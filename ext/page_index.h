@@ -111,10 +111,11 @@ inline bool may_pass(const Test &test, int width, std::string_view least, std::s
                           : may_pass<double>(test, bound_of<double>(least), bound_of<double>(most), test.low, test.high);
     }
     if (least > most) return true;
-    for (int64_t k = 0; k < test.num_keys; k++) {
+    const bool is_pattern = test.kind == LIKE_PATTERN;
+    // of a pattern the first key counts: what a prefix begins is not below it, and its first bytes are the prefix
+    for (int64_t k = 0; k < (is_pattern ? 1 : test.num_keys); k++) {
         const std::string_view key(reinterpret_cast<const char *>(test.keys) + test.ends[k], test.ends[k + 1] - test.ends[k]);
-        // what a prefix begins is not below it, and its first bytes are the prefix
-        if (most >= key && (test.kind == HAS_PREFIX ? least.substr(0, key.size()) : least) <= key) return true;
+        if (most >= key && (is_pattern ? least.substr(0, key.size()) : least) <= key) return true;
     }
     return false;
 }

@@ -502,10 +502,11 @@ inline void spread(T *values, int64_t num_values, const uint32_t *levels, uint32
 
 // --- tests of values ---
 
-enum Kind { IN_RANGE = 0, IN_SET = 1, HAS_PREFIX = 2, IS_NULL = 3, HAS_VALUE = 4 };
+enum Kind { IN_RANGE = 0, IN_SET = 1, LIKE_PATTERN = 2, IS_NULL = 3, HAS_VALUE = 4 };
 
 // Which rows pass: those whose number is from `least` to `most`, both included (of floats from `low` to `high`, and NaN or
-// not); those whose value is a key; whose string starts with the one key; that are null; or that are not. Of the first three
+// not); those whose value is a key; whose string starts with the first
+// key and ends with the last, with the others in between in order; that are null; or that are not. Of the first three
 // kinds null never passes.
 struct Test {
     enum { HASHES = 4096 };
@@ -577,8 +578,22 @@ struct Test {
     // Whether a string passes that has SLACK readable bytes behind it.
     bool passes(const uint8_t *text, size_t size) const {
         if (kind == IN_SET) return hashes[hash_of(text, size)] && has_key(text, size);
-        const size_t prefix = ends[1];
-        return size >= prefix && !std::memcmp(text, keys, prefix);
+        return has_parts(text, size);
+    }
+
+    // Whether a string begins with the first of at least two keys and ends with the last, with the others in between in order.
+    bool has_parts(const uint8_t *text, size_t size) const {
+        const int64_t last = num_keys - 1;
+        const size_t head = ends[1], tail = ends[last + 1] - ends[last];
+        if (size < head + tail || std::memcmp(text, keys, head) || std::memcmp(text + size - tail, keys + ends[last], tail)) return false;
+        const uint8_t *at = text + head, *const stop = text + size - tail;
+        for (int64_t k = 1; k < last; k++) {
+            const size_t part = ends[k + 1] - ends[k];
+            at = static_cast<const uint8_t *>(memmem(at, stop - at, keys + ends[k], part));
+            if (!at) return false;
+            at += part;
+        }
+        return true;
     }
 };
 

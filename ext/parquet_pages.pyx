@@ -49,7 +49,7 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
     ctypedef enum Kind:
         IN_RANGE
         IN_SET
-        HAS_PREFIX
+        LIKE_PATTERN
         IS_NULL
         HAS_VALUE
     cdef cppclass Test:
@@ -287,7 +287,8 @@ cdef class ValueTest:
     Parameters
     ----------
     kind : int
-        0: those from ``least`` to ``most``; 1: those that are keys; 2: strings that start with the one key; 3: nulls;
+        0: those from ``least`` to ``most``; 1: those that are keys; 2: strings that start with the first of two or
+        more keys and end with the last, with the others in between in order; 3: nulls;
         4: whatever is not null.
     is_float : bool
         Whether its bounds or keys are floats.
@@ -316,16 +317,16 @@ cdef class ValueTest:
             self.test.low, self.test.high = least, most
         else:
             self.test.least, self.test.most = least, most
-        if kind != IN_SET and kind != HAS_PREFIX:
+        if kind != IN_SET and kind != LIKE_PATTERN:
             return
         if ends is None:
-            if kind == HAS_PREFIX or size % 8:
+            if kind == LIKE_PATTERN or size % 8:
                 raise InvalidArgumentError(f"keys have 8 bytes each, or ends: {size} bytes without ends are no keys")
             self.test.num_keys = size // 8
         else:
             self.test.num_keys = ends.shape[0] - 1
-            if ends.shape[0] < 1 + (kind == HAS_PREFIX) or ends[0] != 0 or ends[ends.shape[0] - 1] != size:
-                raise InvalidArgumentError(f"the ends of keys begin with 0 and end with their {size} bytes")
+            if ends.shape[0] < 1 + 2 * (kind == LIKE_PATTERN) or ends[0] != 0 or ends[ends.shape[0] - 1] != size:
+                raise InvalidArgumentError(f"the ends of keys begin with 0 and end with their {size} bytes, and a pattern has two keys")
             for i in range(self.test.num_keys):
                 if ends[i] > ends[i + 1]:
                     raise InvalidArgumentError(f"the ends of keys ascend: found {ends[i]} before {ends[i + 1]}")
@@ -409,7 +410,7 @@ cdef class ValueTest:
         """Whether values of so many bytes, 0 for strings, can be tested."""
         if self.test.kind == IS_NULL or self.test.kind == HAS_VALUE:
             return width == 0 or width == 4 or width == 8
-        if self.test.kind == HAS_PREFIX or self.test.ends is not NULL:
+        if self.test.kind == LIKE_PATTERN or self.test.ends is not NULL:
             return width == 0
         if width != 4 and width != 8:
             return False

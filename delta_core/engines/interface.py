@@ -487,7 +487,7 @@ class RowTest(Struct, frozen=True):
         From a file's number, the position of a row, these columns (as ``apply`` gets them) of some rows from there on,
         how many rows these are, and which ones (None: each one): those of them that pass, None for all. Raises what a
         failed check of the table raises.
-    values : ValueRange, ValueSet, ValuePrefix or NullTest, optional
+    values : ValueRange, ValueSet, ValuePattern or NullTest, optional
         The same condition as a test of one column's values, if it is one: for an engine that tests values as it decodes
         them.
     """

@@ -39,7 +39,7 @@ __all__ = [
     "ColumnTest",
     "NullTest",
     "UnsupportedPagesError",
-    "ValuePrefix",
+    "ValuePattern",
     "ValueRange",
     "ValueSet",
     "is_text",
@@ -209,18 +209,19 @@ class ValueSet(Struct, frozen=True):
     keys: NDArray[np.int64] | NDArray[np.float64] | tuple[bytes, ...]
 
 
-class ValuePrefix(Struct, frozen=True):
-    """A condition on strings: that they start with some bytes, which null does not.
+class ValuePattern(Struct, frozen=True):
+    """A condition on strings: that they consist of some parts in this order, with anything between them; null does not.
 
     Parameters
     ----------
     column : int
         The number of the physical column in the read.
-    prefix : bytes
+    parts : tuple of bytes, **at least two**
+        In UTF-8. The first one begins the string and the last one ends it; each may be empty.
     """
 
     column: int
-    prefix: bytes
+    parts: tuple[bytes, ...]
 
 
 class NullTest(Struct, frozen=True):
@@ -239,8 +240,8 @@ class NullTest(Struct, frozen=True):
 
 
 #: A condition on one column's values that is tested while they are decoded.
-ColumnTest = ValueRange | ValueSet | ValuePrefix | NullTest
-_IN_RANGE, _IN_SET, _HAS_PREFIX, _IS_NULL, _HAS_VALUE = range(5)
+ColumnTest = ValueRange | ValueSet | ValuePattern | NullTest
+_IN_RANGE, _IN_SET, _LIKE_PATTERN, _IS_NULL, _HAS_VALUE = range(5)
 
 
 def read_passing(
@@ -259,7 +260,7 @@ def read_passing(
         A descriptor of the file, or its bytes.
     chunk : ColumnChunk
         Of numbers or strings.
-    values : ValueRange, ValueSet, ValuePrefix or NullTest
+    values : ValueRange, ValueSet, ValuePattern or NullTest
         Which of them pass; its bounds or keys are of the chunk's type.
     has_values : bool
         Whether the values are requested too. They are returned if there are any, and if that takes no second look at
@@ -322,8 +323,8 @@ def _compiled(values: ColumnTest, t: pa.DataType) -> ValueTest | None:
         return ValueTest(_IS_NULL if values.is_null else _HAS_VALUE)
     if isinstance(values, ValueRange):
         return None if is_text(t) else ValueTest(_IN_RANGE, is_float, values.least, values.most, values.with_nan)
-    kind = _HAS_PREFIX if isinstance(values, ValuePrefix) else _IN_SET
-    keys = (values.prefix,) if isinstance(values, ValuePrefix) else values.keys
+    kind = _LIKE_PATTERN if isinstance(values, ValuePattern) else _IN_SET
+    keys = values.parts if isinstance(values, ValuePattern) else values.keys
     if isinstance(keys, tuple):
         ends = np.zeros(len(keys) + 1, np.int32)
         np.cumsum([len(key) for key in keys], out=ends[1:])

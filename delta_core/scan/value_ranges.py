@@ -14,13 +14,20 @@ from numpy.typing import NDArray
 from delta_core.expressions.ast import Call, Column, Expression, Leaf, Literal, PhysicalColumn, Values, conjuncts
 from delta_core.expressions.patterns import parse_like
 from delta_core.kernels.arrow_buffers import array_of, string_bytes, values_of
-from delta_core.kernels.parquet_pages import ColumnTest, NullTest, ValuePrefix, ValueRange, ValueSet, is_text
+from delta_core.kernels.parquet_pages import ColumnTest, NullTest, ValuePattern, ValueRange, ValueSet, is_text
 from delta_core.scan.plan import PhysicalSource, Source
 
 __all__ = ["column_test"]
 
 #: Each comparison with its operands exchanged.
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+#: Conditions on texts, with the wildcards that are before and behind the constant.
+_PATTERNS: Mapping[str, tuple[list[None], list[None]]] = {
+    "startswith": ([], [None]),
+    "endswith": ([None], []),
+    "contains": ([None], [None]),
+    "like": ([], []),
+}
 #: Of more keys each value is looked up in a table of all of them.
 _MOST_KEYS = 1_000
 
@@ -33,8 +40,9 @@ def column_test(
     Parameters
     ----------
     condition : Expression
-        Bound. A comparison with a constant, ``in``, ``startswith``, ``like`` of a text or a prefix, or a null test.
-        Several comparisons of numbers, and tests that the column is not null, may be joined with ``and``.
+        Bound. A comparison with a constant, ``in``, ``startswith``, ``endswith``, ``contains``, ``like`` without ``_``,
+        or a null test. Several comparisons of numbers, and tests that the column is not null, may be joined with
+        ``and``.
     sources : Mapping of Leaf to Source
         Where the values of its leaves come from.
     types : Mapping of Leaf to pyarrow.DataType
@@ -70,7 +78,7 @@ def _of_part(e: Expression, sources: Mapping[Leaf, Source], types: Mapping[Leaf,
     t = types[e.args[0]]
     if e.function == "in":
         return _of_members(column, e.args[1:], t)
-    return _of_pattern(column, e, t) if e.function in ("startswith", "like") else None
+    return _of_pattern(column, e, t) if e.function in _PATTERNS else None
 
 
 def _of_members(column: int, members: tuple[Expression, ...], t: pa.DataType) -> ValueSet | None:
@@ -102,16 +110,22 @@ def _keys(array: pa.Array) -> NDArray[Any] | tuple[bytes, ...] | None:
     return None if np.isnan(values).any() else np.unique(values.astype(np.float64) + 0.0)
 
 
-def _of_pattern(column: int, e: Call, t: pa.DataType) -> ValueSet | ValuePrefix | None:
+def _of_pattern(column: int, e: Call, t: pa.DataType) -> ValueSet | ValuePattern | None:
     texts = [a.value for a in e.args[1:] if isinstance(a, Literal)]
     if len(texts) < len(e.args) - 1 or not all(isinstance(text, str) for text in texts) or not pa.types.is_string(t):
         return None
-    parts: list[str | None] = [*texts[0], None] if e.function == "startswith" else parse_like(*texts)
-    fixed = parts[:-1] if parts[-1:] == [None] else parts
-    if not all(fixed):  # a wildcard
+    before, behind = _PATTERNS[e.function]
+    characters = parse_like(*texts) if e.function == "like" else [*before, *texts[0], *behind]
+    if "" in characters:  # the wildcard of one character
         return None
-    text = array_of(["".join(part or "" for part in fixed)], t)
-    return ValueSet(column, (string_bytes(text),)) if fixed is parts else ValuePrefix(column, string_bytes(text))
+    parts = [""]
+    for character in characters:
+        if character is None:
+            parts.append("")
+        else:
+            parts[-1] += character
+    keys = tuple(string_bytes(array_of([part], t)) for part in parts)
+    return ValuePattern(column, keys) if len(keys) > 1 else ValueSet(column, keys)
 
 
 def _both(a: ValueRange, b: ValueRange) -> ValueRange:

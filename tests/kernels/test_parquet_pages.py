@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 from datetime import UTC
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,7 +28,7 @@ from delta_core.kernels.parquet_pages import (
     ColumnChunk,
     NullTest,
     UnsupportedPagesError,
-    ValuePrefix,
+    ValuePattern,
     ValueRange,
     ValueSet,
     read_chunk,
@@ -227,15 +229,19 @@ def as_bytes(value: Any) -> bytes:
 @st.composite
 def value_tests(draw: st.DrawFn, t: pa.DataType, stored: list[Any], values: st.SearchStrategy[Any]) -> tuple[Any, Any]:
     """Draw a test, and the same as a function of a value."""
-    kind = draw(st.sampled_from(["set", "prefix", "null", "present"] if pa.types.is_string(t) or pa.types.is_binary(t)
+    kind = draw(st.sampled_from(["set", "pattern", "null", "present"] if pa.types.is_string(t) or pa.types.is_binary(t)
                                 else ["set", "null", "present"]))  # fmt: skip
     if kind in ("null", "present"):
         return NullTest(0, kind == "null"), lambda v: (v is None) == (kind == "null")
     present = [v for v in stored if v is not None and v == v]
     key = st.one_of(st.sampled_from(present), values) if present else values
-    if kind == "prefix":
-        prefix = as_bytes(draw(key))[: draw(st.integers(0, 12))]
-        return ValuePrefix(0, prefix), lambda v: v is not None and as_bytes(v).startswith(prefix)
+    if kind == "pattern":
+        text = as_bytes(draw(key))
+        cuts = sorted(draw(st.lists(st.integers(0, len(text)), min_size=2, max_size=6)))
+        parts = [text[a:b] for a, b in pairwise([0, *cuts])][:: draw(st.sampled_from([1, 2]))]
+        parts = [*parts, b""] if len(parts) == 1 else parts
+        pattern = re.compile(rb".*".join(map(re.escape, parts)), re.DOTALL)
+        return ValuePattern(0, tuple(parts)), lambda v: v is not None and pattern.fullmatch(as_bytes(v)) is not None
     keys = [k for k in draw(st.lists(key, max_size=6)) if k == k]
     if isinstance(stored[0] if stored[0] is not None else draw(values), (str, bytes)):
         return ValueSet(0, tuple(sorted({as_bytes(k) for k in keys}))), lambda v: v in keys
@@ -310,7 +316,7 @@ def test_coded_strings_without_a_match_are_not_decoded() -> None:
     stop = chunk.offset + chunk.num_bytes
     damaged[stop - 60 : stop] = b"\xff" * 60
     assert read_passing(bytes(damaged), chunk, ValueSet(0, (b"b",)), False) is None
-    for test in (ValueSet(0, (b"aa", b"d")), ValuePrefix(0, b"ab"), ValueSet(0, ())):
+    for test in (ValueSet(0, (b"aa", b"d")), ValuePattern(0, (b"ab", b"")), ValueSet(0, ())):
         found = read_passing(bytes(damaged), chunk, test, False)
         assert found is not None
         assert found[1] == 0
@@ -320,7 +326,7 @@ def test_coded_strings_without_a_match_are_not_decoded() -> None:
     ("column", "test"),
     [
         (pa.array([1, 2]), ValueSet(0, (b"a",))),
-        (pa.array([1, 2]), ValuePrefix(0, b"a")),
+        (pa.array([1, 2]), ValuePattern(0, (b"a", b""))),
         (pa.array([1, 2]), ValueSet(0, np.array([1.0]))),
         (pa.array([1.0, 2.0]), ValueSet(0, np.array([1]))),
         (pa.array(["a"]), ValueSet(0, np.array([1]))),
@@ -679,7 +685,8 @@ def test_pages_that_the_index_excludes_are_not_decoded(name: str) -> None:
     key = key_test(column.slice(1234, 1)).keys
     tests: list[Any] = [ValueSet(0, key), NullTest(0, True)]
     if isinstance(key, tuple):
-        tests += [ValuePrefix(0, key[0][:8]), ValuePrefix(0, key[0])]
+        tests += [ValuePattern(0, (key[0][:8], b"")), ValuePattern(0, (key[0], b""))]
+        tests.append(ValuePattern(0, (key[0][:8], key[0][9:], b"")))
     else:
         tests.append(ValueRange(0, key[0].item(), key[0].item()))
     gzip, _, by_gzip = written(column, {**form, "compression": "gzip", "write_page_index": True})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from tempfile import TemporaryDirectory
@@ -17,7 +18,7 @@ from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
 from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import Call, Column, Expression, Literal, Values
 from delta_core.expressions.patterns import parse_like
-from delta_core.kernels.parquet_pages import NullTest, ValuePrefix, ValueSet
+from delta_core.kernels.parquet_pages import NullTest, ValuePattern, ValueSet
 from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.protocol.types import PrimitiveType
 from delta_core.scan.plan import ConstantSource, PhysicalSource
@@ -119,8 +120,9 @@ def accepted(test: Any, rows: pa.Array) -> list[bool]:
     values = rows.to_pylist()
     if isinstance(test, NullTest):
         return [(v is None) == test.is_null for v in values]
-    if isinstance(test, ValuePrefix):
-        return [v is not None and v.encode().startswith(test.prefix) for v in values]
+    if isinstance(test, ValuePattern):
+        pattern = re.compile(b".*".join(map(re.escape, test.parts)), re.DOTALL)
+        return [v is not None and pattern.fullmatch(v.encode()) is not None for v in values]
     assert isinstance(test, ValueSet)
     if isinstance(test.keys, tuple):
         assert list(test.keys) == sorted(set(test.keys))
@@ -154,7 +156,7 @@ def test_set_accepts_the_values_that_the_list_accepts(name: str, is_table: bool,
 
 
 @given(
-    function=st.sampled_from(["=", "startswith", "like", "like ^"]),
+    function=st.sampled_from(["=", "startswith", "endswith", "contains", "like", "like ^"]),
     text=st.one_of(st.sampled_from(TEXTS), st.text("ab%_\\^", max_size=4)),
     with_null_test=st.booleans(),
 )
@@ -172,12 +174,9 @@ def test_text_conditions_accept_the_texts_that_the_condition_accepts(
     except ExpressionError:  # an escape character in front of another one
         return
     test = found(condition, "string")
-    has_wildcard = function.startswith("like") and any(
-        p is None or not p for p in parse_like(text, "^" if escape else "\\")[:-1]
-    )
     if test is None:
         assert function.startswith("like")
-        assert has_wildcard or text[-1:] == "_"
+        assert "" in parse_like(text, "^" if escape else "\\")  # the wildcard of one character
         return
     assert accepted(test, rows) == [v is True for v in compiled([rows], len(rows)).to_pylist()]
 
@@ -198,7 +197,7 @@ def test_null_tests_alone_are_tested() -> None:
         Call("in", (X, Literal("a", PrimitiveType("binary")))),
         Call("like", (X, Y)),
         Call("startswith", (X, Literal(None, PrimitiveType("string")))),
-        Call("endswith", (X, Literal("a", PrimitiveType("string")))),
+        Call("like", (X, Literal("%a_", PrimitiveType("string")))),
         Call("<", (X, Literal("a", PrimitiveType("string")))),
         Call("and", tuple(Call("startswith", (c, Literal("a", PrimitiveType("string")))) for c in (X, Y))),
         Call("in", (X, Values(pa.array([str(i) for i in range(1_001)]), PrimitiveType("string")))),
@@ -247,9 +246,10 @@ def conditions(draw: st.DrawFn) -> tuple[list[tuple[str, str, Any]], Callable[[d
         keys = draw(st.lists(st.sampled_from(known), min_size=1, max_size=3))
         kind = draw(st.sampled_from(["=", "in", "is null", "is not null", *["like"] * (name == "s")]))
         if kind == "like":
-            prefix = keys[0].replace("%", "")
-            filters.append((name, "like", prefix + "%"))
-            tests.append(lambda row, n=name, p=prefix: row[n] is not None and row[n].startswith(p))
+            part, is_prefix = keys[0].replace("%", ""), draw(st.booleans())
+            filters.append((name, "like", f"{part}%" if is_prefix else f"%{part}%"))
+            test = str.startswith if is_prefix else str.__contains__
+            tests.append(lambda row, n=name, p=part, test=test: row[n] is not None and test(row[n], p))
         elif kind.startswith("is"):
             filters.append((name, kind.removesuffix(" null"), None))
             tests.append(lambda row, n=name, absent=kind == "is null": (row[n] is None) == absent)

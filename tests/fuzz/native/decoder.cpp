@@ -63,7 +63,7 @@ static uint8_t *room(int64_t size) { return static_cast<uint8_t *>(std::malloc(s
 
 // Choose a test that values of so many bytes may be given, with keys in memory of exactly their size.
 static void make_test(int width, Test &test, Bytes &keys, std::vector<int32_t> &ends) {
-    static const int KINDS[2][4] = {{IN_SET, HAS_PREFIX, IS_NULL, HAS_VALUE}, {IN_SET, IN_RANGE, IS_NULL, HAS_VALUE}};
+    static const int KINDS[2][4] = {{IN_SET, LIKE_PATTERN, IS_NULL, HAS_VALUE}, {IN_SET, IN_RANGE, IS_NULL, HAS_VALUE}};
     test.kind = KINDS[width != 0][below(4)];
     if (width) {
         test.is_float = below(2);
@@ -79,8 +79,8 @@ static void make_test(int width, Test &test, Bytes &keys, std::vector<int32_t> &
             else std::memcpy(key, &k, 8);
             keys.insert(keys.end(), key, key + 8);
         }
-    } else if (test.kind == IN_SET || test.kind == HAS_PREFIX) {
-        test.num_keys = test.kind == HAS_PREFIX ? 1 : below(4);
+    } else if (test.kind == IN_SET || test.kind == LIKE_PATTERN) {
+        test.num_keys = test.kind == LIKE_PATTERN ? 2 + below(3) : below(4);
         ends.push_back(0);
         for (int64_t k = 0; k < test.num_keys; k++) {
             keys.resize(keys.size() + below(12), static_cast<uint8_t>('a' + k));
