@@ -85,3 +85,31 @@ def test_damaged_column_raises_what_pyarrow_states(tmp_path: Path) -> None:
     path.write_bytes(damaged)
     with pytest.raises((OSError, pa.ArrowException), match=r"(?i)snappy|page|thrift"):
         read(path, [0])
+
+
+def test_small_row_groups_share_batches(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(TABLE.select(["id", "name"]), path, row_group_size=7, store_schema=False)
+    with closing(DataFile(str(path))) as file:
+        file.encode(["name"])  # each row group has a dictionary of its own
+        found = list(GroupReader(file, [0, 1]).batches(range(3, 143), 21, 300))
+    assert [first for first, _ in found] == [21, 21 + 42 * 7, 21 + 84 * 7, 21 + 126 * 7]
+    table = pa.Table.from_batches([batch for _, batch in found])
+    assert table.column("name").cast(pa.string()).equals(TABLE.column("name").slice(21))
+    assert table.column("id").equals(TABLE.column("id").slice(21))
+
+
+@pytest.mark.parametrize("rows", [1, 60, 300, 5_000])
+@pytest.mark.parametrize("joined", [0, 500, 1 << 20])
+def test_row_groups_of_any_size_are_read_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, joined: int
+) -> None:
+    monkeypatch.setattr(parquet_columns, "JOINED_BYTES", joined)
+    monkeypatch.setattr(parquet_columns, "GROUP_BYTES", 1_600)  # PyArrow streams the larger row groups
+    path = tmp_path / "x.parquet"
+    sizes = [5, 90, 200, 10, 1, 300, 120, 3, 4, 250, 17]
+    with pq.ParquetWriter(path, TABLE.select(["id", "s"]).schema, store_schema=False) as writer:
+        for start, size in zip(accumulate(sizes, initial=0), sizes, strict=False):
+            writer.write_table(TABLE.select(["id", "s"]).slice(start, size), row_group_size=size)
+    assert read(path, [0], rows=rows).equals(TABLE.select(["id"]))
+    assert read(path, [0, 1, 2], rows=rows).equals(TABLE.select(["id", "s"]))

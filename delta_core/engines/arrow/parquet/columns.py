@@ -16,6 +16,7 @@ from delta_core.engines.arrow.parquet.opened_file import ArrowFooter, ChunkFacts
 from delta_core.engines.arrow.parquet.types import is_encoded_string
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
+from delta_core.kernels.memory import POOL_OF_BATCHES
 from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn, read_nested_column
 from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, ColumnTest, read_chunks, read_passing
 
@@ -31,6 +32,8 @@ MOST_BYTES = 256 << 20
 GROUP_BYTES = 64 << 20
 #: The same for the columns that PyArrow decodes: whole ones take it several times as much memory.
 OTHERS_BYTES = 24 << 20
+#: Row groups that take less are decoded into one batch, together with the next one.
+JOINED_BYTES = 1 << 20
 #: Bytes of a value in memory.
 _WIDTHS = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
 #: The most bytes of a decimal that Arrow keeps in 128 bits.
@@ -76,22 +79,25 @@ class GroupReader:
     def batches(self, groups: Sequence[int], first: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield all rows of neighbouring row groups from a position on, each batch with its own."""
         streamed: list[int] = []
-        start = first
+        decoded: list[pa.Table] = []
+        start, size = first, 0
         for group in groups:
-            rows = self.group_rows[group]
             own = self._own(group, self._leaves)
             if own.leaves and self._fits(group, own):
                 yield from self.stream(streamed, start, batch_rows)
-                at = first
+                # what a batch costs beside its bytes is more than decoding few rows: small row groups share one
+                if streamed or size > JOINED_BYTES or first - start + self.group_rows[group] > batch_rows:
+                    yield from _cut(decoded, start, batch_rows)
+                    streamed, decoded, start, size = [], [], first, 0
                 found = self._found(group, self._leaves, own)
-                table = pa.table({name: found[name] for name in self._schema.names if name in found})
-                for batch in table.to_batches(batch_rows):
-                    yield at, batch
-                    at += batch.num_rows
-                streamed, start = [], first + rows
+                decoded.append(pa.table({name: found[name] for name in self._schema.names if name in found}))
+                size += decoded[-1].nbytes
             else:
+                yield from _cut(decoded, start, batch_rows)
+                decoded, start, size = [], start if streamed else first, 0
                 streamed.append(group)
-            first += rows
+            first += self.group_rows[group]
+        yield from _cut(decoded, start, batch_rows)
         yield from self.stream(streamed, start, batch_rows)
 
     def stream(
@@ -242,6 +248,16 @@ class GroupReader:
 
     def _is_streamed(self, group: int, leaves: Sequence[int], picks: SelectionVector) -> bool:
         return 0 < picks.stop <= picks.num_rows // 2 or self.plain_bytes(group, leaves) > GROUP_BYTES
+
+
+def _cut(tables: list[pa.Table], first: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the rows of tables, one behind the other, in batches, each with its position."""
+    if not tables:
+        return
+    joined = tables[0] if len(tables) == 1 else pa.concat_tables(tables).combine_chunks(POOL_OF_BATCHES)
+    for batch in joined.to_batches(batch_rows):
+        yield first, batch
+        first += batch.num_rows
 
 
 def find_chunk(metadata: Any, group: int, leaf: int, type: pa.DataType) -> ColumnChunk | None:
