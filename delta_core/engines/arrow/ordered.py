@@ -81,7 +81,9 @@ class _Stream:
     def __init__(self, tasks: Iterator[Task], budget_bytes: int) -> None:
         self._tasks = tasks
         self._taking = threading.Lock()
-        self._changed = threading.Condition()
+        # taken itself: `with` on a condition runs Python code, where an interrupt may come while the lock is held
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._process = num_forks()
         self._budget = budget_bytes
         self._queues: dict[int, deque[pa.RecordBatch | BaseException]] = {}
@@ -100,7 +102,7 @@ class _Stream:
         return self._process == num_forks()
 
     def close(self) -> None:
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._changed.notify_all()
 
@@ -113,7 +115,7 @@ class _Stream:
                         return
             except BaseException as e:  # noqa: BLE001  (handed to the consumer, who raises it)
                 self._append(number, e)
-            with self._changed:
+            with self._lock:
                 self._finished.add(number)
                 self._notify(number)
 
@@ -130,7 +132,7 @@ class _Stream:
                 task = next(self._tasks, None)
             except BaseException as e:  # noqa: BLE001  (as above)
                 task = _raising(e)
-            with self._changed:
+            with self._lock:
                 if task is None:
                     self._exhausted = True
                     self._changed.notify_all()
@@ -141,14 +143,14 @@ class _Stream:
                 return number, task
 
     def _append(self, number: int, item: pa.RecordBatch | BaseException) -> None:
-        with self._changed:
+        with self._lock:
             self._queues[number].append(item)
             self._notify(number)
 
     def _put(self, number: int, batch: pa.RecordBatch) -> bool:
         """Queue a batch as soon as there is room; False once nobody wants it."""
         size = batch.nbytes
-        with self._changed:
+        with self._lock:
             queue = self._queues[number]
             while not self._closed and self._num_bytes > 0 and self._num_bytes + size > self._budget:
                 if number == self._head and len(queue) < _HEAD_BATCHES:
@@ -170,7 +172,7 @@ class _Stream:
                     "This read was begun by the process that forked this one, whose threads did not come along. Begin "
                     "a read of its own in each process."
                 )
-            with self._changed:
+            with self._lock:
                 item = self._next()
                 if item is None:
                     return

@@ -488,18 +488,20 @@ class _Room:
     def __init__(self, size: int) -> None:
         self._size = size
         self._taken = self._tasks = 0
-        self._changed = threading.Condition()
+        # taken itself: `with` on a condition runs Python code, where an interrupt may come while the lock is held
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
 
     def take(self, size: int) -> None:
         """Wait until there is room; a single task has it, however much it takes."""
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(lambda: not self._tasks or self._taken + size <= self._size)
             self._taken += size
             self._tasks += 1
 
     def give(self, size: int) -> None:
         """Return what a task took."""
-        with self._changed:
+        with self._lock:
             self._taken -= size
             self._tasks -= 1
             self._changed.notify_all()

@@ -196,16 +196,18 @@ class _Runs:
     def __init__(self) -> None:
         self._run: list[tuple[int, pa.RecordBatch]] | None = None
         self._closed = False
-        self._changed = threading.Condition()
+        # taken itself: `with` on a condition runs Python code, where an interrupt may come while the lock is held
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
 
     def put(self, run: list[tuple[int, pa.RecordBatch]]) -> None:
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(lambda: self._run is None or self._closed)
             self._run = None if self._closed else run
             self._changed.notify_all()
 
     def close(self, discard: bool = False) -> None:
-        with self._changed:
+        with self._lock:
             self._closed = True
             if discard:
                 self._run = None
@@ -213,7 +215,7 @@ class _Runs:
 
     def __iter__(self) -> Steps:
         while True:
-            with self._changed:
+            with self._lock:
                 self._changed.wait_for(lambda: self._run is not None or self._closed)
                 run, self._run = self._run, None
                 self._changed.notify_all()

@@ -1,0 +1,76 @@
+"""Interrupts while threads hand over batches: nobody waits forever."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.engines.arrow.ordered import run_ordered
+from delta_core.engines.arrow.parquet.data_writer import _Runs
+
+BATCH = pa.record_batch({"x": pa.array(range(100))})
+#: After so many seconds a test takes a thread to hang.
+PATIENCE = 20
+
+
+def task() -> Iterator[pa.RecordBatch]:
+    yield from [BATCH] * 3
+
+
+def interrupted_at(event: int, work: Callable[[], Any]) -> bool:
+    """Run something on a thread of its own with an interrupt at the n-th step of a condition; whether there was one."""
+    left, seen = event, False
+
+    def trace(frame: Any, kind: str, _: Any) -> Any:
+        nonlocal left, seen
+        if frame.f_code.co_filename != threading.__file__ or "Condition" not in frame.f_code.co_qualname:
+            return trace
+        left -= kind in ("call", "return")
+        if not left and not seen:
+            seen = True
+            raise KeyboardInterrupt
+        return trace
+
+    def run() -> None:
+        sys.settrace(trace)
+        try:
+            work()
+        except (KeyboardInterrupt, RuntimeError):
+            pass
+        finally:
+            sys.settrace(None)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    assert not thread.is_alive(), f"an interrupt at step {event} leaves threads that wait for each other"
+    return seen
+
+
+def test_interrupted_consumer_waits_for_no_thread_that_waits_for_it() -> None:
+    for event in count(1):
+        batches = run_ordered([task] * 6, 2, 10)
+        if not interrupted_at(event, lambda batches=batches: list(batches)):  # type: ignore[misc]
+            break
+
+
+def test_interrupted_writer_leaves_nobody_waiting() -> None:
+    def write() -> None:
+        runs = _Runs()
+        worker = threading.Thread(target=lambda: list(runs), daemon=True)
+        worker.start()
+        try:
+            for _ in range(4):
+                runs.put([(0, BATCH)])
+        finally:
+            runs.close(discard=True)
+            worker.join()
+
+    for event in count(1):
+        if not interrupted_at(event, write):
+            break
