@@ -51,6 +51,7 @@ __all__ = [
     "TooManyAttemptsError",
     "SpillLimitError",
     "StreamError",
+    "StreamRestartError",
     "StreamSchemaError",
     "TypeChangeError",
     "UnsupportedExpressionError",
@@ -266,6 +267,10 @@ class RowsChangedError(StreamError):
 
 class StreamSchemaError(StreamError, SchemaError):
     """The schema of a followed table changed; ``version`` is the commit's."""
+
+
+class StreamRestartError(StreamSchemaError):
+    """The schema of a table changed, and was stored for its stream: start the query again to go on with it."""
 
 
 class SpillLimitError(DeltaError):

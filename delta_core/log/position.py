@@ -14,8 +14,9 @@ from delta_core.runtime.json_text import decode_json
 __all__ = ["StreamPosition"]
 
 _KEYS = {"sourceVersion": int, "reservoirId": str, "reservoirVersion": int, "index": int, "isStartingVersion": bool}
-#: The index before the first file of a version in sources of version 3.
-_BASE_INDEX_3 = -100
+#: The indexes before the first file of a version in sources of version 3: at its begin, at a change of the schema in
+#: it, and behind that.
+_INDEXES_3 = (-100, -20, -19)
 
 
 class StreamPosition(Struct, frozen=True):
@@ -50,7 +51,7 @@ class StreamPosition(Struct, frozen=True):
         Raises
         ------
         InvalidArgumentError
-            If it is no such text, or one that a schema change during a stream of Spark left.
+            If it is no such text.
         """
         if isinstance(value, StreamPosition):
             return value
@@ -63,11 +64,10 @@ class StreamPosition(Struct, frozen=True):
             raise InvalidArgumentError(
                 f"Found the position {shortened(value)!r}, expected JSON such as {cls('<table id>', 7).to_json()}."
             ) from e
-        if version not in (1, 3) or rest[0] < 0 or rest[1] < -1 and (version, rest[1]) != (3, _BASE_INDEX_3):
+        if version not in (1, 3) or rest[0] < 0 or rest[1] < -1 and (version != 3 or rest[1] not in _INDEXES_3):
             raise InvalidArgumentError(
                 f"Found the position {shortened(value)!r}; expected sourceVersion 1 or 3, a reservoirVersion from 0 "
-                "on, and an index from -1 on. An index below -1 is at a change of the schema, which a stream of Spark "
-                "has to pass."
+                "on, and an index from -1 on."
             )
         return cls(table_id, rest[0], max(rest[1], -1), rest[2])
 

@@ -33,14 +33,13 @@ from delta_core.log.commits import Commit
 from delta_core.log.files import FileSet
 from delta_core.log.position import StreamPosition
 from delta_core.log.timestamps import parse_ms, parse_version
+from delta_core.operations.stream_schema import VersionDefinition, why_different, why_not_readable
 from delta_core.plugins.features import supported_features
 from delta_core.protocol.actions import FILE_COLUMNS
-from delta_core.protocol.schema_history import why_unreadable
-from delta_core.protocol.types import DataType, StructType
 from delta_core.scan import Scan
 from delta_core.snapshot import Snapshot
 
-__all__ = ["FollowOptions", "StreamBatch", "TableStream", "check_position", "why_different"]
+__all__ = ["FollowOptions", "StreamBatch", "TableStream", "check_options", "check_position", "first_position"]
 
 #: How many commits are planned at a time.
 _WINDOW = 64
@@ -151,6 +150,12 @@ class _Step(Struct, frozen=True):
 class TableStream:
     """The steps of a stream of rows; iterate over it. Made by `DeltaTable.follow`.
 
+    Parameters
+    ----------
+    definition : VersionDefinition, optional
+        Read with the schema of this definition, and end before the version that changes it. The position is behind its
+        version, or rows before it can be read with it.
+
     Attributes
     ----------
     position : StreamPosition
@@ -159,8 +164,8 @@ class TableStream:
         Of the rows of all steps.
     """
 
-    def __init__(self, snapshot: Snapshot, options: FollowOptions) -> None:
-        _check(options)
+    def __init__(self, snapshot: Snapshot, options: FollowOptions, definition: VersionDefinition | None = None) -> None:
+        check_options(options)
         self._options = options
         self._stopped = threading.Event()
         self._number = 0
@@ -178,6 +183,8 @@ class TableStream:
         self._stop = min(limits, default=None)
         #: The version that the rows are read with: the latest one with the schema of the stream.
         self._reader = base if self._stop is None or self._stop >= base.version else base.at(self._stop)
+        if definition is not None:
+            self._hold(definition)
         #: Versions up to here were committed before the stream began: the stream's schema may be younger than they.
         self._begun = self._reader.version
         self._check_earlier()
@@ -191,6 +198,16 @@ class TableStream:
         self._stopped.set()
 
     # --- steps of an engine that keeps positions itself ---
+
+    @property
+    def changed_version(self) -> int | None:
+        """The version that changes the schema, once it is known."""
+        return self._changed
+
+    @property
+    def reader(self) -> Snapshot:
+        """The version that rows are read with: the latest one with the schema of the stream."""
+        return self._reader
 
     def next_position(self, start: StreamPosition, unlimited: bool = False) -> StreamPosition | None:
         """Return where the step that begins at a position ends, None if there is nothing new.
@@ -274,12 +291,25 @@ class TableStream:
             return check_position(start, base)
         if options.position is not None:
             return check_position(StreamPosition.parse(options.position), base)
-        if options.start_timestamp is not None:
-            return StreamPosition(self._table_id, base.version_since(parse_ms(options.start_timestamp, base.timezone)))
-        if options.start is None:
-            return StreamPosition(self._table_id, base.version, -1, True)
-        version = base.version + 1 if options.start == "latest" else parse_version(options.start, "start")
-        return check_position(StreamPosition(self._table_id, version), base)
+        return first_position(base, options)
+
+    def _hold(self, definition: VersionDefinition) -> None:
+        """Read with the last version that has a definition."""
+        newest = self._reader
+        first = max(definition.version + 1, self.position.version)
+        changes = newest.definition_changes(first) if first <= newest.version else []
+        self._changed = next((v for v in changes if why_different(definition, newest.at(v)) is not None), None)
+        if self._changed is not None:
+            self._reader = newest.at(self._changed - 1)
+        why = why_different(definition, self._reader)
+        if why is not None:
+            raise StreamSchemaError(
+                f"Version {self._reader.version} of {self._uri} has another schema than the one that was stored for "
+                f"the stream at version {definition.version}: {why}. Begin again, with another place for stored "
+                "schemas.",
+                version=self._reader.version,
+                position=self.position,
+            )
 
     def _check_earlier(self) -> None:
         """Check that rows of the first version can be read with the stream's schema; later ones follow."""
@@ -291,7 +321,7 @@ class TableStream:
     def _check_readable(self, older: Snapshot, version: int) -> None:
         reader = self._reader
         _check_features(reader, older.state.reader_features, version)
-        why = _why_unreadable(older, reader)
+        why = why_not_readable(older, reader)
         if why is not None:
             raise StreamSchemaError(
                 f"The rows of version {version} of {self._uri} can't be read with the schema of version "
@@ -515,6 +545,23 @@ class _Room:
         return taken
 
 
+def first_position(base: Snapshot, options: FollowOptions) -> StreamPosition:
+    """Return where a stream begins that continues no other one.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is to begin after the next version.
+    """
+    table_id = base.metadata.id
+    if options.start_timestamp is not None:
+        return StreamPosition(table_id, base.version_since(parse_ms(options.start_timestamp, base.timezone)))
+    if options.start is None:
+        return StreamPosition(table_id, base.version, -1, True)
+    version = base.version + 1 if options.start == "latest" else parse_version(options.start, "start")
+    return check_position(StreamPosition(table_id, version), base)
+
+
 def check_position(position: StreamPosition, base: Snapshot) -> StreamPosition:
     """Return a position at which a stream of a table can continue.
 
@@ -539,7 +586,14 @@ def check_position(position: StreamPosition, base: Snapshot) -> StreamPosition:
     return position
 
 
-def _check(options: FollowOptions) -> None:
+def check_options(options: FollowOptions) -> None:
+    """Check the values of options.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For one that it can't have, and for two starts.
+    """
     for name in ("max_files", "max_bytes"):
         value = getattr(options, name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
@@ -581,49 +635,6 @@ def _check_features(reader: Snapshot, needed: frozenset[str], version: int) -> N
             version=version,
             feature=gone[0],
         )
-
-
-def _why_unreadable(old: Snapshot, new: Snapshot) -> str | None:
-    """Return why rows of an older version can't be read by the definition of a newer one, None if they can."""
-
-    def widens(before: DataType, after: DataType) -> bool:
-        plugins = new.plugins
-        return bool(plugins.single("accept_type_change", False, table=new.state, path=(), old=before, new=after))
-
-    why = why_unreadable(old.metadata, new.metadata, widens, "")
-    if why is not None:
-        return why
-    before, after = _physical_names(old), _physical_names(new)
-    moved = next((p for p, name in before.items() if after.get(p, name) != name), None)
-    return None if moved is None else f"column {'.'.join(moved)} was dropped and added again"
-
-
-def why_different(old: Snapshot, new: Snapshot) -> str | None:
-    """Return in what a newer version's rows differ in their schema, None if they do not."""
-    why = _why_unreadable(old, new) or why_unreadable(old.metadata, new.metadata, False, "")
-    if why is not None:
-        return why
-    back = why_unreadable(new.metadata, old.metadata, False, "")
-    if back is None:
-        return None
-    known = _physical_names(old)
-    added = [".".join(path) for path in _physical_names(new) if path not in known]
-    return f"column {added[0]} was added" if added else "a column lost its NOT NULL"
-
-
-def _physical_names(snapshot: Snapshot) -> dict[tuple[str, ...], str]:
-    """Return the name in files of each field that is not within an array or map, by its path."""
-    found: dict[tuple[str, ...], str] = {}
-
-    def walk(logical: StructType, physical: StructType, prefix: tuple[str, ...]) -> None:
-        for f, stored in zip(logical.fields, physical.fields, strict=True):
-            path = (*prefix, f.name)
-            found[path] = stored.name
-            if isinstance(f.type, StructType) and isinstance(stored.type, StructType):
-                walk(f.type, stored.type, path)
-
-    walk(snapshot.schema, snapshot.state.column_map.physical, ())
-    return found
 
 
 def _read_position_file(path: Path) -> tuple[int, StreamPosition, StreamPosition] | None:

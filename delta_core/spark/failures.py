@@ -36,6 +36,7 @@ __all__ = [
     "cause_of",
     "convert_failures",
     "converted",
+    "failing_text",
     "failing_as",
     "is_checkpoint_lost",
     "names_files",
@@ -51,6 +52,8 @@ _is_installed = False
 #: Java exceptions have causes, which may have causes.
 _MOST_CAUSES = 16
 _PROXY = "An exception was raised by the Python Proxy"
+#: What rows that fail on purpose raise begins with it.
+_FAILING = "delta_core failed: "
 _CHECK = re.compile(r"delta_core: (row (\d+) of a data file fails the check '.*)", re.IGNORECASE)
 #: How Spark's messages begin: the name of the condition.
 _CONDITION = re.compile(r"\s*\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s*")
@@ -137,13 +140,25 @@ def _remember(e: DeltaError, cause: BaseException | None) -> None:
         _raised.append(copied)
 
 
+def failing_text(e: DeltaError) -> str:
+    """Return the text that a row has to raise (``raise_error``) so that the query fails with this error."""
+    _remember(e, e.__cause__)
+    return f"{_FAILING}{_shown(e)}"
+
+
+def _shown(e: DeltaError) -> str:
+    return f"{type(e).__module__}.{type(e).__qualname__}: {e.message}"
+
+
 def convert_failures() -> None:
     """Have PySpark raise this library's errors if a Java exception stems from one; others stay what they are.
 
-    Holds for the process, as what delta-spark does for its own errors; does nothing if PySpark has no such function.
+    The exception of a streaming query that failed has such an error as its ``__cause__``. Holds for the process, as
+    what delta-spark does for its own errors; does nothing if PySpark has no such function.
     """
     global _is_installed
     from pyspark.errors.exceptions import captured
+    from pyspark.sql.streaming.query import StreamingQuery
 
     with _lock:
         before: Callable[[Any], Any] | None = getattr(captured, "convert_exception", None)
@@ -156,6 +171,17 @@ def convert_failures() -> None:
             return _safely_converted(exception) or before(exception)
 
         captured.convert_exception = convert
+        of_query = StreamingQuery.exception
+
+        @wraps(of_query)
+        def exception(self: Any) -> Any:
+            found = of_query(self)
+            cause = getattr(found, "_cause", None)  # as `convert` returned it
+            if found is not None and isinstance(cause, DeltaError):
+                found.__cause__ = cause
+            return found
+
+        StreamingQuery.exception = exception  # type: ignore[method-assign, unused-ignore]  # where pyspark is not there
 
 
 def _safely_converted(exception: Any) -> DeltaError | None:
@@ -200,7 +226,9 @@ def _text(exception: Any) -> str:
 def _one(exception: Any) -> DeltaError | None:
     text = _text(exception)
     if _PROXY in text:
-        return _remembered(text)
+        return _remembered(text) or _named(_python_error(text) if _PYTHON in text else "")
+    if _FAILING in text:
+        return _remembered(text) or _named(_sentence(text.partition(_FAILING)[2]))
     if (failed := _CHECK.search(text)) is not None:
         sentence = _sentence(failed[1])
         return DataFileError(sentence[0].upper() + sentence[1:], row=int(failed[2]))
@@ -217,7 +245,7 @@ def _remembered(text: str) -> DeltaError | None:
     with _lock:
         raised = list(_raised)
     for e in reversed(raised):
-        if f"{type(e).__module__}.{type(e).__qualname__}: {e.message}" in text:
+        if _shown(e) in text:
             return _copy(e)
     return None
 
@@ -229,7 +257,12 @@ def _of_worker(text: str) -> DeltaError | None:
             f"Spark's Python workers can't import {missing[1]}. Install it if they run, and set PYSPARK_PYTHON to the "
             "interpreter that has it before the session starts."
         )
-    own = _OWN_ERROR.match(_python_error(text))
+    return _named(_python_error(text))
+
+
+def _named(text: str) -> DeltaError | None:
+    """Return an error of this library from its class and message, as a traceback ends with them; None for others."""
+    own = _OWN_ERROR.match(text)
     module = None if own is None else sys.modules.get(own[1][:-1])
     kind = None if own is None else getattr(module, own[2], None)
     if own is None or not (isinstance(kind, type) and issubclass(kind, DeltaError)):

@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from copy import copy
 from datetime import datetime
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
-from delta_core.errors import InvalidArgumentError, StreamError, StreamSchemaError
+from delta_core.errors import InvalidArgumentError, StreamError, StreamRestartError, StreamSchemaError
+from delta_core.handles.secrets import shown_uri
 from delta_core.log.position import StreamPosition
-from delta_core.log.timestamps import parse_ms, parse_version
-from delta_core.operations.follow import check_position, why_different
+from delta_core.operations.follow import FollowOptions, TableStream, check_options, check_position, first_position
+from delta_core.operations.stream_schema import VersionDefinition, why_different
 from delta_core.protocol.schema_history import why_unreadable
 from delta_core.snapshot import Snapshot
 from delta_core.spark.failures import convert_failures
 from delta_core.spark.plan.frame import frame
 from delta_core.spark.plan.private import check_stream, stream_relation
+from delta_core.spark.stream_failures import no_rows, rows_or_failure
+from delta_core.spark.stream_start import start_of
+from delta_core.spark.stream_tracking import Allowed, TrackedSchema, Tracking, schema_version
 from delta_core.table import DeltaTable
 
 __all__ = ["read_changes_stream"]
-
-
-class _Options(Struct, frozen=True):
-    columns: Sequence[str] | None
-    start: int | Literal["latest"] | None
-    start_timestamp: str | datetime | None
-    max_files: int | None
-    max_bytes: int | None
 
 
 def read_changes_stream(
@@ -42,6 +40,11 @@ def read_changes_stream(
     start_timestamp: str | datetime | None = None,
     max_files: int | None = 1000,
     max_bytes: int | None = None,
+    schema_tracking_location: str | os.PathLike[str] | None = None,
+    source_tracking_id: str | None = None,
+    allow_source_column_drop: Allowed = None,
+    allow_source_column_rename: Allowed = None,
+    allow_source_column_type_change: Allowed = None,
     storage_options: Mapping[str, Any] | None = None,
     commits: Any = None,
     plugins: Any = None,
@@ -65,7 +68,11 @@ def read_changes_stream(
     start_timestamp : str or datetime, optional
         Instead: begin with the first version committed at or after a time.
     max_files, max_bytes : int, optional
-        What a batch reads at most. The changes of a version are never divided, nor are the rows that the table has.
+        What a batch reads at most. The changes of a version are never divided.
+    schema_tracking_location, source_tracking_id : optional
+        As for `read_stream`.
+    allow_source_column_drop, allow_source_column_rename, allow_source_column_type_change : optional
+        As for `read_stream`.
     storage_options, commits, plugins, timezone, allow_external : optional
         As for `read`.
 
@@ -82,6 +89,13 @@ def read_changes_stream(
     """
     check_stream(spark)
     convert_failures()
+    tracking = Tracking.of(
+        schema_tracking_location,
+        source_tracking_id,
+        allow_source_column_drop,
+        allow_source_column_rename,
+        allow_source_column_type_change,
+    )
     table = DeltaTable(
         uri,
         storage_options=storage_options,
@@ -90,33 +104,51 @@ def read_changes_stream(
         timezone=timezone or str(spark.conf.get("spark.sql.session.timeZone")),
         allow_external=allow_external,
     )
-    options = _Options(columns, start, start_timestamp, max_files, max_bytes)
-    snapshot = table.snapshot()
-    _first(snapshot, options)
+    options = FollowOptions(
+        columns=columns, start=start, start_timestamp=start_timestamp, max_files=max_files, max_bytes=max_bytes
+    )
+    return changes_stream_of(spark, table, options, tracking)
+
+
+def changes_stream_of(
+    spark: SparkSession, table: DeltaTable, options: FollowOptions, tracking: Tracking | None
+) -> DataFrame:
+    """Return a streaming DataFrame of the changes of a table; arguments as `read_changes_stream` makes them."""
+    check_options(options)
+    base = table.snapshot()
+    first = first_position(base, options)
+    tracked = None if tracking is None else TrackedSchema(spark, tracking, base)
+    definition = schema_version(tracked, base, first)
+    if definition is not None:
+        reader = _held(base, options, StreamPosition(base.metadata.id, definition.version), definition).reader
+        table.adopt(reader)
     # the names and types of the columns, whatever the last version changed
-    schema = _changes(spark, table, snapshot.version, snapshot.version, columns).schema
-    return stream_relation(spark, schema, lambda: _Source(spark, table, options, _types(schema)).answer)
+    schema = _schema(spark, table, options)
+    number = -1 if tracked is None else tracked.number
+
+    def open_source() -> Any:
+        return _Source(spark, copy(table), options, schema, tracking, number).answer
+
+    return stream_relation(spark, schema, open_source)
+
+
+def _held(
+    base: Snapshot, options: FollowOptions, position: StreamPosition, definition: VersionDefinition
+) -> TableStream:
+    """Return the stream of the rows with a schema: it has the last version with it, and the next one."""
+    return TableStream(base, replace(options, start=None, start_timestamp=None, position=position), definition)
+
+
+def _schema(spark: SparkSession, table: DeltaTable, options: FollowOptions) -> StructType:
+    return _changes(spark, table, table.version(), table.version(), options.columns).schema
 
 
 def _changes(spark: SparkSession, table: DeltaTable, first: int, last: int, columns: Sequence[str] | None) -> DataFrame:
     return frame(spark, table.operation("changes")(first, last, columns=columns), "index")
 
 
-def _types(schema: Any) -> list[tuple[str, str]]:
+def _types(schema: StructType) -> list[tuple[str, str]]:
     return [(f.name, f.dataType.simpleString()) for f in schema]
-
-
-def _first(base: Snapshot, options: _Options) -> StreamPosition:
-    """Return where a query without a checkpoint begins."""
-    if options.start is not None and options.start_timestamp is not None:
-        raise InvalidArgumentError("Found both start and start_timestamp, expected one of the two.")
-    if options.start_timestamp is not None:
-        version = base.version_since(parse_ms(options.start_timestamp, base.timezone))
-    elif options.start is None:
-        return StreamPosition(base.metadata.id, base.version, is_initial_snapshot=True)
-    else:
-        version = base.version + 1 if options.start == "latest" else parse_version(options.start, "start")
-    return check_position(StreamPosition(base.metadata.id, version), base)
 
 
 class _Source:
@@ -125,12 +157,26 @@ class _Source:
     The table that it was made with stays at the last version with the schema of the query.
     """
 
-    def __init__(self, spark: SparkSession, table: DeltaTable, options: _Options, types: list[tuple[str, str]]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        table: DeltaTable,
+        options: FollowOptions,
+        schema: StructType,
+        tracking: Tracking | None,
+        number: int,
+    ) -> None:
         self._spark = spark
         self._options = options
         self._table = table
         self._schema_of = self._newest = table.snapshot()
-        self._types = types
+        self._schema = schema
+        self._tracking = tracking
+        self._number = number
+        self._tracked: TrackedSchema | None = None
+        self._is_held = False
+        #: The files that the table has when the query begins, as long as they are read.
+        self._initial_stream: TableStream | None = None
         self._start = ""
         self._end: int | None = None
         self._changed: int | None = None
@@ -140,11 +186,14 @@ class _Source:
         kind, *arguments = request.split("\n")
         return getattr(self, f"_{kind}")(*arguments)
 
-    def _first(self) -> str:
-        return _first(self._schema_of, self._options).to_json()
+    def _first(self, folder: str, *offsets: str) -> str:
+        return start_of(self._newest, self._options, folder, offsets).to_json()
 
-    def _begin(self, start: str) -> None:
+    def _begin(self, start: str, folder: str) -> None:
         self._start = start
+        if self._tracking is not None:
+            self._tracked = TrackedSchema(self._spark, self._tracking, self._newest)
+            self._tracked.begin(folder, self._number)
 
     def _available(self) -> None:
         self._newest = self._newest.update()
@@ -153,13 +202,17 @@ class _Source:
     def _latest(self, start: str, unlimited: str) -> str | None:
         position = self._at(start)
         if position.is_initial_snapshot:
-            return StreamPosition(position.table_id, position.version + 1).to_json()
+            found = self._initial_files(position).next_position(position, unlimited=bool(unlimited))
+            return None if found is None else found.to_json()
         self._update()
         latest = self._table.version()
         last = latest if self._end is None else min(self._end, latest)
         if position.version > last:
             if self._changed is not None and (self._end is None or self._changed <= self._end):
-                raise self._schema_error(self._changed, position)
+                error = self._schema_error(self._changed, position)
+                if self._tracked is not None:
+                    self._tracked.evolve(error, self._table.snapshot(), self._changed)
+                raise error
             return None
         options = self._options
         most = (None, None) if unlimited else (options.max_files, options.max_bytes)
@@ -167,42 +220,62 @@ class _Source:
         return step.position.to_json()
 
     def _rows(self, start: str, end: str) -> Any:
-        position, stop = self._at(start), StreamPosition.parse(end)
+        return rows_or_failure(self._spark, self._schema, lambda: self._batch(start, StreamPosition.parse(end)))._jdf
+
+    def _batch(self, start: str, stop: StreamPosition) -> DataFrame:
+        position = self._at(start, stop)
+        if position.is_initial_snapshot:
+            return self._checked(self._initial(position, stop), position.version)
+        if stop.version <= position.version:  # a batch of delta-spark, at a change of the schema
+            return no_rows(self._spark, self._schema)
         if self._table.version() < stop.version - 1:
             self._update()
-        if position.is_initial_snapshot:
-            rows, last = self._initial(position.version), position.version
-        else:
-            last = stop.version - 1
-            rows = _changes(self._spark, self._table, position.version, last, self._options.columns)
-        return self._checked(rows, last)._jdf
+        last = stop.version - 1
+        return self._checked(_changes(self._spark, self._table, position.version, last, self._options.columns), last)
 
     def _checked(self, rows: DataFrame, last: int) -> DataFrame:
-        """Return rows with the schema of a version, or ones that fail if it is not the query's.
+        """Return rows with the schema of a version if it is the query's: Spark takes the columns by their place.
 
-        Spark takes the columns by their place. It also requests the last recorded batch when a query starts again, and
-        does not execute it: so the rows fail, not the request.
+        Raises
+        ------
+        StreamSchemaError
+            If it is another one.
         """
         known = self._schema_of
         why = None
         if last < known.version and known.definition_changes(last + 1):
             why = why_unreadable(known.at(last).metadata, known.metadata, False, "")
-        if why is None and _types(rows.schema) != self._types:
-            why = f"found the columns {_types(rows.schema)}, expected {self._types}"
+        found = _types(rows.schema)
+        if why is None and found != _types(self._schema):
+            why = f"found the columns {found}, expected {_types(self._schema)}"
         if why is None:
             return rows
-        message = F.lit(
-            f"StreamSchemaError: The changes of {known.uri} up to version {last} have another schema than version "
+        raise StreamSchemaError(
+            f"The changes of {shown_uri(known.uri)} up to version {last} have another schema than version "
             f"{known.version}, which the query has: {why}. Begin again behind the change of the schema, with start= "
-            "and another checkpoint; DeltaTable.changes reads the earlier versions."
+            "and another checkpoint; DeltaTable.changes reads the earlier versions.",
+            version=last,
         )
-        failing = self._spark.range(1).where(F.raise_error(message).isNull())
-        return failing.select(*(F.lit(None).cast(type_).alias(name) for name, type_ in self._types))
 
-    def _initial(self, version: int) -> DataFrame:
-        snapshot = self._table.snapshot().at(version)
-        (commit,) = snapshot.commits(version, version)
-        rows = frame(self._spark, snapshot.scan(self._options.columns), "index")
+    def _initial_files(self, position: StreamPosition) -> TableStream:
+        """Return the stream of the files that the table has at the version of a position."""
+        if self._initial_stream is None:
+            snapshot = self._table.snapshot().at(position.version)
+            options = FollowOptions(
+                columns=self._options.columns,
+                position=position,
+                stop_at=position.version,
+                max_files=self._options.max_files,
+                max_bytes=self._options.max_bytes,
+            )
+            self._initial_stream = TableStream(snapshot, options)
+        self._initial_stream.position = position
+        return self._initial_stream
+
+    def _initial(self, position: StreamPosition, stop: StreamPosition) -> DataFrame:
+        version = position.version
+        (commit,) = self._table.snapshot().commits(version, version)
+        rows = frame(self._spark, self._initial_files(position).scan_until(stop), "index")
         return rows.select(
             *rows.columns,
             F.lit("insert").alias("_change_type"),
@@ -210,20 +283,40 @@ class _Source:
             F.timestamp_millis(F.lit(commit.timestamp_ms)).alias("_commit_timestamp"),
         )
 
-    def _at(self, start: str) -> StreamPosition:
+    def _at(self, start: str, end: StreamPosition | None = None) -> StreamPosition:
         """Return a position at which this stream can continue."""
         position = StreamPosition.parse(start or self._start)
+        self._newest = self._newest.update()
+        if self._tracked is not None:
+            definition, position = self._tracked.known(self._newest, position, end)
+            self._hold(definition, position)
         if position.version > self._table.version():
             self._update()
-        self._newest = self._newest.update()
         check_position(position, self._newest)
-        if position.index != -1:
+        if position.index != -1 and not position.is_initial_snapshot:
             raise InvalidArgumentError(
                 f"The position {position.to_json()} is within the files of a version: it belongs to a stream of rows, "
                 "and the changes of a version are never divided. Begin again with another checkpoint.",
                 version=position.version,
             )
         return position
+
+    def _hold(self, definition: VersionDefinition, position: StreamPosition) -> None:
+        """Move to the last version with the schema that the source has."""
+        if self._is_held:
+            return
+        stream = _held(self._newest, self._options, position, definition)
+        self._table.adopt(stream.reader)
+        self._schema_of, self._changed = stream.reader, stream.changed_version
+        if _types(_schema(self._spark, self._table, self._options)) != _types(self._schema):
+            raise StreamRestartError(
+                "The schema changed after read_changes_stream was called, or the stream continues at a place with "
+                "another one. Call it again, and start the query with the same checkpoint, to continue at "
+                f"{position.to_json()}.",
+                version=position.version,
+                position=position,
+            )
+        self._is_held = True
 
     def _update(self) -> None:
         """Take the commits that are new, up to one that changes the schema."""

@@ -9,14 +9,18 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
-from delta_core.errors import StreamSchemaError
+from delta_core.errors import InvalidArgumentError, StreamRestartError, StreamSchemaError
 from delta_core.log.position import StreamPosition
-from delta_core.operations.follow import FollowOptions, TableStream
+from delta_core.operations.follow import FollowOptions, TableStream, first_position
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.spark.failures import convert_failures
 from delta_core.spark.plan.frame import frame
 from delta_core.spark.plan.private import check_stream, stream_relation
+from delta_core.spark.stream_failures import rows_or_failure
+from delta_core.spark.stream_start import start_of
+from delta_core.spark.stream_tracking import Allowed, TrackedSchema, Tracking, schema_version
 
 __all__ = ["read_stream"]
 
@@ -35,6 +39,11 @@ def read_stream(
     ignore_changes: bool = False,
     fail_on_data_loss: bool = True,
     exclude_regex: str | None = None,
+    schema_tracking_location: str | os.PathLike[str] | None = None,
+    source_tracking_id: str | None = None,
+    allow_source_column_drop: Allowed = None,
+    allow_source_column_rename: Allowed = None,
+    allow_source_column_type_change: Allowed = None,
     storage_options: Mapping[str, Any] | None = None,
     commits: Any = None,
     plugins: Any = None,
@@ -65,6 +74,14 @@ def read_stream(
         them.
     exclude_regex : str, optional
         Leave out files whose path, as the log has it, contains a match of this regular expression (RE2's syntax).
+    schema_tracking_location : str or path, optional
+        A folder below the query's checkpoint, in which the schemas of the stream are kept: the stream then reads each
+        version with its own schema, from the start on. The query ends with `StreamRestartError` at each change, and
+        goes on when it is started again.
+    source_tracking_id : str, optional
+        Distinguishes the schemas of two streams of one table in one query.
+    allow_source_column_drop, allow_source_column_rename, allow_source_column_type_change : "always" or int, optional
+        Go on although columns were dropped, renamed, or have a wider type: always, or at the schema of one version.
     storage_options, commits, plugins, timezone, allow_external : optional
         As for `read`.
 
@@ -72,18 +89,27 @@ def read_stream(
     ------
     InvalidArgumentError, VersionNotFoundError, StreamSchemaError
         As `DeltaTable.follow` does.
+    LogError
+        If stored schemas can't be read.
     UnsupportedOperationError
         On Spark Connect, and on untested versions of PySpark.
 
     Notes
     -----
     The starts matter to a query without a checkpoint. One with a checkpoint continues at the position in it, which has
-    the JSON form of delta-spark's source. The schema is that of this call: a query ends behind the last version that
-    has it, with `StreamSchemaError`. Call `read_stream` again, and start the query with the same checkpoint, to go on
-    with the new schema.
+    the JSON form of delta-spark's source. The schema is that of this call, or the stored one: a query ends behind the
+    last version that has it, with `StreamSchemaError`. Call `read_stream` again, and start the query with the same
+    checkpoint, to go on with the new schema.
     """
     check_stream(spark)
     convert_failures()
+    tracking = Tracking.of(
+        schema_tracking_location,
+        source_tracking_id,
+        allow_source_column_drop,
+        allow_source_column_rename,
+        allow_source_column_type_change,
+    )
     snapshot = open_snapshot(
         uri,
         storage_options=storage_options,
@@ -104,19 +130,62 @@ def read_stream(
         fail_on_data_loss=fail_on_data_loss,
         exclude_regex=exclude_regex,
     )
-    stream = TableStream(snapshot, options)
+    return stream_of(spark, snapshot, options, tracking)
+
+
+def stream_of(spark: SparkSession, snapshot: Snapshot, options: FollowOptions, tracking: Tracking | None) -> DataFrame:
+    """Return a streaming DataFrame of the rows of a table; arguments as `read_stream` makes them.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For schemas that are kept although commits may be lost.
+    """
+    if tracking is not None and not options.fail_on_data_loss:
+        raise InvalidArgumentError(
+            "Found schema_tracking_location= with fail_on_data_loss=False: the schemas of commits that are lost can't "
+            "be tracked. Pass one of the two."
+        )
+    base = snapshot.latest()
+    tracked = None if tracking is None else TrackedSchema(spark, tracking, base)
+    definition = schema_version(tracked, base, first_position(base, options))
+    number = -1 if tracked is None else tracked.number
+    stored = options if number < 0 or definition is None else _at_version(options, base, definition.version)
+    stream = TableStream(base, stored, definition)
     schema = frame(spark, stream.scan_until(stream.position), "index").schema
-    return stream_relation(spark, schema, lambda: _Source(spark, snapshot, options, stream.schema).answer)
+
+    def open_source() -> Any:
+        return _Source(spark, snapshot, options, stream.schema, schema, tracking, number).answer
+
+    return stream_relation(spark, schema, open_source)
+
+
+def _at_version(options: FollowOptions, base: Snapshot, version: int) -> FollowOptions:
+    position = StreamPosition(base.metadata.id, version)
+    return replace(options, start=None, start_timestamp=None, position=position)
 
 
 class _Source:
     """The source of one query. Spark calls it from one thread at a time."""
 
-    def __init__(self, spark: SparkSession, snapshot: Snapshot, options: FollowOptions, schema: Any) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        snapshot: Snapshot,
+        options: FollowOptions,
+        schema: Any,
+        spark_schema: StructType,
+        tracking: Tracking | None,
+        number: int,
+    ) -> None:
         self._spark = spark
         self._snapshot = snapshot
         self._options = options
         self._schema = schema
+        self._spark_schema = spark_schema
+        self._tracking = tracking
+        self._number = number
+        self._tracked: TrackedSchema | None = None
         self._start = ""
         self._stream: TableStream | None = None
 
@@ -125,11 +194,14 @@ class _Source:
         kind, *arguments = request.split("\n")
         return getattr(self, f"_{kind}")(*arguments)
 
-    def _first(self) -> str:
-        return TableStream(self._snapshot, self._options).position.to_json()
+    def _first(self, folder: str, *offsets: str) -> str:
+        return start_of(self._snapshot.latest(), self._options, folder, offsets).to_json()
 
-    def _begin(self, start: str) -> None:
+    def _begin(self, start: str, folder: str) -> None:
         self._start = start
+        if self._tracking is not None:
+            self._tracked = TrackedSchema(self._spark, self._tracking, self._snapshot)
+            self._tracked.begin(folder, self._number)
 
     def _available(self) -> None:
         self._options = replace(self._options, available_now=True)
@@ -137,26 +209,43 @@ class _Source:
 
     def _latest(self, start: str, unlimited: str) -> str | None:
         stream, position = self._at(start)
-        found = stream.next_position(position, unlimited=bool(unlimited))
+        try:
+            found = stream.next_position(position, unlimited=bool(unlimited))
+        except StreamSchemaError as e:
+            if self._tracked is not None:
+                self._tracked.evolve(e, stream.reader, stream.changed_version)
+            raise
         return None if found is None else found.to_json()
 
     def _rows(self, start: str, end: str) -> Any:
-        stream, position = self._at(start)
-        stream.position = position
-        return frame(self._spark, stream.scan_until(StreamPosition.parse(end)), "index")._jdf
+        return rows_or_failure(self._spark, self._spark_schema, lambda: self._batch(start, end))._jdf
 
-    def _at(self, start: str) -> tuple[TableStream, StreamPosition]:
+    def _batch(self, start: str, end: str) -> DataFrame:
+        stop = StreamPosition.parse(end)
+        stream, position = self._at(start, stop)
+        stream.position = position
+        return frame(self._spark, stream.scan_until(stop), "index")
+
+    def _at(self, start: str, end: StreamPosition | None = None) -> tuple[TableStream, StreamPosition]:
         """Return the stream and a position; the stream is made for the first position that is requested."""
         position = StreamPosition.parse(start or self._start)
+        definition = None
+        if self._tracked is not None:
+            base = self._snapshot.latest() if self._stream is None else self._stream.reader
+            definition, position = self._tracked.known(base, position, end)
         if self._stream is None:
             options = replace(self._options, start=None, start_timestamp=None, position=position)
-            stream = TableStream(self._snapshot, options)
+            stream = TableStream(self._snapshot, options, definition)
             if stream.schema != self._schema:
-                raise StreamSchemaError(
-                    "The table's schema changed after read_stream was called. Call it again, and start the query with "
-                    f"the same checkpoint, to continue at {position.to_json()}.",
-                    version=position.version,
-                    position=position,
-                )
+                raise self._other_schema(position)
             self._stream = stream
         return self._stream, position
+
+    def _other_schema(self, position: StreamPosition) -> StreamSchemaError:
+        kind = StreamSchemaError if self._tracked is None else StreamRestartError
+        return kind(
+            "The schema changed after read_stream was called, or the stream continues at a place with another one. "
+            f"Call it again, and start the query with the same checkpoint, to continue at {position.to_json()}.",
+            version=position.version,
+            position=position,
+        )

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame
 
 from delta_core.errors import EngineError, InvalidArgumentError, UnsupportedOperationError
+from delta_core.spark.failures import convert_failures, remembering
 from delta_core.spark.plan.private import check_version, is_available
 from delta_core.spark.save import write
 
@@ -69,10 +70,11 @@ def write_stream(
     Each batch is one commit with the transaction id (the query's id, the batch's number), as delta-spark's sink writes
     it. A batch that is repeated after a failure is skipped if its commit exists; what an interrupted one wrote is never
     part of the table. A query with another checkpoint is another query, and writes all its batches. What `write` raises
-    ends the query with a ``StreamingQueryException``, whose text contains it.
+    ends the query: ``awaitTermination`` raises it, and ``exception()`` has it as its ``__cause__``.
     """
     check_version()
     _check(df, mode, options)
+    convert_failures()
     started = Event()
     query: list[Any] = []
 
@@ -82,7 +84,8 @@ def write_stream(
             raise EngineError("The query failed to start; this batch was not written.")
         # the checkpoint keeps the query's id, so a query that continues another one has the same
         txn = (str(query[0].id), number)
-        write(rows, uri, "append" if mode == "append" else "overwrite", txn=txn, **options)
+        with remembering():
+            write(rows, uri, "append" if mode == "append" else "overwrite", txn=txn, **options)
 
     writer = df.writeStream.outputMode(mode).option("checkpointLocation", os.fspath(checkpoint))
     if query_name is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 
 import delta_core.spark as ds
 from delta_core import DeltaTable, write_deltalake
@@ -151,6 +152,36 @@ def test_query_ends_before_another_schema_and_goes_on_with_it(copy: Copy) -> Non
     copy.run()
     assert copy.ids() == [1, 2, 3]
     assert DeltaTable(copy.target).to_pyarrow_table().sort_by("id")["name"].to_pylist() == [None, None, "c"]
+
+
+@pytest.mark.parametrize("change", ["rename", "drop"])
+def test_query_goes_on_behind_a_change_that_older_rows_do_not_fit(copy: Copy, change: str) -> None:
+    rows = pa.table({"id": pa.array([1], pa.int64()), "x": pa.array([5], pa.int64())})
+    write_deltalake(copy.source, rows, configuration={"delta.columnMapping.mode": "name"})
+    copy.run(columns=["id"])
+    alter = DeltaTable(copy.source).alter
+    if change == "rename":
+        alter.rename_column("x", "y")
+    else:
+        alter.drop_column("x")
+    copy.append(2)
+    copy.run(columns=["id"])
+    assert copy.ids() == [1, 2]
+
+
+def test_error_of_a_query_has_its_type_and_attributes(copy: Copy) -> None:
+    copy.append(1)
+    copy.append(2)
+    DeltaTable(copy.source).delete("id = 1")
+    rows = ds.read_stream(copy.spark, copy.source, start=1)
+    query = ds.write_stream(rows, copy.target, checkpoint=copy.folder / "cp")
+    with pytest.raises(RowsChangedError) as caught:
+        query.awaitTermination()
+    assert caught.value.version == 2
+    found = query.exception()
+    assert isinstance(found, StreamingQueryException)
+    assert isinstance(found.__cause__, RowsChangedError)
+    assert found.__cause__.version == 2
 
 
 def test_plan_of_a_batch_contains_no_python(copy: Copy) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import delta_core.spark as ds
 from delta_core import DeltaTable
-from delta_core.errors import InvalidArgumentError
+from delta_core.errors import ConstraintViolationError, InvalidArgumentError
 from delta_core.spark import stream_write
 
 pytestmark = pytest.mark.spark
@@ -123,6 +123,15 @@ def test_batch_that_fails_is_written_once_by_the_next_run(
     assert DeltaTable(str(stream.table)).version() == 1
 
 
+def test_error_in_a_function_of_foreach_batch_has_its_type(stream: Stream) -> None:
+    stream.add(1)
+    writer = stream.rows.writeStream.foreachBatch(lambda rows, _: ds.write(rows, stream.table, "nothing"))
+    query = writer.option("checkpointLocation", str(stream.folder / "cp")).trigger(availableNow=True).start()
+    with pytest.raises(InvalidArgumentError, match="nothing"):
+        query.awaitTermination()
+    assert isinstance(query.exception().__cause__, InvalidArgumentError)
+
+
 def test_complete_replaces_the_rows_by_the_result(stream: Stream) -> None:
     def run() -> dict[int, int]:
         counts = stream.rows.selectExpr("id % 2 AS id").groupBy("id").count()
@@ -141,8 +150,9 @@ def test_rejected_batch_leaves_the_table_as_it_was(stream: Stream) -> None:
     stream.run()
     DeltaTable(str(stream.table)).alter.add_constraint({"small": "id < 10"})
     stream.add(2, 30)
-    with pytest.raises(Exception, match="small"):
+    with pytest.raises(ConstraintViolationError, match="small") as caught:
         stream.run()
+    assert caught.value.facts["name"] == "small"
     assert stream.ids() == [1]
     assert len([*stream.table.rglob("*.parquet")]) == 1
 

@@ -118,8 +118,9 @@ def test_position_survives_json(table_id: str, version: int, index: int, initial
     assert StreamPosition.parse(json.loads(position.to_json())) == position
 
 
-def test_base_index_of_source_version_3_is_the_beginning_of_the_version() -> None:
-    found = {"sourceVersion": 3, "reservoirId": "a", "reservoirVersion": 7, "index": -100, "isStartingVersion": False}
+@pytest.mark.parametrize("index", [-100, -20, -19])
+def test_indexes_of_source_version_3_are_the_beginning_of_the_version(index: int) -> None:
+    found = {"sourceVersion": 3, "reservoirId": "a", "reservoirVersion": 7, "index": index, "isStartingVersion": False}
     assert StreamPosition.parse(found) == StreamPosition("a", 7)
 
 

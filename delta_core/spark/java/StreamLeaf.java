@@ -15,10 +15,13 @@ import org.apache.spark.unsafe.types.UTF8String;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Marks the files of a batch as a part of a stream.
+ * Marks the leaves of a batch's plan as a part of a stream.
  */
 public class StreamLeaf extends scala.runtime.AbstractPartialFunction {
-  public boolean isDefinedAt(Object plan) { return plan instanceof LogicalRelation; }
+  // a range is what rows that fail are made of
+  public boolean isDefinedAt(Object plan) {
+    return plan instanceof LogicalRelation || plan instanceof org.apache.spark.sql.catalyst.plans.logical.Range;
+  }
   public Object applyOrElse(Object plan, scala.Function1 otherwise) {
     return isDefinedAt(plan) ? Copy.with(plan, "isStreaming", Boolean.TRUE) : otherwise.apply(plan);
   }

@@ -25,7 +25,7 @@ public class StreamSource implements org.apache.spark.sql.execution.streaming.So
   StreamSource(org.apache.spark.sql.classic.SparkSession session, StructType schema, java.util.function.Function python,
                String folder) {
     this.session = session; this.schema = schema; this.python = python;
-    try { python.apply("begin\n" + stored(new Path(folder, "delta_core_start"))); }
+    try { python.apply("begin\n" + stored(new Path(folder, "delta_core_start")) + "\n" + folder); }
     catch (java.io.IOException e) { throw new IllegalStateException("The start of the stream can't be kept in " + folder, e); }
   }
   // The place where the query began is kept beside its offsets: a query that is started again before its first batch is
@@ -33,12 +33,18 @@ public class StreamSource implements org.apache.spark.sql.execution.streaming.So
   private String stored(Path place) throws java.io.IOException {
     FileSystem files = place.getFileSystem(session.sessionState().newHadoopConf());
     if (!files.exists(place)) {
-      byte[] text = ((String) python.apply("first")).getBytes("UTF-8");
+      // offsets without a start are those of delta-spark
+      Path offsets = new Path(place.getParent().getParent().getParent(), "offsets/0");
+      String recorded = files.exists(offsets) ? "\n" + text(files, offsets) : "";
+      byte[] text = ((String) python.apply("first\n" + place.getParent() + recorded)).getBytes("UTF-8");
       Path made = new Path(place.getParent(), "." + place.getName() + "." + UUID.randomUUID());
       FSDataOutputStream out = files.create(made, true);
       try { out.write(text, 0, text.length); } finally { out.close(); }
       if (!files.rename(made, place)) throw new java.io.IOException("rename to " + place + " failed");
     }
+    return text(files, place);
+  }
+  static String text(FileSystem files, Path place) throws java.io.IOException {
     byte[] text = new byte[(int) files.getFileStatus(place).getLen()];
     FSDataInputStream in = files.open(place);
     try { in.readFully(0L, text); } finally { in.close(); }

@@ -31,6 +31,7 @@ __all__ = [
     "NEWEST",
     "OLDEST",
     "ReplayedRows",
+    "SchemaFiles",
     "alias_of",
     "bit_test",
     "callback",
@@ -222,17 +223,44 @@ def stream_relation(spark: Any, schema: T.StructType, open_source: Callable[[], 
     schema : StructType
         Of the rows of all batches.
     open_source : function() -> function(str) -> object
-        Called for each query; what it returns is called with ``first`` for the position at which a new query begins,
-        ``begin`` and the position at which this query began, ``available`` if the query ends at the table's latest
-        version, ``latest`` with a batch's start (empty: where the query began) and ``all`` or nothing for the batch's
-        end, and ``rows`` with both for the batch's rows, as a DataFrame of the driver. Arguments are on lines of their
-        own.
+        Called for each query; what it returns is called with ``first``, the source's folder in the checkpoint and the
+        lines of the first recorded offsets (none of a new query) for the position at which the query begins; with
+        ``begin``, this position and the folder; with ``available`` if the query ends at the table's latest version;
+        with ``latest``, a batch's start (empty: where the query began) and ``all`` or nothing for the batch's end; and
+        with ``rows`` and both for the batch's rows, as a DataFrame of the driver. Arguments are on lines of their own.
     """
     from pyspark.java_gateway import ensure_callback_server_started
 
     ensure_callback_server_started(spark._sc._gateway)
     made = _driver(spark).stream(spark._jsparkSession, schema.json(), _Function(lambda _: _Function(open_source())))
     return DataFrame(made, spark)
+
+
+class SchemaFiles:
+    """Numbered files in a folder that Hadoop reaches, which nothing changes once they are written.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session.
+    folder : str
+        It need not exist.
+    """
+
+    def __init__(self, spark: Any, folder: str) -> None:
+        self._spark = spark
+        self._java = _instance(spark, "StreamLog")
+        #: The folder, with its file system.
+        self.folder = str(self._java.qualified(spark._jsparkSession, folder))
+
+    def read(self) -> dict[int, str]:
+        """Return the texts by their numbers."""
+        found = [str(text) for text in self._java.read(self._spark._jsparkSession, self.folder)]
+        return {int(number): text for number, text in zip(found[::2], found[1::2], strict=True)}
+
+    def add(self, number: int, text: str) -> bool:
+        """Write a file; returns False if there is one of this number."""
+        return bool(self._java.add(self._spark._jsparkSession, self.folder, str(number), text))
 
 
 def select(rows: DataFrame, columns: Sequence[tuple[str, str]]) -> DataFrame:
