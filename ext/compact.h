@@ -15,11 +15,22 @@ static inline uint64_t mask_word(const uint64_t *keep, int64_t w, int64_t n) {
     return left >= 64 ? keep[w] : keep[w] & ((UINT64_C(1) << left) - 1);
 }
 
+#define COUNT_BITS { int64_t total = 0; for (int64_t w = 0; 64 * w < n; w++) total += __builtin_popcountll(mask_word(keep, w, n)); \
+                     return total; }
+
+static inline int64_t mask_count_plain(const uint64_t *keep, int64_t n) COUNT_BITS
+
+#ifdef COMPACT_AVX2
+__attribute__((target("popcnt")))
+static inline int64_t mask_count_hardware(const uint64_t *keep, int64_t n) COUNT_BITS
+#endif
+
 // How many of n values the mask keeps.
 static inline int64_t mask_count(const uint64_t *keep, int64_t n) {
-    int64_t total = 0;
-    for (int64_t w = 0; 64 * w < n; w++) total += __builtin_popcountll(mask_word(keep, w, n));
-    return total;
+#ifdef COMPACT_AVX2
+    if (__builtin_cpu_supports("popcnt")) return mask_count_hardware(keep, n);
+#endif
+    return mask_count_plain(keep, n);
 }
 
 /* ---- indices ------------------------------------------------------------------------------------------------- */

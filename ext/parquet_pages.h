@@ -59,10 +59,12 @@ struct Workspace {
     Decompress decompress = nullptr;  // for pages of a FOREIGN codec, with what it is called with
     void *codec = nullptr;
     ZstdContext zstd;
-    Scratch chunk, page, dictionary_page, dictionary, dictionary_ends, codes, levels, mask, spread, validity, passing, matches;
+    Scratch chunk, page, dictionary_page, dictionary, dictionary_ends, codes, levels, valid, mask, inner, spread, looked_up, validity,
+        passing, matches;
     size_t size() const {
-        return chunk.size() + page.size() + dictionary_page.size() + dictionary.size() + dictionary_ends.size() +
-               codes.size() + levels.size() + mask.size() + spread.size() + validity.size() + passing.size() + matches.size();
+        return chunk.size() + page.size() + dictionary_page.size() + dictionary.size() + dictionary_ends.size() + codes.size() +
+               levels.size() + valid.size() + mask.size() + inner.size() + spread.size() + looked_up.size() + validity.size() +
+               passing.size() + matches.size();
     }
 };
 
@@ -158,8 +160,8 @@ inline void copy_overlapping(uint8_t *o, size_t distance, size_t count) {
     for (; o < next; o += step) std::memcpy(o, &low, 8);
 }
 
-// Bytes that one step of `repeat_8` may read or write, at most; after how many written ones it is tried again, and how many
-// it has to write to be tried again at once.
+// Bytes that one step of `repeat_8` may read or write, at most; after how many written ones it and `repeat_pairs` are tried
+// again, and how many they have to write to be tried again at once.
 constexpr int64_t MOST_STEP = 16, LOOK_AGAIN = 1024, WORTH_IT = 64;
 
 // Set a number to a value that it nearly always has already: what depends on it needn't wait until the value is loaded.
@@ -171,6 +173,29 @@ inline void expect(unsigned &guess, unsigned value) {
 }
 
 inline uint64_t rotate_right(uint64_t value, unsigned bits) { return value >> (bits & 63) | value << (-bits & 63); }
+
+// Decompress units of one literal of `count` bytes and one copy of the bytes 8 before that fills it up to 8, as long as they
+// follow each other: numbers whose upper bytes stay. `last` are the 8 bytes before `o`; nothing else is read back.
+template <int count>
+inline void repeat_units(const uint8_t *&in, const uint8_t *end, uint8_t *&o, const uint8_t *stop, uint64_t &last) {
+    constexpr int size = 3 + count;
+    constexpr uint64_t low = (UINT64_C(1) << 8 * count) - 1, tags = ~(low << 8) & ((UINT64_C(1) << 8 * size) - 1);
+    constexpr uint64_t copy = UINT64_C(8) << 8 | (4 - count) << 2 | 1, expected = copy << 8 * (count + 1) | (count - 1) << 2;
+    const uint64_t upper = last & ~low;
+    const uint8_t *from = in;
+    uint8_t *to = o;
+    while (end - from >= MOST_STEP && stop - to >= MOST_STEP) {
+        const uint64_t first = load<uint64_t>(from), second = load<uint64_t>(from + size);
+        if (((first & tags) ^ expected) | ((second & tags) ^ expected)) break;
+        const uint64_t pair[2] = {upper | (first >> 8 & low), upper | (second >> 8 & low)};
+        std::memcpy(to, pair, sizeof pair);
+        last = pair[1];
+        from += 2 * size;
+        to += sizeof pair;
+    }
+    in = from;
+    o = to;
+}
 
 // Decompress literals and copies in turn while each has up to 8 bytes and each copy repeats the bytes 8 before: columns of
 // numbers that resemble their neighbours. Those 8 bytes are in a register: what was just written in parts can't be loaded
@@ -190,6 +215,13 @@ inline void repeat_8(const uint8_t *&in, const uint8_t *end, uint8_t *&o, const 
             std::memcpy(o, &last, 8);
             o += repeated;
             last = rotate_right(last, 8 * repeated);
+            switch (*in) {
+                case 0 << 2: repeat_units<1>(in, end, o, stop, last); break;
+                case 1 << 2: repeat_units<2>(in, end, o, stop, last); break;
+                case 2 << 2: repeat_units<3>(in, end, o, stop, last); break;
+                case 3 << 2: repeat_units<4>(in, end, o, stop, last); break;
+            }
+            if (end - in < MOST_STEP || stop - o < MOST_STEP) return;
         }
         const unsigned tag = *in;
         if (tag & 3 || tag >= 8 << 2) return;
@@ -202,6 +234,30 @@ inline void repeat_8(const uint8_t *&in, const uint8_t *end, uint8_t *&o, const 
     }
 }
 
+// Decompress literals and copies in turn, each of up to 16 bytes, the copies from anywhere: numbers whose upper bytes
+// occurred before. How long they are is guessed, so that where the next ones begin needn't wait for what is loaded.
+inline void repeat_pairs(const uint8_t *&in, const uint8_t *end, const uint8_t *out, uint8_t *&o, const uint8_t *stop) {
+    unsigned count = 0, copied = 0;
+    while (end - in >= 2 * MOST_STEP && stop - o >= 2 * MOST_STEP) {
+        const unsigned tag = *in;
+        if (tag & 3 || tag >= 16 << 2) return;
+        expect(count, (tag >> 2) + 1);
+        const uint32_t copy = load<uint32_t>(in + 1 + count);
+        const unsigned kind = copy & 3;
+        expect(copied, SNAPPY_TAGS.of[copy & 0xff] & 127);
+        // without a branch: whether a copy is near is what a processor can't predict
+        const uint32_t is_far = -(kind >> 1), is_near = is_far ^ ~0u;
+        const size_t distance = (copy >> 8 & (0xff | (0xff00 & is_far))) | ((copy & 0xe0) << 3 & is_near);
+        if (kind == 0 || kind == 3 || copied > 16 || distance < copied || distance > static_cast<size_t>(o - out) + count) return;
+        std::memcpy(o, in + 1, 16);
+        in += 2 + count + kind;
+        o += count;
+        if (copied <= 8) copy_8(o, o - distance);
+        else std::memcpy(o, o - distance, 16);
+        o += copied;
+    }
+}
+
 inline bool snappy_decompress(const uint8_t *in, size_t n, uint8_t *const out, size_t size) {
     const uint8_t *const end = in + n;
     uint64_t length;
@@ -211,7 +267,10 @@ inline bool snappy_decompress(const uint8_t *in, size_t n, uint8_t *const out, s
         if (o >= looked) {
             const uint8_t *const before = o;
             if (o - out >= 8) repeat_8(in, end, o, stop);
-            looked = o + (o - before >= WORTH_IT ? 1 : LOOK_AGAIN);
+            // pairs begin with a literal, which the next element is if this one is a copy
+            const bool at_copy = in < end && *in & 3;
+            if (o - before < WORTH_IT && !at_copy) repeat_pairs(in, end, out, o, stop);
+            looked = o + (at_copy || o - before >= WORTH_IT ? 1 : LOOK_AGAIN);
             if (in >= end) break;
         }
         const uint8_t tag = *in++;
@@ -493,11 +552,76 @@ inline bool is_one_run(const uint8_t *in, const uint8_t *end, int width, int64_t
     return true;
 }
 
-// Return dense values their rows: those without one become 0.
+// --- bits of rows ---
+
+// Set those bits from `first` on that `word` has; up to 16 bytes from there on are touched.
+inline void or_word(uint8_t *bits, int64_t first, uint64_t word) {
+    uint8_t *const out = bits + (first >> 3);
+    const int shift = first & 7;
+    const uint64_t low = load<uint64_t>(out) | word << shift;
+    std::memcpy(out, &low, 8);
+    if (shift) out[8] |= static_cast<uint8_t>(word >> (64 - shift));
+}
+
+// Set `n` bits from `first` on to those of a mask; the bits there were zero.
+inline void or_bits(uint8_t *bits, int64_t first, const uint64_t *mask, int64_t n) {
+    for (int64_t w = 0; 64 * w < n; w++) or_word(bits, first + 64 * w, mask_word(mask, w, n));
+}
+
+// The same in whole words; none is touched behind the last bit.
+inline void or_bits(uint64_t *out, int64_t first, const uint64_t *mask, int64_t n) {
+    const int shift = first % 64;
+    out += first / 64;
+    for (int64_t w = 0; 64 * w < n; w++) {
+        const uint64_t word = mask_word(mask, w, n);
+        out[w] |= word << shift;
+        if (shift && word >> (64 - shift)) out[w + 1] |= word >> (64 - shift);
+    }
+}
+
+inline void set_bits(uint8_t *bits, int64_t first, int64_t n) {
+    for (int64_t i = 0; i < n; i += 64) or_word(bits, first + i, n - i >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (n - i)) - 1);
+}
+
+// Decode `n` levels of one bit each, as the bits of `out`, which are zero; false if there are fewer, or greater ones.
+inline bool decode_bits(const uint8_t *in, const uint8_t *end, int64_t n, uint8_t *out) {
+    int64_t done = 0;
+    while (done < n) {
+        uint64_t head;
+        if (!read_varint(in, end, head)) return false;
+        const uint64_t of_run = head >> 1;
+        if (of_run > (1u << 30)) return false;
+        int64_t count = static_cast<int64_t>(of_run);
+        if (head & 1) {
+            if (of_run > static_cast<uint64_t>(end - in)) return false;
+            count *= 8;
+            if (count > n - done) count = n - done;
+            for (int64_t i = 0; i < count; i += 64) or_word(out, done + i, bits_from(in, i, count));
+            in += of_run;
+        } else {
+            if (in >= end || *in > 1) return false;
+            if (count > n - done) count = n - done;
+            if (*in++) set_bits(out, done, count);
+        }
+        done += count;
+    }
+    return true;
+}
+
+// Write a value for each of `n` rows: those without one become 0.
 template <class T>
-inline void spread(T *values, int64_t num_values, const uint32_t *levels, uint32_t most, int64_t n) {
-    int64_t from = num_values;
-    for (int64_t i = n - 1; i >= 0; i--) values[i] = levels[i] == most ? values[--from] : T(0);
+inline void spread(const uint8_t *values, const uint64_t *valid, int64_t n, uint8_t *out) {
+    for (int64_t w = 0; 64 * w < n; w++, out += 64 * sizeof(T)) {
+        uint64_t word = mask_word(valid, w, n);
+        if (!~word) {
+            std::memcpy(out, values, 64 * sizeof(T));
+            values += 64 * sizeof(T);
+            continue;
+        }
+        const int64_t rows = n - 64 * w < 64 ? n - 64 * w : 64;
+        std::memset(out, 0, rows * sizeof(T));
+        for (; word; word &= word - 1, values += sizeof(T)) std::memcpy(out + __builtin_ctzll(word) * sizeof(T), values, sizeof(T));
+    }
 }
 
 // --- tests of values ---
@@ -662,17 +786,6 @@ inline bool mark_texts(const uint8_t *in, const uint8_t *end, int64_t n, const T
     return in == end;
 }
 
-// Set bits from `first` on that were all zero.
-inline void put_bits(const uint64_t *bits, int64_t n, int64_t first, uint64_t *out) {
-    const int shift = first % 64;
-    out += first / 64;
-    for (int64_t w = 0; 64 * w < n; w++) {
-        const uint64_t word = mask_word(bits, w, n);
-        out[w] |= word << shift;
-        if (shift && word >> (64 - shift)) out[w + 1] |= word >> (64 - shift);
-    }
-}
-
 // --- one column chunk ---
 
 // Reads pages one by one: `next_page` decodes what needs no output, then `append` writes the page's rows.
@@ -760,35 +873,38 @@ class ChunkReader {
             std::memset(bits, 0xff, first / 8);
             for (int64_t i = first / 8 * 8; i < first; i++) bits[i >> 3] |= static_cast<uint8_t>(1 << (i & 7));
         }
-        const uint32_t *const level = levels();
-        const bool all = values_ == rows_;
-        for (int64_t i = 0; i < rows_; i++) {
-            const int64_t bit = first + i;
-            bits[bit >> 3] |= static_cast<uint8_t>((all || level[i] == static_cast<uint32_t>(most_)) << (bit & 7));
-        }
+        if (values_ == rows_) set_bits(bits, first, rows_);
+        else or_bits(bits, first, valid_, rows_);
     }
 
    protected:
     static bool is_coded(const PageHeader &page) { return page.encoding == RLE_DICTIONARY || page.encoding == PLAIN_DICTIONARY; }
     uint32_t *codes() { return reinterpret_cast<uint32_t *>(code_scratch_); }
-    uint32_t *levels() { return reinterpret_cast<uint32_t *>(level_scratch_); }
 
     // Write a number for each kept row, from one for each value; they may lie anywhere.
     template <class T>
     bool append_rows(const uint8_t *values, uint8_t *out) {
         const bool all = kept_ == rows_;
-        if (values_ < rows_) {
-            uint8_t *const rows = all ? out : space_.spread.room(rows_ * sizeof(T));
-            if (!rows) return false;
-            if (rows != values) std::memcpy(rows, values, values_ * sizeof(T));
-            spread(reinterpret_cast<T *>(rows), values_, levels(), most_, rows_);
-            values = rows;
+        if (values_ == rows_) {
+            if (all) std::memcpy(out, values, rows_ * sizeof(T));
+            else compact_fixed(values, sizeof(T), mask_, rows_, out);
+            return true;
         }
-        if (!all) {
-            compact_fixed(values, sizeof(T), mask_, rows_, out);
-        } else if (values != out) {
-            std::memcpy(out, values, rows_ * sizeof(T));
+        if (all) {
+            spread<T>(values, valid_, rows_, out);
+            return true;
         }
+        // the mask of the values, then that of the kept rows
+        const size_t words = (rows_ + 63) / 64 + 1;
+        uint64_t *const inner = reinterpret_cast<uint64_t *>(space_.inner.room(2 * words * sizeof(uint64_t)));
+        if (!inner) return false;
+        const int64_t count = compact_bits(reinterpret_cast<const uint8_t *>(mask_), 0, valid_, rows_, reinterpret_cast<uint8_t *>(inner));
+        uint8_t *const found = count == kept_ ? out : space_.spread.room(count * sizeof(T));
+        if (!found) return false;
+        compact_fixed(values, sizeof(T), inner, values_, found);
+        if (count == kept_) return true;
+        compact_bits(reinterpret_cast<const uint8_t *>(valid_), 0, mask_, rows_, reinterpret_cast<uint8_t *>(inner + words));
+        spread<T>(found, inner + words, kept_, out);
         return true;
     }
 
@@ -802,10 +918,14 @@ class ChunkReader {
             look_up<T>(kept, kept_, out);
             return true;
         }
-        uint8_t *const values = kept_ == rows_ ? out : space_.spread.room(rows_ * sizeof(T));
+        if (values_ == rows_) {
+            look_up<T>(code_scratch_, values_, out);
+            return true;
+        }
+        uint8_t *const values = space_.looked_up.room(values_ * sizeof(T));
         if (!values) return false;
         look_up<T>(code_scratch_, values_, values);
-        return values_ == rows_ || append_rows<T>(values, out);
+        return append_rows<T>(values, out);
     }
 
     template <class T>
@@ -828,10 +948,9 @@ class ChunkReader {
 
     template <bool nulls, bool masked, class Next>
     uint8_t *append_strings(Next &next, int32_t *ends, uint8_t *data, uint8_t *out) {
-        const uint32_t *const level = levels(), most = most_;
         for (int64_t i = 0, k = 0; i < rows_; i++) {
             const bool keep = !masked || (mask_[i >> 6] >> (i & 63) & 1);
-            if (!nulls || level[i] == most) {
+            if (!nulls || (valid_[i >> 6] >> (i & 63) & 1)) {
                 const uint8_t *text;
                 size_t size;
                 if (!next(text, size)) return nullptr;
@@ -964,35 +1083,27 @@ class ChunkReader {
     // Keep those of the page's rows that pass.
     Status narrow() {
         const int64_t words = (rows_ + 63) / 64;
-        // a flag for each value, in whole words, and bits for the rows
-        uint8_t *const flags = space_.passing.room(64 * words + 8 * words);
-        if (!flags) return NO_MEMORY;
-        uint64_t *const bits = reinterpret_cast<uint64_t *>(flags + 64 * words);
-        if (!mark_rows(flags)) return UNSUPPORTED;
-        std::memset(flags + rows_, 0, 64 * words - rows_);
-        for (int64_t w = 0; w < words; w++) {
-            uint64_t word = 0;
-            for (int i = 0; i < 8; i++) word |= (load<uint64_t>(flags + 64 * w + 8 * i) * 0x0102040810204080u >> 56) << 8 * i;
-            bits[w] = word & mask_of(w);
+        // bits for the rows and for the values, and a flag for each value, in whole words
+        uint8_t *const room = space_.passing.room(2 * 8 * words + 64 * words);
+        if (!room) return NO_MEMORY;
+        uint64_t *const bits = reinterpret_cast<uint64_t *>(room), *const dense = bits + words;
+        if (!has_value_test_) {
+            const uint64_t flipped = test_->kind == HAS_VALUE ? 0 : ~UINT64_C(0);
+            for (int64_t w = 0; w < words; w++) bits[w] = (values_ == rows_ ? ~UINT64_C(0) : valid_[w]) ^ flipped;
+        } else {
+            const bool has_nulls = values_ < rows_;
+            if (!mark_page(room + 2 * 8 * words, has_nulls ? dense : bits)) return UNSUPPORTED;
+            if (has_nulls) mask_narrow(valid_, rows_, dense, values_, bits);
         }
+        for (int64_t w = 0; w < words; w++) bits[w] &= mask_of(w);
         mask_ = bits;
         kept_ = mask_count(bits, rows_);
-        put_bits(bits, rows_, num_rows_ - left_, passed_);
+        or_bits(passed_, num_rows_ - left_, bits, rows_);
         return PAGE;
     }
 
-    // Write for each of the page's rows whether it passes; false if the page is damaged.
-    bool mark_rows(uint8_t *flags) {
-        if (!has_value_test_) {
-            const bool present = test_->kind == HAS_VALUE;
-            if (values_ == rows_) {
-                std::memset(flags, present, rows_);
-                return true;
-            }
-            const uint32_t *const level = levels(), most = most_;
-            for (int64_t i = 0; i < rows_; i++) flags[i] = (level[i] == most) == present;
-            return true;
-        }
+    // Set a bit for each of the page's values that passes; false if the page is damaged. `flags` has a byte for each.
+    bool mark_page(uint8_t *flags, uint64_t *bits) {
         if (codes_) {
             const uint32_t *const code = codes();
             for (int64_t i = 0; i < values_; i++) flags[i] = matches_[code[i]];
@@ -1002,7 +1113,13 @@ class ChunkReader {
         } else if (!mark_texts(values_at_, end_of_values_, values_, *test_, flags)) {
             return false;
         }
-        if (values_ < rows_) spread(flags, values_, levels(), most_, rows_);
+        const int64_t words = (values_ + 63) / 64;
+        std::memset(flags + values_, 0, 64 * words - values_);
+        for (int64_t w = 0; w < words; w++) {
+            uint64_t word = 0;
+            for (int i = 0; i < 8; i++) word |= (load<uint64_t>(flags + 64 * w + 8 * i) * 0x0102040810204080u >> 56) << 8 * i;
+            bits[w] = word;
+        }
         return true;
     }
 
@@ -1056,17 +1173,26 @@ class ChunkReader {
         const uint32_t most = most_;
         uint32_t level;
         if (is_one_run(in, end, width, rows_, level) && level == most) return PAGE;
-        level_scratch_ = space_.levels.room(rows_ * sizeof(uint32_t));
-        if (!level_scratch_) return NO_MEMORY;
-        if (!decode_runs(in, end, width, rows_, levels())) return UNSUPPORTED;
-        const uint32_t *const found = levels();
-        int64_t count = 0, above = 0;
-        for (int64_t i = 0; i < rows_; i++) {
-            count += found[i] == most;
-            above += found[i] > most;
+        const size_t size = (rows_ + 63) / 64 * 8;
+        uint8_t *const bits = space_.valid.room(size);
+        if (!bits) return NO_MEMORY;
+        std::memset(bits, 0, size + SLACK);
+        if (width == 1) {
+            if (!decode_bits(in, end, rows_, bits)) return UNSUPPORTED;
+        } else {
+            uint32_t *const found = reinterpret_cast<uint32_t *>(space_.levels.room(rows_ * sizeof(uint32_t)));
+            if (!found) return NO_MEMORY;
+            if (!decode_runs(in, end, width, rows_, found)) return UNSUPPORTED;
+            int64_t above = 0;
+            for (int64_t i = 0; i < rows_; i++) {
+                bits[i >> 3] |= static_cast<uint8_t>((found[i] == most) << (i & 7));
+                above += found[i] > most;
+            }
+            if (above) return UNSUPPORTED;
         }
-        values_ = count;
-        return above ? UNSUPPORTED : PAGE;
+        valid_ = reinterpret_cast<const uint64_t *>(bits);
+        values_ = mask_count(valid_, rows_);
+        return PAGE;
     }
 
     Status find_values(const PageHeader &page, const uint8_t *in, const uint8_t *end) {
@@ -1102,7 +1228,8 @@ class ChunkReader {
     const uint64_t *mask_ = nullptr;
     bool codes_ = false;
     const uint8_t *values_at_ = nullptr, *end_of_values_ = nullptr;
-    uint8_t *code_scratch_ = nullptr, *level_scratch_ = nullptr;
+    uint8_t *code_scratch_ = nullptr;
+    const uint64_t *valid_ = nullptr;  // which rows have a value, if not all do
     // the dictionary
     const uint8_t *dictionary_ = nullptr;
     const int32_t *dictionary_offsets_ = nullptr;

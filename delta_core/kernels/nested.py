@@ -10,6 +10,7 @@ import pyarrow as pa
 from delta_core.kernels import compute as pc
 
 __all__ = [
+    "batch_of",
     "empty_rows",
     "narrow",
     "null_rows",
@@ -37,6 +38,13 @@ def relabel(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     Nothing is copied, and slices keep their offsets.
     """
     return pa.record_batch(_Relabelled(batch, schema))
+
+
+def batch_of(columns: Sequence[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
+    """Return columns as a batch of a schema of the same layout; see `relabel`."""
+    if all(c.type.equals(t, check_metadata=True) for c, t in zip(columns, schema.types, strict=True)):
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return relabel(pa.RecordBatch.from_arrays(columns, [str(i) for i in range(len(columns))]), schema)
 
 
 def empty_rows(num_rows: int) -> pa.RecordBatch:

@@ -11,7 +11,6 @@ import os
 import zlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -163,16 +162,21 @@ def read_chunks(
     return found
 
 
-@contextmanager
-def lent_workspace() -> Iterator[Workspace]:
+class lent_workspace:  # noqa: N801  # used like a function
     """Lend a workspace; if anything goes wrong, nobody else gets it."""
-    try:
-        space = _spaces.pop()
-    except IndexError:
-        space = Workspace()
-    yield space
-    if space.is_small:
-        _spaces.append(space)
+
+    __slots__ = ("_space",)
+
+    def __enter__(self) -> Workspace:
+        try:
+            self._space = _spaces.pop()
+        except IndexError:
+            self._space = Workspace()
+        return self._space
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None and self._space.is_small:
+            _spaces.append(self._space)
 
 
 class ValueRange(Struct, frozen=True):

@@ -21,7 +21,7 @@ from delta_core.expressions.plugin_functions import Function
 from delta_core.kernels.arrow_buffers import is_valid, scalar_of
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.gather import SelectionVector, gather, gather_column
-from delta_core.kernels.nested import empty_rows, narrow, reach, relabel
+from delta_core.kernels.nested import batch_of, empty_rows, narrow, reach, relabel
 from delta_core.plugins.rules import ReadCheck
 from delta_core.scan.file_context import FileContext, OneFile, RowOrigin, WholeFiles
 from delta_core.scan.order import test_order
@@ -167,7 +167,7 @@ class CompiledPlan:
         if self._is_plain:
             kept = gather(batch, picks)
             self._check_required(view, kept.columns)
-            return relabel(kept, self._plan.schema)
+            return batch_of(kept.columns, self._plan.schema) if kept.num_columns else relabel(kept, self._plan.schema)
         if not is_tested:
             for check, compiled in self._checks:
                 self._run_check(check, compiled, view)
@@ -181,7 +181,7 @@ class CompiledPlan:
         self._check_required(view, arrays)
         if not arrays:
             return empty_rows(view.num_rows)
-        return relabel(pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), self._plan.schema)
+        return batch_of(arrays, self._plan.schema)
 
     def _run_check(self, check: ReadCheck, compiled: Compiled, view: _View) -> None:
         passed = view.evaluate(compiled)

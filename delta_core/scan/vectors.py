@@ -252,6 +252,8 @@ class Vectors:
 
     def rows(self, file: int) -> RowSet | None:
         """Return the rows of a file that are dropped, None for a file without a vector."""
+        if not len(self._files):
+            return None
         at = int(np.searchsorted(self._files, file))
         if at == len(self._files) or self._files[at] != file:
             return None

@@ -39,7 +39,7 @@ from delta_core.expressions.printing import format_sql
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import number_array, scalar_of
 from delta_core.kernels.decimals import checked_cast
-from delta_core.kernels.nested import empty_rows, narrow, null_rows, reach, relabel
+from delta_core.kernels.nested import batch_of, empty_rows, narrow, null_rows, reach
 from delta_core.plugins.rules import FillColumn, HiddenColumn, RowCheck
 from delta_core.protocol.schema import Path, find
 from delta_core.write.convert import Convert, conversion
@@ -125,9 +125,7 @@ class PrepareRows:
         if not columns:
             return empty_rows(rows.num_rows)
         arrays = [narrow(rows.column(c.name), c.stored) for c in columns]
-        if all(a.type.equals(t, check_metadata=True) for a, t in zip(arrays, self.schema.types, strict=True)):
-            return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-        return relabel(pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), self.schema)
+        return batch_of(arrays, self.schema)
 
     def _fill(self, rows: _Rows, rule: FillColumn, compiled: Compiled) -> None:
         name = rule.column[0]

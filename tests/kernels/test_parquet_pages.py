@@ -520,9 +520,36 @@ def test_snappy_returns_numbers_that_resemble_their_neighbours(
     assert decompress_snappy(packed[:kept], len(plain)) == (plain if cut == 0 else None) or not plain
 
 
-@given(data=st.data(), count=st.integers(20, 300))
-def test_damaged_snappy_of_numbers_is_rejected_or_read_as_pyarrow_does(data: st.DataObject, count: int) -> None:
-    plain = np.arange(count, dtype=np.int64).tobytes()
+def numbers_with_known_upper_bytes(seed: int, count: int, kinds: int, varied: int) -> bytes:
+    """Return numbers whose lower bytes are random and whose upper ones are among a few: literals and copies in turn."""
+    random = np.random.default_rng(seed)
+    upper = random.integers(0, 256, (kinds, 8), np.uint8)[random.integers(0, kinds, count)]
+    upper[:, :varied] = random.integers(0, 256, (count, varied), np.uint8)
+    return upper.tobytes()
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    count=st.integers(0, 3000),
+    kinds=st.sampled_from((1, 2, 3, 40, 300)),
+    varied=st.integers(1, 5),
+    lead=st.binary(max_size=9),
+)
+def test_snappy_returns_numbers_of_known_upper_bytes(
+    seed: int, count: int, kinds: int, varied: int, lead: bytes
+) -> None:
+    plain = lead + numbers_with_known_upper_bytes(seed, count, kinds, varied)
+    packed = pa.Codec("snappy").compress(plain, asbytes=True)
+    assert decompress_snappy(packed, len(plain)) == plain
+    for cut in range(1, min(40, len(packed))):
+        assert decompress_snappy(packed[:-cut], len(plain)) is None or not plain
+
+
+@given(data=st.data(), count=st.integers(20, 300), kinds=st.sampled_from((0, 1, 3, 40)), varied=st.integers(1, 4))
+def test_damaged_snappy_of_numbers_is_rejected_or_read_as_pyarrow_does(
+    data: st.DataObject, count: int, kinds: int, varied: int
+) -> None:
+    plain = numbers_with_known_upper_bytes(count, count, kinds, varied) if kinds else np.arange(count).tobytes()
     packed = bytearray(pa.Codec("snappy").compress(plain, asbytes=True))
     for _ in range(data.draw(st.integers(1, 3))):
         packed[data.draw(st.integers(2, len(packed) - 1))] = data.draw(st.integers(0, 255))

@@ -70,6 +70,7 @@ class GroupReader:
         is_own = file.descriptor is not None and USES_OWN_DECODER
         self._flat = file.layout.flat if is_own else {}
         self._nested = file.layout.nested if is_own else {}
+        self._found_chunks: dict[tuple[int, int], ColumnChunk | None] = {}
 
     @property
     def group_rows(self) -> Sequence[int]:
@@ -187,13 +188,16 @@ class GroupReader:
         for leaf in leaves:
             place = self._flat.get(leaf)
             if place is not None:
-                t = self._schema.field(place).type
-                facts = self._file.footer.chunk(group, leaf)
-                t = t.value_type if is_encoded_string(t) else t
-                chunk = _chunk(facts, self.group_rows[group], self._file.layout.leaves[leaf], t)
+                if (group, leaf) not in self._found_chunks:
+                    self._found_chunks[group, leaf] = self._chunk_of(group, leaf, self._schema.field(place).type)
+                chunk = self._found_chunks[group, leaf]
                 if chunk is not None:
                     found[leaf] = chunk
         return found
+
+    def _chunk_of(self, group: int, leaf: int, t: pa.DataType) -> ColumnChunk | None:
+        t = t.value_type if is_encoded_string(t) else t
+        return _chunk(self._file.footer.chunk(group, leaf), self.group_rows[group], self._file.layout.leaves[leaf], t)
 
     def _found(
         self, group: int, leaves: Sequence[int], own: _Own, picks: SelectionVector | None = None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -154,18 +153,29 @@ def _check_schema(path: str, found: pa.Schema, schema: pa.Schema) -> None:
         ) from e
 
 
-@contextmanager
-def _naming(path: str) -> Iterator[None]:
+class _naming:  # noqa: N801  # used like a function; one of a generator takes several times as long
     """Turn the reader's errors into ones that name the file."""
-    try:
-        yield
-    except DataFileError as e:
-        if "path" in e.facts:
-            raise
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        if isinstance(error, Exception):
+            _raise_named(self._path, error)
+
+
+def _raise_named(path: str, e: Exception) -> None:
+    """Raise an error that names the file for one of the reader's that does not; return for any other one."""
+    if isinstance(e, DataFileError) and "path" not in e.facts:
         raise DataFileError(f"Data file {path!r} can't be read: {e}", path=path, **e.facts) from e
-    except DeltaError:
-        raise
-    except UnconvertibleError as e:
+    if isinstance(e, DeltaError):
+        return
+    if isinstance(e, UnconvertibleError):
         raise DataFileError(
             f"Data file {path!r} can't be read as the table's schema specifies: {e}.",
             path=path,
@@ -173,11 +183,11 @@ def _naming(path: str) -> Iterator[None]:
             found=e.found,
             expected=e.wanted,
         ) from e
-    except FileNotFoundError as e:
+    if isinstance(e, FileNotFoundError):
         raise DataFileNotFoundError.of(path) from e
-    except PermissionError as e:
+    if isinstance(e, PermissionError):
         raise AccessDeniedError.of(path, e) from e
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
+    if isinstance(e, (pa.ArrowException, OSError, UnicodeDecodeError)):
         sound = "not yet implemented" in str(e).lower()
         what = "PyArrow does not decode what it holds" if sound else "it is no sound Parquet file"
         raise DataFileError(f"Data file {path!r} can't be read: {what} ({e}).", path=path) from e

@@ -16,7 +16,7 @@ from delta_core.engines.arrow.parquet.columns import GROUP_BYTES, GroupReader
 from delta_core.engines.arrow.parquet.types import FilePlan
 from delta_core.engines.interface import FileRead
 from delta_core.kernels.gather import SelectionVector, gather_column
-from delta_core.kernels.nested import empty_rows, relabel
+from delta_core.kernels.nested import batch_of, empty_rows
 
 __all__ = ["Batch", "FilteredGroups"]
 
@@ -285,7 +285,7 @@ class FilteredGroups:
         if not len(schema):
             return empty_rows(rows)
         arrays = [found[c] if c in found else pa.nulls(rows, schema.field(c).type) for c in range(len(schema))]
-        return relabel(pa.RecordBatch.from_arrays(arrays, [str(c) for c in range(len(arrays))]), schema)
+        return batch_of(arrays, schema)
 
 
 def _parts(rows: int, most: int) -> Iterator[tuple[int, int]]:

@@ -147,9 +147,15 @@ class _OwnFooter:
     def __init__(self, parsed: ParsedFooter) -> None:
         self.parsed = parsed
         self.group_rows: Sequence[int] = parsed.group_rows
+        self._chunks: dict[tuple[int, int], ChunkFacts | None] = {}
 
     def chunk(self, group: int, leaf: int) -> ChunkFacts | None:
-        found = self.parsed.chunk(group, leaf)
+        place = group, leaf
+        if place not in self._chunks:
+            self._chunks[place] = self._facts(self.parsed.chunk(group, leaf))
+        return self._chunks[place]
+
+    def _facts(self, found: tuple[int, ...] | None) -> ChunkFacts | None:
         if found is None:
             return None
         physical, codec, encodings, values, compressed, uncompressed, first, at, size = found[:9]

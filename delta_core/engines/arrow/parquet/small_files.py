@@ -16,7 +16,7 @@ from delta_core.engines.arrow.parquet.types import FilePlan
 from delta_core.engines.interface import FileRead
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import number_array
-from delta_core.kernels.nested import empty_rows, relabel
+from delta_core.kernels.nested import batch_of, empty_rows
 from delta_core.kernels.parquet_files import FileLayout, FilesRead, FlatColumn, read_files
 
 __all__ = ["SmallFiles"]
@@ -135,7 +135,7 @@ class SmallFiles:
             else:
                 array = next(decoded)
                 arrays.append(array if source.convert is None else source.convert(array))
-        return relabel(pa.RecordBatch.from_arrays(arrays, [str(n) for n in range(len(arrays))]), schema)
+        return batch_of(arrays, schema)
 
 
 def _columns(file: DataFile, plan: FilePlan) -> tuple[FlatColumn, ...] | None:

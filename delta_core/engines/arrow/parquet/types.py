@@ -16,7 +16,7 @@ from msgspec import Struct
 from delta_core.engines.arrow.parquet.legacy_calendar import Calendar
 from delta_core.kernels import compute as pc
 from delta_core.kernels.decimals import checked_cast
-from delta_core.kernels.nested import rebuild_list, rebuild_map, rebuild_struct, relabel
+from delta_core.kernels.nested import batch_of, rebuild_list, rebuild_map, rebuild_struct, relabel
 from delta_core.protocol.schema import FIELD_ID, Path, format_path
 from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef
 from delta_core.runtime.processes import cached_property
@@ -173,7 +173,7 @@ class _Converting(Struct, frozen=True):
             else:
                 array = batch.column(index)
                 arrays.append(array if convert is None else convert(array))
-        return relabel(pa.RecordBatch.from_arrays(arrays, names=[str(i) for i in range(len(arrays))]), self.schema)
+        return batch_of(arrays, self.schema)
 
 
 def _has_ids(found: Any) -> bool:
