@@ -59,7 +59,14 @@ class CommitLines:
     """The lines of a commit: small actions, then those of files. The order is that of `as_parsed`.
 
     They are formatted each time they are iterated over: a commit of a million files is never held as text.
+
+    Attributes
+    ----------
+    failure : InvalidArgumentError or None
+        Why they could not be formatted, if an iteration ended with that: then they were put nowhere.
     """
+
+    failure: InvalidArgumentError | None = None
 
     def __init__(self, small: Sequence[SmallAction], removes: pa.Table, adds: pa.Table, cdcs: pa.Table) -> None:
         self._head = b"".join(utf8_of(f"{{{_encode(kind)}:{text}}}\n", f"The action {kind}") for kind, text in small)
@@ -75,8 +82,12 @@ class CommitLines:
             For a text that UTF-8 has no bytes for.
         """
         yield self._head
-        for kind, files in self._files:
-            yield from format_lines(kind, files)
+        try:
+            for kind, files in self._files:
+                yield from format_lines(kind, files)
+        except InvalidArgumentError as e:
+            self.failure = e
+            raise
 
 
 def format_commit(

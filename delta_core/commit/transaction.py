@@ -442,15 +442,7 @@ class Transaction(Generic[Base]):
             # a version that is free may be that of a table which was made again at this place
             if latest is not None:
                 latest.check_same_table()
-            proposal = Proposal(attempt.view.version, attempt.lines, self.txn_id, attempt.timestamp_ms)
-            self.in_doubt = True  # an interrupt may come when the commit is there already
-            try:
-                outcome = committer.commit(proposal)
-            except (CommitError, InvalidArgumentError) as e:  # the second is of lines that can't be formatted
-                self.in_doubt = isinstance(e, CommitStateUnknownError)
-                raise
-            self.in_doubt = isinstance(outcome, Committed)
-            return outcome
+            return self._propose(committer, attempt)
 
         try:
             won = commit_loop(self.base, build, publish, self._advance, max_retries + 1)
@@ -470,6 +462,22 @@ class Transaction(Generic[Base]):
             result.snapshot, won.attempt.content, won.base, post or PostCommit(), self.context.log.catalog
         )
         return replace(result, snapshot=followed)
+
+    def _propose(self, committer: Committer, attempt: Attempt) -> Committed | Conflict:
+        """Commit an attempt, and note whether it may be there."""
+        proposal = Proposal(attempt.view.version, attempt.lines, self.txn_id, attempt.timestamp_ms)
+        self.in_doubt = True  # an interrupt may come when the commit is there already
+        try:
+            outcome = committer.commit(proposal)
+        except CommitError as e:
+            self.in_doubt = isinstance(e, CommitStateUnknownError)
+            raise
+        except InvalidArgumentError as e:
+            # lines that can't be formatted were put nowhere; any other such error may come after the commit
+            self.in_doubt = getattr(attempt.lines, "failure", None) is not e
+            raise
+        self.in_doubt = isinstance(outcome, Committed)
+        return outcome
 
     def _target_on(self, base: Base | None) -> tuple[TableState, PluginSet]:
         """Return the target with the domains of the version that an attempt builds on."""

@@ -241,6 +241,25 @@ class StorageContract:
         assert bytes(storage.read([RangeRequest("_delta_log/0.json")])[0]) == b"first"
         assert storage.list_from("_delta_log").names == ["0.json"]
 
+    def test_put_if_absent_takes_pieces(self, storage: Storage) -> None:
+        pieces = [b"first", b"", b"second" * 50_000]
+        assert storage.put_if_absent("_delta_log/0.json", iter(pieces)) == "created"
+        assert storage.put_if_absent("_delta_log/0.json", [b"third"]) == "exists"
+        assert bytes(storage.read([RangeRequest("_delta_log/0.json")])[0]) == b"".join(pieces)
+
+    @pytest.mark.parametrize("error", [ValueError("no such text"), OSError("full"), KeyboardInterrupt()])
+    def test_put_if_absent_of_pieces_that_fail_leaves_nothing(self, storage: Storage, error: BaseException) -> None:
+        def pieces() -> Iterator[bytes]:
+            yield b"first"
+            raise error
+
+        storage.put("_delta_log/x", b"")
+        with pytest.raises(BaseException) as raised:  # an error of the disk may be wrapped
+            storage.put_if_absent("_delta_log/0.json", pieces())
+        assert error in (raised.value, raised.value.__cause__)
+        assert storage.list_from("_delta_log").names == ["x"]
+        assert storage.put_if_absent("_delta_log/0.json", b"again") == "created"
+
     def test_race_for_a_name_is_won_by_exactly_one(self, storage: Storage) -> None:
         storage.put("_delta_log/x", b"")  # the folder is there: the race is for the name alone
         for round_ in range(3):

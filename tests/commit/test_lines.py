@@ -14,6 +14,7 @@ import pytest
 from delta_core.commit import lines
 from delta_core.commit import transaction as committing
 from delta_core.commit.attempt import Attempt, build_attempt
+from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.lines import CommitLines, as_parsed, format_commit, small_action
 from delta_core.commit.transaction import Transaction
 from delta_core.errors import InvalidArgumentError
@@ -22,6 +23,7 @@ from delta_core.kernels.json_actions import ActionParser
 from delta_core.kernels.json_lines import format_lines
 from delta_core.kernels.row_set import RowSet
 from delta_core.operations.write import WriteOptions, write_table
+from delta_core.plugins.committer import Committed, Proposal
 from delta_core.snapshot import Snapshot, open_context, open_snapshot
 
 COLUMNS = ("size", "modificationTime", "dataChange", "dvCardinality")
@@ -196,6 +198,35 @@ def test_commit_whose_lines_fail_while_it_is_written_leaves_nothing_and_may_be_t
     assert sorted(os.listdir(Path(uri, "_delta_log"))) == before
     assert transaction.commit().version == 1
     assert open_snapshot(uri).files.count == 0
+
+
+class _FailsAfterwards:
+    """A committer whose follow-up raises an error of its own."""
+
+    def __init__(self, inner: StoreCommitter) -> None:
+        self._inner = inner
+
+    def commit(self, proposal: Proposal) -> Committed:
+        self._inner.commit(proposal)
+        raise InvalidArgumentError("the follow-up has an unknown option")
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_commit_whose_committer_fails_afterwards_is_in_doubt(
+    tmp_path: Path, is_long: bool, request: pytest.FixtureRequest
+) -> None:
+    if is_long:
+        request.getfixturevalue("in_pieces")
+    uri = str(tmp_path / "t")
+    write_table(open_context(uri), rows(1, 2, 3, 4), WriteOptions(partition_by=("kind",)))
+    snapshot = open_snapshot(uri)
+    committer = _FailsAfterwards(StoreCommitter(snapshot.context.log.engine.storage))
+    transaction = Transaction(snapshot.context, snapshot, "DELETE", committer=committer)
+    transaction.remove_files(snapshot.scan().files())
+    with pytest.raises(InvalidArgumentError, match="unknown option"):
+        transaction.commit()
+    assert transaction.in_doubt  # nothing that it names is deleted
+    assert open_snapshot(uri).version == 1
 
 
 def test_file_action_that_was_staged_as_a_small_one_is_left_to_the_parser() -> None:
