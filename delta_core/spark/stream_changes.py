@@ -13,7 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from delta_core.errors import InvalidArgumentError, StreamError, StreamRestartError, StreamSchemaError
+from delta_core.errors import (
+    InvalidArgumentError,
+    StreamError,
+    StreamRestartError,
+    StreamSchemaError,
+    VersionNotFoundError,
+)
 from delta_core.handles.secrets import shown_uri
 from delta_core.log.position import StreamPosition
 from delta_core.operations.follow import FollowOptions, TableStream, check_options, check_position, first_position
@@ -25,7 +31,7 @@ from delta_core.spark.plan.frame import frame
 from delta_core.spark.plan.private import check_stream, stream_relation
 from delta_core.spark.stream_failures import no_rows, rows_or_failure
 from delta_core.spark.stream_start import start_of
-from delta_core.spark.stream_tracking import Allowed, TrackedSchema, Tracking, schema_version
+from delta_core.spark.stream_tracking import Allowed, TrackedSchema, Tracking, check_tracking, schema_version
 from delta_core.table import DeltaTable
 
 __all__ = ["read_changes_stream"]
@@ -40,6 +46,7 @@ def read_changes_stream(
     start_timestamp: str | datetime | None = None,
     max_files: int | None = 1000,
     max_bytes: int | None = None,
+    fail_on_data_loss: bool = True,
     schema_tracking_location: str | os.PathLike[str] | None = None,
     source_tracking_id: str | None = None,
     allow_source_column_drop: Allowed = None,
@@ -69,6 +76,9 @@ def read_changes_stream(
         Instead: begin with the first version committed at or after a time.
     max_files, max_bytes : int, optional
         What a batch reads at most. The changes of a version are never divided.
+    fail_on_data_loss : bool
+        Whether commits that were cleaned up before they were read are an error; otherwise the query goes on behind
+        them.
     schema_tracking_location, source_tracking_id : optional
         As for `read_stream`.
     allow_source_column_drop, allow_source_column_rename, allow_source_column_type_change : optional
@@ -105,7 +115,12 @@ def read_changes_stream(
         allow_external=allow_external,
     )
     options = FollowOptions(
-        columns=columns, start=start, start_timestamp=start_timestamp, max_files=max_files, max_bytes=max_bytes
+        columns=columns,
+        start=start,
+        start_timestamp=start_timestamp,
+        max_files=max_files,
+        max_bytes=max_bytes,
+        fail_on_data_loss=fail_on_data_loss,
     )
     return changes_stream_of(spark, table, options, tracking)
 
@@ -115,6 +130,7 @@ def changes_stream_of(
 ) -> DataFrame:
     """Return a streaming DataFrame of the changes of a table; arguments as `read_changes_stream` makes them."""
     check_options(options)
+    check_tracking(options, tracking)
     base = table.snapshot()
     first = first_position(base, options)
     tracked = None if tracking is None else TrackedSchema(spark, tracking, base)
@@ -204,6 +220,7 @@ class _Source:
         if position.is_initial_snapshot:
             found = self._initial_files(position).next_position(position, unlimited=bool(unlimited))
             return None if found is None else found.to_json()
+        self._initial_stream = None
         self._update()
         latest = self._table.version()
         last = latest if self._end is None else min(self._end, latest)
@@ -216,8 +233,24 @@ class _Source:
             return None
         options = self._options
         most = (None, None) if unlimited else (options.max_files, options.max_bytes)
-        step = self._table.changes(position.version, last, max_files=most[0], max_bytes=most[1])
+        try:
+            step = self._table.changes(position.version, last, max_files=most[0], max_bytes=most[1])
+        except VersionNotFoundError as e:
+            return self._behind_loss(position, e).to_json()
         return step.position.to_json()
+
+    def _behind_loss(self, position: StreamPosition, error: VersionNotFoundError) -> StreamPosition:
+        """Return the first version that exists behind commits that were cleaned up, if that is allowed."""
+        if self._options.fail_on_data_loss:
+            raise error
+        try:
+            list(self._table.snapshot().commits(position.version, position.version))
+        except VersionNotFoundError as e:
+            first = e.facts.get("first")
+            if first is None:
+                raise
+            return StreamPosition(position.table_id, int(first))
+        raise error
 
     def _rows(self, start: str, end: str) -> Any:
         return rows_or_failure(self._spark, self._schema, lambda: self._batch(start, StreamPosition.parse(end)))._jdf
@@ -230,8 +263,16 @@ class _Source:
             return no_rows(self._spark, self._schema)
         if self._table.version() < stop.version - 1:
             self._update()
-        last = stop.version - 1
-        return self._checked(_changes(self._spark, self._table, position.version, last, self._options.columns), last)
+        try:
+            return self._between(position.version, stop.version - 1)
+        except VersionNotFoundError as e:
+            later = self._behind_loss(position, e).version
+            return (
+                no_rows(self._spark, self._schema) if later >= stop.version else self._between(later, stop.version - 1)
+            )
+
+    def _between(self, first: int, last: int) -> DataFrame:
+        return self._checked(_changes(self._spark, self._table, first, last, self._options.columns), last)
 
     def _checked(self, rows: DataFrame, last: int) -> DataFrame:
         """Return rows with the schema of a version if it is the query's: Spark takes the columns by their place.

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from delta_core.errors import InvalidArgumentError, StreamRestartError, StreamSchemaError
+from delta_core.errors import StreamRestartError, StreamSchemaError
 from delta_core.log.position import StreamPosition
 from delta_core.operations.follow import FollowOptions, TableStream, first_position
 from delta_core.snapshot import Snapshot, open_snapshot
@@ -20,7 +20,7 @@ from delta_core.spark.plan.frame import frame
 from delta_core.spark.plan.private import check_stream, stream_relation
 from delta_core.spark.stream_failures import rows_or_failure
 from delta_core.spark.stream_start import start_of
-from delta_core.spark.stream_tracking import Allowed, TrackedSchema, Tracking, schema_version
+from delta_core.spark.stream_tracking import Allowed, TrackedSchema, Tracking, check_tracking, schema_version
 
 __all__ = ["read_stream"]
 
@@ -134,18 +134,8 @@ def read_stream(
 
 
 def stream_of(spark: SparkSession, snapshot: Snapshot, options: FollowOptions, tracking: Tracking | None) -> DataFrame:
-    """Return a streaming DataFrame of the rows of a table; arguments as `read_stream` makes them.
-
-    Raises
-    ------
-    InvalidArgumentError
-        For schemas that are kept although commits may be lost.
-    """
-    if tracking is not None and not options.fail_on_data_loss:
-        raise InvalidArgumentError(
-            "Found schema_tracking_location= with fail_on_data_loss=False: the schemas of commits that are lost can't "
-            "be tracked. Pass one of the two."
-        )
+    """Return a streaming DataFrame of the rows of a table; arguments as `read_stream` makes them."""
+    check_tracking(options, tracking)
     base = snapshot.latest()
     tracked = None if tracking is None else TrackedSchema(spark, tracking, base)
     definition = schema_version(tracked, base, first_position(base, options))

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from delta_core.errors import InvalidArgumentError, StreamRestartError, StreamSchemaError
 from delta_core.handles.secrets import shown_uri
 from delta_core.log.position import StreamPosition
+from delta_core.operations.follow import FollowOptions
 from delta_core.operations.stream_schema import (
     ColumnChanges,
     StoredDefinition,
@@ -24,7 +25,7 @@ from delta_core.operations.stream_schema import (
 from delta_core.snapshot import Snapshot
 from delta_core.spark.plan.private import SchemaFiles
 
-__all__ = ["Allowed", "TrackedSchema", "Tracking", "schema_version"]
+__all__ = ["Allowed", "TrackedSchema", "Tracking", "check_tracking", "schema_version"]
 
 #: Which changes of columns a stream may pass: all, or that to the schema of one version.
 Allowed = int | str | None
@@ -87,6 +88,21 @@ class Tracking(Struct, frozen=True):
             if isinstance(value, bool) or not re.fullmatch(r"always|\d+|None", str(value), re.ASCII):
                 raise InvalidArgumentError(f"Found {name}={value!r}, expected 'always' or a version of the table.")
         return cls(os.fspath(location), source_id, drop, rename, type_change)
+
+
+def check_tracking(options: FollowOptions, tracking: Tracking | None) -> None:
+    """Check that the schemas of a stream can be kept.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If commits, which may change the schema, may be lost.
+    """
+    if tracking is not None and not options.fail_on_data_loss:
+        raise InvalidArgumentError(
+            "Found schema_tracking_location= with fail_on_data_loss=False: the schemas of commits that are lost can't "
+            "be tracked. Pass one of the two."
+        )
 
 
 class TrackedSchema:

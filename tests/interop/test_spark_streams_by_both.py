@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -175,35 +176,42 @@ def test_either_library_goes_on_with_a_stream_of_the_other_over_changes_of_the_s
     assert rows(lambda: itertools.cycle(["ours", "delta"])) == expected
 
 
-def test_change_that_delta_spark_blocks_is_blocked(both: Both) -> None:
+def test_change_that_delta_spark_blocks_is_blocked_until_the_same_setting(both: Both) -> None:
     create(both, mapping=True)
     both.insert(0)
-    for library in ("delta", "ours"):
-        options = {"schema_tracking_location": both.folder / library / "schemas"}
-        both.run(library, "rows", library, **options)
+    options = {"schema_tracking_location": both.folder / "cp" / "schemas"}
+    both.run("delta", "rows", "cp", **options)
     both.sql("ALTER TABLE TABLE_ RENAME COLUMN x TO y")
     both.insert(10)
-    for library in ("delta", "ours"):
-        options = {"schema_tracking_location": both.folder / library / "schemas"}
-        messages = []
-        for _ in range(2):
-            with pytest.raises(Exception) as caught:  # noqa: PT011 (of two libraries)
-                both.run(library, "rows", library, **options)
-            messages.append(str(caught.value))
-        if library == "delta":
-            assert "CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION" in messages[1]
-        else:
-            assert isinstance(caught.value, StreamSchemaError)
-            assert "column x was renamed to y" in messages[1]
-        # the settings of the session are the same
-        (key,) = {
-            word.strip("`'\",.")
-            for word in messages[1].split()
-            if word.strip("`'\"").startswith("spark.databricks.delta.streaming.allowSourceColumnRename.ckpt_")
-        }
-        key = key.partition("=")[0].strip("`'\" ")
-        both.spark.conf.set(key, "always")
-        try:
-            assert len(both.run(library, "rows", library, **options)) == 1
-        finally:
-            both.spark.conf.unset(key)
+    with pytest.raises(StreamingQueryException, match="DELTA_STREAMING_METADATA_EVOLUTION"):
+        both.run("delta", "rows", "cp", **options)
+    with pytest.raises(StreamingQueryException, match="CANNOT_CONTINUE_PROCESSING_POST_SCHEMA") as theirs:
+        both.run("delta", "rows", "cp", **options)
+    with pytest.raises(StreamSchemaError, match="column x was renamed to y") as ours:
+        both.run("ours", "rows", "cp", **options)
+    setting = re.compile(r"spark\.databricks\.delta\.streaming\.allowSourceColumnRename\.ckpt_-?\d+")
+    (key,) = set(setting.findall(str(ours.value)))
+    assert set(setting.findall(str(theirs.value))) == {key}
+    both.spark.conf.set(key, str(ours.value.facts["version"]))
+    try:
+        assert len(both.run("ours", "rows", "cp", **options)) == 1
+        both.insert(20)
+        assert len(both.run("delta", "rows", "cp", **options)) == 1
+    finally:
+        both.spark.conf.unset(key)
+
+
+@pytest.mark.parametrize("kind", ["rows", "changes"])
+def test_interrupted_first_batch_of_delta_spark_is_repeated_with_the_same_rows(both: Both, kind: str) -> None:
+    create(both)
+    both.insert(0)
+    both.insert(10)
+    expected = both.run("delta", kind, "cp", max_files=1)
+    both.insert(20)
+    for folder, first in (("offsets", 1), ("commits", 0)):
+        for file in (both.folder / "cp" / folder).glob("*"):
+            if int(file.name.strip(".").removesuffix(".crc")) >= first:
+                file.unlink()
+    found = both.run("ours", kind, "cp", max_files=1)
+    assert found[: len(expected)] == expected
+    assert len(found) > len(expected)

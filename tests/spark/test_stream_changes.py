@@ -11,7 +11,7 @@ import pytest
 
 import delta_core.spark as ds
 from delta_core import DeltaTable, write_deltalake
-from delta_core.errors import InvalidArgumentError, StreamSchemaError, UnsupportedOperationError
+from delta_core.errors import InvalidArgumentError, StreamSchemaError, UnsupportedOperationError, VersionNotFoundError
 
 pytestmark = pytest.mark.spark
 
@@ -130,6 +130,27 @@ def test_starts(feed: Feed) -> None:
         ds.read_changes_stream(feed.spark, feed.source, start=9)
     with pytest.raises(InvalidArgumentError, match="start and start_timestamp"):
         ds.read_changes_stream(feed.spark, feed.source, start=0, start_timestamp="2020-01-01")
+
+
+def test_stream_goes_on_behind_lost_commits_if_that_is_allowed(feed: Feed) -> None:
+    for i in range(5):
+        feed.append(i)
+        if i == 2:
+            DeltaTable(feed.source).create_checkpoint()
+    feed.run(start=0, max_files=1)
+    for version in (0, 1):
+        for suffix in ("json", "crc"):
+            (feed.source / "_delta_log" / f"{version:020}.{suffix}").unlink()
+    feed.append(5)
+    feed.run(max_files=1)  # what is lost was read already
+    assert [r[2] for r in feed.stored()] == [0, 1, 2, 3, 4, 5]
+
+    for name in ("cp", "target"):
+        shutil.rmtree(feed.folder / name)
+    with pytest.raises(VersionNotFoundError):
+        feed.run(start=0, max_files=1)
+    feed.run(start=0, max_files=1, fail_on_data_loss=False)
+    assert [r[2] for r in feed.stored()] == [2, 3, 4, 5]
 
 
 def test_table_without_a_feed_is_rejected(feed: Feed) -> None:

@@ -176,9 +176,8 @@ def test_place_of_schemas_that_does_not_fit_is_rejected(tracked: Tracked) -> Non
         ds.read_stream(tracked.spark, tracked.source, allow_source_column_drop="always")
     with pytest.raises(InvalidArgumentError, match="Found allow_source_column_drop='sometimes'"):
         tracked.run(allow_source_column_drop="sometimes")
-    if tracked.kind == "rows":
-        with pytest.raises(InvalidArgumentError, match="fail_on_data_loss=False"):
-            tracked.run(fail_on_data_loss=False)
+    with pytest.raises(InvalidArgumentError, match="fail_on_data_loss=False"):
+        tracked.run(fail_on_data_loss=False)
     tracked.run()
     (entry,) = tracked.entries()
     text = entry.read_text()
