@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from delta_core.commit.attempt import Attempt, build_attempt
 from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.lines import CommitLines, as_parsed, format_commit, small_action
 from delta_core.commit.transaction import Transaction
-from delta_core.errors import InvalidArgumentError
+from delta_core.errors import CommitError, CommitStateUnknownError, InvalidArgumentError
 from delta_core.kernels import json_lines
 from delta_core.kernels.json_actions import ActionParser
 from delta_core.kernels.json_lines import format_lines
@@ -227,6 +228,34 @@ def test_commit_whose_committer_fails_afterwards_is_in_doubt(
         transaction.commit()
     assert transaction.in_doubt  # nothing that it names is deleted
     assert open_snapshot(uri).version == 1
+
+
+@pytest.mark.usefixtures("in_pieces")
+def test_disk_that_is_full_in_the_middle_of_a_commit_leaves_nothing_and_it_may_be_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = str(tmp_path / "t")
+    write_table(open_context(uri), rows(1, 2, 3, 4), WriteOptions(partition_by=("kind",)))
+    before = sorted(os.listdir(Path(uri, "_delta_log")))
+    snapshot = open_snapshot(uri)
+    transaction = Transaction(snapshot.context, snapshot, "DELETE")
+    transaction.remove_files(snapshot.scan().files())
+    write, written = os.write, list[int]()
+
+    def full(handle: int, data: Any) -> int:
+        if len(written) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written.append(write(handle, data))
+        return written[-1]
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "write", full)
+        with pytest.raises(CommitError, match=r"could not be written.*No space left") as caught:
+            transaction.commit()
+    assert not isinstance(caught.value, CommitStateUnknownError)
+    assert sorted(os.listdir(Path(uri, "_delta_log"))) == before
+    assert transaction.commit().version == 1
+    assert open_snapshot(uri).files.count == 0
 
 
 def test_file_action_that_was_staged_as_a_small_one_is_left_to_the_parser() -> None:
