@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from benchmarks.tables import Sizes
 
-__all__ = ["CHANGE_GENERATORS", "FEED_COMMITS", "KEYS", "WIDE_COLUMNS", "table_rows", "wide_rows"]
+__all__ = ["CHANGE_GENERATORS", "FEED_COMMITS", "SOURCES", "num_rows", "scale_of"]
 
 FEED_COMMITS = 100
 WIDE_COLUMNS = 100
@@ -33,6 +34,32 @@ def wide_rows(ids: np.ndarray, seed: int) -> pa.Table:
     """Return rows of an id and 100 doubles."""
     random = np.random.default_rng(seed)
     return pa.table({"id": ids} | {f"c{i}": random.random(len(ids)) for i in range(WIDE_COLUMNS)})
+
+
+def scale_of(table: Path) -> float:
+    """Return the scale of a table or of its copy, from its name."""
+    return float(table.name.partition("-copy-")[0].rpartition("-")[2])
+
+
+def num_rows(table: Path) -> int:
+    """Return the number of rows of a table or of its copy, from its name."""
+    files, most = KEYS[table.name.partition("-copy-")[0].rpartition("-")[0]]
+    return files * max(100, int(most * scale_of(table)))
+
+
+def merged(table: Path) -> pa.Table:
+    """Return a hundredth of the table's rows, and a tenth of that number that are new."""
+    last = num_rows(table)
+    random = np.random.default_rng(99)
+    ids = np.concatenate([random.choice(last, last // 100, replace=False), np.arange(last, last + last // 1_000)])
+    return table_rows(random.permutation(ids), 99)
+
+
+def upserted(table: Path) -> pa.Table:
+    """Return a hundred new rows, and a hundred that are in the table, some of them in each file."""
+    last = num_rows(table)
+    ids = np.concatenate([np.arange(0, last, last // 100)[:100] + 3, np.arange(last, last + 100)])
+    return wide_rows(ids, 99)
 
 
 def _append(table: Path, name: str, sizes: Sizes, rows: Callable[[np.ndarray, int], pa.Table]) -> None:
@@ -89,3 +116,11 @@ CHANGE_GENERATORS: Mapping[str, Callable[[Path, Sizes], None]] = {
     "wide-rows": make_wide_rows,
     "change-feed": make_change_feed,
 }
+#: The rows that are merged into a table.
+SOURCES: Mapping[str, Callable[[Path], pa.Table]] = {"merged": merged, "upserted": upserted}
+
+
+if __name__ == "__main__":
+    rows = SOURCES[sys.argv[1]](Path(sys.argv[2]))
+    with pa.OSFile(sys.argv[3], "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+        writer.write_table(rows)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.appends import copied
-from benchmarks.change_tables import KEYS, table_rows, wide_rows
+from benchmarks.change_tables import num_rows, scale_of
 
 __all__ = ["Answer", "changing", "merging_many", "reading_changes", "share_of_files"]
 
@@ -69,17 +70,12 @@ def update_rows(table: Path) -> Change:
 
 def merge_rows(table: Path) -> Change:
     """Merge rows: a hundredth of the table's, and a tenth of that number that are new."""
-    last = _num_rows(table)
-    random = np.random.default_rng(99)
-    ids = np.concatenate([random.choice(last, last // 100, replace=False), np.arange(last, last + last // 1_000)])
-    return _upsert(table_rows(random.permutation(ids), 99))
+    return _upsert("merged", table)
 
 
 def upsert_rows(table: Path) -> Change:
     """Merge 200 rows: a hundred new ones, and a hundred that are in the table, some of them in each file."""
-    last = _num_rows(table)
-    ids = np.concatenate([np.arange(0, last, last // 100)[:100] + 3, np.arange(last, last + 100)])
-    return _upsert(wide_rows(ids, 99))
+    return _upsert("upserted", table)
 
 
 def compact(table: Path) -> Change:
@@ -90,22 +86,30 @@ def compact(table: Path) -> Change:
 
 def z_order(table: Path) -> Change:
     """Order rows along a curve through two columns."""
-    size = max(10_000, int(TARGET_SIZE * _scale(table)))
+    size = max(10_000, int(TARGET_SIZE * scale_of(table)))
     return lambda opened: opened.optimize.z_order(list(CLUSTERED), target_size=size)
 
 
 def z_order_spilling(table: Path) -> Change:
     """Order rows along a curve through two columns, with little memory for them."""
-    size, memory = max(10_000, int(TARGET_SIZE * _scale(table))), max(10_000, int(LITTLE_MEMORY * _scale(table)))
+    size, memory = max(10_000, int(TARGET_SIZE * scale_of(table))), max(10_000, int(LITTLE_MEMORY * scale_of(table)))
     return lambda opened: opened.optimize.z_order(list(CLUSTERED), target_size=size, max_spill_size=memory)
 
 
 def _hilbert(table: Path) -> Change:
-    size = max(10_000, int(TARGET_SIZE * _scale(table)))
+    size = max(10_000, int(TARGET_SIZE * scale_of(table)))
     return lambda opened: opened.optimize.hilbert(list(CLUSTERED), target_size=size)
 
 
-def _upsert(rows: pa.Table) -> Change:
+def _upsert(kind: str, table: Path) -> Change:
+    """Return a merge of rows of `benchmarks.change_tables.SOURCES`."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "source.arrow"
+        # made in a process of its own, whose memory does not count: PyArrow imports pandas to make texts
+        subprocess.run([sys.executable, "-m", "benchmarks.change_tables", kind, str(table), str(file)], check=True)
+        with pa.OSFile(str(file)) as opened:
+            rows = pa.ipc.open_file(opened).read_all()
+
     def change(opened: Any) -> object:
         merge = opened.merge(rows, "t.id = s.id", source_alias="s", target_alias="t")
         return merge.when_matched_update_all().when_not_matched_insert_all().execute()
@@ -139,7 +143,7 @@ def merging_many(package: str, table: Path, small: Path) -> Callable[[], float]:
     from benchmarks.child import peak_mb
 
     run = _prepared(package, merge_rows, table, small, vectors=True)
-    expected = _num_rows(table) + _num_rows(table) // 1_000
+    expected = num_rows(table) + num_rows(table) // 1_000
 
     def work() -> float:
         copy = run()
@@ -209,7 +213,7 @@ def share_of_files(packages: tuple[str, str], orders: tuple[str, str], table: Pa
     def share(package: str, order: str) -> float:
         copy = _kept_copy(table)
         makers[order](table)(import_module(package).DeltaTable(str(copy)))
-        return _planned_share(copy, _num_rows(table))
+        return _planned_share(copy, num_rows(table))
 
     def work() -> float:
         first, second = (share(*way) for way in zip(packages, orders, strict=True))
@@ -265,14 +269,3 @@ def _kept_copy(table: Path) -> Path:
     stack = ExitStack()
     atexit.register(stack.close)
     return stack.enter_context(copied(table))
-
-
-def _scale(table: Path) -> float:
-    """Return the scale of a table or of its copy, from its name."""
-    return float(table.name.partition("-copy-")[0].rpartition("-")[2])
-
-
-def _num_rows(table: Path) -> int:
-    name = table.name.partition("-copy-")[0].rpartition("-")[0]
-    files, most = KEYS[name]
-    return files * max(100, int(most * _scale(table)))

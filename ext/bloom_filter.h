@@ -121,10 +121,13 @@ inline bool may_have_number(const BloomFilter &filter, double value, int width) 
     return false;
 }
 
+// Of more keys one is in most chunks: each is looked up by a read of its own.
+constexpr int64_t MOST_LOOKED_UP = 1000;
+
 // Whether a chunk has none of the values that a test of a few keys lets pass, by its filter.
 inline bool lacks_keys(BloomFilter &filter, const Test &test, int width) {
     const bool is_one = test.kind == IN_RANGE && !test.with_nan && (test.is_float ? test.low == test.high : test.least == test.most);
-    if ((test.kind != IN_SET && !is_one) || !filter.open()) return false;
+    if ((test.kind != IN_SET && !is_one) || test.num_keys > MOST_LOOKED_UP || !filter.open()) return false;
     if (is_one) return !(test.is_float ? may_have_number(filter, test.low, width) : may_have_number(filter, test.least, width));
     for (int64_t k = 0; k < test.num_keys; k++) {
         const uint8_t *const key = test.keys + 8 * k;

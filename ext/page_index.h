@@ -88,11 +88,9 @@ template <class T>
 inline bool may_pass(const Test &test, T least, T most, T low, T high) {
     if (!(least <= most)) return true;  // no bounds
     if (test.kind == IN_RANGE) return most >= low && least <= high;
-    for (int64_t k = 0; k < test.num_keys; k++) {
-        const T key = load<T>(test.keys + 8 * k);
-        if (key >= least) return key <= most;
-    }
-    return false;
+    if (!test.num_keys) return false;
+    const T key = test.key_below<T>(most);
+    return least <= key && key <= most;
 }
 
 template <class T>

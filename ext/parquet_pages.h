@@ -11,12 +11,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "compact.h"
 #include "zstd_library.h"
@@ -633,7 +635,8 @@ enum Kind { IN_RANGE = 0, IN_SET = 1, LIKE_PATTERN = 2, IS_NULL = 3, HAS_VALUE =
 // key and ends with the last, with the others in between in order; that are null; or that are not. Of the first three
 // kinds null never passes.
 struct Test {
-    enum { HASHES = 4096 };
+    // Bits for each key, and at least, in a table of hashes; and for each key, and at most, in one of a range of numbers.
+    enum : int64_t { HASH_BITS = 16, LEAST_BITS = 4096, RANGE_BITS = 128, MOST_BITS = int64_t{1} << 26 };
 
     int kind = IN_RANGE;
     bool is_float = false, with_nan = false;
@@ -643,47 +646,72 @@ struct Test {
     const uint8_t *keys = reinterpret_cast<const uint8_t *>("");
     const int32_t *ends = nullptr;
     int64_t num_keys = 0;
-    uint8_t hashes[HASHES] = {};  // for each hash whether a key has it
+    // For each hash whether a key has it, or, `is_exact`, for each number from the first key on whether it is one.
+    std::vector<uint64_t> bits;
+    bool is_exact = false;
+    uint64_t first = 0, range = 0;
+    int shift = 52;
 
     bool is_of_levels() const { return kind == IS_NULL || kind == HAS_VALUE; }
 
     // To be called once the keys of a set are there.
     void hash_keys() {
+        if (!ends && !is_float && num_keys && index_range()) return;
+        int64_t size = LEAST_BITS;
+        for (shift = 52; size < HASH_BITS * num_keys && size < MOST_BITS; shift--) size *= 2;
+        bits.assign(size / 64, 0);
         for (int64_t k = 0; k < num_keys; k++) {
             if (ends) {
-                const size_t size = ends[k + 1] - ends[k];
+                const size_t length = ends[k + 1] - ends[k];
                 uint8_t head[8] = {};  // behind a key nothing may be read
-                if (size) std::memcpy(head, keys + ends[k], size < 8 ? size : 8);
-                hashes[hash_of(head, size)] = 1;
+                if (length) std::memcpy(head, keys + ends[k], length < 8 ? length : 8);
+                set_bit(hash_of(head, length));
             } else if (is_float) {
-                hashes[hash_of(load<double>(keys + 8 * k))] = 1;
+                set_bit(hash_of(load<double>(keys + 8 * k)));
             } else {
-                hashes[hash_of(load<int64_t>(keys + 8 * k))] = 1;
+                set_bit(hash_of(load<int64_t>(keys + 8 * k)));
             }
         }
     }
 
-    static unsigned hash_of(int64_t value) { return static_cast<uint64_t>(value) * UINT64_C(0x9e3779b97f4a7c15) >> 52; }
-    static unsigned hash_of(double value) {
+    // Set a bit for each key in place of its hash, if the range of them is short.
+    bool index_range() {
+        first = load<uint64_t>(keys);
+        range = load<uint64_t>(keys + 8 * (num_keys - 1)) - first + 1;  // 0: all numbers
+        if (range - 1 >= static_cast<uint64_t>(std::min<int64_t>(RANGE_BITS * num_keys, MOST_BITS))) return false;
+        bits.assign((range + 63) / 64, 0);
+        for (int64_t k = 0; k < num_keys; k++) set_bit(load<uint64_t>(keys + 8 * k) - first);
+        return is_exact = true;
+    }
+
+    void set_bit(uint64_t place) { bits[place / 64] |= UINT64_C(1) << (place % 64); }
+    bool has_bit(uint64_t place) const { return bits[place / 64] >> (place % 64) & 1; }
+
+    uint64_t hash_of(int64_t value) const { return static_cast<uint64_t>(value) * UINT64_C(0x9e3779b97f4a7c15) >> shift; }
+    uint64_t hash_of(double value) const {
         value += 0.0;  // -0.0 equals 0.0
         return hash_of(load<int64_t>(reinterpret_cast<const uint8_t *>(&value)));
     }
     // Of a string with 8 readable bytes.
-    static unsigned hash_of(const uint8_t *text, size_t size) {
+    uint64_t hash_of(const uint8_t *text, size_t size) const {
         const uint64_t head = load<uint64_t>(text);
         return hash_of(static_cast<int64_t>((size < 8 ? head & ((UINT64_C(1) << 8 * size) - 1) : head) ^ size << 56));
     }
 
+    // Return the last key that is not above a value, or the first one; there is one.
     template <class T>
-    bool has_key(T value) const {
-        int64_t first = 0;
+    T key_below(T value) const {
+        int64_t at = 0;
         for (int64_t n = num_keys; n > 1;) {
             const int64_t half = n / 2;
-            first = load<T>(keys + 8 * (first + half)) <= value ? first + half : first;
+            at = load<T>(keys + 8 * (at + half)) <= value ? at + half : at;
             n -= half;
         }
-        return num_keys && load<T>(keys + 8 * first) == value;
+        return load<T>(keys + 8 * at);
     }
+
+    template <class T>
+    bool has_key(T value) const { return num_keys && key_below(value) == value; }
 
     bool has_key(const uint8_t *text, size_t size) const {
         int64_t first = 0, last = num_keys;
@@ -701,7 +729,7 @@ struct Test {
 
     // Whether a string passes that has SLACK readable bytes behind it.
     bool passes(const uint8_t *text, size_t size) const {
-        if (kind == IN_SET) return hashes[hash_of(text, size)] && has_key(text, size);
+        if (kind == IN_SET) return has_bit(hash_of(text, size)) && has_key(text, size);
         return has_parts(text, size);
     }
 
@@ -752,9 +780,13 @@ __attribute__((target("avx2"))) inline void mark_avx2(const uint8_t *values, int
 template <class T>
 inline void mark_keys(const uint8_t *values, int64_t n, const Test &test, uint8_t *out) {
     using Key = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; test.is_exact && i < n; i++) {
+        const uint64_t place = static_cast<uint64_t>(static_cast<int64_t>(load<T>(values + i * sizeof(T)))) - test.first;
+        out[i] = place < test.range && test.has_bit(place);
+    }
+    for (int64_t i = 0; !test.is_exact && i < n; i++) {
         const Key value = load<T>(values + i * sizeof(T));
-        out[i] = test.hashes[Test::hash_of(value)] && test.has_key<Key>(value);
+        out[i] = test.has_bit(test.hash_of(value)) && test.has_key<Key>(value);
     }
 }
 

@@ -554,6 +554,8 @@ class FileRead(Struct, frozen=True):
         ``tests``.
     observer : ReadObserver, optional
         Called with the facts of each file that is opened; an engine may ignore it.
+    beside_write : bool
+        Whether all rows are written again as they come: the write takes a part of the threads, and memory too.
     """
 
     paths: list[str]
@@ -572,6 +574,7 @@ class FileRead(Struct, frozen=True):
     apply_files: Callable[[int, NDArray[np.int64], pa.RecordBatch], pa.RecordBatch | None] | None = None
     most_rows: int | None = None
     observer: ReadObserver | None = None
+    beside_write: bool = False
 
 
 #: Called by the engine, on its worker threads, with the number of the batch's first row in the whole write and a batch

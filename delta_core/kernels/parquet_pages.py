@@ -28,6 +28,7 @@ from delta_core.kernels._parquet_pages import (
 )
 from delta_core.kernels._parquet_pages import read_passing as read_passing_rows
 from delta_core.kernels.memory import POOL_OF_BATCHES
+from delta_core.runtime.processes import cached_property
 
 if TYPE_CHECKING:
     from delta_core.kernels._parquet_pages import Chunk
@@ -198,7 +199,7 @@ class ValueRange(Struct, frozen=True):
     with_nan: bool = False
 
 
-class ValueSet(Struct, frozen=True):
+class ValueSet(Struct, frozen=True, dict=True):
     """A condition on numbers or strings: that they are among some keys; null never is.
 
     Parameters
@@ -211,6 +212,11 @@ class ValueSet(Struct, frozen=True):
 
     column: int
     keys: NDArray[np.int64] | NDArray[np.float64] | tuple[bytes, ...]
+
+    @cached_property
+    def compiled(self) -> ValueTest:
+        """The test of chunks: a table of the keys, which may be many."""
+        return _test_of(_IN_SET, self.keys)
 
 
 class ValuePattern(Struct, frozen=True):
@@ -327,14 +333,19 @@ def _compiled(values: ColumnTest, t: pa.DataType) -> ValueTest | None:
         return ValueTest(_IS_NULL if values.is_null else _HAS_VALUE)
     if isinstance(values, ValueRange):
         return None if is_text(t) else ValueTest(_IN_RANGE, is_float, values.least, values.most, values.with_nan)
-    kind = _LIKE_PATTERN if isinstance(values, ValuePattern) else _IN_SET
-    keys = values.parts if isinstance(values, ValuePattern) else values.keys
-    if isinstance(keys, tuple):
-        ends = np.zeros(len(keys) + 1, np.int32)
-        np.cumsum([len(key) for key in keys], out=ends[1:])
-        return ValueTest(kind, keys=b"".join(keys), ends=ends) if is_text(t) else None
-    is_same = not is_text(t) and is_float == (keys.dtype == np.float64)
-    return ValueTest(kind, is_float, keys=keys.view(np.uint8)) if is_same else None
+    if isinstance(values, ValuePattern):
+        return _test_of(_LIKE_PATTERN, values.parts) if is_text(t) else None
+    if isinstance(values.keys, tuple) or is_text(t):
+        return values.compiled if isinstance(values.keys, tuple) and is_text(t) else None
+    return values.compiled if is_float == (values.keys.dtype == np.float64) else None
+
+
+def _test_of(kind: int, keys: NDArray[Any] | tuple[bytes, ...]) -> ValueTest:
+    if not isinstance(keys, tuple):
+        return ValueTest(kind, keys.dtype == np.float64, keys=keys.view(np.uint8))
+    ends = np.zeros(len(keys) + 1, np.int32)
+    np.cumsum([len(key) for key in keys], out=ends[1:])
+    return ValueTest(kind, keys=b"".join(keys), ends=ends)
 
 
 def _bundles(chunks: Mapping[Key, ColumnChunk]) -> Iterator[list[Key]]:

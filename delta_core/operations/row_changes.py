@@ -21,6 +21,7 @@ from delta_core.expressions.ast import NUM_RECORDS, Column, Expression
 from delta_core.expressions.printing import format_sql
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, int64_values, is_valid, number_array, one_array
+from delta_core.kernels.memory import release_unused
 from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
@@ -225,6 +226,7 @@ class RowChanges:
         rows = deleted if updated is None else updated if deleted is None else deleted | updated
         if rows is None:
             return
+        release_unused()
         for some, kind in ((deleted, "delete"), (updated, "update_preimage")):
             if some is not None:
                 self.record(files, some, kind)
@@ -264,7 +266,7 @@ class RowChanges:
         counts = self.base.engine.data.row_counts(decode_paths(files.column("path")), sizes)
         kept = RowSets(RowSet.from_range(0, n) - own for n, own in zip(counts, rows, strict=True))
         carried = carried_columns(self.transaction.plan)
-        scan = self.base.scan(metadata=tuple(carried), files=_only(files, kept))
+        scan = self.base.scan(metadata=tuple(carried), files=_only(files, kept), beside_write=True)
         self.progress.begin("write", files.column("size"))
         plan, counted = self.transaction.plan, self.progress.counted
         written = rewrite_rows(self.base.engine, plan, scan, carried, self._properties, counted)

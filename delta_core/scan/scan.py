@@ -101,6 +101,8 @@ class Scan:
         Further output columns, between columns and metadata: name to (column of the file table or expression, type).
     purpose : str
         What hooks get: ``rows``, or ``changes`` for a change feed.
+    beside_write : bool
+        See `FileRead`.
     """
 
     def __init__(
@@ -114,6 +116,7 @@ class Scan:
         files: FileSet | None = None,
         constants: Mapping[str, tuple[str | Expression, DataType]] | None = None,
         purpose: Literal["rows", "changes"] = "rows",
+        beside_write: bool = False,
     ) -> None:
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
             raise InvalidArgumentError(f"Found limit {limit!r}, expected a whole number from 0 on.")
@@ -124,6 +127,7 @@ class Scan:
         self._given = files
         self._arguments = columns, tuple(metadata), predicate, limit, constants
         self._purpose: Literal["rows", "changes"] = purpose
+        self._beside_write = beside_write
         bound = self._predicate = to_expression(predicate, state.schema, plugins.functions)
         request = ReadRequest(
             None if columns is None else _find_columns(source, columns),
@@ -375,6 +379,7 @@ class Scan:
             tested_only=apply.tested_only(),
             apply_files=apply.whole_files,
             most_rows=None if plan.filter is not None or plan.checks else plan.limit,
+            beside_write=self._beside_write,
         )
         read, called = (read, apply) if counters is None else counters.observed(read, apply)
         inputs.vectors.start()

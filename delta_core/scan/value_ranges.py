@@ -28,8 +28,9 @@ _PATTERNS: Mapping[str, tuple[list[None], list[None]]] = {
     "contains": ([None], [None]),
     "like": ([], []),
 }
-#: Of more keys each value is looked up in a table of all of them.
-_MOST_KEYS = 1_000
+#: Of more keys each value is looked up in a table of all of them, whole columns at a time. Strings are Python's here.
+_MOST_KEYS = 1_000_000
+_MOST_TEXTS = 1_000
 
 
 def column_test(
@@ -84,7 +85,9 @@ def _of_part(e: Expression, sources: Mapping[Leaf, Source], types: Mapping[Leaf,
 def _of_members(column: int, members: tuple[Expression, ...], t: pa.DataType) -> ValueSet | None:
     """Return the test of a list; a null in it makes what is not found unknown, which does not pass either."""
     array = members[0].array if len(members) == 1 and isinstance(members[0], Values) else _literals(members, t)
-    if array is None or array.type != t or len(array) > _MOST_KEYS or array.null_count:
+    if array is None or array.type != t or array.null_count:
+        return None
+    if len(array) > (_MOST_TEXTS if is_text(t) else _MOST_KEYS):
         return None
     keys = _keys(array)
     return None if keys is None else ValueSet(column, keys)

@@ -297,6 +297,37 @@ def test_rows_that_pass_are_those_of_the_whole_chunk(
         assert plain.to_numpy().tobytes() == np.array([stored[i] for i in wanted], t.to_pandas_dtype()).tobytes()
 
 
+MANY_KEYS = {
+    "close": np.arange(-700, 700, 3),
+    "scattered": np.arange(-500, 500) * 7_919_000_017,
+    "at the ends": np.array([-(2**63), -(2**63) + 2, -1, 0, 5, 2**63 - 3, 2**63 - 1]),
+    "floats": np.arange(-300, 900) / 8,
+}
+
+
+@pytest.mark.parametrize("is_narrow", [False, True], ids=["64 bits", "32 bits"])
+@pytest.mark.parametrize("name", MANY_KEYS)
+def test_values_among_many_keys_pass(name: str, is_narrow: bool) -> None:
+    keys = MANY_KEYS[name]
+    with np.errstate(over="ignore"):  # the neighbours of the greatest number are the least ones
+        near = np.concatenate([keys, keys - 1, keys + 1, keys[:5] * 2])
+    if name == "floats":
+        near = np.append(near, [np.nan, -0.0])
+    near = np.random.default_rng(0).permutation(near)
+    stored = near.astype({"i": "i4", "f": "f4"}[near.dtype.kind]) if is_narrow else near
+    file, _, chunk = written(pa.array(stored), {"data_page_size": 2_000, "write_page_index": True})
+    assert chunk is not None
+    expected = np.isin(stored, keys)
+    for some in (chunk, indexed(file, chunk)):
+        found = read_passing(file, some, ValueSet(0, keys), True)
+        assert found is not None
+        mask, count, array = found
+        assert np.array_equal(np.unpackbits(mask.view(np.uint8), bitorder="little")[: len(stored)], expected)
+        assert count == expected.sum() > 0
+        assert array is not None
+        assert array.to_numpy().tobytes() == stored[expected].tobytes()
+
+
 def test_strings_behind_a_dictionary_that_grew_too_big_are_tested_too() -> None:
     texts = [f"text {i % 3000}" for i in range(9_000)]
     file, metadata, chunk = written(pa.array(texts), {"dictionary_pagesize_limit": 2_000, "data_page_size": 2_000})

@@ -40,6 +40,8 @@ __all__ = ["ArrowDataFiles"]
 #: What finished batches of later files may hold while an earlier file is still being read: in all, and for each thread.
 BUDGET_BYTES = 256 << 20
 THREAD_BYTES = 16 << 20
+#: The same for each thread if the rows are written as they come, which takes longer than the read, as a rule.
+THREAD_BYTES_BESIDE_WRITE = 2 << 20
 #: Files above this are split into runs of row groups, one thread each.
 SPLIT_BYTES = 64 << 20
 #: A file below this is read by the caller's own thread when it is the only one.
@@ -226,7 +228,11 @@ class _Job:
                 return
             cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
             workers = min(cores if self._prefetch is None else max(cores, REMOTE_WORKERS), max(len(sizes), cores))
-            budget = min(BUDGET_BYTES, workers * THREAD_BYTES)
+            thread_bytes = THREAD_BYTES
+            if self._read.beside_write and self._prefetch is None:
+                # each thread's decoded rows are in memory beside those that are written
+                workers, thread_bytes = max(1, workers // 2), THREAD_BYTES_BESIDE_WRITE
+            budget = min(BUDGET_BYTES, workers * thread_bytes)
             tasks = self._tasks()
             if self._is_quick():
                 yield from run_quick(tasks)
