@@ -49,6 +49,7 @@ __all__ = [
     "TableExistsError",
     "TableNotFoundError",
     "TooManyAttemptsError",
+    "SpillError",
     "SpillLimitError",
     "StreamError",
     "StreamRestartError",
@@ -273,10 +274,6 @@ class StreamRestartError(StreamSchemaError):
     """The schema of a table changed, and was stored for its stream: start the query again to go on with it."""
 
 
-class SpillLimitError(DeltaError):
-    """Temporary files would take more space than an argument allows; ``limit`` in bytes."""
-
-
 # --- commits -------------------------------------------------------------------------------
 
 
@@ -325,6 +322,14 @@ class ProtocolChangedError(CommitConflictError):
 
 class EngineError(DeltaError):
     """A backend failed; its own error is the cause."""
+
+
+class SpillError(EngineError):
+    """Temporary files can't be written or read, as on a full disk; ``path`` is their directory."""
+
+
+class SpillLimitError(SpillError):
+    """Temporary files would take more space than an argument allows; ``limit`` in bytes."""
 
 
 class AccessDeniedError(EngineError, PermissionError):

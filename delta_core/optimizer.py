@@ -163,7 +163,7 @@ class TableOptimizer:
             The table lacks a column.
         InvalidArgumentError
             For partition columns, columns of a type without an order, and arguments of another kind than expected.
-        EngineError
+        SpillLimitError
             The temporary files need more than ``max_temp_directory_size``.
         CommitConflictError
             Another writer changed the table's definition, or the same files again and again.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import IO, Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from delta_core.errors import SpillLimitError
 from delta_core.kernels.row_set import RowSets
+from delta_core.operations.temporary import temporary_files
 
 __all__ = ["DecisionRuns", "Decisions"]
 
@@ -98,7 +100,8 @@ class DecisionRuns:
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # what could not be written is no longer needed
+                self._file.close()
 
     def add(self, made: Decisions) -> None:
         """Add decisions. Those about rows before earlier ones are put in order, in memory, when they are needed.
@@ -107,6 +110,8 @@ class DecisionRuns:
         ------
         SpillLimitError
             The temporary file would be larger than allowed.
+        SpillError
+            It can't be written, as on a full disk.
         """
         if not len(made.files):
             return
@@ -118,7 +123,8 @@ class DecisionRuns:
         self._kept.append(made)
         self._held += made.nbytes
         if self._held > self._max_memory:
-            self._spill()
+            with temporary_files():
+                self._spill()
 
     def _spill(self) -> None:
         if self._file is None:
@@ -164,9 +170,10 @@ class DecisionRuns:
 
     def _read(self, start: int, count: int) -> Decisions:
         assert self._file is not None
-        self._file.seek(start)
-        files, positions, sources = (np.frombuffer(self._file.read(8 * count), np.int64) for _ in range(3))
-        return Decisions(files, positions, sources, np.frombuffer(self._file.read(2 * count), np.int16))
+        with temporary_files():
+            self._file.seek(start)
+            files, positions, sources = (np.frombuffer(self._file.read(8 * count), np.int64) for _ in range(3))
+            return Decisions(files, positions, sources, np.frombuffer(self._file.read(2 * count), np.int16))
 
     def row_sets(self, files: pa.Table, clauses: NDArray[np.bool_] | None = None) -> RowSets:
         """Return the positions in each of the files.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 
 from delta_core.errors import SchemaMismatchError, SpillLimitError
+from delta_core.operations.temporary import temporary_files
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import TypeDef
 from delta_core.write.convert import Convert, conversion
@@ -54,6 +56,8 @@ def load_source(
         Two columns have the same name.
     SpillLimitError
         The temporary file would be larger than allowed.
+    SpillError
+        It can't be written, as on a full disk.
     """
     lower = [name.lower() for name in rows.names]
     twice = next((name for name in rows.names if lower.count(name.lower()) > 1), None)
@@ -78,22 +82,42 @@ def load_source(
     else:
         yield pa.Table.from_batches(kept, schema).combine_chunks()
         return
-    with tempfile.TemporaryDirectory(prefix="delta_core-merge-") as directory:
-        path = Path(directory) / "source.arrow"
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-            for batch in kept:
-                writer.write_batch(batch)
-            kept.clear()
-            for batch in stream:
-                writer.write_batch(batch)
-                if max_temporary is not None and sink.tell() > max_temporary:
-                    raise SpillLimitError(
-                        f"The source takes more than {max_temporary} bytes in temporary files, which is the limit that "
-                        "max_temp_directory_size sets. Raise it, or pass a source with fewer rows.",
-                        limit=max_temporary,
-                    )
+    with temporary_files():
+        directory = tempfile.TemporaryDirectory(prefix="delta_core-merge-")
+    with directory:
+        path = Path(directory.name) / "source.arrow"
+        _write(path, chain(_taken(kept), stream), schema, max_temporary)
         with pa.memory_map(str(path)) as mapped:
             yield pa.ipc.open_file(mapped).read_all()
+
+
+def _taken(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    while batches:
+        yield batches.pop(0)
+
+
+def _write(path: Path, batches: Iterator[pa.RecordBatch], schema: pa.Schema, max_bytes: int | None) -> None:
+    with temporary_files():
+        sink = pa.OSFile(str(path), "wb")
+    try:
+        with temporary_files():
+            writer = pa.ipc.new_file(sink, schema)
+        for batch in batches:
+            # the error of a source is none of a temporary file
+            with temporary_files():
+                writer.write_batch(batch)
+            if max_bytes is not None and sink.tell() > max_bytes:
+                raise SpillLimitError(
+                    f"The source takes more than {max_bytes} bytes in temporary files, which is the limit that "
+                    "max_temp_directory_size sets. Raise it, or pass a source with fewer rows.",
+                    limit=max_bytes,
+                )
+        with temporary_files():
+            writer.close()
+            sink.close()
+    finally:
+        with suppress(OSError):
+            sink.close()
 
 
 def _converted(

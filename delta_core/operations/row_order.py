@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path as FilePath
 from typing import Any, Literal
 
@@ -14,10 +14,11 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from delta_core.errors import EngineError
+from delta_core.errors import SpillLimitError
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import empty_table, number_array
 from delta_core.kernels.curves import Ranges, cell_ranks, cells_of, check_ordered, curve_bits, radix_order
+from delta_core.operations.temporary import temporary_files
 from delta_core.protocol.schema import Path
 
 __all__ = ["Order", "OrderedRows", "Spill"]
@@ -92,8 +93,10 @@ class OrderedRows:
 
         Raises
         ------
-        EngineError
+        SpillLimitError
             If the temporary files need more than they may.
+        SpillError
+            If they can't be written, as on a full disk.
         """
         held: list[pa.RecordBatch] = []
         size = 0
@@ -124,10 +127,15 @@ class OrderedRows:
         return _indices(radix_order(self._positions(table), self._bits * len(self._columns)))
 
     def _linear_order(self, table: pa.Table) -> pa.Array:
-        names = [f"{i}" for i in range(len(self._columns))]
-        keys = pa.table([_reach(table, path) for path in self._columns], names)
-        for column in keys.columns:
+        columns = []
+        for column in (_reach(table, path) for path in self._columns):
             check_ordered(column.type)
+            if pa.types.is_floating(column.type):
+                # PyArrow puts NaN beside nulls; it is above every number
+                columns.append(pc.is_nan(column))
+            columns.append(column)
+        names = [f"{i}" for i in range(len(columns))]
+        keys = pa.table(columns, names)
         return pc.sort_indices(keys, sort_keys=[(n, "ascending", "at_start") for n in names])
 
     def _learn(self, table: pa.Table, columns: Sequence[pa.ChunkedArray]) -> None:
@@ -159,10 +167,11 @@ class OrderedRows:
         width = size / max(sum(b.num_rows for b in held), 1)
         bounds = self._part_bounds(width * self._num_rows)
         with ExitStack() as stack:
-            folder = FilePath(stack.enter_context(tempfile.TemporaryDirectory(prefix="delta-core-")))
+            with temporary_files():
+                folder = FilePath(stack.enter_context(tempfile.TemporaryDirectory(prefix="delta-core-")))
             parts = [_Part(folder / f"{i}.arrow", rest.schema) for i in range(len(bounds) + 1)]
             for part in parts:
-                stack.callback(part.close)
+                stack.callback(part.discard)
             written = 0
 
             def batches() -> Iterator[pa.RecordBatch]:
@@ -173,9 +182,10 @@ class OrderedRows:
             for batch in batches():
                 written += self._distribute(batch, bounds, parts)
                 if self._spill.disk is not None and written > self._spill.disk:
-                    raise EngineError(
+                    raise SpillLimitError(
                         f"Sorting rows needs more than max_temp_directory_size={self._spill.disk} bytes of temporary "
-                        f"files below {folder}. Allow more, or more memory with max_spill_size."
+                        f"files below {folder}. Allow more, or more memory with max_spill_size.",
+                        limit=self._spill.disk,
                     )
             for part in parts:
                 table = part.read()
@@ -225,29 +235,33 @@ class _Part:
 
     def write(self, rows: pa.RecordBatch) -> int:
         """Append rows; return the bytes that they take."""
-        if self._writer is None:
-            self._sink = pa.OSFile(str(self._path), "wb")
-            options = pa.ipc.IpcWriteOptions(compression="lz4")
-            self._writer = pa.ipc.new_stream(self._sink, self._schema, options=options)
-        before = self._sink.tell()
-        self._writer.write_batch(rows)
-        return int(self._sink.tell() - before)
+        with temporary_files():
+            if self._writer is None:
+                self._sink = pa.OSFile(str(self._path), "wb")
+                options = pa.ipc.IpcWriteOptions(compression="lz4")
+                self._writer = pa.ipc.new_stream(self._sink, self._schema, options=options)
+            before = self._sink.tell()
+            self._writer.write_batch(rows)
+            return int(self._sink.tell() - before)
 
-    def close(self) -> None:
-        """End the file."""
+    def discard(self) -> None:
+        """Let go of the file as it is."""
         if self._writer is not None:
-            self._writer.close()
-            self._sink.close()
             self._writer = None
+            with suppress(OSError):
+                self._sink.close()
 
     def read(self) -> pa.Table:
         """Return the rows, and delete the file."""
         if self._writer is None:
             return empty_table(self._schema)
-        self.close()
-        with pa.OSFile(str(self._path), "rb") as source:
-            table = pa.ipc.open_stream(source).read_all()
-        self._path.unlink()
+        with temporary_files():
+            self._writer.close()
+            self._sink.close()
+            self._writer = None
+            with pa.OSFile(str(self._path), "rb") as source:
+                table = pa.ipc.open_stream(source).read_all()
+            self._path.unlink()
         return table
 
 
