@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -111,25 +113,41 @@ IN_A_TIME = "at between timestamp '2024-01-02' and timestamp '2024-01-05' or id 
 OF_ROWS = "id > 1 and x < 3 and kind <> 'b' and not isnull(at)"
 
 
-@pytest.mark.parametrize(
-    "work",
-    [
-        "table.snapshot().files.columns(['path', 'size'])",
-        "table.get_add_actions(flatten=True)",
-        "table.file_uris([('kind', '=', 'a')])",
-        f'table.file_uris(file_pruning_predicate="{IN_A_RANGE}")',
-        f'table.file_uris(file_pruning_predicate="{IN_A_TIME}")',
-        "table.snapshot().scan().files()",
-        "table.snapshot().scan().to_table()",
-        "table.snapshot().scan().count()",
-        f'table.snapshot().scan(["name"], ["_file_row_index"], "{OF_ROWS}").to_table()',
-        "table.snapshot().scan(limit=3).to_table()",
-    ],
-)
-def test_planning_and_scanning_load_no_pandas(checkpointed: str, work: str) -> None:
+PLANNING = [
+    "table.snapshot().files.columns(['path', 'size'])",
+    "table.get_add_actions(flatten=True)",
+    "table.file_uris([('kind', '=', 'a')])",
+    f'table.file_uris(file_pruning_predicate="{IN_A_RANGE}")',
+    f'table.file_uris(file_pruning_predicate="{IN_A_TIME}")',
+    "table.snapshot().scan().files()",
+    "table.snapshot().scan().to_table()",
+    "table.snapshot().scan().count()",
+    f'table.snapshot().scan(["name"], ["_file_row_index"], "{OF_ROWS}").to_table()',
+    "table.snapshot().scan(limit=3).to_table()",
+]
+
+
+def _run_each(works: Iterable[str], tables: list[Path], modules: tuple[str, ...], before: str = "") -> None:
+    """Run each piece of work on a table of its own, in one process: none of them may load one of the modules.
+
+    A process for each would prove no more: what a piece of work loads stays loaded.
+    """
+    code = f"from delta_core import DeltaTable\n{before}\n"
+    for work, path in zip(works, tables, strict=True):
+        code += f"path = {str(path)!r}\ntable = DeltaTable(path)\n{work}\n"
+        code += f"found = [m for m in {modules!r} if m in sys.modules]\nassert not found, ({work!r}, found)\n"
+    _run(code)
+
+
+def _copies(table: str, number: int) -> list[Path]:
+    """Return copies of a table: no cache of another one serves them."""
+    return [Path(shutil.copytree(table, f"{table}-{i}")) for i in range(number)]
+
+
+def test_planning_and_scanning_load_no_pandas(checkpointed: str) -> None:
     # pyarrow.array, pyarrow.scalar and to_numpy import it: kernels.arrow_buffers has what replaces them
-    loaded = _run(f"from delta_core import DeltaTable\ntable = DeltaTable(sys.argv[1])\n{work}", checkpointed)
-    assert loaded in ("", "sqlglot")
+    modules = tuple(m for m in HEAVY if m != "sqlglot")
+    _run_each(PLANNING, _copies(checkpointed, len(PLANNING)), modules)
 
 
 @pytest.mark.parametrize("predicate", ["id = 1", "kind = 'a'"], ids=["vector", "whole files"])
@@ -137,94 +155,79 @@ def test_delete_that_writes_no_rows_loads_no_pandas(tmp_path: Path, predicate: s
     rows = pa.table({"id": list(range(10)), "kind": ["a", "b"] * 5})
     configuration = {"delta.enableDeletionVectors": "true"}
     write_deltalake(tmp_path / "t", rows, partition_by=["kind"], configuration=configuration)
-    code = "from delta_core import DeltaTable\nassert DeltaTable(sys.argv[1]).delete(sys.argv[2])['num_deleted_rows']"
-    assert "pandas" not in _run(code, str(tmp_path / "t"), predicate)
+    work = f"assert table.delete({predicate!r})['num_deleted_rows']"
+    _run_each([work], [tmp_path / "t"], ("pandas",))
 
 
 _SOURCE = """
 import numpy as np, pyarrow as pa
+from delta_core import write_deltalake
 ids = pa.Array.from_buffers(pa.int64(), 10, [None, pa.py_buffer(np.arange(5, 15))])
 source = pa.Table.from_arrays([ids, pa.nulls(10, pa.string())], ["id", "kind"])
 """
-_MERGE = """
+_WRITES = """
+write_deltalake(table, source, mode="append")
+table.delete("id = 1")
+table.update({"kind": "'c'"}, predicate="id = 2")
+table.delete("id >= 10")
 merge = table.merge(source, "t.id = s.id", source_alias="s", target_alias="t")
 merge.when_matched_update_all().when_not_matched_insert_all().execute()
+assert table.version() == 5, table.version()
 """
 
 
-@pytest.mark.parametrize(
-    "properties",
-    [
-        {},
-        {"delta.enableDeletionVectors": "true"},
-        {"delta.enableChangeDataFeed": "true", "delta.enableRowTracking": "true"},
-    ],
-    ids=["copies", "vectors", "feed and row ids"],
-)
-def test_writes_of_arrow_rows_load_no_pandas(tmp_path: Path, properties: dict[str, str]) -> None:
+def test_writes_of_arrow_rows_load_no_pandas(tmp_path: Path) -> None:
     rows = pa.table({"id": list(range(10)), "kind": ["a", "b"] * 5})
-    write_deltalake(tmp_path / "t", rows, configuration=properties)
-    code = f"""
-from delta_core import DeltaTable, write_deltalake
-{_SOURCE}
-table = DeltaTable(sys.argv[1])
-write_deltalake(table, source, mode="append")
-table.delete("id = 1")
-table.update({{"kind": "'c'"}}, predicate="id = 2")
-table.delete("id >= 10")
-{_MERGE}
-assert table.version() == 5, table.version()"""
-    assert "pandas" not in _run(code, str(tmp_path / "t"))
+    forms: dict[str, dict[str, str]] = {
+        "copies": {},
+        "vectors": {"delta.enableDeletionVectors": "true"},
+        "feed and row ids": {"delta.enableChangeDataFeed": "true", "delta.enableRowTracking": "true"},
+    }
+    for name, properties in forms.items():
+        write_deltalake(tmp_path / name, rows, configuration=properties)
+    _run_each([_WRITES] * len(forms), [tmp_path / name for name in forms], ("pandas",), _SOURCE)
 
 
-UPKEEP = {
-    "vacuum": "table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)",
-    "vacuum lite": "table.vacuum(0, dry_run=False, enforce_retention_duration=False)",
-    "restore": "table.restore(1)",
-    "compact log": "table.compact_logs(0, 2)",
-    "clean log": "table.cleanup_metadata()",
-    "checkpoint": "table.create_checkpoint()",
-    "verify": "table.verify()",
-    "verify deep": "table.verify(deep=True)",
-    "repair": "table.repair()",
-    "statistics": "table.compute_statistics()",
-    "clone": "table.clone(sys.argv[1] + '-clone')",
-    "deep clone": "table.clone(sys.argv[1] + '-clone', deep=True)",
-    "add a feature": "table.alter.add_feature('timestampNtz')",
-    "drop a feature": "table.alter.drop_feature('deletionVectors', truncate_history=False)",
-    "compact": "table.optimize.compact()",
-    "change feed": "table.load_cdf(0).read_all()",
-    "diff": "table.diff(1, 2)",
-}
+UPKEEP = [
+    "table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)",
+    "table.vacuum(0, dry_run=False, enforce_retention_duration=False)",
+    "table.restore(1)",
+    "table.compact_logs(0, 2)",
+    "table.cleanup_metadata()",
+    "table.create_checkpoint()",
+    "table.verify()",
+    "table.verify(deep=True)",
+    "table.repair()",
+    "table.compute_statistics()",
+    "table.clone(path + '-clone')",
+    "table.clone(path + '-clone', deep=True)",
+    "table.alter.add_feature('timestampNtz')",
+    "table.alter.drop_feature('deletionVectors', truncate_history=False)",
+    "table.optimize.compact()",
+    "table.load_cdf(0).read_all()",
+    "table.diff(1, 2)",
+]
 
 
-@pytest.mark.parametrize("work", UPKEEP.values(), ids=UPKEEP)
-def test_upkeep_loads_no_pandas(tmp_path: Path, work: str) -> None:
+def test_upkeep_loads_no_pandas(tmp_path: Path) -> None:
     path, rows = tmp_path / "t", pa.table({"id": [1, 2, 3], "name": ["a", "b", None]})
     properties = ("enableChangeDataFeed", "enableDeletionVectors", "enableRowTracking")
     write_deltalake(path, rows, configuration={f"delta.{p}": "true" for p in properties})
     write_deltalake(path, rows, mode="append")
     DeltaTable(path).delete("id = 2")
-    code = f"from delta_core import DeltaTable\ntable = DeltaTable(sys.argv[1])\n{work}"
-    assert "pandas" not in _run(code, str(path))
+    _run_each(UPKEEP, _copies(str(path), len(UPKEEP)), ("pandas",))
 
 
-@pytest.mark.parametrize(
-    "work",
-    [
-        f'table.snapshot().scan(["name"], predicate="{PLAIN}").to_table()',
-        "table.to_pyarrow_table(columns=['name', 'name'], filters=[('id', '<', 4)])",
-        "table.to_pyarrow_table(partitions=[('kind', '=', 'a')], filters='id < 4')",
-        "table.to_pyarrow_table()",
-    ],
-)
-def test_first_read_loads_only_what_it_needs(checkpointed: str, work: str) -> None:
-    code = f"""
-from delta_core import DeltaTable
-table = DeltaTable(sys.argv[1])
-{work}
-print(*sorted(m for m in {SLOW_TO_IMPORT!r} if m in sys.modules), end="\\f")"""
-    assert _run(code, checkpointed).partition("\f")[0] == ""
+FIRST_READS = [
+    f'table.snapshot().scan(["name"], predicate="{PLAIN}").to_table()',
+    "table.to_pyarrow_table(columns=['name', 'name'], filters=[('id', '<', 4)])",
+    "table.to_pyarrow_table(partitions=[('kind', '=', 'a')], filters='id < 4')",
+    "table.to_pyarrow_table()",
+]
+
+
+def test_first_read_loads_only_what_it_needs(checkpointed: str) -> None:
+    _run_each(FIRST_READS, _copies(checkpointed, len(FIRST_READS)), SLOW_TO_IMPORT)
 
 
 def test_read_of_one_file_without_times_starts_no_threads_and_loads_no_zones(table: str) -> None:
@@ -235,14 +238,15 @@ print(*sorted({"zoneinfo", "concurrent.futures"} & set(sys.modules)), end="\\f")
     assert _run(code, table).partition("\f")[0] == ""
 
 
-@pytest.mark.parametrize("arguments", [["head"], ["head", "--json"], ["info"]])
-def test_reading_by_the_command_line_loads_only_what_it_needs(checkpointed: str, arguments: list[str]) -> None:
-    allowed = {"click"} if arguments[0] == "head" else {"click", "rich"}
-    code = f"""
-from delta_core.cli import main
-assert main([sys.argv[1], sys.argv[-1], *sys.argv[2:-1]]) == 0
-print("\\f", *sorted(m for m in {SLOW_TO_IMPORT!r} if m in sys.modules and m not in {allowed!r}), end="\\f")"""
-    assert _run(code, *arguments, checkpointed).split("\f")[1].split() == []
+def test_reading_by_the_command_line_loads_only_what_it_needs(checkpointed: str) -> None:
+    commands = [["head"], ["head", "--json"], ["info"]]
+    code = "from delta_core.cli import main\n"
+    for (command, *options), path in zip(commands, _copies(checkpointed, len(commands)), strict=True):
+        allowed = {"click"} if command == "head" else {"click", "rich"}
+        code += f"assert main({[command, str(path), *options]!r}) == 0\n"
+        code += f"found = {{m for m in {SLOW_TO_IMPORT!r} if m in sys.modules}} - {allowed!r}\n"
+        code += f"assert not found, ({command!r}, found)\n"
+    _run(code)
 
 
 def test_open_imports_plugins_of_the_table_only(table: str) -> None:
