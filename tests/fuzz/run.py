@@ -30,12 +30,14 @@ class Failure(NamedTuple):
         return f"case {self.case} ({self.table}; {self.damage}), step {self.step!r}:\n{self.what}"
 
 
-def run(folder: Path, seed: str, seconds: float, first: int = 0, keep: Path | None = None) -> Iterator[Failure | int]:
-    """Yield what fails, and the number of cases that are done after each child."""
+def run(
+    folder: Path, seed: str, seconds: float, first: int = 0, keep: Path | None = None, least: int = 0
+) -> Iterator[Failure | int]:
+    """Yield what fails, and the number of cases that are done after each child; ``least`` of them take their time."""
     until = time.monotonic() + seconds
     done = 0
-    while time.monotonic() < until:
-        for failure in _child(folder, seed, first + done, until, keep):
+    while time.monotonic() < until or done < least:
+        for failure in _child(folder, seed, first + done, until, first + least, keep):
             if isinstance(failure, int):
                 done = failure - first + 1
             else:
@@ -43,7 +45,7 @@ def run(folder: Path, seed: str, seconds: float, first: int = 0, keep: Path | No
         yield done
 
 
-def _child(folder: Path, seed: str, first: int, until: float, keep: Path | None) -> Iterator[Failure | int]:
+def _child(folder: Path, seed: str, first: int, until: float, least: int, keep: Path | None) -> Iterator[Failure | int]:
     command = [
         sys.executable,
         "-m",
@@ -69,7 +71,7 @@ def _child(folder: Path, seed: str, first: int, until: float, keep: Path | None)
                     yield Failure(last, case["table"], case["damage"], case["step"], told["failure"])
                 yield last
                 case = {}
-                if time.monotonic() > until:
+                if time.monotonic() > until and last + 1 >= least:
                     child.terminate()
                     child.communicate()
                     return
