@@ -190,7 +190,8 @@ def test_names_of_any_characters_are_those_of_the_table(spark: Any, tmp_path: Pa
         assert list(found.collect()[0]) == [c[0].as_py() for c in columns.columns]
 
 
-def test_threads_that_read_first_share_the_drivers_classes(tmp_path: Path) -> None:
+def test_threads_that_read_first_share_the_drivers_classes(java: Path, tmp_path: Path) -> None:
+    del java
     table = TableBuilder(tmp_path / "t").create({"id": "long"}).append([{"id": 1}])
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
     command = [sys.executable, "-m", "tests.spark.threads_program", table.uri]
