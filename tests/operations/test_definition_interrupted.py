@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.operations import feature_steps
+from tests.example_counts import IS_LONG
 from tests.operations.definition_operations import ALTERS, REJECTED, SWITCHES
 from tests.operations.killing import KilledError, Killer, killing
 from tests.operations.row_tables import Row, rows_of, table_of
@@ -20,9 +20,7 @@ from tests.operations.row_tables import Row, rows_of, table_of
 FIRST: list[Row] = [(i, "ab"[i % 2] if i % 5 else None, i / 8 if i % 3 else None) for i in range(6)]
 SECOND: list[Row] = [(i, "a", 0.75) for i in range(6, 12)]
 AT_ONCE = {"delta.dropFeatureTruncateHistory.retentionDuration": "interval 0 hours"}
-#: Killed at each write, in place of at some.
-IS_LONG = bool(os.environ.get("DELTA_CORE_LONG"))
-#: So many kills of each operation.
+#: So many kills of each operation; in the long form, one at each write.
 KILLS = 3
 Run = Callable[[DeltaTable], object]
 

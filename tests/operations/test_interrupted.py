@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from random import Random
@@ -11,14 +10,14 @@ from typing import Any
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
+from tests.example_counts import IS_LONG
 from tests.operations import row_operations as steps
 from tests.operations.killing import KilledError, Killer, killing
 from tests.operations.row_tables import FEED, ROW_IDS, VECTORS, Row, rows_of, table_of
 
 FIRST: list[Row] = [(i, "ab"[i % 2] if i % 5 else None, i / 8 if i % 3 else None) for i in range(6)]
 SECOND: list[Row] = [(i, "a", 0.75) for i in range(6, 12)]
-#: Every operation on every table, in place of a few.
-IS_LONG = bool(os.environ.get("DELTA_CORE_LONG"))
+#: A few operations and tables; in the long form, every operation on every table.
 STEPS = steps.STEPS if IS_LONG else (steps.delete, steps.update, steps.upsert, steps.replace_using, steps.compact)
 TABLES = {"copy": {}, "vectors": VECTORS, "vectors, feed, row ids": {**VECTORS, **FEED, **ROW_IDS}, "feed": FEED}
 

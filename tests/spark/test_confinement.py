@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from delta_core.spark import read, read_changes, register, sql, write
 from delta_core.spark.plan.files import hadoop_path
 from delta_core.spark.plan.replay import SETTING
 from tests.confinement.hostile import IDS, STOLEN, Reference, Spies, files_below, hostile, parquet, served, watched
+from tests.example_counts import chosen
 
 pytestmark = pytest.mark.spark
 
@@ -49,8 +51,17 @@ READS: dict[str, Callable[[Any, str], Any]] = {
 }
 
 
-@pytest.mark.parametrize("reference", ["commit", "checkpoint", "vector"])
-@pytest.mark.parametrize("name", READS)
+REFERENCES: tuple[Reference, ...] = ("commit", "checkpoint", "vector")
+
+
+#: All references by the index, and each of the other reads with one of them; in the long form with all.
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    chosen(
+        product(READS, REFERENCES),
+        [*product(["index"], REFERENCES), *zip(list(READS)[1:], [*REFERENCES[1:], *REFERENCES], strict=False)],
+    ),
+)
 def test_other_kinds_of_store_are_rejected_and_not_reached(
     spark: Any, tmp_path: Path, spies: Spies, name: str, reference: Reference
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,15 @@ from delta_core.spark import failures, read
 from delta_core.spark.plan.replay import plan_replay
 from delta_core.testing.table_builder import TableBuilder
 from delta_plugins.deletion_vectors.logic import DeletionVectorError
+from tests.example_counts import chosen
 from tests.spark.test_parallel_planning import drop_held
 
 pytestmark = pytest.mark.spark
 
 #: Who replays the log: a job of Spark from so many actions on, or this process.
 REPLAYS = pytest.mark.parametrize("least", [0, None], ids=["job", "process"])
+#: The last position is beyond a file of three rows: by one, beyond a bitmap of 32 bits, in another container.
+BEYOND = [[1, 3], [0, 2**31 + 5], [70_000]]
 
 
 @pytest.fixture(autouse=True)
@@ -57,9 +61,13 @@ def rejected(frame: Any, kind: type[DeltaError], match: str) -> DeltaError:
     return caught.value
 
 
-@REPLAYS
-@pytest.mark.parametrize("statistics", ["json", "struct"])
-@pytest.mark.parametrize("rows", [[1, 3], [0, 2**31 + 5], [70_000]])
+@pytest.mark.parametrize(
+    ("rows", "statistics", "least"),
+    chosen(
+        product(BEYOND, ("json", "struct"), (0, None)),
+        [(BEYOND[0], "json", 0), (BEYOND[1], "struct", 0), (BEYOND[2], "json", None), (BEYOND[0], "struct", None)],
+    ),
+)
 def test_vector_beyond_the_files_rows_is_rejected(
     spark: Any, tmp_path: Path, least: int | None, rows: list[int], statistics: Any
 ) -> None:
@@ -94,8 +102,10 @@ def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-@REPLAYS
-@pytest.mark.parametrize("tear", [cut, end, flip, empty])
+@pytest.mark.parametrize(
+    ("tear", "least"),
+    chosen(product((cut, end, flip, empty), (0, None)), [(cut, 0), (end, None), (flip, 0), (flip, None), (empty, 0)]),
+)
 def test_torn_vector_is_rejected(spark: Any, tmp_path: Path, least: int | None, tear: Callable[[Path], None]) -> None:
     made = vectors(tmp_path, [1])
     frame = frames(spark, made, least)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,12 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import EngineError
 from delta_core.spark.merge import _Merge
 from delta_core.spark.write.job import Job
+from tests.example_counts import IS_LONG, chosen
 from tests.operations.killing import KilledError, Killer, killing
 from tests.operations.row_tables import FEED, ROW_IDS, VECTORS, Row, rows_of, table_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-#: Every write of every operation, in place of the first and the last.
-IS_LONG = bool(os.environ.get("DELTA_CORE_LONG"))
 TABLES = {"copy": {}, "vectors, feed, row ids": {**VECTORS, **FEED, **ROW_IDS}}
 FIRST: list[Row] = [(i, "ab"[i % 2] if i % 5 else None, i / 8 if i % 3 else None) for i in range(6)]
 SECOND: list[Row] = [(i, "a", 0.75) for i in range(6, 12)]
@@ -74,11 +73,14 @@ def content(folder: Path) -> list[Row]:
     return sorted(rows_of(table.to_pyarrow_table()), key=repr)
 
 
-@pytest.fixture(scope="module", params=TABLES)
-def original(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {name: _original(tmp_path_factory.mktemp("original") / "t", name) for name in TABLES}
+
+
+def _original(folder: Path, kind: str) -> Path:
     """Return a table of two files; one may have a vector."""
-    folder = tmp_path_factory.mktemp("original") / "t"
-    write_deltalake(str(folder), table_of(FIRST), configuration=TABLES[request.param])
+    write_deltalake(str(folder), table_of(FIRST), configuration=TABLES[kind])
     write_deltalake(str(folder), table_of(SECOND), mode="append")
     DeltaTable(str(folder)).delete("id = 1")
     return folder
@@ -90,11 +92,18 @@ def seams(count: int) -> Iterator[tuple[int, bool]]:
     yield from every if IS_LONG else dict.fromkeys([every[0], *every[-4:]])
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+#: Every operation on every table in the long form; without vectors, those that write the same files are left to it.
+RUNS = chosen(
+    product(TABLES, OPERATIONS),
+    [*product(["copy"], ["delete", "merge", "append"]), *product(["vectors, feed, row ids"], OPERATIONS)],
+)
+
+
+@pytest.mark.parametrize(("kind", "name"), RUNS)
 def test_killed_driver_leaves_the_table_as_before_or_after(
-    spark: Any, original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    spark: Any, originals: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, name: str
 ) -> None:
-    run, apply = OPERATIONS[name]
+    original, (run, apply) = originals[kind], OPERATIONS[name]
     before = content(original)
     after = sorted(apply(before), key=repr)
     version = DeltaTable(str(original)).version()
@@ -126,11 +135,13 @@ def test_killed_driver_leaves_the_table_as_before_or_after(
     assert seen == {0, 1}
 
 
-@pytest.mark.parametrize("times", [3, 4])
+@pytest.mark.parametrize(
+    ("kind", "times"), chosen(product(TABLES, (3, 4)), [("vectors, feed, row ids", 3), ("copy", 4)])
+)
 def test_merge_whose_rows_are_lost_runs_again_but_not_for_ever(
-    spark: Any, original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+    spark: Any, originals: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, times: int
 ) -> None:
-    folder = tmp_path / "t"
+    original, folder = originals[kind], tmp_path / "t"
     shutil.copytree(original, folder)
     before, real, failed = content(folder), _Merge._write, []
 

@@ -25,6 +25,7 @@ from delta_core.spark.plan.replay import SETTING, plan_replay
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 from tests.corpus.records import path_of, present
+from tests.example_counts import chosen
 from tests.spark.conftest import plain
 from tests.spark.test_planning import PYTHON, optimized_size, plan
 
@@ -137,11 +138,15 @@ WHERES = (
     "abs(id) = 5",
     "p = 2 or id > 80", "p <=> null and s is null", "p > 5",
 )  # fmt: skip
+#: The forms of checkpoints that every filter is tried on: statistics as text and as columns. Others have every third.
+FILTERED = chosen(CHECKPOINTS, ["multipart-json", "single-struct"])
 
 
-def test_every_filter_leaves_the_same_files(spark: Any, table: TableBuilder) -> None:
+def test_every_filter_leaves_the_same_files(spark: Any, table: TableBuilder, request: pytest.FixtureRequest) -> None:
+    name = request.node.callspec.params["table"]
+    wheres = WHERES if name in FILTERED else WHERES[list(CHECKPOINTS).index(name) % 3 :: 3]
     assert is_parallel(spark, table.uri)
-    assert_same(spark, table.uri, *WHERES, metadata=["_file_path", "_file_row_index"])
+    assert_same(spark, table.uri, *wheres, metadata=["_file_path", "_file_row_index"])
     assert_same_rows(plain(read(spark, table.uri, parallel_from=0).toArrow()), plain(table.expected()))
 
 

@@ -6,6 +6,7 @@ import random
 import re
 import threading
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from delta_core.operations.row_changes import RowChanges
 from delta_core.spark import relations
 from delta_core.spark.relations import row_sets, spark_engine
 from delta_core.spark.write import modes
+from tests.example_counts import chosen
 
 pytestmark = pytest.mark.spark
 
@@ -282,27 +284,27 @@ SIMPLE = [
 ]
 
 
-@pytest.mark.parametrize("clauses", [UPSERT, SYNC, SIMPLE], ids=["upsert", "sync", "simple"])
-@pytest.mark.parametrize(
-    ("properties", "partition_by", "condition"),
-    [
-        ({}, [], "t.id <=> s.id AND t.x IS NOT NULL OR t.id = 2 AND s.id = 2"),
-        (VECTORS, ["p"], "t.id = s.id"),
-        (ALL, ["p"], "t.id = s.id"),
-    ],
-    ids=["copy", "vectors", "all"],
-)
-def test_merges_equal_those_of_the_arrow_engine(
-    spark: Any, tmp_path: Path, clauses: Any, properties: dict[str, str], partition_by: list[str], condition: str
-) -> None:
+CLAUSES = {"upsert": UPSERT, "sync": SYNC, "simple": SIMPLE}
+MERGED: dict[str, tuple[dict[str, str], list[str], str]] = {
+    "copy": ({}, [], "t.id <=> s.id AND t.x IS NOT NULL OR t.id = 2 AND s.id = 2"),
+    "vectors": (VECTORS, ["p"], "t.id = s.id"),
+    "all": (ALL, ["p"], "t.id = s.id"),
+}
+#: All clauses on tables without vectors and on those with everything; between them, one. All pairs in the long form.
+MERGES = chosen(product(MERGED, CLAUSES), [*product(["copy", "all"], CLAUSES), ("vectors", "sync")])
+
+
+@pytest.mark.parametrize(("kind", "name"), MERGES)
+def test_merges_equal_those_of_the_arrow_engine(spark: Any, tmp_path: Path, kind: str, name: str) -> None:
+    clauses, (properties, partition_by, condition) = CLAUSES[name], MERGED[kind]
     ours, arrow = (made(tmp_path / n, properties, partition_by) for n in ("spark", "arrow"))
     source = spark.createDataFrame(SOURCE, "id bigint, p string, x double, s struct<n bigint>")
     merge: Any = ds.DeltaTable.forPath(spark, ours).alias("t").merge(source.alias("s"), condition)
     other: Any = DeltaTable(arrow).merge(source.toArrow(), condition, source_alias="s", target_alias="t")
-    for name, when, values in clauses:
+    for clause, when, values in clauses:
         given = [when] if values is None else [when, values]
-        merge = getattr(merge, f"when{name}")(*given)
-        other = getattr(other, "when" + re.sub("([A-Z])", r"_\1", name).lower())(*reversed(given))
+        merge = getattr(merge, f"when{clause}")(*given)
+        other = getattr(other, "when" + re.sub("([A-Z])", r"_\1", clause).lower())(*reversed(given))
     done, expected = merge.execute().collect()[0], other.execute()
     names = ("num_updated_rows", "num_deleted_rows", "num_inserted_rows")
     assert [done[n] for n in names] == [
