@@ -251,6 +251,7 @@ inline void repeat_pairs(const uint8_t *&in, const uint8_t *end, const uint8_t *
         const uint32_t is_far = -(kind >> 1), is_near = is_far ^ ~0u;
         const size_t distance = (copy >> 8 & (0xff | (0xff00 & is_far))) | ((copy & 0xe0) << 3 & is_near);
         if (kind == 0 || kind == 3 || copied > 16 || distance < copied || distance > static_cast<size_t>(o - out) + count) return;
+        if (distance == 8) return;  // `repeat_8` needn't read back what was just written
         std::memcpy(o, in + 1, 16);
         in += 2 + count + kind;
         o += count;
@@ -260,19 +261,35 @@ inline void repeat_pairs(const uint8_t *&in, const uint8_t *end, const uint8_t *
     }
 }
 
+struct Places {
+    const uint8_t *in;
+    uint8_t *o;
+};
+
+// Try both. A function of its own, so that the loop that calls it keeps its registers.
+__attribute__((noinline)) static Places repeat(const uint8_t *in, const uint8_t *end, const uint8_t *out, uint8_t *o,
+                                               const uint8_t *stop) {
+    const uint8_t *const before = o;
+    if (!(*in & 3)) repeat_pairs(in, end, out, o, stop);
+    if (o - before < WORTH_IT && o - out >= 8 && in < end) repeat_8(in, end, o, stop);
+    return {in, o};
+}
+
 inline bool snappy_decompress(const uint8_t *in, size_t n, uint8_t *const out, size_t size) {
     const uint8_t *const end = in + n;
     uint64_t length;
     if (!read_varint(in, end, length) || length != size) return false;
     uint8_t *o = out, *const stop = out + size, *looked = out;
+    bool waited = false;
     while (in < end) {
         if (o >= looked) {
-            const uint8_t *const before = o;
-            if (o - out >= 8) repeat_8(in, end, o, stop);
-            // pairs begin with a literal, which the next element is if this one is a copy
-            const bool at_copy = in < end && *in & 3;
-            if (o - before < WORTH_IT && !at_copy) repeat_pairs(in, end, out, o, stop);
-            looked = o + (at_copy || o - before >= WORTH_IT ? 1 : LOOK_AGAIN);
+            const bool at_copy = *in & 3;
+            const Places after = repeat(in, end, out, o, stop);
+            // a literal may follow a copy: that is tried once
+            waited = at_copy && !waited;
+            looked = after.o + (waited || after.o - o >= WORTH_IT ? 1 : LOOK_AGAIN);
+            in = after.in;
+            o = after.o;
             if (in >= end) break;
         }
         const uint8_t tag = *in++;

@@ -251,6 +251,24 @@ def test_stretches_of_a_row_group_are_those_of_a_full_read(
     assert read or size > 500 or kept.sum() < 200
 
 
+@pytest.mark.parametrize("rows", [7, 130, 1_000])
+@pytest.mark.parametrize("tests", [(), (divides(0, 3),)], ids=["all", "tested"])
+def test_big_groups_of_many_columns_are_read_in_stretches(
+    path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, tests: tuple[RowTest, ...]
+) -> None:
+    flat = TABLE.select(["id", "s.x", "none"])
+    read: list[int] = []
+    monkeypatch.setattr(filtered_groups, "WIDE_LEAVES", 3)
+    monkeypatch.setattr(filtered_groups, "WIDE_BYTES", 2_000)
+    monkeypatch.setattr(filtered_groups, "GROUP_BYTES", 1_000)
+    monkeypatch.setattr(FilteredGroups, "_windows", _counted(FilteredGroups._windows, read))
+    positions, table, _ = filtered(path, flat.column_names, rows, tests=tests)
+    flags = np.arange(ROWS) % 3 != 0 if tests else np.ones(ROWS, np.bool_)
+    assert positions == np.flatnonzero(flags).tolist()
+    assert table.equals(flat.filter(pa.array(flags)))
+    assert len(read) == 3
+
+
 def _counted(function: Callable[..., Any], calls: list[int]) -> Callable[..., Any]:
     def count(*args: Any) -> Any:
         calls.append(1)

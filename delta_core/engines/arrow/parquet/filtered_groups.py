@@ -24,6 +24,9 @@ __all__ = ["Batch", "FilteredGroups"]
 Batch = tuple[int, pa.RecordBatch, "SelectionVector | None"]
 #: Picked rows of a row group are decoded in stretches that take so much.
 WINDOW_BYTES = 16 << 20
+#: A big row group of so many columns is decoded in stretches of so much, as long as these are no more than so many:
+#: PyArrow would hold pages of each of them. For each stretch the stored bytes are read again.
+WIDE_LEAVES, WIDE_BYTES, MOST_STRETCHES = 64, 32 << 20, 16
 #: Rows of a mask's word: a batch begins with one if it can.
 _WORD = 64
 
@@ -58,7 +61,7 @@ class FilteredGroups:
                 break
             rows = self._reader.group_rows[group]
             picks = self._first_ones(self._wanted(first, rows), rows)
-            if picks is None and not self._read.tests:
+            if picks is None and not self._read.tests and not self._is_wide(group):
                 whole.append(group)
             else:
                 yield from self._all(whole, start)
@@ -111,7 +114,7 @@ class FilteredGroups:
         if not picks.count:
             return
         columns = [c for c in range(len(self._plan.sources)) if c not in found and c not in self._read.tested_only]
-        step = self._window_rows(group, columns, picks)
+        step = self._window_rows(group, columns, picks, WIDE_BYTES if self._is_wide(group) else WINDOW_BYTES)
         if step < rows and self._reader.decodes(group, self._leaves(columns)):
             yield from self._windows(group, first, columns, found, picks, step)
             return
@@ -121,12 +124,18 @@ class FilteredGroups:
         found |= self._decoded(group, columns, picks)
         yield from self._cut(first, self._batch(found, picks.count), picks)
 
-    def _window_rows(self, group: int, columns: Sequence[int], picks: SelectionVector) -> int:
+    def _is_wide(self, group: int) -> bool:
+        leaves = self._plan.leaves
+        if len(leaves) < WIDE_LEAVES or not self._reader.decodes(group, leaves):
+            return False
+        return GROUP_BYTES < self._reader.plain_bytes(group, leaves) <= MOST_STRETCHES * WIDE_BYTES
+
+    def _window_rows(self, group: int, columns: Sequence[int], picks: SelectionVector, window: int) -> int:
         """Return the rows of a stretch of a row group whose columns take the bytes of a window, about."""
         size = self._reader.plain_bytes(group, self._leaves(columns)) * picks.count / picks.num_rows
-        if size <= 1.25 * WINDOW_BYTES:
+        if size <= 1.25 * window:
             return picks.num_rows
-        return max(int(picks.num_rows * WINDOW_BYTES / size) // _WORD * _WORD, _WORD)
+        return max(int(picks.num_rows * window / size) // _WORD * _WORD, _WORD)
 
     def _windows(
         self,
