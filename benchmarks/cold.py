@@ -15,7 +15,7 @@ __all__ = ["head_over_import", "read_over_import"]
 
 _IMPORT = "import pyarrow"
 _READ = "import sys; from delta_core import DeltaTable; DeltaTable(sys.argv[1]).scan(predicate='id < 50').to_table()"
-_HEAD = "import sys; from delta_core.cli import main; sys.exit(main(['head', sys.argv[1]]))"
+_HEAD = "import sys; sys.argv.insert(1, 'head'); from delta_core.cli import program; program()"
 ROUNDS = 11
 
 

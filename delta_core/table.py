@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, SupportsIndex
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core import interop, operations
-from delta_core.alterer import TableAlterer
+from delta_core import interop, operations, table_parts
 from delta_core.commit.options import (
     AddAction,
     CommitProperties,
@@ -42,15 +41,13 @@ from delta_core.expressions.pyarrow_filters import is_pyarrow
 from delta_core.handles.opening import Pickled
 from delta_core.handles.secrets import shown_uri
 from delta_core.log.timestamps import parse_ms, parse_version
-from delta_core.operations.merger import MergeClause, TableMerger
-from delta_core.optimizer import TableOptimizer
 from delta_core.plugins.entry_points import entry_points
 from delta_core.plugins.features import TableFeature
 from delta_core.plugins.registry import default_registry
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import StructType
-from delta_core.runtime.lazy import load_object
+from delta_core.runtime.lazy import lazy_names, load_object
 from delta_core.snapshot import Snapshot, open_context, open_snapshot
 
 if TYPE_CHECKING:
@@ -63,6 +60,7 @@ if TYPE_CHECKING:
     from delta_core.operations.row_changes import Changed
     from delta_core.operations.verify import VerifyReport
     from delta_core.scan import Scan
+    from delta_core.table_parts import MergeClause, TableAlterer, TableMerger, TableOptimizer
 
 __all__ = [
     "DeltaTable",
@@ -75,6 +73,8 @@ __all__ = [
     "TableOptimizer",
     "open_table",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__, {"delta_core.table_parts": "TableAlterer TableMerger TableOptimizer"})
 
 FORMATS_GROUP = "delta_core.formats"
 
@@ -760,7 +760,7 @@ class DeltaTable:
     @property
     def optimize(self) -> TableOptimizer:
         """Calls that write files again without changing rows, such as ``table.optimize.compact()``."""
-        return TableOptimizer(self)
+        return table_parts.TableOptimizer(self)
 
     def merge(
         self,
@@ -847,12 +847,12 @@ class DeltaTable:
             table._take(done, post_commithook_properties)
             return {_in_snake_case(name): value for name, value in done.metrics.items()}
 
-        return TableMerger(run, self)
+        return table_parts.TableMerger(run, self)
 
     @property
     def alter(self) -> TableAlterer:
         """Changes of the table's definition: columns, constraints, properties, features."""
-        return TableAlterer(self)
+        return table_parts.TableAlterer(self)
 
     def diff(
         self,

@@ -1,5 +1,5 @@
 """The command line `delta-core`."""
 
-from delta_core.cli.app import main
+from delta_core.cli.app import main, program
 
-__all__ = ["main"]
+__all__ = ["main", "program"]

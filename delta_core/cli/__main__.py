@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
+from delta_core.cli.app import program
 
-from delta_core.cli.app import main
-
-sys.exit(main())
+program()

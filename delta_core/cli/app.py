@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import re
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import click
 from click.shell_completion import get_completion_class
@@ -16,7 +18,7 @@ from click.shell_completion import get_completion_class
 from delta_core.cli import commands
 from delta_core.errors import DeltaError, ExpressionError, InternalError, InvalidArgumentError, did_you_mean
 
-__all__ = ["cli", "main"]
+__all__ = ["cli", "main", "program"]
 
 PROGRAM = "delta-core"
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
@@ -142,6 +144,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(arguments)
     finally:
         gc.set_threshold(*thresholds)
+
+
+def program() -> NoReturn:
+    """Run the program and end the process, with its exit code.
+
+    Functions that were registered with `atexit` are called. Python does not delete its objects one by one: for the
+    modules of a small read that takes a sixth of the time.
+    """
+    code = main()
+    # it prints what these functions raise, as Python does at its end
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def _run(arguments: Sequence[str] | None) -> int:

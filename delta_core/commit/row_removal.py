@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from delta_core.commit.base import TableBase
 from delta_core.commit.intents import REMOVED_FILE, RowRemoval
@@ -30,6 +30,9 @@ from delta_core.log.commits import Commit
 from delta_core.log.files import FileSet
 from delta_core.plugins.rules import EncodedRows, RemoveRows
 from delta_core.protocol.actions import ADDED_FILE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Resolved", "rebase", "resolve"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -95,7 +95,7 @@ class RangeRequest(Struct, frozen=True):
 PutResult = Literal["created", "exists"]
 
 
-class FileIdentity(NamedTuple):
+class FileIdentity(Struct, frozen=True):
     """Which content a name represents: equal for two looks at one content, different for different contents.
 
     Parameters

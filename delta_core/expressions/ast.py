@@ -7,7 +7,6 @@ its functions by lower-case name.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Union
 
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 
 from delta_core.errors import ExpressionError
 from delta_core.protocol.types import DataType, PrimitiveType
+from delta_core.runtime.patterns import lazy_pattern
 from delta_core.runtime.recursion import MOST_NESTED, Steps, each, run
 
 __all__ = ["NUM_RECORDS",
@@ -27,7 +27,7 @@ __all__ = ["NUM_RECORDS",
 
 
 #: A part of a name in backticks, to the dot behind it or the end.
-_QUOTED = re.compile(r"`((?:[^`]|``)*)`(?:\.|\Z)")
+_QUOTED = lazy_pattern(r"`((?:[^`]|``)*)`(?:\.|\Z)")
 
 
 class Literal(Struct, frozen=True):

@@ -16,6 +16,7 @@ from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import Cast, Expression, Literal
 from delta_core.expressions.coercion import as_decimal, canonical, name_of, spark_name
 from delta_core.protocol.types import DataType, PrimitiveType
+from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = [
     "INTEGRAL_RANGES",
@@ -44,16 +45,16 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 TRIMMED = "".join(map(chr, (*range(0x21), 0x7F)))
 _EXACT = decimal.Context(prec=400, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _CLOCK = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d*))?)?)?"
-_DATE = re.compile(
+_DATE = lazy_pattern(
     r"(?P<year>[+-]?\d{4,7})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})(?:[ T].*)?)?)?", re.ASCII | re.DOTALL
 )
-_TIMESTAMP = re.compile(
+_TIMESTAMP = lazy_pattern(
     rf"(?P<year>[+-]?\d{{4,6}})(?:-(?P<month>\d{{1,2}})(?:-(?P<day>\d{{1,2}})"
     rf"(?:[ T]{_CLOCK}\s*(?P<zone>[A-Za-z+-].*)?)?)?)?",
     re.ASCII,
 )
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?:([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?)?", re.ASCII)
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_OFFSET = lazy_pattern(r"(?:UTC|GMT|UT)?(?:([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?)?", re.ASCII)
+_NUMBER = lazy_pattern(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _NAMED_DOUBLES = {
     "inf": math.inf,
     "+inf": math.inf,

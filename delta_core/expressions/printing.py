@@ -6,7 +6,9 @@ import datetime as dt
 import decimal
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import (
@@ -68,7 +70,7 @@ def _format(e: Expression) -> Steps[str]:
     return _call(e, [_Part(p, t) for p, t in zip(parts, texts, strict=True)])
 
 
-class _Part(NamedTuple):
+class _Part(Struct, frozen=True):
     """An argument and its text."""
 
     expression: Expression
@@ -94,14 +96,14 @@ def _leaf(leaf: Any) -> str:
 
 
 def _operand(part: _Part) -> str:
-    e, text = part
+    e, text = part.expression, part.text
     compound = isinstance(e, Call) and (e.function in _INFIX or e.function in _LOW_PRECEDENCE)
     negative = isinstance(e, Literal) and text.startswith("-")
     return f"({text})" if compound or negative else text
 
 
 def _holder(part: _Part) -> str:
-    e, text = part
+    e, text = part.expression, part.text
     closed = isinstance(e, Literal) or (isinstance(e, Call) and e.function == "case")
     return f"({text})" if closed else _operand(part)
 

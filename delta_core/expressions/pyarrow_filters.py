@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +20,7 @@ from delta_core.expressions.ast import Call, Column, Expression, Literal
 from delta_core.expressions.members import from_arrow
 from delta_core.kernels import compute as pc
 from delta_core.protocol.types import DataType, PrimitiveType, StructType, arrow_to_type
+from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = ["from_pyarrow", "is_pyarrow", "pyarrow_columns"]
 
@@ -35,7 +35,7 @@ _FUNCTIONS = {
 }  # fmt: skip
 #: Options that change what a function means, each with the value that is known here.
 _KNOWN_OPTIONS = {"nan_is_null": False, "ignore_case": False, "null_matching_behavior": 0}
-_STEP = re.compile(r"(call|end|field_ref|nested_field_ref|literal|options): '(.*)'")
+_STEP = lazy_pattern(r"(call|end|field_ref|nested_field_ref|literal|options): '(.*)'")
 _METADATA = "-- schema metadata --\n"
 
 

@@ -13,6 +13,7 @@ from delta_core.expressions.ast import Call, Column, Expression, Literal
 from delta_core.expressions.coercion import name_of
 from delta_core.expressions.literals import literal_type
 from delta_core.protocol.types import PrimitiveType
+from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = ["RESERVED", "PLACEHOLDER", "parse_simple"]
 
@@ -30,7 +31,7 @@ RESERVED = frozenset([
 PLACEHOLDER = "\0"
 _MOST_CHARACTERS = 4096
 _MOST_NESTED = 32
-_TOKENS = re.compile(
+_TOKENS = lazy_pattern(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+(?![+-]))?)(?![\w.`'\"])"
     r"|(?P<text>'[^'\\]*')(?!['\"])"
     r"|(?P<name>(?:[A-Za-z_]\w*|`[^`]+`)(?:\.(?:[A-Za-z_]\w*|`[^`]+`))*)(?![\w.`'\"(\[:])"

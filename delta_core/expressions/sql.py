@@ -22,6 +22,7 @@ from delta_core.expressions.literals import cast_literal, literal_type
 from delta_core.expressions.members import MANY, from_text
 from delta_core.expressions.simple_sql import PLACEHOLDER, parse_simple
 from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType
+from delta_core.runtime.patterns import lazy_pattern
 from delta_core.runtime.recursion import Steps, each, run
 
 __all__ = ["parse_sql"]
@@ -55,7 +56,7 @@ def parse_sql(text: str) -> Expression:
 _NUMBER = r"\s*+[+-]?[0-9]++\s*+"
 _PLAIN_TEXT = r"\s*+'[^'\\]*+'\s*+"
 #: What may hold anything (texts, quoted names, comments), and lists of constants behind IN.
-_LISTS = re.compile(
+_LISTS = lazy_pattern(
     r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|`[^`]*+`|--[^\n]*+|/\*.*?\*/|\bIN\s*+\("""
     rf"(?:(?P<numbers>{_NUMBER}(?:,{_NUMBER})++)|(?P<texts>{_PLAIN_TEXT}(?:,{_PLAIN_TEXT})++))\)",
     re.IGNORECASE | re.DOTALL,
@@ -239,7 +240,7 @@ def _short(text: str) -> str:
 
 
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-3][0-7]{2})|(.))|(['\"])\5", re.DOTALL)
+_ESCAPE = lazy_pattern(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-3][0-7]{2})|(.))|(['\"])\5", re.DOTALL)
 
 
 def _unescape(body: str, quote: str) -> str:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from delta_core.runtime.patterns import lazy_pattern
+
 __all__ = ["secret_names", "shown_uri", "without_secrets"]
 
 #: Words of the names of secrets: ``AWS_SECRET_ACCESS_KEY``, ``sas_token``, ``connectionString`` ...
@@ -13,12 +15,12 @@ _WORDS = frozenset({
     "auth", "authorization", "cert", "cookie", "cookies", "credential", "credentials", "headers", "key", "keys", "pass",
     "passphrase", "passwd", "password", "pwd", "sas", "secret", "secrets", "signature", "token",
 })  # fmt: skip
-_RUN_TOGETHER = re.compile(r"connection_?string|password|secret|token|accountkey|accesskey", re.IGNORECASE)
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_RUN_TOGETHER = lazy_pattern(r"connection_?string|password|secret|token|accountkey|accesskey", re.IGNORECASE)
+_WORD = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 #: Values of secrets' names that are none: how to find a credential, or that there is to be none.
 _PLAIN = frozenset({"anon", "browser", "cache", "cloud", "google_default"})
 #: A user with a password in a URI.
-_USER = re.compile(r"(?<=://)[^/@:]*:[^/@]*(?=@)")
+_USER = lazy_pattern(r"(?<=://)[^/@:]*:[^/@]*(?=@)")
 
 
 def without_secrets(options: Mapping[str, Any]) -> dict[str, Any]:

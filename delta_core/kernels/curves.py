@@ -6,15 +6,17 @@ Values only decide where a row goes, so that rounded ones are enough: numbers ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import one_array
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["MOST_COLUMNS", "Curve", "Ranges", "cell_ranks", "cells_of", "check_ordered", "curve_bits", "radix_order"]
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels._dedup import Keys, unique_ids
@@ -19,6 +18,9 @@ from delta_core.kernels.arrow_buffers import (
     string_array,
     string_buffers,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["KeySet", "dv_unique_ids"]
 

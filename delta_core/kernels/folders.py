@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from msgspec import Struct
 
 from delta_core.kernels._folders import entries, hashes, visit
 from delta_core.kernels.arrow_buffers import is_utf8, number_array, plain_strings, string_array, string_buffers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Folder", "delete_files", "find_files", "list_folder", "text_hashes"]
 
 _FILE, _FOLDER, _LINK = 0, 1, 2
 
 
-class Folder(NamedTuple):
+class Folder(Struct, frozen=True):
     """What is in a folder.
 
     Parameters

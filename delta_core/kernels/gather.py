@@ -6,11 +6,10 @@ other columns through Arrow's ``take``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.errors import DataFileError, InvalidArgumentError
 from delta_core.kernels import _gather
@@ -19,9 +18,12 @@ from delta_core.kernels.arrow_buffers import bool_array, is_valid, mask_of, numb
 from delta_core.kernels.memory import allocate
 from delta_core.kernels.nested import empty_rows
 
-__all__ = ["SelectionVector", "check_rows", "gather", "gather_column"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-Rows = NDArray[np.int32]
+    Rows = NDArray[np.int32]
+
+__all__ = ["SelectionVector", "check_rows", "gather", "gather_column"]
 
 
 class SelectionVector:

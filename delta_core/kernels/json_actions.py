@@ -5,15 +5,17 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.errors import InvalidArgumentError, LogError
 from delta_core.kernels._json_actions import Parser
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["ActionParser", "ParsedActions"]
 
@@ -72,7 +74,7 @@ class ParsedActions(Struct, frozen=True):
     other_actions: pa.Table
 
 
-class _Layout(NamedTuple):
+class _Layout(Struct, frozen=True):
     """A kind's fields and columns as the compiled parser takes them, and the schema of its batches."""
 
     spec: tuple[Any, ...]

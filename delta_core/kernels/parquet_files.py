@@ -7,14 +7,17 @@ file that is different, damaged or not there: PyArrow reads that one or specifie
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from delta_core.kernels._parquet_files import Runs, footer_key
 from delta_core.kernels.parquet_pages import CODECS, is_text
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["FileLayout", "FilesRead", "FlatColumn", "footer_key", "read_files"]
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from delta_core.kernels import compute as pc
 from delta_core.kernels._parquet_pages import UnsupportedPagesError, read_nested
 from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, Source, lent_workspace, width_of
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from delta_core.kernels._parquet_pages import Levels, NestedChunkTuple
 
 __all__ = ["NestedChunk", "NestedColumn", "nested_column", "read_nested_column"]

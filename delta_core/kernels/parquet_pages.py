@@ -8,7 +8,6 @@ a core's cache. What it does not support, or finds damaged, it returns undone: `
 from __future__ import annotations
 
 import os
-import zlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from delta_core.kernels._parquet_pages import (
     Column,
@@ -31,6 +29,8 @@ from delta_core.kernels.memory import POOL_OF_BATCHES
 from delta_core.runtime.processes import cached_property
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from delta_core.kernels._parquet_pages import Chunk
 
 __all__ = [
@@ -62,6 +62,8 @@ def _zstd(data: pa.Buffer, size: int) -> pa.Buffer:
 
 def _gzip(data: pa.Buffer, size: int) -> bytes:
     # the zlib of Python specifies where a page has fewer bytes, which PyArrow's codec does not
+    import zlib
+
     return zlib.decompress(data, wbits=_GZIP_OR_ZLIB, bufsize=max(size, 1))
 
 

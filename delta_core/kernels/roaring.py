@@ -6,13 +6,13 @@ import zlib
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from delta_core.errors import CorruptTableError, InvalidArgumentError
 from delta_core.kernels import _roaring
 from delta_core.kernels.row_set import RowSet
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from typing_extensions import Buffer
 
 __all__ = [

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import _row_ids
 from delta_core.kernels.arrow_buffers import array_of, is_valid, one_array
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["assign_base_row_ids", "take_values"]
 

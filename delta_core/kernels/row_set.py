@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels._roaring import ManyRows, Rows
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Buffer
 
 __all__ = ["RowSet", "RowSets"]

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from delta_core.engines.interface import ActionQuery, Engine, RangeRequest, Storage
 from delta_core.errors import DeltaError, EngineError, HookContractError
@@ -28,6 +27,9 @@ from delta_core.plugins.rules import ChecksumField, CommitSummary, RowSelector
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import DomainMetadata, SetTransaction, parse_action
 from delta_core.runtime.json_text import decode_json
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["ChecksumSource", "CommitContent", "read_checksum", "whole_checksum", "write_checksum"]
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.engines.interface import ActionQuery, CheckpointHandle, LogFiles
 from delta_core.errors import CheckpointError, LogChangedError, LogError
@@ -32,9 +31,13 @@ from delta_core.log.stats_text import statistics_text
 from delta_core.plugins.plans import LogFile
 from delta_core.protocol.actions import DELETION_VECTOR, FILE_COLUMNS, ActionField, parse_action
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Mask = NDArray[np.bool_]
+
 __all__ = ["CheckpointChunk", "CommitChunk", "extra_fields"]
 
-Mask = NDArray[np.bool_]
 #: Of so few files, statistics that were requested once are kept: so many columns.
 _FEW_FILES = 256
 _MOST_STATISTICS = 64

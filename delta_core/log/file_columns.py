@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.engines.interface import CheckpointHandle
 from delta_core.expressions.ast import FileStatistic
@@ -18,6 +17,11 @@ from delta_core.kernels.gather import gather_column
 from delta_core.kernels.stats import StatField, parse_stats
 from delta_core.log.group_tests import statistic_path
 from delta_core.protocol.actions import FILE_COLUMNS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Mask = NDArray[np.bool_]
 
 __all__ = [
     "COUNTS",
@@ -33,7 +37,6 @@ __all__ = [
     "statistic_type",
 ]
 
-Mask = NDArray[np.bool_]
 PARTITION = "partition:"
 #: Kinds of statistics that count rows.
 COUNTS = ("nullCount", "numRecords")

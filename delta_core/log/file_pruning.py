@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,10 +24,13 @@ from delta_core.expressions.ast import (
 from delta_core.expressions.bound_tests import bound_test
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import is_valid, mask_of, values_of
-from delta_core.log.file_columns import PARTITION, Chunk, Mask, pick_all, statistic_type
+from delta_core.log.file_columns import PARTITION, Chunk, pick_all, statistic_type
 from delta_core.log.group_tests import GroupTest, plan_group_test
 from delta_core.log.partition_values import parse_dictionary, parse_partition_values
 from delta_core.runtime.processes import cached_property
+
+if TYPE_CHECKING:
+    from delta_core.log.file_columns import Mask
 
 __all__ = ["FilePruner", "plan_tests"]
 

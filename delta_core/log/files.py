@@ -7,10 +7,12 @@ live rows each. Columns are read only when requested; what hides a row is querie
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from delta_core.engines.interface import Evaluator
 from delta_core.errors import ExpressionError, InvalidArgumentError, LogChangedError, LogError
@@ -19,10 +21,13 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import is_valid
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.row_set import RowSet
-from delta_core.log.file_columns import PARTITION, Chunk, Mask, TableChunk, json_statistics, pick_all, statistic_type
+from delta_core.log.file_columns import PARTITION, Chunk, TableChunk, json_statistics, pick_all, statistic_type
 from delta_core.log.file_pruning import FilePruner, plan_tests
 from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.runtime.processes import cached_property
+
+if TYPE_CHECKING:
+    from delta_core.log.file_columns import Mask
 
 __all__ = ["MOST_CHANGES", "PARTITION", "Chunk", "FileSet", "Map", "Part", "TableChunk", "json_statistics"]
 
@@ -145,7 +150,7 @@ class Part:
         return Part(self.chunk, alive=self.alive & ~keys.contains(path, None if dv.null_count == len(dv) else dv))
 
 
-class _Rows(NamedTuple):
+class _Rows(Struct, frozen=True):
     """Chunks, and the order in which their rows are handed out, if it is not their own."""
 
     parts: tuple[Part, ...]
@@ -208,7 +213,7 @@ class FileSet:
             ``path`` and ``dvId`` of what the commits above the checkpoint touch.
         """
         made = FileSet(self._rows.parts, self._run, self.keep, renew)
-        made._rows = made._rows._replace(touched=touched)
+        made._rows = replace(made._rows, touched=touched)
         return made
 
     @property
@@ -248,7 +253,7 @@ class FileSet:
         order = pc.index_in(known, value_set=found)
         if order.null_count or len(known) != len(found) or len(pc.unique(found)) != len(found):
             raise error
-        return made._rows._replace(order=order)
+        return replace(made._rows, order=order)
 
     def _derived(self, make: Callable[[FileSet], FileSet]) -> Renew | None:
         renew = self._renew

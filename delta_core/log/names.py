@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from delta_core.plugins.plans import LogFile
+from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = [
     "LAST_CHECKPOINT",
@@ -28,11 +28,11 @@ STAGED_DIRECTORY = "_delta_log/_staged_commits"
 LAST_CHECKPOINT = "_last_checkpoint"
 
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
-_UNIQUE = re.compile(_UUID)
-_CHECKPOINT = re.compile(rf"(\d{{20}})\.checkpoint(?:\.(\d{{10}})\.(\d{{10}})|\.({_UUID}))?\.(parquet|json)\Z")
-_COMPACTED = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json\Z")
+_UNIQUE = lazy_pattern(_UUID)
+_CHECKPOINT = lazy_pattern(rf"(\d{{20}})\.checkpoint(?:\.(\d{{10}})\.(\d{{10}})|\.({_UUID}))?\.(parquet|json)\Z")
+_COMPACTED = lazy_pattern(r"(\d{20})\.(\d{20})\.compacted\.json\Z")
 #: A commit of a catalog has a folder of its own; in the log itself such a name means nothing.
-_STAGED = re.compile(rf"_staged_commits/(\d{{20}})\.({_UUID})\.json\Z")
+_STAGED = lazy_pattern(rf"_staged_commits/(\d{{20}})\.({_UUID})\.json\Z")
 
 
 def is_unique(path: str) -> bool:

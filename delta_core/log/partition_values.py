@@ -10,17 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, tzinfo
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.errors import InvalidArgumentError, LogError, SchemaError
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, is_valid, one_array, scalar_of, strings_of, values_of
 from delta_core.kernels.decimals import read_decimals
 from delta_core.protocol.types import BASE_TYPES, TIMESTAMP_NTZ, DataType, PrimitiveType, TypeDef, parse_decimal
+from delta_core.runtime.patterns import lazy_pattern
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["parse_dictionary", "parse_partition_values", "time_zone"]
 
@@ -30,8 +33,8 @@ _TYPES: Mapping[str, TypeDef] = {
 }
 _DAY_US = 86_400_000_000
 _YEAR_9999_US = 253_370_764_800_000_000
-_DATE = re.compile(r"([+-]?\d{4,6})-(\d{1,2})-(\d{1,2})(?:[T ].*)?\Z", re.ASCII)
-_TIME = re.compile(
+_DATE = lazy_pattern(r"([+-]?\d{4,6})-(\d{1,2})-(\d{1,2})(?:[T ].*)?\Z", re.ASCII)
+_TIME = lazy_pattern(
     r"([+-]?\d{4,6})-(\d{1,2})-(\d{1,2})(?:[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
     r"\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?(?::?\d{2})?)?\Z",
     re.ASCII,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import cast
 from urllib.parse import unquote
@@ -14,12 +13,14 @@ from delta_core.errors import LogError
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import scalar_of, string_bytes, string_ends
 from delta_core.kernels.path_texts import decoded_texts, uri_texts
+from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = ["are_below_root", "around_paths", "decode_paths", "decoded_parts", "path_uris"]
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_SCHEME_TEXT = r"[A-Za-z][A-Za-z0-9+.-]*:"
+_SCHEME = lazy_pattern(_SCHEME_TEXT)
 #: The same at the beginning of one of many paths.
-_ANY_SCHEME = re.compile(rb"\0" + _SCHEME.pattern.encode())
+_ANY_SCHEME = lazy_pattern(rb"\0" + _SCHEME_TEXT.encode())
 #: Fewer paths are decoded one by one.
 _FEW = 32
 #: Paths that are decoded at once, so that memory stays small beside the list.

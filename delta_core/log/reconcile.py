@@ -7,23 +7,26 @@ commit the later line. Checkpoints never enter here: their rows only query the k
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from msgspec import Struct
 
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, number_array
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.json_actions import ParsedActions
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Mask = NDArray[np.bool_]
+
 __all__ = ["Reconciled", "reconcile"]
 
-Mask = NDArray[np.bool_]
 
-
-class Reconciled(NamedTuple):
+class Reconciled(Struct, frozen=True):
     """The outcome for a run of commits.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +38,7 @@ _PASSED_OVER = frozenset({"commitInfo", "cdc"})
 _MAX_CHUNKS = 64
 
 
-class LogMark(NamedTuple):
+class LogMark(Struct, frozen=True):
     """A file of a log that is this table's alone: a table made again at the same place has another one of its name."""
 
     name: str
@@ -85,7 +85,7 @@ class LogContents(Struct, frozen=True, dict=True):
         return out
 
 
-class Newer(NamedTuple):
+class Newer(Struct, frozen=True):
     """The commits above a segment, and a mark of the log as it was listed with them."""
 
     commits: list[LogFile]
@@ -98,7 +98,7 @@ def _listed_mark(file: LogFile) -> LogMark | None:
     return LogMark(file.name, FileIdentity(file.size, file.tag, file.modified_ms))
 
 
-class _CatalogFiles(NamedTuple):
+class _CatalogFiles(Struct, frozen=True):
     """What a catalog and the log have: the latest version, the ratified commits by version, and the listing."""
 
     latest: int
@@ -237,7 +237,8 @@ class TableLog:
     def _catalog_segment(
         self, version: int | None, rejected: Sequence[str], found: _CatalogFiles | None = None
     ) -> LogSegment:
-        latest, ratified, listing = found or self._catalog_files()
+        files = found or self._catalog_files()
+        latest, ratified, listing = files.latest, files.ratified, files.listing
         target = latest if version is None else version
         if target > latest:
             raise VersionNotFoundError(
@@ -245,7 +246,7 @@ class TableLog:
                 version=target,
                 latest=latest,
             )
-        merged = self._merged(_CatalogFiles(latest, ratified, listing))
+        merged = self._merged(files)
         segment = choose_segment(merged, target, hint=listing.hint, where=self.uri, rejected=rejected)
         note = f"The catalog's latest version is {latest}; {len(ratified)} of its commits replace published ones."
         return replace(segment, notes=(*segment.notes, note))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.commit.upkeep import check_upkeep
 from delta_core.engines.interface import ActionQuery, RangeRequest
@@ -21,6 +20,9 @@ from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.plugins.plans import LogFile
 from delta_core.protocol.actions import parse_action
 from delta_core.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["compact_log"]
 

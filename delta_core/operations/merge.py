@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from delta_core.commit.transaction import Transaction
 from delta_core.operations.merge_clauses import SOURCE, MergeNames, describe_clauses, evolve_schema, sql_text
@@ -31,6 +30,9 @@ from delta_core.protocol.schema import Path, Schema
 from delta_core.protocol.types import DataType, PrimitiveType, StructType
 from delta_core.snapshot import Snapshot
 from delta_core.write.source import open_source
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["MergeCounts", "MergeOptions", "begin_merge", "merge_rows", "run_merge"]
 

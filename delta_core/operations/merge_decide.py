@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from delta_core.engines.interface import Compiled
 from delta_core.errors import MultipleMatchesError, shortened
@@ -23,6 +23,9 @@ from delta_core.operations.row_changes import FILE_NUMBER
 from delta_core.protocol.schema import Path
 from delta_core.protocol.types import DataType, PrimitiveType, arrow_to_type
 from delta_core.scan.plan import ROW_INDEX
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["BLOCK_ROWS", "CompiledClause", "Decided", "Join", "first_clause", "joined_batches", "scan_predicate"]
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import IO, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from delta_core.errors import SpillLimitError
 from delta_core.kernels.row_set import RowSets
 from delta_core.operations.temporary import temporary_files
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["DecisionRuns", "Decisions"]
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.engines.interface import Compiled
 from delta_core.errors import InternalError
@@ -23,6 +22,9 @@ from delta_core.kernels.arrow_buffers import (
     values_of,
 )
 from delta_core.kernels.nested import reach
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["JoinedRows", "SourceIndex", "is_hashable"]
 

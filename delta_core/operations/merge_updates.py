@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.errors import InternalError
 from delta_core.expressions.ast import Column
@@ -22,6 +22,9 @@ from delta_core.protocol.schema import Path
 from delta_core.scan.plan import ROW_INDEX
 from delta_core.write.convert import conversion
 from delta_core.write.layout import arrow_type
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["UpdatedRows", "convert"]
 

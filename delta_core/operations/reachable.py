@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.engines.interface import ActionQuery
 from delta_core.errors import LogChangedError, VersionNotFoundError
@@ -20,6 +20,9 @@ from delta_core.plugins.plans import LogFile
 from delta_core.plugins.rules import FileReference
 from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = [
     "PathSet",

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct, field
-from numpy.typing import NDArray
 
 from delta_core.commit.intents import read_columns, removed_files
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
@@ -35,6 +34,9 @@ from delta_core.scan.scan import Scan
 from delta_core.snapshot import Snapshot
 from delta_core.write.files import Written
 from delta_core.write.plan import Origin
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["FILE_NUMBER", "ChangeOptions", "Changed", "RowChanges", "Timing", "predicate_text", "with_numbers"]
 

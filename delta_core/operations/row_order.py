@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path as FilePath
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from delta_core.errors import SpillLimitError
 from delta_core.kernels import compute as pc
@@ -20,6 +19,9 @@ from delta_core.kernels.arrow_buffers import empty_table, number_array
 from delta_core.kernels.curves import Ranges, cell_ranks, cells_of, check_ordered, curve_bits, radix_order
 from delta_core.operations.temporary import temporary_files
 from delta_core.protocol.schema import Path
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Order", "OrderedRows", "Spill"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from msgspec import structs
-from numpy.typing import NDArray
 
 from delta_core.commit.intents import read_columns
 from delta_core.engines.interface import FilesStatistics
@@ -37,6 +37,9 @@ from delta_core.scan.scan import Scan
 from delta_core.snapshot import Snapshot
 from delta_core.write.layout import arrow_type
 from delta_core.write.stats import statistics_texts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["check_footers", "check_rows"]
 

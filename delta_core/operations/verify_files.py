@@ -5,11 +5,10 @@ from __future__ import annotations
 import posixpath
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core import scan as scanning
 from delta_core.engines.interface import Storage
@@ -43,6 +42,9 @@ from delta_core.protocol.properties import read_property
 from delta_core.runtime.json_text import decode_json
 from delta_core.snapshot import Snapshot
 from delta_core.write.names import encode_path
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = [
     "absent_files",

@@ -7,12 +7,13 @@ are installed in other ways than as folders on ``sys.path``: in archives, or by 
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.machinery import PathFinder
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from delta_core.runtime.lazy import load_object
 
@@ -24,7 +25,7 @@ _OURS = "delta_core."
 _NAME, _FORMER_NAME = "delta_core_lake", "delta_core"
 
 
-class EntryPoint(NamedTuple):
+class EntryPoint(Struct, frozen=True):
     """A name under which a package offers an object.
 
     Parameters
@@ -106,19 +107,22 @@ def _scan(path: tuple[str, ...]) -> Iterator[EntryPoint]:
 
 
 def _normalized(package: str) -> str:
-    return re.sub(r"[-_.]+", "_", package).lower()
+    if package.isalnum():
+        return package.lower()
+    # without a pattern, for a hundred packages at each start
+    return "_".join(filter(None, package.replace("-", "_").replace(".", "_").split("_"))).lower()
 
 
 def _read(folder: str) -> Iterator[EntryPoint]:
     try:
-        with open(os.path.join(folder, "entry_points.txt"), encoding="utf-8") as f:
+        with open(os.path.join(folder, "entry_points.txt"), "rb", buffering=0) as f:
             text = f.read()
     except OSError:
         return
-    if _OURS not in text:
+    if _OURS.encode() not in text:
         return
     group = ""
-    for line in map(str.strip, text.splitlines()):
+    for line in map(str.strip, text.decode().splitlines()):
         if line.startswith("[") and line.endswith("]"):
             group = line[1:-1].strip()
         elif line and not line.startswith("#"):

@@ -8,16 +8,18 @@ and descriptors only. Functions are module-level, so that rules pickle.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from delta_core.expressions.ast import Expression
 from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.protocol.types import DataType
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = [
     "ActionColumn", "ChangeCapture", "ChecksumField",
@@ -45,7 +47,7 @@ VECTOR_LOCATION = pa.schema(
 # --- reading -------------------------------------------------------------------------------
 
 
-class VectorBytes(NamedTuple):
+class VectorBytes(Struct, frozen=True):
     """Vectors of dropped rows within one piece of bytes.
 
     Parameters

@@ -7,7 +7,6 @@ not known parses too and is rejected, with its column, if a table is opened (`sc
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Union
 
@@ -16,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from delta_core.errors import InvalidArgumentError, SchemaError
+from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = [
     "BASE_TYPES", "KNOWN_TYPES", "TIMESTAMP_NTZ", "VARIANT", "ArrayType", "DataType", "Field", "MapType",
@@ -90,7 +90,7 @@ KNOWN_TYPES: Mapping[str, TypeDef] = {
     **dict.fromkeys((TIMESTAMP_NTZ.name, *TIMESTAMP_NTZ.aliases), TIMESTAMP_NTZ),
     "variant": VARIANT,
 }
-_DECIMAL = re.compile(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?\Z")
+_DECIMAL = lazy_pattern(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?\Z")
 
 
 def parse_decimal(name: str) -> tuple[int, int] | None:

@@ -7,13 +7,15 @@ import re
 from json.decoder import scanstring  # type: ignore[attr-defined]  # the stubs lack it
 from typing import Any
 
+from delta_core.runtime.patterns import lazy_pattern
+
 __all__ = ["decode_json", "load_json"]
 
 #: Levels of lists and objects: those of a type of `recursion.MOST_NESTED` levels, each of which takes three, and some
 #: more.
 _MOST_NESTED = 10_000
-_BLANKS = re.compile(r"[ \t\n\r]*")
-_WORD = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null|NaN|-?Infinity", re.ASCII)
+_BLANKS = lazy_pattern(r"[ \t\n\r]*")
+_WORD = lazy_pattern(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null|NaN|-?Infinity", re.ASCII)
 
 
 def decode_json(text: str | bytes) -> Any:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.engines.interface import Compiled, Evaluator, RowTest
 from delta_core.errors import DataFileError
-from delta_core.expressions.ast import Expression, Leaf, leaves
+from delta_core.expressions.ast import Expression, Leaf, conjuncts, leaves
 from delta_core.expressions.plugin_functions import Function
 from delta_core.kernels.arrow_buffers import is_valid, scalar_of
 from delta_core.kernels.decimals import checked_cast
@@ -27,6 +26,9 @@ from delta_core.scan.file_context import FileContext, OneFile, RowOrigin, WholeF
 from delta_core.scan.order import test_order
 from delta_core.scan.plan import ConstantSource, Output, PhysicalSource, PositionSource, ReadPlan
 from delta_core.scan.value_ranges import column_test
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["CompiledPlan"]
 
@@ -55,8 +57,8 @@ class CompiledPlan:
             return evaluator.compile(expression, plan.types, functions or {})
 
         self._checks = [(check, build(check.expression)) for check in plan.checks]
-        self._filter = None if plan.filter is None else build(plan.filter)
-        self._build = build
+        self._build = partial(_build_filter, plan, build)
+        self._filter = None if plan.filter is None else self._build(plan.filter)
         self._outputs = [_Column(o, plan, build) for o in plan.outputs]
         self._required = [(i, o.field) for i, o in enumerate(plan.outputs) if not o.field.nullable]
         sources = [o.value for o in plan.outputs]
@@ -206,6 +208,31 @@ class CompiledPlan:
                     path=path,
                     column=f.name,
                 )
+
+
+def _build_filter(plan: ReadPlan, build: Callable[[Expression], Compiled], condition: Expression) -> Compiled:
+    is_tested = all(column_test(part, plan.sources, plan.types) is not None for part in conjuncts(condition))
+    return _CompiledLater(condition, build) if is_tested else build(condition)
+
+
+class _CompiledLater:
+    """A condition that the engine may test while it decodes values: compiled if it has to be evaluated.
+
+    Every engine evaluates such conditions, so that nothing is left to reject before rows are read.
+    """
+
+    def __init__(self, condition: Expression, build: Callable[[Expression], Compiled]) -> None:
+        self.leaves = leaves(condition)
+        self.type = pa.bool_()
+        self._compile = partial(build, condition)
+        self._compiled: Compiled | None = None
+
+    def __call__(self, columns: Sequence[Any], num_rows: int) -> pa.Array:
+        compiled = self._compiled
+        if compiled is None:
+            compiled = self._compiled = self._compile()
+        values = dict(zip(self.leaves, columns, strict=True))
+        return compiled([values[leaf] for leaf in compiled.leaves], num_rows)
 
 
 class _View:

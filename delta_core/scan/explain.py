@@ -8,13 +8,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import asdict, replace
-from numpy.typing import NDArray
 
 from delta_core.engines.interface import Apply, Evaluator, FileRead, RowTest
 from delta_core.expressions.ast import Expression, FileStatistic, conjuncts, leaves
@@ -28,6 +27,9 @@ from delta_core.plugins.rules import MetadataColumn, ReadCheck, ReadRule, RowFil
 from delta_core.plugins.state import TableState
 from delta_core.scan.plan import ReadPlan
 from delta_core.scan.vectors import locate
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = [
     "FileStep",

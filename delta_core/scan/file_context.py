@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import number_array, scalar_of, strings_of
 from delta_core.kernels.gather import SelectionVector
 from delta_core.kernels.row_set import RowSet
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["FileContext", "OneFile", "RowOrigin", "WholeFiles"]
 

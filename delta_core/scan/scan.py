@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from time import perf_counter
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.engines.interface import Engine, FileRead
 from delta_core.errors import (
@@ -38,11 +37,16 @@ from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.protocol.schema import Path
 from delta_core.protocol.types import DataType
 from delta_core.runtime.processes import cached_property
+from delta_core.scan import parts
 from delta_core.scan.apply import CompiledPlan
-from delta_core.scan.explain import RunCounters, ScanReport, describe_effects, describe_predicate, prune_in_steps
 from delta_core.scan.file_context import FileContext
 from delta_core.scan.plan import FILE_PATH, LOCATION, ROW_INDEX, ReadPlan, plan_scan, resolve_columns
 from delta_core.scan.vectors import Vectors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from delta_core.scan.explain import RunCounters, ScanReport
 
 __all__ = ["Scan", "ScanSource"]
 
@@ -309,7 +313,7 @@ class Scan:
         The files are listed and pruned once more for it. A scan that is not explained counts nothing.
         """
         source, plan = self._source, self.plan
-        files, steps = prune_in_steps(
+        files, steps = parts.prune_in_steps(
             lambda: source.files if self._given is None else self._given,
             self._skipping,
             source.engine.evaluator,
@@ -317,17 +321,17 @@ class Scan:
         )
         report = None
         if run:
-            counters, start, rows = RunCounters(), perf_counter(), 0
+            counters, start, rows = parts.RunCounters(), perf_counter(), 0
             for batch in self._batches(counters):
                 rows += batch.num_rows
             report = counters.finished(rows, (perf_counter() - start) * 1000)
-        return ScanReport(
+        return parts.ScanReport(
             repr(source),
             tuple(self.schema.names),
             plan.limit,
             steps,
-            describe_predicate(self._predicate, plan, self._rules, source.state, files.keep is None),
-            describe_effects(plan, self._rules, self._arguments[1], source.state, files),
+            parts.describe_predicate(self._predicate, plan, self._rules, source.state, files.keep is None),
+            parts.describe_effects(plan, self._rules, self._arguments[1], source.state, files),
             report,
         )
 

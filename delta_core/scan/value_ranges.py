@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.expressions.ast import Call, Column, Expression, Leaf, Literal, PhysicalColumn, Values, conjuncts
 from delta_core.expressions.patterns import parse_like
 from delta_core.kernels.arrow_buffers import array_of, string_bytes, values_of
 from delta_core.kernels.parquet_pages import ColumnTest, NullTest, ValuePattern, ValueRange, ValueSet, is_text
 from delta_core.scan.plan import PhysicalSource, Source
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["column_test"]
 

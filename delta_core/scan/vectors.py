@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.engines.interface import RangeRequest, Storage
 from delta_core.errors import DataFileNotFoundError, HookContractError, plugin_errors
@@ -20,6 +19,8 @@ from delta_core.runtime.threads import thread_pool
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
+
+    from numpy.typing import NDArray
 
 __all__ = ["Vectors", "read_dropped_rows", "read_row_sets"]
 
@@ -109,7 +110,9 @@ class _ManyVectors:
         coded = pc.dictionary_encode(pc.take(self._paths, number_array(placed)))
         codes, names = values_of(coded.indices), coded.dictionary.to_pylist()
         order = placed[np.argsort(codes, kind="stable")]
-        requests, vectors, held = list[RangeRequest](), list[NDArray[np.int64]](), 0
+        requests: list[RangeRequest] = []
+        vectors: list[NDArray[np.int64]] = []
+        held = 0
         ends = np.cumsum(np.bincount(codes, minlength=len(names)))
         for name, own in zip(names, np.split(order, ends[:-1]), strict=True):
             first = int(self._starts[own].min())
@@ -127,7 +130,9 @@ class _ManyVectors:
 
     def _read_part(self, requests: Sequence[RangeRequest], vectors: Sequence[NDArray[np.int64]]) -> RowSets:
         pieces = _fetch(self._storage, requests)
-        starts, chosen, base = list[NDArray[np.int64]](), list[NDArray[np.int64]](), 0
+        starts: list[NDArray[np.int64]] = []
+        chosen: list[NDArray[np.int64]] = []
+        base = 0
         for request, piece, own in zip(requests, pieces, vectors, strict=True):
             at = self._starts[own] - request.offset
             # of a file that is cut off

@@ -10,16 +10,18 @@ import datetime as dt
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.engines.interface import ColumnsStatistics, ColumnStatistics, FilesStatistics
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array, scalar_of, strings_of
 from delta_core.protocol.schema import Path
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["PREFIX_LENGTH", "statistics_json", "statistics_texts", "truncate_max", "truncate_min"]
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from delta_core.api import (
     Optimized,
@@ -28,6 +27,9 @@ from delta_core.api import (
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, int64_values, is_valid, one_array
 from delta_plugins.clustering.logic import logical_columns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["PROVIDER", "choose_files", "cluster"]
 

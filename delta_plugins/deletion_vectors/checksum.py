@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.api import CommitSummary, CorruptTableError
 from delta_core.kernels.arrow_buffers import int64_values, scalar_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["BINS", "vector_counts"]
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.api import DELETION_VECTOR, EncodedRows, InvalidArgumentError, TableState, UnsupportedOperationError
 from delta_core.kernels import compute as pc
@@ -19,6 +18,8 @@ from delta_core.kernels.row_set import RowSet, RowSets
 from delta_plugins.deletion_vectors import z85
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from delta_core.api import AttemptView
 
 __all__ = ["INLINE_BELOW", "SWITCH", "check_commit", "encode", "inline_below"]

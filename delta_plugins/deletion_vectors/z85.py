@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.api import CorruptTableError
 from delta_core.kernels.arrow_buffers import StringBuffers, is_valid, plain_strings, string_array, string_buffers
 from delta_plugins.deletion_vectors import _z85
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["decode", "decode_uuids", "encode", "vector_file_names"]
 

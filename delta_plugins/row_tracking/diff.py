@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.api import (
     CorruptTableError,
@@ -22,6 +21,9 @@ from delta_core.api import (
 )
 from delta_core.kernels.arrow_buffers import array_of, bool_array, int64_values, number_array, one_array, scalar_of
 from delta_core.kernels.row_set import RowSet, RowSets
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["COLUMNS", "diff"]
 

@@ -15,7 +15,8 @@ from tests.architecture.source import ROOT, imports, is_ours, modules, names_of,
 LAYOUT = (
     "errors", "exceptions", "runtime", "protocol", "kernels", "types", "schema", "expressions", "engines.interface",
     "plugins", "handles", "log", "scan", "write", "commit", "snapshot", "operations", "api", "interop", "transaction",
-    "alterer", "optimizer", "table", "writer", "query", "version", "", "cli", "testing", "engines", "spark",
+    "alterer", "optimizer", "table_parts", "table", "writer", "query", "version", "", "cli", "testing", "engines",
+    "spark",
 )  # fmt: skip
 #: The only module that imports by text.
 BY_TEXT = {"delta_core.runtime.lazy": "the helper", "delta_core.plugins.entry_points": "what installed packages offer"}

@@ -230,6 +230,31 @@ def test_first_read_loads_only_what_it_needs(checkpointed: str) -> None:
     _run_each(FIRST_READS, _copies(checkpointed, len(FIRST_READS)), SLOW_TO_IMPORT)
 
 
+#: What a filter that the decoder tests does not need, nor any other part of a read.
+LATE = (
+    "pyarrow._compute",
+    "numpy.typing",
+    "zlib",
+    "delta_core.alterer",
+    "delta_core.optimizer",
+    "delta_core.operations.merger",
+    "delta_core.scan.explain",
+    "delta_core.engines.arrow.evaluate.evaluator",
+)
+
+
+def test_filtered_read_of_one_file_loads_no_compute_functions_and_few_modules(tmp_path: Path) -> None:
+    TableBuilder(tmp_path / "t").create({"id": "long", "name": "string"}).append([{"id": 1}, {"id": 2}])
+    code = f"""
+from delta_core import DeltaTable
+assert DeltaTable(sys.argv[1]).scan(predicate="id < 2").to_table().num_rows == 1
+assert not set({LATE!r}) & set(sys.modules), sorted(set({LATE!r}) & set(sys.modules))
+number = sum(m.startswith(("delta_core", "delta_plugins")) for m in sys.modules)
+# each adds a quarter of a millisecond to the start of every process
+assert number <= 160, number"""
+    assert _run(code, str(tmp_path / "t")) == ""
+
+
 def test_read_of_one_file_without_times_starts_no_threads_and_loads_no_zones(table: str) -> None:
     code = """
 from delta_core import DeltaTable

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,15 @@ def test_fault_of_the_table_is_one_line_and_exit_code_1(run: Any, tmp_path: Path
     assert result.out == ""
     assert result.err.startswith("delta-core: No Delta table")
     assert result.err.count("\n") == 1
+
+
+def test_process_ends_with_the_exit_code_and_whole_output(tmp_path: Path) -> None:
+    code = "import atexit; from delta_core.cli import program; atexit.register(print, 'at the end'); program()"
+    for arguments, expected in ((["info", str(tmp_path / "nothing")], 1), (["--version"], 0)):
+        done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+        assert done.returncode == expected
+        assert done.stdout.endswith("at the end\n")
+        assert bool(done.stderr) == bool(expected)
 
 
 def test_debug_shows_the_traceback_wherever_it_is(run: Any, tmp_path: Path) -> None:

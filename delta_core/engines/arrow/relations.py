@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from delta_core.engines.arrow.evaluate.evaluator import read_column
 from delta_core.engines.interface import Engine, Evaluator, Relation
@@ -22,6 +21,9 @@ from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Path
 from delta_core.write.files import Written, write_change_files, write_files
 from delta_core.write.plan import Origin, WritePlan
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["ArrowRelation", "ArrowRelations"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from delta_core.engines.interface import Storage
 from delta_core.errors import CorruptTableError, DataFileError, DataFileNotFoundError
@@ -23,6 +23,9 @@ from delta_core.runtime.processes import cached_property
 from delta_core.scan.plan import LOCATION
 from delta_core.scan.scan import Scan
 from delta_core.scan.vectors import locate, read_row_sets
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["PlannedFiles", "Rows", "check_rows", "hadoop_path", "root_of"]
 

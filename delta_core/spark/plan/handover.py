@@ -9,13 +9,15 @@ import os
 import struct
 import tempfile
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.kernels.arrow_buffers import is_valid, mask_of, plain_strings, values_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["HandedFiles", "is_flat", "write_handed_files"]
 

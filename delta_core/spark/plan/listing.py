@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.log.files import FileSet, Part, TableChunk
@@ -15,6 +15,9 @@ from delta_core.scan.scan import Scan
 from delta_core.spark.failures import names_files
 from delta_core.spark.plan.files import PlannedFiles, Rows
 from delta_core.spark.plan.handover import HandedFiles, is_flat, write_handed_files
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["FileListing"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -79,7 +79,7 @@ class _Batch(Struct, frozen=True):
 Node = Callable[[_Batch], Any]
 
 
-class _Built(NamedTuple):
+class _Built(Struct, frozen=True):
     """A part's node, its type, and whether its value depends on rows."""
 
     node: Node

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.engines.arrow.evaluate import compute as pc
 from delta_core.engines.arrow.evaluate.compute import Kernel, typed
 from delta_core.engines.arrow.evaluate.functions_hash import hash_values
 from delta_core.kernels.arrow_buffers import bool_array, is_valid, mask_of, number_array
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["count_below", "member_test"]
 

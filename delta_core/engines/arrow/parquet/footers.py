@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from delta_core.engines.arrow.parquet.footer import open_footer
 from delta_core.engines.arrow.parquet.opened_file import PHYSICAL_TYPES
@@ -20,6 +19,9 @@ from delta_core.engines.interface import ColumnsStatistics, FilesStatistics, Sto
 from delta_core.kernels.arrow_buffers import bool_array, number_array
 from delta_core.kernels.footers import BOUND_KINDS, Footers, read_footers
 from delta_core.protocol.schema import Path
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["ArrowFooters", "read_schema"]
 

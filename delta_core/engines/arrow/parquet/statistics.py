@@ -5,7 +5,6 @@ Footers leave NaN out of bounds, drop bounds of more than 4 KB, and count nulls 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,13 +15,14 @@ from delta_core.engines.arrow.evaluate import compute as pc
 from delta_core.engines.interface import ColumnStatistics
 from delta_core.kernels.nested import reach
 from delta_core.protocol.schema import Path
+from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = ["Leaf", "Measured", "footer_statistics", "has_order", "leaves_of", "parquet_leaves", "shows_nan"]
 
 #: Parquet's writer keeps no bound that is longer.
 FOOTER_BOUND_BYTES = 4096
 #: Writers that order NaN above every number, so that one NaN is the column's maximum.
-_SHOWS_NAN = re.compile(r"parquet-mr version (1\.1[2-9]|1\.[2-9]\d|[2-9])\.")
+_SHOWS_NAN = lazy_pattern(r"parquet-mr version (1\.1[2-9]|1\.[2-9]\d|[2-9])\.")
 
 
 class Leaf(Struct, frozen=True):

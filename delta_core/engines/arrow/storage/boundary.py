@@ -11,12 +11,15 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import IO, Any, Literal, NamedTuple, NoReturn
+from typing import IO, Any, Literal, NoReturn
+
+from msgspec import Struct
 
 from delta_core.engines.arrow.storage.credentials import fsspec_options, without_credentials
 from delta_core.engines.arrow.storage.places import LOCAL_SCHEMES, absolute_path, plain_path, scheme_of
 from delta_core.engines.interface import Storage
 from delta_core.errors import EngineError, ExternalPathError, InvalidArgumentError
+from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = ["AllowExternal", "Boundary", "CrossStoreStorage", "Opener", "Place", "has_dots", "is_plain"]
 
@@ -24,13 +27,13 @@ __all__ = ["AllowExternal", "Boundary", "CrossStoreStorage", "Opener", "Place", 
 AllowExternal = Sequence[str] | Literal[False] | None
 Opener = Callable[[str, "dict[str, Any]"], Storage]
 
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?://([^/]*))?(.*)", re.DOTALL)
-_DOTS = re.compile(r"(?:^|/)\.\.(?:/|$)")
-_AZURE_HOST = re.compile(r"([^.]+)\.(?:dfs|blob)\.core\.windows\.net")
+_URI = lazy_pattern(r"[A-Za-z][A-Za-z0-9+.-]+:(?://([^/]*))?(.*)", re.DOTALL)
+_DOTS = lazy_pattern(r"(?:^|/)\.\.(?:/|$)")
+_AZURE_HOST = lazy_pattern(r"([^.]+)\.(?:dfs|blob)\.core\.windows\.net")
 #: Dots that a server may read as such: these stores' paths are sent as URLs.
-_ENCODED_DOTS = re.compile(r"(?:^|/)(?:\.|%2e){2}(?:/|$)", re.IGNORECASE)
+_ENCODED_DOTS = lazy_pattern(r"(?:^|/)(?:\.|%2e){2}(?:/|$)", re.IGNORECASE)
 #: No part of a host's or a bucket's name.
-_ODD_AUTHORITY = re.compile(r"[\x00-\x20\x7f?#\\]|::")
+_ODD_AUTHORITY = lazy_pattern(r"[\x00-\x20\x7f?#\\]|::")
 #: Schemes that name one kind of store.
 _KINDS = {"": "file", "local": "file", "s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
 #: Bytes of a file that is copied through this process, at a time.
@@ -41,7 +44,7 @@ _KEY_KINDS = frozenset({"file", "s3", "gs", "az", "memory", "chain"})
 _OPEN_KINDS = frozenset({"s3", "gs", "memory"})
 
 
-class Place(NamedTuple):
+class Place(Struct, frozen=True):
     """Where a file lies.
 
     Parameters
@@ -125,7 +128,7 @@ class Boundary:
         if "\0" in path:  # compiled code would read the name only as far as that
             raise EngineError(f"{path!r}, which the table at {self._given} names, holds a null character.", path=path)
         if not scheme_of(path):
-            kind, authority, _ = self.root
+            kind, authority = self.root.kind, self.root.authority
             below = path if path.startswith("/") else f"{self.root.path.rstrip('/')}/{path}"
         else:
             kind, authority, below = _split(path)
@@ -168,7 +171,7 @@ class Boundary:
 
     def is_own(self, place: Place) -> bool:
         """Whether a place lies on the table's host and in its bucket."""
-        return place[:2] == self.root[:2]
+        return (place.kind, place.authority) == (self.root.kind, self.root.authority)
 
     def gets_credentials(self, place: Place) -> bool:
         """Whether a place may be read with the caller's credentials; those of this machine and memory have none."""

@@ -235,7 +235,8 @@ class LocalStorage(CrossStoreStorage):
     def _listed(self, folders: Sequence[str], found: Sequence[Folder]) -> tuple[FolderFiles, list[str]]:
         columns = [
             pa.concat_arrays([f.paths for f in found]),
-            *(number_array(np.concatenate([f[i] for f in found])) for i in (1, 2)),
+            number_array(np.concatenate([f.sizes for f in found])),
+            number_array(np.concatenate([f.modified_ms for f in found])),
         ]
         empty = tuple(w for w, f in zip(folders, found, strict=True) if w and not f.num_entries)
         linked = tuple(self._targets([link for f in found for link in f.links]))

@@ -7,12 +7,13 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from delta_core.errors import AccessDeniedError, DeltaError, EngineError, ExternalPathError, InvalidArgumentError
+from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = ["LINK", "LOCAL_SCHEMES", "absolute_path", "store_error", "StoreErrors", "plain_path", "scheme_of"]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+_SCHEME = lazy_pattern(r"([A-Za-z][A-Za-z0-9+.-]+):")
 #: A ``file:`` URI's host, if it has one, and its path.
-_FILE = re.compile(r"[A-Za-z]+:(?://([^/]*))?/*(.*)", re.DOTALL)
+_FILE = lazy_pattern(r"[A-Za-z]+:(?://([^/]*))?/*(.*)", re.DOTALL)
 LOCAL_SCHEMES = ("", "file", "local")
 #: What is between the links of a chain of filesystems.
 LINK = "::"

@@ -1,0 +1,16 @@
+"""The parts of a scan that describe it, loaded on first use: a read needs none of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from delta_core.runtime.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from delta_core.scan.explain import RunCounters, ScanReport, describe_effects, describe_predicate, prune_in_steps
+
+__all__ = ["RunCounters", "ScanReport", "describe_effects", "describe_predicate", "prune_in_steps"]
+
+__getattr__, __dir__ = lazy_names(
+    __name__, {"delta_core.scan.explain": "RunCounters ScanReport describe_effects describe_predicate prune_in_steps"}
+)
