@@ -174,6 +174,7 @@ class NestedReader : private ChunkReader {
                 if (page.num_values == 0) continue;
                 if (page.num_values < 0 || page.num_values > left) return UNSUPPORTED;
                 left -= n_ = page.num_values;
+                entries_seen_ += n_;
                 status = has_kept() ? entries_page(page, body) : PAGE;
             }  // pages of other types hold no rows
             if (status != PAGE) return status;
@@ -416,7 +417,10 @@ class NestedReader : private ChunkReader {
         const int64_t more = codes_ ? coded_bytes() : end - in - 4 * values_;
         if (more > most_text_ - job_.used) return UNSUPPORTED;
         if (job_.used + more > room_) {
-            room_ = 2 * (job_.used + more);
+            // as much as all entries take if the rest are like these, and a little more: twice as much would be twice as
+            // much fresh memory
+            const double expected = 1.02 * static_cast<double>(job_.used + more) * job_.num_entries / entries_seen_;
+            room_ = std::max(job_.used + more, static_cast<int64_t>(std::min<double>(most_text_, expected)));
             if (!job_.grown.grow(room_, data_, job_.used)) return NO_MEMORY;
             data_ = job_.grown.data();
         }
@@ -484,7 +488,7 @@ class NestedReader : private ChunkReader {
     NestedJob &job_;
     const uint64_t *const rows_keep_;
     const int64_t most_text_;
-    int64_t rows_begun_ = 0;
+    int64_t rows_begun_ = 0, entries_seen_ = 0;
     // the page at hand: entries, and those of kept rows; `values_` counts all values
     int64_t n_ = 0, kept_values_ = 0, page_slots_ = 0;
     uint8_t *flags_ = nullptr, *page_definitions_ = nullptr;

@@ -13,7 +13,7 @@ from delta_core.engines.interface import ActionQuery, CheckpointHandle, LogFiles
 from delta_core.errors import CheckpointError, LogChangedError, LogError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import array_of, is_utf8, is_valid, one_array, values_of
+from delta_core.kernels.arrow_buffers import array_of, is_utf8, is_valid, nulls_of, one_array, values_of
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.dedup import dv_unique_ids
 from delta_core.kernels.nested import struct_of
@@ -103,7 +103,7 @@ class CommitChunk:
         if missing and self.num_rows:
             found |= self._parse(missing)
             self._columns |= {n: c for n, c in found.items() if n in _SMALL or n.startswith(PARTITION)}
-        return [found[n] if n in found else pa.nulls(self.num_rows, self._type(n)) for n in names]
+        return [found[n] if n in found else nulls_of(self.num_rows, self._type(n)) for n in names]
 
     @property
     def nbytes(self) -> int:
@@ -177,7 +177,7 @@ def json_values(text: pa.Array, kind: pa.DataType) -> pa.Array:
         For a field that does not have the requested type.
     """
     if text.null_count == len(text):
-        return pa.nulls(len(text), kind)
+        return nulls_of(len(text), kind)
     values = [None if t is None else parse_action(t, "the commits") for t in text.to_pylist()]
     try:
         return array_of(values, kind)
@@ -295,11 +295,11 @@ class CheckpointChunk:
         if name.startswith(PARTITION):
             return self._partitions[name]
         if name == "version" or name == "dvId" and self._vector not in found:
-            return pa.nulls(count, FILE_COLUMNS[name])
+            return nulls_of(count, FILE_COLUMNS[name])
         if name == "dvId":
             vector = self._descriptors(found[self._vector])
             if vector.null_count == count:
-                return pa.nulls(count, FILE_COLUMNS[name])
+                return nulls_of(count, FILE_COLUMNS[name])
             parts = dict(zip((f.name for f in vector.type), vector.flatten(), strict=True))
             return dv_unique_ids(parts["storageType"], parts["pathOrInlineDv"], parts["offset"])
         if name == "deletionVector":
@@ -324,7 +324,7 @@ class CheckpointChunk:
         """Return descriptors of vectors with the protocol's five fields, whatever of them the checkpoint has."""
         rows = len(column)
         if column.null_count == rows:
-            return pa.nulls(rows, DELETION_VECTOR)
+            return nulls_of(rows, DELETION_VECTOR)
         names = [f.name for f in column.type] if pa.types.is_struct(column.type) else []
         if not {"storageType", "pathOrInlineDv"}.issubset(names):
             raise self._damaged(f"has deletion vectors of type {column.type}, expected {DELETION_VECTOR}")
@@ -332,7 +332,7 @@ class CheckpointChunk:
         parts = [
             self._conformed(f"deletionVector.{f.name}", have[f.name], f.type)
             if f.name in have
-            else pa.nulls(rows, f.type)
+            else nulls_of(rows, f.type)
             for f in DELETION_VECTOR
         ]
         return struct_of(list(DELETION_VECTOR), parts, parts[0])
@@ -367,7 +367,7 @@ class CheckpointChunk:
         if rest and not self._handle.all_null(self._group, _TEXT):
             found |= zip(rest, self._parse_statistics(rest, rows), strict=True)
         count = self.num_rows if rows is None else int(rows.sum())
-        return [found[w] if w in found else pa.nulls(count, statistic_type(w)) for w in leaves]
+        return [found[w] if w in found else nulls_of(count, statistic_type(w)) for w in leaves]
 
     def _parse_statistics(self, leaves: Sequence[FileStatistic], rows: Mask | None) -> list[pa.Array]:
         """Parse the texts as they are decoded: together they are larger than everything else."""
@@ -404,4 +404,4 @@ def conform(column: pa.Array, target: pa.DataType) -> pa.Array:
     try:
         return checked_cast(column, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return pa.nulls(len(column), target)
+        return nulls_of(len(column), target)

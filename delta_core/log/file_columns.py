@@ -11,7 +11,7 @@ import pyarrow as pa
 from delta_core.engines.interface import CheckpointHandle
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array, one_array, values_of
+from delta_core.kernels.arrow_buffers import int64_values, is_valid, nulls_of, number_array, one_array, values_of
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.gather import gather_column
 from delta_core.kernels.stats import StatField, parse_stats
@@ -111,7 +111,7 @@ class TableChunk:
             return one_array(self.table.column(index))
         if name.startswith(PARTITION) and self.table.schema.get_field_index("partitionValues") >= 0:
             return partition_text(one_array(self.table.column("partitionValues")), name.removeprefix(PARTITION))
-        return pa.nulls(self.num_rows, FILE_COLUMNS.get(name, pa.string()))
+        return nulls_of(self.num_rows, FILE_COLUMNS.get(name, pa.string()))
 
     def statistics(
         self, leaves: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
@@ -131,7 +131,15 @@ def pick_all(columns: Sequence[pa.Array], rows: Mask | None) -> list[pa.Array]:
     if rows is None:
         return list(columns)
     chosen = np.flatnonzero(rows).astype(np.int32)
-    return [c if len(chosen) == len(c) else gather_column(c, chosen, decode=False) for c in columns]
+    return [_picked(column, chosen) for column in columns]
+
+
+def _picked(column: pa.Array, chosen: NDArray[np.int32]) -> pa.Array:
+    if len(chosen) == len(column):
+        return column
+    if column.null_count == len(column):
+        return nulls_of(len(chosen), column.type)
+    return gather_column(column, chosen, decode=False)
 
 
 def statistic_type(leaf: FileStatistic) -> pa.DataType:

@@ -19,6 +19,7 @@ from delta_core.kernels.arrow_buffers import (
     holds_bytes,
     is_valid,
     mask_of,
+    nulls_of,
     number_array,
     scalar_of,
     string_bytes,
@@ -176,3 +177,33 @@ def test_bytes_that_no_string_has_are_not_found(texts: list[str | None], start: 
         assert found or not any(part in t for t in rest)
     assert holds_bytes(array, b"%", b":") == any("%" in t or ":" in t for t in rest)
     assert string_bytes(array).decode() == "".join(rest)
+
+
+@pytest.mark.parametrize("count", [0, 1, 9, 100_000, 2_000_000])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *NUMBERS,
+        pa.bool_(),
+        pa.string(),
+        pa.decimal128(9, 2),
+        pa.struct([("a", pa.string()), ("b", pa.struct([("c", pa.int32())]))]),
+        pa.map_(pa.string(), pa.string()),
+        pa.list_(pa.int64()),
+    ],
+    ids=str,
+)
+def test_shared_nulls_equal_those_of_pyarrow(kind: pa.DataType, count: int) -> None:
+    found = nulls_of(count, kind)
+    found.validate(full=True)
+    assert found.equals(pa.nulls(count, kind))
+    assert found.null_count == count
+    assert found.slice(count // 2).null_count == count - count // 2
+
+
+def test_shared_nulls_take_no_memory() -> None:
+    nulls_of(1000, pa.int64())
+    before = pa.total_allocated_bytes()
+    held = [nulls_of(100_000, pa.struct([("a", pa.int64()), ("b", pa.string())])) for _ in range(10)]
+    assert pa.total_allocated_bytes() - before < 10_000
+    assert len({a.buffers()[0].address for a in held}) == 1

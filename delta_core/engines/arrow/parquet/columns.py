@@ -174,13 +174,7 @@ class GroupReader:
 
     def _nested_chunk(self, group: int, leaf: int, t: pa.DataType) -> NestedChunk | None:
         facts, rows = self._file.footer.chunk(group, leaf), self.group_rows[group]
-        # all of its entries are in memory at once; codes may take no more than a few bits as they are stored
-        if facts is None or facts.num_values < rows or max(facts.uncompressed, 8 * facts.num_values) > GROUP_BYTES:
-            return None
-        found = self._file.layout.leaves[leaf]
-        stored = _nested_value_type(found, t)
-        chunk = None if stored is None else _place(facts, rows, found, stored)
-        return None if chunk is None else NestedChunk(chunk, facts.num_values, found.length)
+        return _nested_chunk(facts, rows, self._file.layout.leaves[leaf], t)
 
     def _chunks(self, group: int, leaves: Sequence[int]) -> dict[int, ColumnChunk]:
         """Return the chunks of flat columns of a row group that our own decoder reads, by leaf."""
@@ -282,6 +276,40 @@ def find_chunk(metadata: Any, group: int, leaf: int, type: pa.DataType) -> Colum
     footer = ArrowFooter(metadata)
     found = ParquetLeaf(column.physical_type, column.max_definition_level, column.max_repetition_level)
     return _chunk(footer.chunk(group, leaf), footer.group_rows[group], found, type)
+
+
+def find_nested(metadata: Any, group: int, column: NestedColumn) -> dict[int, NestedChunk]:
+    """Return where column chunks of a nested column lie, by leaf; none if one of them is PyArrow's to read.
+
+    Parameters
+    ----------
+    metadata : pyarrow.parquet.FileMetaData
+        The file's footer.
+    group : int
+        The row group's number.
+    column : NestedColumn
+        How the column is stored.
+    """
+    footer, found = ArrowFooter(metadata), dict[int, NestedChunk]()
+    for number, (t, _, _) in column.leaves.items():
+        stored = metadata.schema.column(number)
+        levels = stored.max_definition_level, stored.max_repetition_level
+        leaf = ParquetLeaf(stored.physical_type, *levels, stored.length)
+        facts = footer.chunk(group, number)
+        chunk = _nested_chunk(facts, footer.group_rows[group], leaf, t)
+        if chunk is None:
+            return {}
+        found[number] = chunk
+    return found
+
+
+def _nested_chunk(facts: ChunkFacts | None, rows: int, leaf: ParquetLeaf, type: pa.DataType) -> NestedChunk | None:
+    # all of its entries are in memory at once; codes may take no more than a few bits as they are stored
+    if facts is None or facts.num_values < rows or max(facts.uncompressed, 8 * facts.num_values) > GROUP_BYTES:
+        return None
+    stored = _nested_value_type(leaf, type)
+    chunk = None if stored is None else _place(facts, rows, leaf, stored)
+    return None if chunk is None else NestedChunk(chunk, facts.num_values, leaf.length)
 
 
 def _chunk(facts: ChunkFacts | None, rows: int, leaf: ParquetLeaf, type: pa.DataType) -> ColumnChunk | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engines.arrow.parquet.columns import find_chunk, has_codes
+from delta_core.engines.arrow.parquet.columns import find_chunk, find_nested, has_codes
 from delta_core.engines.arrow.parquet.footer import read_footer
 from delta_core.engines.arrow.parquet.opened_file import ArrowFooter
 from delta_core.engines.arrow.parquet.reader import ParquetFile
@@ -21,7 +21,9 @@ from delta_core.engines.arrow.storage.places import store_error
 from delta_core.engines.interface import ActionQuery, FileIdentity, ParquetForm, RangeRequest, Storage
 from delta_core.errors import AccessDeniedError, CheckpointError, DeltaError, LogChangedError
 from delta_core.expressions.ast import FileStatistic
+from delta_core.kernels.arrow_buffers import nulls_of
 from delta_core.kernels.json_actions import ActionParser, ParsedActions
+from delta_core.kernels.parquet_nested import NestedColumn, nested_column, read_nested_column
 from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, is_text, read_chunks, text_pages
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.plugins.plans import LogFile
@@ -214,6 +216,7 @@ class ParquetCheckpoint:
             Columns whose strings (a map's keys and values) come dictionary-encoded.
         """
         found = self._read_flat(group, [c for c in columns if c not in dictionary])
+        found |= self._read_nested(group, [c for c in columns if c not in found and c not in dictionary])
         found |= self._read_with_pyarrow(group, [c for c in columns if c not in found], dictionary)
         return [found[c] for c in columns]
 
@@ -224,7 +227,7 @@ class ParquetCheckpoint:
         stored = self._stored(columns)
         rows = self.group_rows[group]
         if not stored:
-            return {c: pa.nulls(rows, _default_type(c)) for c in columns}
+            return {c: nulls_of(rows, _default_type(c)) for c in columns}
         with self._guard(), self._reader([leaf for c in dictionary for leaf in self._coded(group, c)]) as file:
             table = file.read_row_group(group, stored)
         return {c: self._extract(table, c) for c in columns}
@@ -236,6 +239,37 @@ class ParquetCheckpoint:
             return {}
         with self._guard(), self._file.opened() as file:
             return read_chunks(file.fileno(), chunks)
+
+    def _read_nested(self, group: int, columns: Sequence[Path]) -> dict[Path, pa.Array]:
+        """Read those maps and structs of an action that our own decoder supports."""
+        found: dict[Path, pa.Array] = {}
+        for path in columns:
+            column = self._nested.get(path) if self._file.local is not None else None
+            chunks = {} if column is None else find_nested(self._metadata, group, column)
+            if column is None or not chunks:
+                continue
+            with self._guard(), self._file.opened() as file:
+                array = read_nested_column(file.fileno(), column, chunks, self.group_rows[group])
+            if array is not None:
+                found[path] = _nested(array, path)
+        return found
+
+    @cached_property
+    def _nested(self) -> Mapping[Path, NestedColumn]:
+        """The maps and structs of actions that our own decoder may read, each as a struct of this one field."""
+        first: dict[Path, int] = {}
+        for path, _, number in parquet_leaves(self._schema):
+            first.setdefault(path[:2], number)
+        found = {}
+        for path, number in first.items():
+            t = self.arrow_type(path) if len(path) == 2 else None
+            if t is not None and pa.types.is_nested(t):
+                action = self._schema.field(path[0])
+                inner = action.type.field(action.type.get_field_index(path[1]))
+                column = nested_column(action.with_type(pa.struct([inner])), number)
+                if column is not None:
+                    found[path] = column
+        return found
 
     def _chunk(self, group: int, path: Path) -> ColumnChunk | None:
         """Return the column chunk of a path, if it is one that our own decoder reads."""
@@ -274,7 +308,7 @@ class ParquetCheckpoint:
 
     def _extract(self, data: pa.Table | pa.RecordBatch, path: Path) -> pa.Array:
         if self.arrow_type(path) is None:
-            return pa.nulls(data.num_rows, _default_type(path))
+            return nulls_of(data.num_rows, _default_type(path))
         return _nested(data.column(data.schema.get_field_index(path[0])), path)
 
     def _coded(self, group: int, path: Path) -> list[str]:
