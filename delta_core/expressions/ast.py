@@ -286,15 +286,16 @@ def conjuncts(expression: Expression | None) -> Iterator[Expression]:
 
 def leaves(expression: Expression) -> tuple[Leaf, ...]:
     """Return the distinct leaves, in order of first appearance."""
-    seen: dict[Leaf, None] = {}
+    found: list[Leaf] = []
     left = [expression]
     while left:
         e = left.pop()
         if isinstance(e, (Call, Cast)):
             left.extend(reversed(_parts(e)))
         elif not isinstance(e, (Literal, Values)):
-            seen.setdefault(e)
-    return tuple(seen)
+            found.append(e)
+    # to hash a leaf takes longer than the rest
+    return tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))
 
 
 def all_parts(expression: Expression) -> Iterator[Expression]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Union
 
 import pyarrow as pa
@@ -93,6 +94,7 @@ KNOWN_TYPES: Mapping[str, TypeDef] = {
 _DECIMAL = lazy_pattern(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?\Z")
 
 
+@lru_cache(maxsize=256)
 def parse_decimal(name: str) -> tuple[int, int] | None:
     """Return (precision, scale) of a ``decimal(p,s)`` name, None for any other name."""
     match = _DECIMAL.match(name)
