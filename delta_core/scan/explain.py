@@ -26,6 +26,7 @@ from delta_core.log.files import FileSet
 from delta_core.plugins.rules import MetadataColumn, ReadCheck, ReadRule, RowFilter
 from delta_core.plugins.state import TableState
 from delta_core.scan.plan import ReadPlan
+from delta_core.scan.value_ranges import column_test
 from delta_core.scan.vectors import locate
 
 if TYPE_CHECKING:
@@ -77,8 +78,11 @@ class PredicatePart(Struct, frozen=True):
         Whether it leaves out files by these.
     row_groups : bool
         Whether it leaves out row groups of Parquet files by their statistics.
+    decoder : bool
+        Whether values may be tested while their column is decoded: once for each value of a dictionary, after Bloom
+        filters and the page index left out row groups and pages. It is then not evaluated for the rows of such a file.
     rows : bool
-        Whether it is evaluated for rows; not if partition values alone decide it.
+        Whether it is tested for rows; not if partition values alone decide it.
     """
 
     sql: str
@@ -86,6 +90,7 @@ class PredicatePart(Struct, frozen=True):
     partition_values: bool
     statistics: bool
     row_groups: bool
+    decoder: bool
     rows: bool
 
 
@@ -184,8 +189,8 @@ class ScanReport(Struct, frozen=True):
         steps = [(s.step, f"{s.files:,}", f"{s.size_bytes:,}", f"{s.time_ms:.1f}") for s in self.files]
         yield "Files", ("after", "files", "bytes", "ms"), steps
         if self.predicate:
-            head = ("part", "origin", "partition values", "statistics", "row groups", "rows")
-            tested = [(p.partition_values, p.statistics, p.row_groups, p.rows) for p in self.predicate]
+            head = ("part", "origin", "partition values", "statistics", "row groups", "decoder", "rows")
+            tested = [(p.partition_values, p.statistics, p.row_groups, p.decoder, p.rows) for p in self.predicate]
             texts = [
                 (_cut(p.sql), p.origin, *("yes" if t else "-" for t in flags))
                 for p, flags in zip(self.predicate, tested, strict=True)
@@ -279,6 +284,7 @@ def describe_predicate(
                 prunes_files and one.partition is not None,
                 prunes_files and one.statistics is not None,
                 any(isinstance(leaf, FileStatistic) for leaf in groups),
+                id(part) in evaluated and column_test(part, plan.sources, plan.types) is not None,
                 id(part) in evaluated,
             )
         )

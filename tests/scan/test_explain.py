@@ -55,16 +55,17 @@ def test_each_step_reports_the_files_and_bytes_that_it_leaves(uri: str) -> None:
 @pytest.mark.parametrize(
     ("where", "flags"),
     [
-        ("kind = 'a'", (True, False, False, False)),
-        ("id > 5", (False, True, True, True)),
-        ("id % 2 = 0", (False, False, False, True)),
-        ("kind = 'a' OR id > 5", (False, True, True, True)),
-        ("(kind = 'a' AND id > 5) OR (kind = 'b' AND id > 7)", (True, True, True, True)),
+        ("kind = 'a'", (True, False, False, False, False)),
+        ("id > 5", (False, True, True, True, True)),
+        ("id % 2 = 0", (False, False, False, False, True)),
+        ("kind = 'a' OR id > 5", (False, True, True, False, True)),
+        ("(kind = 'a' AND id > 5) OR (kind = 'b' AND id > 7)", (True, True, True, False, True)),
     ],
 )
 def test_part_is_reported_where_it_is_tested(uri: str, where: str, flags: tuple[bool, ...]) -> None:
     (part,) = DeltaTable(uri).scan(predicate=where).explain().predicate
-    assert (part.partition_values, part.statistics, part.row_groups, part.rows) == flags
+    tested = (part.partition_values, part.statistics, part.row_groups, part.decoder, part.rows)
+    assert tested == flags
 
 
 def test_predicate_without_a_test_of_files_reports_the_table_alone(uri: str) -> None:
