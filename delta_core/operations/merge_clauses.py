@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from delta_core.errors import (
     ColumnNotFoundError,
@@ -305,7 +306,7 @@ def evolve_schema(table: Schema, source: StructType, clauses: Sequence[MergeClau
     """Return the table's schema with the columns that the clauses assign and only the source has.
 
     Clauses over all columns add and widen every column of the source; those that name columns add the ones that they
-    name.
+    name, and fields within them.
 
     Raises
     ------
@@ -313,14 +314,36 @@ def evolve_schema(table: Schema, source: StructType, clauses: Sequence[MergeClau
         If a column is a struct, list or map on one side only.
     """
     added: set[str] = set()
+    paths: list[Path] = []
     for clause in clauses:
         if clause.is_star:
             added |= {f.name.lower() for f in source.fields} - {n.lower() for n in clause.except_columns}
         elif clause.updates is not None:
-            named = {column(n).path[-1].lower() for n in clause.updates}
-            added |= {n for n in named if table.get(n) is None}
-    chosen = Schema([f for f in source.fields if f.name.lower() in added])
-    return merge_rows_schema(table, chosen, accept) if chosen.fields else table
+            paths += [_without_alias(column(n).path, table, source) for n in clause.updates]
+    chosen = [f for f in source.fields if f.name.lower() in added]
+    for path in paths:
+        found = _named(StructType(list(table.fields)), StructType(list(source.fields)), path)
+        if found is not None and path[0].lower() not in added:
+            table = merge_rows_schema(table, Schema([found]), accept)
+    return merge_rows_schema(table, Schema(chosen), accept) if chosen else table
+
+
+def _without_alias(path: Path, table: Schema, source: StructType) -> Path:
+    names = {f.name.lower() for f in (*table.fields, *source.fields)}
+    return path[1:] if len(path) > 1 and path[0].lower() not in names else path
+
+
+def _named(table: StructType, source: StructType, path: Path) -> Field | None:
+    """Return the source's column that an assignment names, with the fields on its path; None if it can add nothing."""
+    own, found = ({f.name.lower(): f for f in t.fields}.get(path[0].lower()) for t in (table, source))
+    if found is None:
+        return None
+    if len(path) == 1:
+        return found if own is None or not isinstance(own.type, PrimitiveType) else None
+    if own is None or not isinstance(own.type, StructType) or not isinstance(found.type, StructType):
+        return None
+    inner = _named(own.type, found.type, path[1:])
+    return None if inner is None else replace(found, type=StructType([inner]))
 
 
 def split_condition(condition: Expression) -> MatchCondition:

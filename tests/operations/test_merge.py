@@ -536,6 +536,21 @@ def test_stream_of_the_table_itself_is_a_source(tmp_path: Path) -> None:
     assert rows_of(table) == [(1, "a"), (2, "B"), (3, "C")]
 
 
+@pytest.mark.parametrize("path", ["s", "target.s", "s.b", "target.s.b"])
+def test_assigned_fields_that_only_the_source_has_are_added(tmp_path: Path, path: str) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"id": [1, 2], "s": [{"a": 1}, {"a": 2}]}))
+    table = DeltaTable(tmp_path / "t")
+    source = pa.table({"id": [2], "b": ["not this"], "s": [{"a": 5, "b": "x", "c": "y"}]})
+    value = "source." + path.removeprefix("target.")
+    table.merge(source, "target.id = source.id", merge_schema=True).when_matched_update({path: value}).execute()
+    updated = {"a": 2, "b": "x"} if path.endswith("b") else {"a": 5, "b": "x", "c": "y"}
+    others = dict.fromkeys(updated, None) | {"a": 1}
+    assert sorted(table.to_pyarrow_table().to_pylist(), key=lambda r: r["id"]) == [
+        {"id": 1, "s": others},
+        {"id": 2, "s": updated},
+    ]
+
+
 def source_stream() -> pa.RecordBatchReader:
     batches = [pa.record_batch({"id": [i], "v": [f"new {i}"]}) for i in range(2, 6)]
     return pa.RecordBatchReader.from_batches(batches[0].schema, batches)
