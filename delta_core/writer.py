@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from delta_core import operations
 from delta_core.commit.options import kind_name, write_arguments
+from delta_core.engines.interface import Engine
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError
 from delta_core.operations.convert import ConvertOptions, convert_folder
 from delta_core.operations.create import column_names
@@ -157,6 +158,7 @@ def convert_to_deltalake(
     post_commithook_properties: PostCommitHookProperties | None = None,
     dry_run: bool = False,
     progress: Callable[[OperationProgress], None] | None = None,
+    engine: str | Engine = "arrow",
 ) -> dict[str, int]:
     """Make a table of a folder of Parquet files, in place: a commit names the files; of each the footer is read.
 
@@ -191,6 +193,8 @@ def convert_to_deltalake(
         Whether everything is checked, and nothing committed.
     progress : function(OperationProgress), optional
         Called while footers are read (step ``find``).
+    engine : str or Engine
+        What reads the footers.
 
     Returns
     -------
@@ -225,7 +229,7 @@ def convert_to_deltalake(
         else Schema.from_arrow(partition_by)
     )
     place = os.fspath(uri)
-    context = open_context(place, storage_options)
+    context = open_context(place, storage_options, engine)
     try:
         base = context.read()
     except TableNotFoundError:

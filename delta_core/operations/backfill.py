@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from msgspec import Struct
 from delta_core.commit.conflict import IsolationLevel
 from delta_core.commit.intents import added_again, read_columns
 from delta_core.commit.transaction import Transaction
-from delta_core.engines.interface import DataFiles, Engine
 from delta_core.errors import CommitConflictError, InvalidArgumentError, MetadataChangedError, ProtocolChangedError
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import NUM_RECORDS, Expression, FileStatistic
@@ -23,6 +22,7 @@ from delta_core.kernels.dedup import KeySet
 from delta_core.log.file_columns import json_statistics
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.log.paths import decode_paths
+from delta_core.operations.footers import ManyFooters
 from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.operations.rewrite import selects_partitions
 from delta_core.operations.row_changes import predicate_text
@@ -37,9 +37,6 @@ BATCH_FILES = 20_000
 #: How often a batch begins again since other writers committed meanwhile.
 _MOST_ATTEMPTS = 16
 _LONG = PrimitiveType("long")
-#: The footers of fewer files are read here, even if there are executors.
-_MANY = 1_000
-_DESCRIBED = pa.schema([("path", pa.string()), ("stats", pa.string())])
 
 
 class BackfillOptions(Struct, frozen=True):
@@ -185,32 +182,13 @@ def _with_statistics(latest: Snapshot, files: pa.Table) -> pa.Table:
     """Return the files whose statistics differ from those of their footers, with these, unless they lack some."""
     transaction = Transaction(latest.context, latest, "COMPUTE STATS")
     described = FooterStatistics.of(transaction.plan, statistics=latest.state.column_map.match == "name")
-    texts = _texts(latest.engine, described, strings_of(decode_paths(files.column("path"))))
+    texts = ManyFooters(latest.engine, strings_of(decode_paths(files.column("path")))).statistics(described)
     wide = pc.replace_substring_regex(texts, r'"tightBounds":true\}$', '"tightBounds":false}')
     texts = pc.if_else(pc.is_valid(files.column("dvId")), wide, texts)
     at = files.schema.get_field_index("stats")
     old = pc.fill_null(files.column("stats"), "")
     changed = pc.and_(pc.not_equal(old, texts), bool_array(~_loses(latest, old, texts)))
     return files.set_column(at, "stats", texts).filter(changed)
-
-
-def _texts(engine: Engine, described: FooterStatistics, paths: pa.Array) -> pa.ChunkedArray:
-    """Return the statistics of files; executors read the footers of many."""
-    if engine.spread is None or len(paths) < _MANY:
-        return described.texts(engine.data.footers(paths.to_pylist()))
-    found = engine.spread(_ReadFooters(engine.data, described), paths, _DESCRIBED)
-    return found.column("stats").take(pc.index_in(paths, one_array(found.column("path"))))
-
-
-class _ReadFooters(Struct, frozen=True):
-    """Reads footers, on another machine."""
-
-    data: DataFiles
-    described: FooterStatistics
-
-    def __call__(self, paths: pa.Array) -> Iterator[pa.RecordBatch]:
-        texts = self.described.texts(self.data.footers(paths.to_pylist()))
-        yield pa.RecordBatch.from_arrays([paths, one_array(texts)], schema=_DESCRIBED)
 
 
 def _loses(latest: Snapshot, old: pa.ChunkedArray, new: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.bool_]]:

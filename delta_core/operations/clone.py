@@ -7,7 +7,7 @@ import json
 import posixpath
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from delta_core.commit.conflict import IsolationLevel
 from delta_core.commit.intents import READ_TO_REMOVE, read_columns, removed_files
 from delta_core.commit.transaction import Transaction
 from delta_core.commit.upgrade import downgrade_protocol, upgrade_protocol
+from delta_core.engines.interface import Storage
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError, UnsupportedOperationError
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernels import compute as pc
@@ -28,6 +29,7 @@ from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
 from delta_core.operations.create import given_properties
 from delta_core.operations.progress import OperationProgress, ProgressReport
+from delta_core.operations.vacuum_listing import check_witness, witness_of
 from delta_core.plugins.features import supported_features
 from delta_core.plugins.rules import FileReference, RowCheck
 from delta_core.plugins.state import TableState
@@ -44,6 +46,9 @@ _REUSE_MS = 24 * 3_600_000
 #: Longer names of files are cut.
 _MOST_NAME = 150
 _CHAIN = "::"
+#: Fewer files are copied here, even if there are executors.
+_MANY = 64
+_DONE = pa.schema([("count", pa.int64())])
 
 
 class CloneOptions(Struct, frozen=True):
@@ -413,21 +418,47 @@ def _named(reference: FileReference, files: pa.Table) -> list[str]:
 
 
 def _copy(source: Snapshot, context: TableContext, copies: Sequence[_Copy], options: CloneOptions) -> None:
-    """Copy files several at a time; those that an earlier run copied are used."""
+    """Copy files several at a time, many of them on executors; those that an earlier run copied are used."""
     storage, origin = context.log.engine.storage, source.engine.storage
     report = ProgressReport(options.progress)
-    sizes, times = storage.find(strings_of([c.target for c in copies]))
-    oldest = time.time_ns() // 1_000_000 - _REUSE_MS
-    known = np.array([-1 if c.size is None else c.size for c in copies], np.int64)
-    is_there = (sizes == known) & (sizes >= 0) & (times >= oldest)
-    missing = [copies[i] for i in np.flatnonzero(~is_there).tolist()]
+    missing = _missing(storage, copies, time.time_ns() // 1_000_000 - _REUSE_MS)
     report.begin("copy", pa.chunked_array([array_of([c.size or 0 for c in missing], pa.int64())]))
 
     def one(file: _Copy) -> None:
         storage.copy(origin, file.path, file.target)
         report.add(files=1, num_bytes=file.size or 0)
 
+    spread = source.engine.spread
+    if spread is not None and len(missing) >= _MANY:
+        pairs = strings_of([json.dumps([c.path, c.target]) for c in missing])
+        spread(_Copying(origin, storage, witness_of(origin)), pairs, _DONE)
+        # what lies elsewhere (a disk that the driver does not see) is copied here
+        left = _missing(storage, missing, 0)
+        report.add(files=len(missing) - len(left), num_bytes=sum(c.size or 0 for c in missing if c not in set(left)))
+        missing = left
     source.engine.map(one, missing)
+
+
+def _missing(storage: Storage, copies: Sequence[_Copy], oldest_ms: int) -> list[_Copy]:
+    """Return the copies that are not there whole, or are older."""
+    sizes, times = storage.find(strings_of([c.target for c in copies]))
+    known = np.array([-1 if c.size is None else c.size for c in copies], np.int64)
+    is_there = (sizes == known) & (sizes >= 0) & (times >= oldest_ms)
+    return [copies[i] for i in np.flatnonzero(~is_there).tolist()]
+
+
+class _Copying(Struct, frozen=True):
+    """Copies files, on another machine: each text is a list of the path and of where it goes, as JSON."""
+
+    origin: Storage
+    storage: Storage
+    witness: str | None
+
+    def __call__(self, pairs: pa.Array) -> Iterator[pa.RecordBatch]:
+        check_witness(self.origin, self.witness)
+        for path, target in map(json.loads, pairs.to_pylist()):
+            self.storage.copy(self.origin, path, target)
+        yield pa.RecordBatch.from_arrays([array_of([len(pairs)], pa.int64())], schema=_DONE)
 
 
 def _metrics(source: Snapshot, new: pa.Table, gone: pa.Table | None, deep: bool) -> dict[str, int]:

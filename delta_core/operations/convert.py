@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from delta_core.commit.options import AddAction
 from delta_core.commit.transaction import Transaction
-from delta_core.engines.interface import WALKED_FILE, FootersRead
+from delta_core.engines.interface import WALKED_FILE
 from delta_core.errors import InvalidArgumentError, SchemaError, SchemaMismatchError, UnsupportedOperationError
 from delta_core.expressions.coercion import spark_name
 from delta_core.kernels import compute as pc
@@ -23,6 +23,7 @@ from delta_core.kernels.arrow_buffers import array_of, int64_values, number_arra
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.log.paths import decode_paths
 from delta_core.operations.create import stage_definition
+from delta_core.operations.footers import ManyFooters
 from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.operations.register import check_partitions, register_files
 from delta_core.protocol.actions import FILE_COLUMNS
@@ -30,7 +31,7 @@ from delta_core.protocol.schema import Schema, format_path, walk
 from delta_core.protocol.schema_merge import merge_schemas
 from delta_core.protocol.types import ArrayType, DataType, Field, MapType, StructType
 from delta_core.snapshot import Snapshot, TableContext
-from delta_core.write.files import describe_foreign_files
+from delta_core.write.files import FooterStatistics
 from delta_core.write.names import encode_path
 
 __all__ = ["ConvertOptions", "Converted", "convert_folder"]
@@ -153,7 +154,7 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
     paths: list[str] = files.column("path").to_pylist()
     report = ProgressReport(options.progress)
     report.begin("find", files.column("size"))
-    footers = context.log.engine.data.footers(paths)
+    footers = ManyFooters(context.log.engine, one_array(files.column("path")))
     start = Schema(()) if base is None else Schema([f for f in base.schema.fields if by.get(f.name) is None])
     schema = _joined_schema(context, footers, paths, start, by)
     parameters = {
@@ -185,8 +186,8 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
                 "size": files.column("size"),
                 "modificationTime": pc.fill_null(files.column("modified_ms"), 0),
                 "dataChange": pa.repeat(scalar_of(True, pa.bool_()), len(paths)),
-                "stats": describe_foreign_files(
-                    footers, transaction.plan, statistics=options.statistics, report=report.add
+                "stats": footers.statistics(
+                    FooterStatistics.of(transaction.plan, statistics=options.statistics), report.add
                 ),
                 "fresh": pa.repeat(scalar_of(True, pa.bool_()), len(paths)),
             }
@@ -295,7 +296,7 @@ def _partition_values(path: str, by: StructType, strategy: str) -> dict[str, str
 
 
 def _joined_schema(
-    context: TableContext, footers: FootersRead, paths: Sequence[str], start: Schema, by: StructType
+    context: TableContext, footers: ManyFooters, paths: Sequence[str], start: Schema, by: StructType
 ) -> Schema:
     """Return the columns of all files, nullable, then the partition columns."""
     partitions = {f.name.lower() for f in by.fields}

@@ -188,7 +188,7 @@ def witness_of(storage: Storage) -> str | None:
 
 
 def check_witness(storage: Storage, witness: str | None) -> None:
-    """Reject a machine that does not see the table: all files would count as gone there.
+    """Reject a machine that does not see a table: all its files would count as gone there.
 
     Raises
     ------
@@ -201,8 +201,8 @@ def check_witness(storage: Storage, witness: str | None) -> None:
         storage.stat([witness])
     except FileNotFoundError:
         raise EngineError(
-            f"The machine {platform.node()} does not find {storage.uri(witness)}, which the driver sees: it would list "
-            "and delete nothing. Let all machines reach the table's store, or run the vacuum with "
+            f"The machine {platform.node()} does not find {storage.uri(witness)}, which the driver sees: the files of "
+            "the table would count as gone there. Let all machines reach the table's store, or call the same of "
             "delta_core.DeltaTable.",
             path=witness,
         ) from None

@@ -30,15 +30,7 @@ from delta_core.write.properties import target_file_size, writer_properties
 from delta_core.write.source import open_source
 from delta_core.write.stats import statistics_json, statistics_texts
 
-__all__ = [
-    "FooterStatistics",
-    "Written",
-    "describe_files",
-    "describe_foreign_files",
-    "join_written",
-    "write_change_files",
-    "write_files",
-]
+__all__ = ["FooterStatistics", "Written", "describe_files", "join_written", "write_change_files", "write_files"]
 
 _log = logging.getLogger(__name__)
 
@@ -219,27 +211,8 @@ def describe_files(
     return _added(found, names, keys, stats, data_change)
 
 
-def describe_foreign_files(
-    footers: FootersRead, plan: WritePlan, *, statistics: bool, report: Callable[[int], None] | None = None
-) -> pa.Array:
-    """Return the statistics, as the log has them, of files that may have further columns, from their footers.
-
-    Parameters
-    ----------
-    footers : FootersRead
-        Of the files.
-    plan : WritePlan
-        The plan of the table's writes.
-    statistics : bool
-        False for the number of rows alone.
-    report : function(int), optional
-        Called with numbers of files whose footers were read.
-    """
-    return FooterStatistics.of(plan, statistics=statistics).texts(footers, report)
-
-
 class FooterStatistics(Struct, frozen=True):
-    """What the statistics of a table's files are to contain; can be pickled.
+    """What the statistics of a table's files are to contain, which are read from footers; can be pickled.
 
     Parameters
     ----------
@@ -266,7 +239,15 @@ class FooterStatistics(Struct, frozen=True):
         return cls(schema, leaves, _leaf_types(schema, leaves), _prefix_length(plan))
 
     def texts(self, footers: FootersRead, report: Callable[[int], None] | None = None) -> pa.ChunkedArray:
-        """Return the statistics of all files, in their order, as `describe_foreign_files` does."""
+        """Return the statistics of files, as the log has them, in their order; files may have further columns.
+
+        Parameters
+        ----------
+        footers : FootersRead
+            Of the files.
+        report : function(int), optional
+            Called with numbers of files whose footers were read.
+        """
         texts, numbers = [], []
         for found in footers.statistics(self.schema, self.leaves):
             texts.append(statistics_texts(found, self.types, self.prefix, bool(self.leaves)))

@@ -11,23 +11,26 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
-from delta_core import DeltaTable, write_deltalake
+from delta_core import DeltaTable, Schema, write_deltalake
 from delta_core.engines.arrow import engine as arrow_engine
-from delta_core.errors import DataFileNotFoundError, EngineError
+from delta_core.errors import DataFileError, DataFileNotFoundError, EngineError, SchemaError
 from delta_core.operations import (
     BackfillOptions,
     VacuumOptions,
-    backfill,
     backfill_statistics,
+    clone,
+    footers,
     plan_vacuum,
     run_vacuum,
     vacuum,
     vacuum_listing,
 )
 from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.writer import convert_to_deltalake
 from tests.operations.test_backfill import without_statistics
 from tests.operations.test_vacuum import put
 
@@ -56,7 +59,7 @@ def machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
     monkeypatch.setattr(vacuum_listing, "_ENOUGH_FOLDERS", 3)
     monkeypatch.setattr(vacuum, "_MANY", 4)
     monkeypatch.setattr(vacuum, "_MOST_SPREAD", 16)
-    monkeypatch.setattr(backfill, "_MANY", 2)
+    monkeypatch.setattr(footers, "_MANY", 2)
     return Machines()
 
 
@@ -173,3 +176,72 @@ def test_file_that_is_gone_is_reported_by_other_machines(tmp_path: Path, machine
     Path(DeltaTable(str(tmp_path)).file_uris()[2]).unlink()
     with pytest.raises(DataFileNotFoundError):
         backfill_statistics(opened(tmp_path, machines), BackfillOptions())
+
+
+def test_folder_converted_by_other_machines_is_the_same_table(tmp_path: Path, machines: Machines) -> None:
+    found = []
+    for name, spread in (("here", None), ("there", machines)):
+        uri = tmp_path / name
+        for i in range(8):
+            columns = {"id": [i, None], "s": ["é", "x" * 40], **({"late": [0.5, 1.0]} if i % 3 == 2 else {})}
+            place = uri / f"p={i % 3}" / f"{7 - i}.parquet"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(pa.table(columns), place)
+        by = Schema.from_arrow(pa.schema([("p", pa.int32())]))
+        engine = replace(arrow_engine(str(uri)), spread=spread)
+        assert convert_to_deltalake(uri, "error", by, "hive", engine=engine) == {"num_files": 8}
+        files = DeltaTable(uri).snapshot().files.columns(["path", "partitionValues", "stats"]).to_pylist()
+        found.append((DeltaTable(uri).schema().to_json(), sorted(map(repr, files))))
+    assert found[0] == found[1]
+    assert '"numRecords":2' in found[0][1][0]
+    assert machines.parts == 6  # of schemas and of statistics
+
+
+def test_file_that_can_not_be_converted_is_reported_by_other_machines(tmp_path: Path, machines: Machines) -> None:
+    for i in range(4):
+        pq.write_table(pa.table({"id": pa.array([i], pa.uint8() if i == 2 else pa.int8())}), tmp_path / f"{i}.parquet")
+    engine = replace(arrow_engine(str(tmp_path)), spread=machines)
+    with pytest.raises(SchemaError, match=r"2\.parquet"):
+        convert_to_deltalake(tmp_path, engine=engine)
+    (tmp_path / "2.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(DataFileError, match=r"2\.parquet"):
+        convert_to_deltalake(tmp_path, engine=engine)
+    assert not (tmp_path / "_delta_log").exists()
+
+
+def test_files_copied_by_other_machines_make_the_same_clone(
+    tmp_path: Path, machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clone, "_MANY", 4)
+    for i in range(7):
+        rows = pa.table({"p": [f"é {i % 3}"], "id": [i]})
+        write_deltalake(str(tmp_path / "t"), rows, mode="append", partition_by=["p"])
+    copied = machines.parts
+    table = DeltaTable(tmp_path / "t", engine=replace(arrow_engine(str(tmp_path / "t")), spread=machines))
+    for name, at in (("here", DeltaTable(tmp_path / "t")), ("there", table)):
+        at.clone(str(tmp_path / name), deep=True)
+    assert machines.parts == copied + 3
+    files = [
+        {f.relative_to(tmp_path / n): f.read_bytes() for f in (tmp_path / n).rglob("*.parquet")}
+        for n in ("here", "there")
+    ]
+    assert files[0] == files[1]
+    assert sorted(DeltaTable(tmp_path / "there").to_pyarrow_table().column("id").to_pylist()) == list(range(7))
+
+
+def test_files_that_other_machines_copied_to_another_disk_are_copied_here(
+    tmp_path: Path, machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clone, "_MANY", 2)
+    for i in range(4):
+        write_deltalake(str(tmp_path / "t"), pa.table({"id": [i]}), mode="append")
+
+    def elsewhere(self: Machines, work: Any, paths: pa.Array, schema: pa.Schema) -> pa.Table:
+        storage = arrow_engine(str(tmp_path / "other disk")).storage
+        return pa.Table.from_batches(list(replace(work, storage=storage)(paths)), schema)
+
+    monkeypatch.setattr(Machines, "__call__", elsewhere)
+    table = DeltaTable(tmp_path / "t", engine=replace(arrow_engine(str(tmp_path / "t")), spread=machines))
+    table.clone(str(tmp_path / "c"), deep=True)
+    assert len(list((tmp_path / "other disk").rglob("*.parquet"))) == 4
+    assert sorted(DeltaTable(tmp_path / "c").to_pyarrow_table().column("id").to_pylist()) == list(range(4))
