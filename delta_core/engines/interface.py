@@ -769,6 +769,11 @@ class Relations(Protocol):
     a stream may not be used again.
     """
 
+    @property
+    def num_tasks(self) -> int:
+        """How many calls of `write` may run at a time."""
+        ...
+
     def scan(self, scan: Any) -> Relation:
         """Return the rows of a planned `Scan`, in its schema."""
         ...

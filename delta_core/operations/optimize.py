@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -82,7 +81,7 @@ class OptimizeOptions(Struct, frozen=True):
     parameters : Mapping
         What history states beside, or in place of, the usual operation parameters.
     max_concurrent_tasks : int, optional
-        How many groups of files are written at a time; as many as there are cores unless given.
+        How many groups of files are written at a time; as many as the engine has cores unless given.
     min_commit_interval : float, optional
         Seconds after which what is done is committed; 0: each group by itself. None: everything in one commit.
     progress : function(OperationProgress), optional
@@ -178,7 +177,8 @@ class _Optimize:
         self.order_by = self._order_columns()
         self.predicate = _predicate(base, options.predicate)
         self.groups = Groups([], 0, 0, 0)
-        self.tasks = options.max_concurrent_tasks or _num_cores()
+        relations = base.engine.relations
+        self.tasks = options.max_concurrent_tasks or (1 if relations is None else relations.num_tasks)
         self.tasks_of_group = self.tasks
         self.done: list[_Done] = []
         self.committed: list[tuple[pa.Table, Written]] = []
@@ -538,7 +538,3 @@ def _summary(sizes: Any) -> str:
         "totalSize": total,
     }
     return json.dumps(found, separators=(",", ":"))
-
-
-def _num_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 
@@ -16,7 +15,7 @@ from delta_core.kernels.arrow_buffers import bool_array, int64_values, number_ar
 from delta_core.kernels.dedup import KeySet
 from delta_core.log.files import FileSet
 from delta_core.operations.bins import pack_bins, partition_numbers
-from delta_core.operations.rewrite import carried_columns, rewrite_rows
+from delta_core.operations.rewrite import carried_columns, relations_of, rewrite_rows
 from delta_core.snapshot import Snapshot
 from delta_core.write.files import Written
 from delta_core.write.plan import WritePlan
@@ -33,7 +32,7 @@ class TableRewrite:
 
     Notes
     -----
-    Memory is bounded by the groups that are written at a time, as many as there are cores.
+    Memory is bounded by the groups that are written at a time, as many as the engine has cores.
     """
 
     def __init__(self) -> None:
@@ -87,7 +86,7 @@ class TableRewrite:
             return rewrite_rows(latest.engine, plan, rows, carried, data_change=False, target_size=2 * target)
 
         running: dict[Future[Written], pa.Table] = {}
-        pool = ThreadPoolExecutor(_num_cores(), thread_name_prefix="delta-rewrite")
+        pool = ThreadPoolExecutor(relations_of(latest.engine).num_tasks, thread_name_prefix="delta-rewrite")
         try:
             running = {pool.submit(write, group): group for group in _groups(latest, files, target)}
             for future in as_completed(running):
@@ -116,7 +115,3 @@ def _groups(latest: Snapshot, files: pa.Table, target: int) -> Iterator[pa.Table
     sizes = int64_values(pc.fill_null(files.column("size"), 0))
     for group in pack_bins(np.argsort(partitions, kind="stable"), partitions, sizes, target):
         yield pc.take(files, number_array(group))
-
-
-def _num_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -13,6 +13,7 @@ from delta_core.expressions.ast import Expression, Leaf, transform
 from delta_core.expressions.sql import parse_sql
 from delta_core.protocol.types import StructType, TypeDef
 from delta_core.spark.failures import reason
+from delta_core.spark.plan import private
 from delta_core.spark.types import spark_schema
 
 __all__ = ["empty_rows", "parse_condition", "parse_value", "without_alias"]
@@ -22,7 +23,8 @@ _RAW_TEXTS = "spark.sql.parser.escapedStringLiterals"
 
 def empty_rows(spark: Any, schema: StructType, types: Mapping[str, TypeDef], alias: str | None = None) -> DataFrame:
     """Return a DataFrame of a table's columns without rows, on which Columns are resolved."""
-    rows = spark.createDataFrame([], spark_schema(schema, types))
+    columns = spark_schema(schema, types)
+    rows = private.empty_frame(spark, columns) if private.is_available(spark) else spark.createDataFrame([], columns)
     return rows if alias is None else rows.alias(alias)
 
 

@@ -387,7 +387,7 @@ class _Merge:
 
     def _target(self, scan: Any, carried: Mapping[str, str] = {}) -> DataFrame:
         """Return rows of the table under the names of their places, which no column of the source has."""
-        rows = frame(self.spark, scan)
+        rows = frame(self.spark, scan, is_even=True)
         names = {n: self._places[TARGET, n] for n in rows.columns if (TARGET, n) in self._places}
         names |= {FILE_NUMBER: _FILE, ROW_INDEX: _ROW, **carried}
         return rows.select(*[F.col(quote_name(n)).alias(names[n]) for n in rows.columns])

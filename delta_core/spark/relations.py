@@ -28,6 +28,7 @@ from delta_core.scan.scan import Scan
 from delta_core.spark.expressions import check_ansi, check_zone, to_sql
 from delta_core.spark.failures import failing_as
 from delta_core.spark.order import ordered_rows
+from delta_core.spark.plan import private
 from delta_core.spark.plan.frame import frame
 from delta_core.spark.spread import spreading
 from delta_core.spark.write.files import FrameOptions, write_frame
@@ -40,6 +41,10 @@ __all__ = ["SparkRelation", "SparkRelations", "bitmaps_of", "check_session", "ro
 
 #: Rows of a bitmap: what ``bitmap_construct_agg`` makes, a bit a row, least significant bit first.
 _BITMAP_ROWS = 32_768
+#: Files from which on more tasks than one read the rows that become one file.
+_MANY_FILES = 64
+#: Jobs that the driver runs at a time, a thread for each.
+_MOST_JOBS = 64
 _FILE, _PART, _BITS = "__delta_file", "__delta_part", "__delta_bits"
 _TIMESTAMP = PrimitiveType("timestamp")
 
@@ -72,10 +77,21 @@ def spark_engine(
 
 
 class SparkRelation(Struct, frozen=True):
-    """Rows of a DataFrame; those that are ordered stay in their tasks when they are written."""
+    """Rows of a DataFrame.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows.
+    is_ordered : bool
+        Whether they stay in their tasks when they are written.
+    num_files : int
+        How many files they are read of; 0 if that is not known.
+    """
 
     frame: DataFrame
     is_ordered: bool = False
+    num_files: int = 0
 
     @property
     def schema(self) -> pa.Schema:
@@ -98,9 +114,15 @@ class SparkRelations:
     def __init__(self, spark: Any, files: FrameOptions) -> None:
         self._spark, self._files = spark, files
 
+    @property
+    def num_tasks(self) -> int:
+        """The cores of all executors: a job of one task writes some files."""
+        is_known = private.is_available(self._spark)
+        return min(int(self._spark.sparkContext.defaultParallelism), _MOST_JOBS) if is_known else 1
+
     def scan(self, scan: Scan) -> SparkRelation:
         """Return the rows of a planned scan."""
-        return SparkRelation(frame(self._spark, scan))
+        return SparkRelation(frame(self._spark, scan, is_even=True), num_files=scan.file_set.count)
 
     def from_arrow(self, rows: pa.RecordBatchReader | pa.Table) -> NoReturn:
         """Reject rows that are in this process.
@@ -116,7 +138,8 @@ class SparkRelations:
         self, relation: Relation, predicate: Expression, functions: Mapping[str, Function] | None = None
     ) -> SparkRelation:
         """Keep the rows for which a predicate is true."""
-        return SparkRelation(_frame(relation).where(self._column(predicate, functions)))
+        kept = _frame(relation).where(self._column(predicate, functions))
+        return SparkRelation(kept, num_files=_own(relation).num_files)
 
     def select(
         self,
@@ -126,7 +149,7 @@ class SparkRelations:
     ) -> SparkRelation:
         """Compute columns, in order."""
         made = [self._column(e, functions).alias(name) for name, e in columns]
-        return SparkRelation(_frame(relation).select(*made))
+        return SparkRelation(_frame(relation).select(*made), num_files=_own(relation).num_files)
 
     def union(self, relations: Sequence[Relation]) -> SparkRelation:
         """Return the rows of all."""
@@ -189,9 +212,12 @@ class SparkRelations:
             raise InvalidArgumentError(
                 "Spark's writer takes no writer properties, and writes rows of one transaction at once."
             )
-        rows, options, is_ordered = _frame(relation), self._files, _own(relation).is_ordered
-        if in_order or is_ordered:
-            rows, options = rows if is_ordered else rows.coalesce(1), replace(options, optimize=False)
+        own, rows, options = _own(relation), _frame(relation), self._files
+        if in_order or own.is_ordered:
+            options = replace(options, optimize=False)
+        if in_order and not own.is_ordered:
+            # to open many small files takes longer than to shuffle their rows
+            rows = rows.repartition(1) if own.num_files > _MANY_FILES else rows.coalesce(1)
         return write_frame(self._spark, engine, plan, rows, options, data_change=data_change, origin=origin)
 
     def _column(self, expression: Expression, functions: Mapping[str, Function] | None) -> Any:

@@ -216,27 +216,34 @@ class SparkTable:
     # --- making tables ---------------------------------------------------------------------
 
     @classmethod
-    def create(cls, sparkSession: SparkSession, **options: Any) -> SparkTableBuilder:
-        """Return a builder of a table that must not exist; ``options`` are those of `forPath`."""
+    def create(cls, sparkSession: SparkSession | None = None, **options: Any) -> SparkTableBuilder:
+        """Return a builder of a table that must not exist, in the active session unless one is given.
+
+        ``options`` are those of `forPath`.
+        """
         return cls._builder("error", sparkSession, options)
 
     @classmethod
-    def createIfNotExists(cls, sparkSession: SparkSession, **options: Any) -> SparkTableBuilder:
+    def createIfNotExists(cls, sparkSession: SparkSession | None = None, **options: Any) -> SparkTableBuilder:
         """Return a builder of a table that stays as it is if it exists."""
         return cls._builder("ignore", sparkSession, options)
 
     @classmethod
-    def replace(cls, sparkSession: SparkSession, **options: Any) -> SparkTableBuilder:
+    def replace(cls, sparkSession: SparkSession | None = None, **options: Any) -> SparkTableBuilder:
         """Return a builder of a table in place of one that exists, whose rows are removed."""
         return cls._builder("replace", sparkSession, options)
 
     @classmethod
-    def createOrReplace(cls, sparkSession: SparkSession, **options: Any) -> SparkTableBuilder:
+    def createOrReplace(cls, sparkSession: SparkSession | None = None, **options: Any) -> SparkTableBuilder:
         """Return a builder of a table in place of one that may exist, whose rows are removed."""
         return cls._builder("overwrite", sparkSession, options)
 
     @classmethod
-    def _builder(cls, mode: Any, spark: SparkSession, options: Mapping[str, Any]) -> SparkTableBuilder:
+    def _builder(cls, mode: Any, given: SparkSession | None, options: Mapping[str, Any]) -> SparkTableBuilder:
+        spark = SparkSession.getActiveSession() if given is None else given
+        if spark is None:
+            raise InvalidArgumentError("There is no active session of Spark. Pass one.")
+
         def make(wanted: Definition) -> SparkTable:
             place, storage_options = plan_table(spark, wanted.name, wanted.path), options.get("storage_options")
             path = place.path
@@ -271,6 +278,8 @@ class SparkTable:
     ) -> SparkTable:
         """Make a table of a folder of Parquet files, in place; a folder that is a table already stays as it is.
 
+        Executors read the footers, from 1,000 files on.
+
         Parameters
         ----------
         sparkSession : SparkSession
@@ -301,8 +310,8 @@ class SparkTable:
         schema = T.StructType.fromDDL(partitionSchema) if isinstance(partitionSchema, str) else partitionSchema
         by = None if schema is None else Schema(given_columns(schema))
         hive: Literal["hive"] | None = None if by is None else "hive"
-        storage_options = options.get("storage_options")
-        convert_to_deltalake(path, "ignore", by, hive, storage_options=storage_options, collect_stats=collect_stats)
+        engine = spark_engine(sparkSession, path, options.get("storage_options"), options.get("allow_external"))
+        convert_to_deltalake(path, "ignore", by, hive, collect_stats=collect_stats, engine=engine)
         return cls.forPath(sparkSession, path, **options)
 
     # --- reading ---------------------------------------------------------------------------
@@ -373,7 +382,7 @@ class SparkTable:
         with failing_as(f"Spark failed to delete rows of {self._path}", path=self._path):
             done = operations.delete_rows(base, options)
         self._take(done)
-        return self._affected(done.metrics.get("numDeletedRows", -1))
+        return self._numbers({"num_affected_rows": done.metrics.get("numDeletedRows", -1)})
 
     def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> DataFrame:
         """Assign new values to columns of the rows for which a condition is true; of all rows without one.
@@ -417,10 +426,12 @@ class SparkTable:
         with failing_as(f"Spark failed to update rows of {self._path}", path=self._path):
             done = operations.update_rows(base, options)
         self._take(done)
-        return self._affected(done.metrics["numUpdatedRows"])
+        return self._numbers({"num_affected_rows": done.metrics["numUpdatedRows"]})
 
-    def _affected(self, count: int) -> DataFrame:
-        return self._spark.createDataFrame([(count,)], "num_affected_rows bigint")
+    def _numbers(self, found: Mapping[str, int]) -> DataFrame:
+        """Return one row of numbers, a constant of the plan."""
+        values, names = (", ".join(parts) for parts in ((f"{n}L" for n in found.values()), found))
+        return self._spark.sql(f"SELECT * FROM VALUES ({values}) AS t({names})")  # noqa: S608 (numbers, and names of this module)
 
     def merge(self, source: DataFrame, condition: str | Column) -> SparkMerger:
         """Merge the rows of a DataFrame into the table: the object that is returned takes clauses, and runs the merge.
@@ -474,9 +485,13 @@ class SparkTable:
         done = merge_frame(self._spark, base, source, options)
         self._take(done)
         updated, deleted, inserted = (done.metrics[f"numTargetRows{n}"] for n in ("Updated", "Deleted", "Inserted"))
-        row = (updated + deleted + inserted, updated, deleted, inserted)
-        return self._spark.createDataFrame(
-            [row], ", ".join(f"num_{n}_rows bigint" for n in ("affected", "updated", "deleted", "inserted"))
+        return self._numbers(
+            {
+                "num_affected_rows": updated + deleted + inserted,
+                "num_updated_rows": updated,
+                "num_deleted_rows": deleted,
+                "num_inserted_rows": inserted,
+            }
         )
 
     def optimize(self) -> SparkOptimizer:
@@ -674,8 +689,7 @@ class SparkTable:
         self._table.restore(target)
         infos = self._table.history(1) if self._table.version() > before else [{}]
         metrics = infos[0].get("operationMetrics") or {}
-        row = tuple(int(metrics.get(name, 0)) for name in _RESTORED.values())
-        return self._spark.createDataFrame([row], ", ".join(f"{name} bigint" for name in _RESTORED))
+        return self._numbers({name: int(metrics.get(known, 0)) for name, known in _RESTORED.items()})
 
 
 class SparkOptimizer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,11 @@ class ArrowRelations:
 
     def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
+
+    @property
+    def num_tasks(self) -> int:
+        """The cores that this process may run on."""
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     def scan(self, scan: Any) -> ArrowRelation:
         """Return the rows of a planned scan."""

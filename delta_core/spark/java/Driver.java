@@ -21,10 +21,10 @@ import scala.jdk.javaapi.CollectionConverters;
 public class Driver {
   private static StructType struct(String json) { return (StructType) DataType$.MODULE$.fromJson(json); }
   // the rows of files, as Spark's own Parquet reader returns them; stored: the columns under the names that files have for
-  // the fields within them, empty if these are the same
+  // the fields within them, empty if these are the same; splitBytes: 0 for what the session specifies
   public Object relation(org.apache.spark.sql.classic.SparkSession session, String root, String columns, String stored,
                          String constants, int vectorColumns, boolean byFieldId, String identity, long tableWidth,
-                         java.util.function.Function python) {
+                         java.util.function.Function python, long splitBytes) {
     PlanFiles.install(session);
     StructType schema = struct(constants), shown = struct(columns);
     TableFiles files = new TableFiles(new Path(root), schema, vectorColumns, byFieldId, identity, tableWidth, python);
@@ -36,8 +36,15 @@ public class Driver {
     HadoopFsRelation relation = new HadoopFsRelation(files, schema, shown, scala.Option.apply(null),
       stored.isEmpty() && !source.hasFloats() ? new org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat()
         : source,
-      org.apache.spark.api.python.PythonUtils.toScalaMap(options), session);
+      org.apache.spark.api.python.PythonUtils.toScalaMap(options), splitBytes > 0L ? split(session, splitBytes) : session);
     return session.baseRelationToDataFrame(relation);
+  }
+  // the session that a relation takes its settings from: tasks get so many bytes of files
+  private static org.apache.spark.sql.classic.SparkSession split(org.apache.spark.sql.classic.SparkSession session, long bytes) {
+    org.apache.spark.sql.classic.SparkSession own = session.cloneSession();
+    own.conf().set("spark.sql.files.maxPartitionBytes", bytes);
+    own.conf().set("spark.sql.files.minPartitionNum", 1L);
+    return own;
   }
   // a streaming DataFrame: Spark finds our class by the loader of the thread, and keeps it in the plan
   public Object stream(org.apache.spark.sql.classic.SparkSession session, String schema, java.util.function.Function python) {

@@ -41,6 +41,8 @@ def frame(
     vector_bytes: int | None = None,
     parallel_from: int | None = None,
     identity: str = "",
+    *,
+    is_even: bool = False,
 ) -> DataFrame:
     """Return the rows of a scan.
 
@@ -56,6 +58,8 @@ def frame(
         The same for scans of the same version with the same options but columns; empty: this scan equals no other.
     parallel_from : int, optional
         How many actions a checkpoint must hold for a job of Spark to replay the log; the session's number unless given.
+    is_even : bool
+        Whether files are divided evenly among the cores (`split_bytes`), for an operation that waits for all of them.
     vector_bytes : int, optional
         The most bytes of deletion vectors, as they lie on disk, that the driver may hold; a sixteenth of its memory
         unless given. With more of them, executors read and decode them, and they are joined.
@@ -84,7 +88,7 @@ def frame(
         listing = FileListing(scan) if FileListing.is_possible(scan) else None
         if listing is not None and (route == "index" or _holds(listing, most)):
             row = _row_index(raw, _needs_row(plan) or listing.has_vectors)
-            rows = read_indexed(spark, IndexedRelation(scan, raw, logical, row, identity), listing)
+            rows = read_indexed(spark, IndexedRelation(scan, raw, logical, row, identity, is_even), listing)
             return private.with_names(stages.build(rows, row, True))
     if route == "index":
         raise UnsupportedOperationError(

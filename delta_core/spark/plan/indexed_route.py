@@ -15,13 +15,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from delta_core.errors import EngineError
+from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.protocol.types import StructType
 from delta_core.scan.scan import Scan
 from delta_core.spark.plan import private
-from delta_core.spark.plan.files import Rows
+from delta_core.spark.plan.files import PlannedFiles, Rows
 from delta_core.spark.plan.listing import FileListing
 from delta_core.spark.plan.names import SELECTED, VECTOR, constant_name
 from delta_core.spark.plan.pruning import FilterReader, SparkFilePruner
+from delta_core.spark.plan.splits import split_bytes
 from delta_core.spark.types import row_width, shown_schema, spark_schema, spark_type
 
 __all__ = ["MOST_ROWS", "IndexedRelation", "VectorForm", "constant_schema", "internal_values", "read_indexed"]
@@ -44,6 +46,8 @@ class IndexedRelation(NamedTuple):
         The SQL name of a row's position.
     identity : str
         The same for every read of one version with the same options; empty if nothing reports.
+    is_even : bool
+        Whether Spark's tasks are made as `split_bytes` proposes.
     """
 
     scan: Scan
@@ -51,14 +55,20 @@ class IndexedRelation(NamedTuple):
     logical: StructType
     row: str
     identity: str
+    is_even: bool = False
 
     @property
     def shown(self) -> StructType:
         """The columns as plans name them: by the names of the files, the fields within them by those of the table."""
         return shown_schema(self.stored, self.logical)
 
-    def make(self, spark: Any, vectors: VectorForm, kind: str, answer: Callable[[str], Any]) -> DataFrame:
-        """Return the raw columns and constants of all rows that are not dropped; ``answer``: as for `file_relation`."""
+    def make(
+        self, spark: Any, vectors: VectorForm, kind: str, answer: Callable[[str], Any], split: int | None = None
+    ) -> DataFrame:
+        """Return the raw columns and constants of all rows that are not dropped.
+
+        ``answer`` and ``split`` are the last arguments of `file_relation`.
+        """
         scan, plan = self.scan, self.scan.plan
         state = scan.source.state
         by_id = plan.match == "id"
@@ -76,6 +86,7 @@ class IndexedRelation(NamedTuple):
             table_width=row_width(state.schema),
             identity=sha256(repr(same).encode()).hexdigest() if self.identity else "",
             request=answer,
+            split_bytes=split,
         )
         return vectors.apply(spark, out, self.row)
 
@@ -95,7 +106,10 @@ def read_indexed(spark: Any, relation: IndexedRelation, listing: FileListing) ->
             return None if left is None else listing.write(left)
         return vectors.write(listing.rows([int(n) for n in rest.split()]), listing.path)
 
-    return relation.make(spark, vectors, "listed", answer)
+    split = None
+    if relation.is_even:
+        split = split_bytes(spark, int64_values(PlannedFiles(scan, listing.files).sizes()))
+    return relation.make(spark, vectors, "listed", answer, split)
 
 
 def constant_schema(scan: Scan, vectors: VectorForm) -> T.StructType:

@@ -38,6 +38,7 @@ __all__ = [
     "check_stream",
     "check_version",
     "default_location",
+    "empty_frame",
     "file_relation",
     "heap_bytes",
     "is_available",
@@ -150,6 +151,7 @@ def file_relation(
     identity: str,
     table_width: int,
     request: Callable[[str], Any],
+    split_bytes: int | None = None,
 ) -> DataFrame:
     """Return the rows of files by Spark's own Parquet reader, each with its file's constants as partition columns.
 
@@ -176,6 +178,8 @@ def file_relation(
         or the object of `ReplayedRows`, or None if the filters contain nothing of files; with ``size`` for the bytes of
         all files, as text; with ``vectors <numbers>`` (for `ReplayedRows`: a line for each file, of its number and
         descriptor) for the name of a file of vectors.
+    split_bytes : int, optional
+        How many bytes of files a task gets; what the session specifies unless given.
     """
     from pyspark.java_gateway import ensure_callback_server_started
 
@@ -193,6 +197,7 @@ def file_relation(
         identity,
         table_width,
         _Function(request),
+        split_bytes or 0,
     )
     return DataFrame(made, spark)
 
@@ -261,6 +266,14 @@ class SchemaFiles:
     def add(self, number: int, text: str) -> bool:
         """Write a file; returns False if there is one of this number."""
         return bool(self._java.add(self._spark._jsparkSession, self.folder, str(number), text))
+
+
+def empty_frame(spark: Any, schema: T.StructType) -> DataFrame:
+    """Return a DataFrame without rows: a constant of the plan, which Spark makes without a job."""
+    session = spark._jsparkSession
+    return DataFrame(
+        session.createDataFrame(spark._jvm.java.util.ArrayList(), session.parseDataType(schema.json())), spark
+    )
 
 
 def select(rows: DataFrame, columns: Sequence[tuple[str, str]]) -> DataFrame:
