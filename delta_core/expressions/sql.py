@@ -213,9 +213,25 @@ def _reread(tokens: list[Any], text: str) -> list[Any]:
             number = out.pop()
             plain = format(decimal.Decimal(number.text), "f")
             out.append(_token(token, number.token_type, plain if "." in plain else plain + ".", start))
+        elif kind == "L_PAREN" and out and out[-1].token_type.name == "BETWEEN" and _begins_operand(out[:-1]):
+            word = out.pop()  # the function between(x, low, high), as Spark prints the operator
+            out += [_token(word, token.token_type.VAR, word.text, word.start), token]
         else:
             out.append(token)
     return out
+
+
+#: Tokens behind which an operand begins.
+_BEFORE_OPERAND = frozenset(
+    ("L_PAREN", "COMMA", "AND", "OR", "EQ", "NEQ", "NULLSAFE_EQ", "CASE", "WHEN", "THEN", "ELSE")
+)
+
+
+def _begins_operand(before: list[Any]) -> bool:
+    """Whether the token behind others begins an operand; ``x NOT BETWEEN`` goes on with one."""
+    while before and before[-1].token_type.name == "NOT":
+        before = before[:-1]
+    return not before or before[-1].token_type.name in _BEFORE_OPERAND
 
 
 def _token(like: Any, kind: Any, text: str, start: int) -> Any:

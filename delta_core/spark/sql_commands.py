@@ -65,14 +65,21 @@ def _reorg(reader: Reader) -> Command:
 def _vacuum(reader: Reader) -> Command:
     reader.take("TABLE")
     table = reader.table()
-    is_lite = reader.take("LITE")
-    if not is_lite:
-        reader.take("FULL")
-    hours = None
-    if reader.take("RETAIN"):
-        hours = reader.number()
-        reader.expect("HOURS")
-    is_dry = reader.take("DRY", "RUN")
+    hours, is_lite, is_dry = None, False, False
+    while not reader.is_done:  # in any order
+        if reader.take("RETAIN"):
+            hours = reader.number()
+            reader.expect("HOURS")
+        elif reader.take("DRY", "RUN"):
+            is_dry = True
+        elif reader.take("USING", "INVENTORY"):
+            raise UnsupportedOperationError(
+                "VACUUM lists the files itself. Leave USING INVENTORY out.", operation="VACUUM"
+            )
+        else:
+            is_lite = reader.take("LITE")
+            if not is_lite:
+                reader.expect("FULL")
 
     def run(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
         opened = target_table(spark, table, options)

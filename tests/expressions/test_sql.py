@@ -43,6 +43,8 @@ ONE = typed(1, "integer")
         ("a is not true", Call("not", (Call("<=>", (A, typed(True, "boolean"))),))),
         ("a not in (1)", Call("not", (Call("in", (A, ONE)),))),
         ("a between 1 and b", Call("and", (Call(">=", (A, ONE)), Call("<=", (A, B))))),
+        ("not between(a, 1, b)", Call("not", (Call("between", (A, ONE, B)),))),
+        ("a not between (1) and (b)", Call("not", (Call("and", (Call(">=", (A, ONE)), Call("<=", (A, B)))),))),
         ("a like 'x%' escape '!'", Call("like", (A, typed("x%", "string"), typed("!", "string")))),
         ("a not rlike 'x'", Call("not", (Call("rlike", (A, typed("x", "string"))),))),
         ("a is distinct from b", Call("not", (Call("<=>", (A, B)),))),

@@ -86,7 +86,7 @@ def test_merge_has_all_clauses_and_reads_tables_by_path(spark: Any, tmp_path: Pa
         USING (SELECT * FROM {source} VERSION AS OF 0 WHERE id < 4 UNION ALL SELECT * FROM one) AS new
         ON t.id = new.id
         WHEN MATCHED AND new.id = 0 THEN DELETE
-        WHEN MATCHED AND t.id = 1 THEN UPDATE SET t.x = new.x - 7, `p` = 'q'
+        WHEN MATCHED AND t.id BETWEEN 1 AND 1 THEN UPDATE SET t.x = new.x - 7, `p` = 'q'
         WHEN MATCHED THEN UPDATE SET *
         WHEN NOT MATCHED THEN INSERT (id, p) VALUES (new.id, concat(new.p, '!'))
         WHEN NOT MATCHED BY SOURCE AND t.id > 10 THEN DELETE
@@ -144,7 +144,7 @@ def test_statements_about_files_and_log_return_what_delta_spark_returns(spark: A
     assert ds.sql(spark, f"DESC DETAIL '{tmp_path}'").collect()[0].partitionColumns == ["p"]
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     try:
-        listed = ds.sql(spark, f"VACUUM {name} RETAIN 0 HOURS DRY RUN").collect()
+        listed = ds.sql(spark, f"VACUUM {name} DRY RUN RETAIN 0 HOURS").collect()
         assert len([r for r in listed if r.path.endswith(".parquet")]) == 3
         assert all(place(r.path).exists() for r in listed)
         assert ds.sql(spark, f"VACUUM {name} LITE RETAIN 0 HOURS").collect() == [(f"file://{tmp_path}",)]
@@ -340,6 +340,7 @@ def test_what_a_statement_cannot_do_is_rejected_and_leaves_the_table_as_it_was(s
         (InvalidArgumentError, f"OPTIMIZE {name} ZORDER BY"),
         (InvalidArgumentError, f"VACUUM {name} RETAIN x HOURS"),
         (InvalidArgumentError, f"VACUUM {name} RETAIN 5 DAYS"),
+        (UnsupportedOperationError, f"VACUUM {name} USING INVENTORY (SELECT 1)"),
         (InvalidArgumentError, f"REORG TABLE {name} APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))"),
         (InvalidArgumentError, f"RESTORE {name}"),
         (InvalidArgumentError, f"DESCRIBE HISTORY {name} 3"),
