@@ -6,13 +6,16 @@ Each step prints one line of JSON: its name and what happened.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,12 +28,15 @@ from pyspark.sql import functions as F
 
 import delta_core
 from delta_core import write_deltalake
-from delta_core.operations import backfill, vacuum
+from delta_core.operations import footers, vacuum
 from delta_core.spark import DeltaTable, read, write
 from delta_core.spark.relations import spark_engine
 from delta_core.spark.spread import SparkSpread
 from delta_core.testing.table_builder import TableBuilder
+from tests.example_counts import IS_LONG
+from tests.operations.killing import Killer, Staller, killing
 from tests.operations.test_backfill import without_statistics
+from tests.spark.test_interrupted import COPIED, MARKED, OPERATIONS, TABLES, made
 
 SETTINGS = {
     "spark.driver.memory": "1g",
@@ -45,8 +51,10 @@ _PAIR = pa.struct([("a", pa.int64()), ("b", pa.string())])
 NESTED = pa.schema([("id", pa.int64()), ("s", _PAIR), ("l", pa.list_(_PAIR))])
 #: The changes that lose an executor, by kind of table; all of them in the long form.
 CHANGES = {"copy": ["delete"], "vectors": ["merge", "optimize"]}
-if os.environ.get("DELTA_CORE_LONG"):
+if IS_LONG:
     CHANGES = {kind: ["delete", "update", "merge", "optimize"] for kind in CHANGES}
+#: Operations, with the kind of table, whose driver is killed at their commits; in the long form, at any write of all.
+STALLED = (("delete", MARKED), ("update", COPIED), ("merge", MARKED), ("optimize", MARKED), ("append", COPIED))
 #: Each row takes its time, in the executor's JVM.
 SLOW = "java_method('java.lang.Thread', 'sleep', {0}L) AS s"
 
@@ -183,7 +191,7 @@ def upkeep(spark: Any, root: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SparkSpread, "__call__", counted)
         patch.setattr(vacuum, "_MANY", 8)
-        patch.setattr(backfill, "_MANY", 8)
+        patch.setattr(footers, "_MANY", 8)
         table = DeltaTable.forPath(spark, str(path))
         alone = delta_core.DeltaTable(str(path)).vacuum(full=True)
         found = table.vacuum_files()
@@ -276,22 +284,35 @@ def is_cancelled(spark: Any, root: Path) -> None:
     report("is_cancelled", errors=errors)
 
 
-def waits_before_its_commit(spark: Any, root: Path) -> None:
-    """Stop between the job and the commit, if the test kills this process."""
-    from delta_core.spark.write import modes as module
-
-    path = root / "internal_values"
-    write(spark.range(3), path)
-    before, original = parquet_files(path), module.write_frame
-
-    def waiting(*args: Any, **how: Any) -> Any:
-        found = original(*args, **how)
-        report("waits_before_its_commit", written=len(parquet_files(path) - before))
+def stalls(spark: Any, root: Path) -> None:
+    """Stop operations at their writes, each in a thread and on a table of its own, until the test kills the process."""
+    originals = {kind: made(root / f"original {kind}", properties) for kind, properties in TABLES.items()}
+    found: list[dict[str, Any]] = []
+    with contextlib.ExitStack() as patches:
+        for name, kind in itertools.product(OPERATIONS, TABLES) if IS_LONG else STALLED:
+            run = OPERATIONS[name][0]
+            for at, is_after in seams_of(lambda path, run=run: run(spark, path), originals[kind]):
+                path, staller = root / "stalled" / f"{len(found)}", Staller(at, is_after)
+                shutil.copytree(originals[kind], path)
+                patches.enter_context(killing(staller, str(path)))
+                threading.Thread(target=run, args=(spark, path), daemon=True).start()
+                if not staller.has_stalled.wait(300):
+                    raise TimeoutError(f"{name} of {kind} does not reach write {at}")
+                found.append({"name": name, "kind": kind, "at": at, "is_after": is_after, "path": str(path)})
+        report("stalls", tables=found)
         time.sleep(600)
-        return found
 
-    module.write_frame = waiting
-    write(spark.range(100, 110, 1, 2), path, "append")
+
+def seams_of(run: Callable[[Path], Any], table: Path) -> list[tuple[int | None, bool]]:
+    """Return the writes at which an operation stops, before and after each: the commit, or all."""
+    if not IS_LONG:
+        return [(None, False), (None, True)]
+    path = table.parent / f"counted {uuid.uuid4().hex}"
+    shutil.copytree(table, path)
+    counting = Killer(None, False)
+    with killing(counting, str(path)):
+        run(path)
+    return list(itertools.product(range(counting.count), (False, True)))
 
 
 def speculates(spark: Any, root: Path) -> None:
@@ -333,7 +354,7 @@ def main(kind: str, master: str, root: Path) -> None:
         return
     spark = session(master)
     lost = (loses_an_executor, changes_lose_executors, is_cancelled)
-    for step in (reads, writes, upkeep, *lost, waits_before_its_commit):
+    for step in (reads, writes, upkeep, *lost, stalls):
         step(spark, root)
 
 

@@ -17,9 +17,10 @@ from urllib.parse import unquote
 
 import pytest
 
-import delta_core.spark as ds
-from delta_core import DeltaTable
+from delta_core import DeltaTable, write_deltalake
+from tests.operations.row_tables import table_of
 from tests.spark.cluster_program import CHANGES
+from tests.spark.test_interrupted import OPERATIONS, content
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -68,11 +69,11 @@ def on_disk(path: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def cluster(java: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, dict[str, Any]]]:
-    """Run every step on two executors; the driver is killed in the last one, before its commit."""
+    """Run every step on two executors; the driver is killed in the last one, in several operations at once."""
     root = tmp_path_factory.mktemp("cluster")
     program = start("steps", "local-cluster[2,1,1024]", root)
     try:
-        found = reported(program, "waits_before_its_commit")
+        found = reported(program, "stalls")
     finally:
         program.send_signal(signal.SIGKILL)
         program.communicate()
@@ -162,14 +163,27 @@ def test_cancelled_job_leaves_the_table_as_it_was(cluster: Cluster) -> None:
     assert DeltaTable(str(root / "cancelled")).version() == 0
 
 
-def test_files_of_a_driver_that_died_before_its_commit_are_not_read(cluster: Cluster, spark: Any) -> None:
-    root, found = cluster
-    path = root / "internal_values"
-    assert found["waits_before_its_commit"]["written"] == 2
-    assert len(on_disk(path) - live(path)) == 2
-    assert ids(path) == [0, 1, 2]
-    ds.write(spark.range(3, 5), path, "append")
-    assert ids(path) == [0, 1, 2, 3, 4] == sorted(r.id for r in ds.read(spark, path).collect())
+def test_killed_driver_leaves_each_table_as_before_or_after(cluster: Cluster, spark: Any) -> None:
+    stalled = cluster[1]["stalls"]["tables"]
+    assert {s["name"] for s in stalled} >= {"delete", "update", "merge", "optimize", "append"}
+    seen = set()
+    for facts in stalled:
+        path, (run, apply) = Path(facts["path"]), OPERATIONS[facts["name"]]
+        before = content(path.parents[1] / f"original {facts['kind']}")
+        after = sorted(apply(before), key=repr)
+        is_done = DeltaTable(str(path)).version() > 2
+        seen.add((facts["name"], is_done))
+        if facts["at"] is None:
+            assert is_done == facts["is_after"], facts
+        assert content(path) == (after if is_done else before), facts
+        if not is_done:
+            assert on_disk(path) - live(path), "what it wrote lies there"
+            run(spark, path)
+            assert content(path) == after, facts
+        write_deltalake(str(path), table_of([(50, "c", None)]), mode="append")
+        assert content(path) == sorted([*after, (50, "c", None)], key=repr)
+    # before the commit, and after it
+    assert seen == {(name, is_done) for name, _ in seen for is_done in (False, True)}
 
 
 # --- attempts side by side -----------------------------------------------------------------

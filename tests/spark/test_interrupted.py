@@ -21,7 +21,8 @@ from tests.operations.row_tables import FEED, ROW_IDS, VECTORS, Row, rows_of, ta
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-TABLES = {"copy": {}, "vectors, feed, row ids": {**VECTORS, **FEED, **ROW_IDS}}
+COPIED, MARKED = "copy", "vectors, feed, row ids"
+TABLES = {COPIED: {}, MARKED: {**VECTORS, **FEED, **ROW_IDS}}
 FIRST: list[Row] = [(i, "ab"[i % 2] if i % 5 else None, i / 8 if i % 3 else None) for i in range(6)]
 SECOND: list[Row] = [(i, "a", 0.75) for i in range(6, 12)]
 NEW: list[Row] = [(3, "n", 0.5), (4, "n", None), (40, "n", 1.0)]
@@ -75,12 +76,12 @@ def content(folder: Path) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return {name: _original(tmp_path_factory.mktemp("original") / "t", name) for name in TABLES}
+    return {name: made(tmp_path_factory.mktemp("original") / "t", TABLES[name]) for name in TABLES}
 
 
-def _original(folder: Path, kind: str) -> Path:
+def made(folder: Path, properties: dict[str, str]) -> Path:
     """Return a table of two files; one may have a vector."""
-    write_deltalake(str(folder), table_of(FIRST), configuration=TABLES[kind])
+    write_deltalake(str(folder), table_of(FIRST), configuration=properties)
     write_deltalake(str(folder), table_of(SECOND), mode="append")
     DeltaTable(str(folder)).delete("id = 1")
     return folder
