@@ -72,6 +72,8 @@ class WriteOptions(Struct, frozen=True):
     partition_by, cluster_by, properties, name, description
         Of a table that is created, or whose schema is overwritten: there what is not given stays as it is. Without
         effect on other writes, but that ``partition_by`` must then name the table's own columns.
+    replaces_definition : bool
+        With mode overwrite: nothing of the definition stays, as if the table were created.
     transactions : Mapping of str to int
         Application ids and versions: rows of versions that the table has already are not written again.
     data_change : bool
@@ -87,6 +89,7 @@ class WriteOptions(Struct, frozen=True):
     properties: Mapping[str, Any] | None = None
     name: str | None = None
     description: str | None = None
+    replaces_definition: bool = False
     writer_properties: WriterProperties | None = None
     target_file_size: int | None = None
     transactions: Mapping[str, int] = {}
@@ -229,9 +232,19 @@ def _check(options: WriteOptions) -> None:
         raise InvalidArgumentError(
             "schema_mode='overwrite' replaces every row: it excludes a predicate and dynamic partition overwrite."
         )
+    _check_definition(options)
     if not options.data_change and (options.mode != "overwrite" or options.schema_mode is not None):
         raise InvalidArgumentError(
             "data_change=False only arranges rows again: it needs mode='overwrite' and the table's schema."
+        )
+
+
+def _check_definition(options: WriteOptions) -> None:
+    is_partial = options.replace_where is not None or options.partition_overwrite == "dynamic"
+    if options.replaces_definition and (options.mode != "overwrite" or options.schema_mode is not None or is_partial):
+        raise InvalidArgumentError(
+            "A definition is replaced with every row: this needs mode='overwrite', and excludes schema_mode, a "
+            "predicate and dynamic partition overwrite."
         )
 
 
@@ -332,8 +345,9 @@ class TableWrite:
 
     def _define(self) -> None:
         options = self.options
-        if self.base is None:
-            self.transaction.operation = "CREATE TABLE AS SELECT"
+        if self.base is None or options.replaces_definition:
+            replaced = "" if self.base is None else "OR REPLACE "
+            self.transaction.operation = f"CREATE {replaced}TABLE AS SELECT"
             stage_definition(
                 self.transaction,
                 self._rows_schema(),

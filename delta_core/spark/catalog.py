@@ -33,10 +33,10 @@ class TablePlan(Struct, frozen=True):
     name: str | None = None
     is_known: bool = False
 
-    def register(self, spark: Any) -> None:
+    def register(self, spark: Any, is_managed: bool = False) -> None:
         """Add the table to the session's catalog, if it has a name to register it by."""
         if self.name is not None:
-            private.register_delta_table(spark, self.name, self.path)
+            private.register_delta_table(spark, self.name, self.path, is_managed)
 
 
 def path_in(name: str) -> str | None:

@@ -168,7 +168,7 @@ def convert_failures() -> None:
 
         @wraps(before)
         def convert(exception: Any) -> Any:
-            return _safely_converted(exception) or before(exception)
+            return _safely_converted(exception) or before(_declared(exception))
 
         captured.convert_exception = convert
         of_query = StreamingQuery.exception
@@ -182,6 +182,12 @@ def convert_failures() -> None:
             return found
 
         StreamingQuery.exception = exception  # type: ignore[method-assign, unused-ignore]  # where pyspark is not there
+
+
+def _declared(exception: Any) -> Any:
+    """Return what a proxy of Java wraps if its interface does not declare it, as errors of Spark's parser."""
+    is_wrapped = _class_name(exception) == "java.lang.reflect.UndeclaredThrowableException"
+    return exception.getCause() if is_wrapped else exception
 
 
 def _safely_converted(exception: Any) -> DeltaError | None:

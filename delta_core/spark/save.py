@@ -29,6 +29,7 @@ def write(
     partition_by: Sequence[str] | str | None = None,
     cluster_by: Sequence[str] = (),
     schema_mode: Literal["merge", "overwrite"] | None = None,
+    replace_definition: bool = False,
     replace_where: Any = None,
     replace_using: Sequence[str] | str = (),
     replace_on: str | Column | None = None,
@@ -66,6 +67,9 @@ def write(
         Clustering columns of a table that is created, or whose schema is overwritten.
     schema_mode : str, optional
         ``merge`` adds columns that only the rows have; ``overwrite``, with mode overwrite, takes the rows' schema.
+    replace_definition : bool
+        With overwrite: take the rows' schema, and of partitioning, properties and description what these arguments
+        specify, as if the table were created.
     replace_where : str or Expression, optional
         With overwrite: replace only the rows that it selects; the new rows must fit it.
     replace_using : sequence of str
@@ -140,6 +144,7 @@ def write(
         replace_where=replace_where,
         partition_overwrite=partition_overwrite_mode,
         schema_mode=schema_mode,
+        replaces_definition=replace_definition,
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
         cluster_by=cluster_by,
         properties=properties,

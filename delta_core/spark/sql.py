@@ -122,7 +122,8 @@ def sql(spark: SparkSession, text: str, args: Any = None, **options: Any) -> Dat
     tables = find_tables(tokens)
     command = parse_command(Reader(text, tokens, tables))
     if command is not None:
-        return command(spark, _table_options(args, options))
+        given = _table_options(args, options)
+        return command.run(spark, given) if command.is_for(spark) else spark.sql(text)
     if tokens and tokens[0].word in _QUERIES and private.is_available(spark):
         text = _with_paths(spark, text)
         tokens = tokenize(text)

@@ -6,15 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaMismatchError
-from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal
+from delta_core.expressions import ast
+from delta_core.expressions.ast import Call, Cast, Expression, Literal
 from delta_core.expressions.printing import format_sql, quote_name
 from delta_core.operations.merger import MergeClause
 from delta_core.protocol.schema import Path, format_path
 from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
+from delta_core.snapshot import Snapshot
+from delta_core.spark.conditions import empty_rows, parse_condition
 from delta_core.spark.plan.statements import Assignments, Delete, Insert, Merge, Statement, Update, run_query
 from delta_core.spark.save import write
 from delta_core.spark.table import SparkTable
@@ -112,15 +115,13 @@ def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[s
         )
     for name, text in constants.items():
         rows = rows.withColumn(name, _constant(text, spark_type(_field(schema, name).type, snapshot.state.types)))
-    write(
-        rows,
-        table.path,
-        "overwrite" if statement.is_overwrite else "append",
-        schema_mode="merge" if statement.is_evolving else None,
-        user_metadata=table.user_metadata,
-        **_replacing(spark, statement, constants, schema, partitions),
-        **options,
-    )
+    arguments = {
+        "schema_mode": "merge" if statement.is_evolving else None,
+        "user_metadata": table.user_metadata,
+        **_replacing(spark, statement, constants, snapshot),
+        **statement.arguments,
+    }
+    write(rows, table.path, "overwrite" if statement.is_overwrite else "append", **arguments, **options)
 
 
 def _field(schema: StructType, name: str) -> Field:
@@ -180,21 +181,24 @@ def _constant(text: str, target: Any) -> Any:
     return F.coalesce(made, failed.cast(target))
 
 
-def _replacing(
-    spark: Any, statement: Insert, constants: Mapping[str, str], schema: StructType, partitions: Sequence[str]
-) -> dict[str, Any]:
+def _replacing(spark: Any, statement: Insert, constants: Mapping[str, str], snapshot: Snapshot) -> dict[str, Any]:
     """Return which rows an overwrite replaces."""
     if not statement.is_overwrite:
         return {}
-    if statement.replace_where is not None:
-        return {"replace_where": statement.replace_where}
+    schema, partitions, where = snapshot.schema, snapshot.state.partition_columns, statement.replace_where
+    if where is not None:
+        if isinstance(where, Column):
+            where = parse_condition(where, empty_rows(spark, schema, snapshot.state.types), "the condition")
+        return {"replace_where": where}
     if statement.replace_using:
         return {"replace_using": list(statement.replace_using)}
-    is_dynamic = str(spark.conf.get(_DYNAMIC, "STATIC")).upper() == "DYNAMIC"
+    is_dynamic = statement.is_dynamic
+    if is_dynamic is None:
+        is_dynamic = str(spark.conf.get(_DYNAMIC, "STATIC")).upper() == "DYNAMIC"
     if is_dynamic and partitions and len(constants) < len(partitions):
         return {"partition_overwrite_mode": "dynamic"}
     parts: list[Expression] = [
-        Call("=", (Column((name,)), Cast(Literal(text, _STRING), _field(schema, name).type)))
+        Call("=", (ast.Column((name,)), Cast(Literal(text, _STRING), _field(schema, name).type)))
         for name, text in constants.items()
     ]
     if not parts:

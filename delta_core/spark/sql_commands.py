@@ -6,13 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
 from delta_core import interop
 from delta_core.errors import UnsupportedOperationError
-from delta_core.spark.sql_definitions import DEFINITIONS, Command, empty, target_table
+from delta_core.spark.sql_definitions import DEFINITIONS, Command, bigints, empty, target_table
 from delta_core.spark.sql_text import Reader, TablePlace
+from delta_core.spark.table import DETAIL, HISTORY, OPTIMIZED, RESTORED
 
 __all__ = ["Command", "parse_command"]
+
+_PATHS = T.StructType([T.StructField("path", T.StringType())])
 
 
 def parse_command(reader: Reader) -> Command | None:
@@ -51,7 +55,7 @@ def _optimize(reader: Reader) -> Command:
             optimizer = optimizer.full()
         return optimizer.executeZOrderBy(*columns) if columns else optimizer.executeCompaction()
 
-    return run
+    return Command(run, OPTIMIZED)
 
 
 def _reorg(reader: Reader) -> Command:
@@ -59,7 +63,7 @@ def _reorg(reader: Reader) -> Command:
     table = reader.table()
     where = reader.until("APPLY", "(") if reader.take("WHERE") else None
     reader.expect("APPLY", "(", "PURGE", ")")
-    return lambda spark, options: target_table(spark, table, options).purge(where)
+    return Command(lambda spark, options: target_table(spark, table, options).purge(where), OPTIMIZED)
 
 
 def _vacuum(reader: Reader) -> Command:
@@ -87,9 +91,9 @@ def _vacuum(reader: Reader) -> Command:
         snapshot = opened.table.snapshot()
         root = interop.root_uri(snapshot).rstrip("/")
         rows = [(f"{root}/{path}",) for path in found] if is_dry else [(root,)]
-        return spark.createDataFrame(rows, "path string")
+        return spark.createDataFrame(rows, _PATHS)
 
-    return run
+    return Command(run, _PATHS)
 
 
 def _restore(reader: Reader) -> Command:
@@ -105,7 +109,7 @@ def _restore(reader: Reader) -> Command:
         opened = target_table(spark, table, options)
         return opened.restoreToVersion(to) if isinstance(to, int) else opened.restoreToTimestamp(str(to))
 
-    return run
+    return Command(run, bigints(RESTORED))
 
 
 def _point(reader: Reader) -> int | str:
@@ -127,7 +131,7 @@ def _generate(reader: Reader) -> Command:
         target_table(spark, table, options).generate(mode)
         return empty(spark)
 
-    return run
+    return Command(run)
 
 
 # --- descriptions --------------------------------------------------------------------------
@@ -136,12 +140,12 @@ def _generate(reader: Reader) -> Command:
 def _history(reader: Reader) -> Command:
     table = reader.table()
     limit = int(reader.number()) if reader.take("LIMIT") else None
-    return lambda spark, options: target_table(spark, table, options).history(limit)
+    return Command(lambda spark, options: target_table(spark, table, options).history(limit), HISTORY)
 
 
 def _detail(reader: Reader) -> Command:
     table = reader.table()
-    return lambda spark, options: target_table(spark, table, options).detail()
+    return Command(lambda spark, options: target_table(spark, table, options).detail(), DETAIL)
 
 
 _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Reader], Command | None]], ...] = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -19,10 +19,10 @@ from delta_core.spark.plan import private
 from delta_core.spark.sql_text import Reader, TablePlace
 from delta_core.spark.table import SparkTable
 
-__all__ = ["Command", "DEFINITIONS", "empty", "target_table"]
+__all__ = ["DEFINITIONS", "Command", "Run", "bigints", "empty", "shared_table", "target_table"]
 
 #: Runs a statement, with the arguments of `SparkTable` for the table.
-Command: TypeAlias = Callable[[SparkSession, Mapping[str, Any]], DataFrame]
+Run: TypeAlias = Callable[[SparkSession, Mapping[str, Any]], DataFrame]
 #: Changes a table.
 Change: TypeAlias = Callable[[SparkTable], Any]
 _CLONED = {
@@ -33,6 +33,48 @@ _CLONED = {
     "removed_files_size": "removedFilesSize",
     "copied_files_size": "copiedFilesSize",
 }
+
+
+class Command(Struct, frozen=True):
+    """A statement about a whole table.
+
+    Parameters
+    ----------
+    run : function(SparkSession, Mapping) -> DataFrame
+        Runs it, with the arguments of `SparkTable` for the table.
+    result : StructType
+        The columns that it returns.
+    shared : TablePlace or str, optional
+        The table, if Spark has the same statement for tables of other kinds.
+    """
+
+    run: Run
+    result: T.StructType = T.StructType([])
+    shared: TablePlace | str | None = None
+
+    def is_for(self, spark: SparkSession) -> bool:
+        """Whether the statement is about a Delta table; one about a table of another kind is left to Spark."""
+        is_named = isinstance(self.shared, str)
+        return not is_named or (private.is_available(spark) and private.is_delta_table(spark, str(self.shared)))
+
+
+def shared_table(reader: Reader) -> TablePlace | str | None:
+    """Return the table of a statement that Spark has for tables of other kinds too; None for other statements.
+
+    Raises
+    ------
+    InvalidArgumentError
+        No table comes behind the statement's first words.
+    """
+    found = any(
+        reader.take(*words) for words in (("ALTER", "TABLE"), ("COMMENT", "ON", "TABLE"), ("TRUNCATE", "TABLE"))
+    )
+    return reader.table() if found else None
+
+
+def bigints(names: Iterable[str]) -> T.StructType:
+    """Return the schema of columns of whole numbers."""
+    return T.StructType([T.StructField(name, T.LongType()) for name in names])
 
 
 def target_table(spark: SparkSession, table: TablePlace | str, options: Mapping[str, Any]) -> SparkTable:
@@ -60,16 +102,14 @@ def empty(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([], T.StructType([]))
 
 
-def _changing(reader: Reader, table: TablePlace | str, change: Change) -> Command:
+def _changing(table: TablePlace | str, change: Change) -> Command:
     """Return what changes a Delta table; a table of another kind is left to Spark."""
 
     def run(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
-        if isinstance(table, str) and not (private.is_available(spark) and private.is_delta_table(spark, table)):
-            return spark.sql(reader.statement)
         change(target_table(spark, table, options))
         return empty(spark)
 
-    return run
+    return Command(run, shared=table)
 
 
 # --- ALTER TABLE ---------------------------------------------------------------------------
@@ -80,7 +120,7 @@ def _alter(reader: Reader) -> Command | None:
     for words, parse in _CHANGES:
         if reader.take(*words):
             change = parse(reader)
-            return None if change is None else _changing(reader, table, change)
+            return None if change is None else _changing(table, change)
     return None
 
 
@@ -298,12 +338,12 @@ def _comment_on(reader: Reader) -> Command:
     table = reader.table()
     reader.expect("IS")
     comment = "" if reader.take("NULL") else reader.text()
-    return _changing(reader, table, _altering(lambda alter: alter.set_table_description(comment)))
+    return _changing(table, _altering(lambda alter: alter.set_table_description(comment)))
 
 
 def _truncate(reader: Reader) -> Command | None:
     table = reader.table()
-    return None if reader.comes("PARTITION") else _changing(reader, table, lambda found: found.delete())
+    return None if reader.comes("PARTITION") else _changing(table, lambda found: found.delete())
 
 
 def _convert(reader: Reader) -> Command:
@@ -316,7 +356,7 @@ def _convert(reader: Reader) -> Command:
         SparkTable.convertToDelta(spark, identifier, columns, collect_stats=collects, **options)
         return empty(spark)
 
-    return run
+    return Command(run)
 
 
 class _Clone(Struct, frozen=True):
@@ -356,7 +396,7 @@ class _Clone(Struct, frozen=True):
         place.register(spark)
         metrics = made.table.history(1)[0].get("operationMetrics") or {}
         row = tuple(int(metrics.get(name, 0)) for name in _CLONED.values())
-        return spark.createDataFrame([row], ", ".join(f"{name} bigint" for name in _CLONED))
+        return spark.createDataFrame([row], bigints(_CLONED))
 
 
 def _cloning(replaces: bool, must_exist: bool = False) -> Callable[[Reader], Command | None]:
@@ -382,7 +422,7 @@ def _cloning(replaces: bool, must_exist: bool = False) -> Callable[[Reader], Com
                 reader.expect("LOCATION")
                 location = reader.text()
         given = (source, version, target, is_shallow, location, properties)
-        return _Clone(*given, is_optional, replaces, must_exist).run
+        return Command(_Clone(*given, is_optional, replaces, must_exist).run, bigints(_CLONED))
 
     return parse
 

@@ -33,11 +33,11 @@ from delta_core.spark.relations import check_session, spark_engine
 from delta_core.table import DeltaTable
 from delta_core.writer import convert_to_deltalake
 
-__all__ = ["SparkTable"]
+__all__ = ["DETAIL", "HISTORY", "OPTIMIZED", "RESTORED", "SparkTable"]
 
 _TEXTS = T.MapType(T.StringType(), T.StringType())
 #: The columns that delta-spark returns of a table's history.
-_HISTORY = T.StructType([
+HISTORY = T.StructType([
     T.StructField("version", T.LongType()),
     T.StructField("timestamp", T.TimestampType()),
     T.StructField("userId", T.StringType()),
@@ -55,12 +55,16 @@ _HISTORY = T.StructType([
     T.StructField("userMetadata", T.StringType()),
     T.StructField("engineInfo", T.StringType()),
 ])  # fmt: skip
-_DETAIL = (
-    "format string, id string, name string, description string, location string, createdAt timestamp, "
-    "lastModified timestamp, partitionColumns array<string>, clusteringColumns array<string>, numFiles bigint, "
-    "sizeInBytes bigint, properties map<string,string>, minReaderVersion int, minWriterVersion int, "
-    "tableFeatures array<string>"
-)
+#: The columns of its description, without ``statistics``.
+DETAIL = T.StructType([
+    *(T.StructField(n, T.StringType()) for n in ("format", "id", "name", "description", "location")),
+    *(T.StructField(n, T.TimestampType()) for n in ("createdAt", "lastModified")),
+    *(T.StructField(n, T.ArrayType(T.StringType())) for n in ("partitionColumns", "clusteringColumns")),
+    *(T.StructField(n, T.LongType()) for n in ("numFiles", "sizeInBytes")),
+    T.StructField("properties", _TEXTS),
+    *(T.StructField(n, T.IntegerType()) for n in ("minReaderVersion", "minWriterVersion")),
+    T.StructField("tableFeatures", T.ArrayType(T.StringType())),
+])  # fmt: skip
 _SIZES = T.StructType([
     T.StructField("min", T.LongType()),
     T.StructField("max", T.LongType()),
@@ -68,7 +72,8 @@ _SIZES = T.StructType([
     T.StructField("totalFiles", T.LongType()),
     T.StructField("totalSize", T.LongType()),
 ])  # fmt: skip
-_OPTIMIZED = T.StructType([
+#: What OPTIMIZE returns.
+OPTIMIZED = T.StructType([
     T.StructField("path", T.StringType()),
     T.StructField("metrics", T.StructType([
         T.StructField("numFilesAdded", T.LongType()),
@@ -82,7 +87,8 @@ _OPTIMIZED = T.StructType([
         T.StructField("preserveInsertionOrder", T.BooleanType()),
     ])),
 ])  # fmt: skip
-_RESTORED = {
+#: What RESTORE returns: columns, and metrics of the commit.
+RESTORED = {
     "table_size_after_restore": "tableSizeAfterRestore",
     "num_of_files_after_restore": "numOfFilesAfterRestore",
     "num_removed_files": "numRemovedFiles",
@@ -331,7 +337,7 @@ class SparkTable:
     def history(self, limit: int | None = None) -> DataFrame:
         """Return the commits, newest first: the columns of delta-spark's history."""
         rows = [_history_row(info) for info in self._latest().history(limit)]
-        return self._spark.createDataFrame(rows, _HISTORY)
+        return self._spark.createDataFrame(rows, HISTORY)
 
     def detail(self) -> DataFrame:
         """Return one row about the table: the columns of delta-spark's detail but ``statistics``."""
@@ -344,7 +350,7 @@ class SparkTable:
             list(_clustering(snapshot)), sizes.files, sizes.size_bytes, dict(metadata.configuration),
             protocol.min_reader_version, protocol.min_writer_version, sorted(features or snapshot.state.features),
         )  # fmt: skip
-        return self._spark.createDataFrame([row], _DETAIL)
+        return self._spark.createDataFrame([row], DETAIL)
 
     # --- changes of rows -------------------------------------------------------------------
 
@@ -526,7 +532,7 @@ class SparkTable:
         with failing_as(f"Spark failed to write files of {self._path} again", path=self._path):
             done = run(self._table.optimize)
         root = interop.root_uri(self._table.snapshot()).rstrip("/")
-        return self._spark.createDataFrame([(root, _optimized(done))], _OPTIMIZED)
+        return self._spark.createDataFrame([(root, _optimized(done))], OPTIMIZED)
 
     # --- the log ---------------------------------------------------------------------------
 
@@ -689,7 +695,7 @@ class SparkTable:
         self._table.restore(target)
         infos = self._table.history(1) if self._table.version() > before else [{}]
         metrics = infos[0].get("operationMetrics") or {}
-        return self._numbers({name: int(metrics.get(known, 0)) for name, known in _RESTORED.items()})
+        return self._numbers({name: int(metrics.get(known, 0)) for name, known in RESTORED.items()})
 
 
 class SparkOptimizer:
@@ -781,7 +787,7 @@ class SparkOptimizer:
 def _optimized(done: Mapping[str, Any]) -> dict[str, Any]:
     files = {n: json.loads(done[n]) if isinstance(done[n], str) else done[n] for n in ("filesAdded", "filesRemoved")}
     return {
-        **{n: done.get(n) for n in _OPTIMIZED["metrics"].dataType.fieldNames()},
+        **{n: done.get(n) for n in OPTIMIZED["metrics"].dataType.fieldNames()},
         **files,
         "preserveInsertionOrder": False,
     }
@@ -805,7 +811,7 @@ def _time(ms: int | None) -> datetime | None:
 
 
 def _history_row(info: Mapping[str, Any]) -> dict[str, Any]:
-    row: dict[str, Any] = {n: info.get(n) for n in _HISTORY.fieldNames()}
+    row: dict[str, Any] = {n: info.get(n) for n in HISTORY.fieldNames()}
     for name in ("operationParameters", "operationMetrics"):
         if row[name] is not None:
             row[name] = {k: v if isinstance(v, str) else json.dumps(v) for k, v in row[name].items()}

@@ -10,19 +10,31 @@ from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
 
 import delta_core.spark as ds
 from delta_core import DeltaTable
-from delta_core.errors import ConstraintViolationError, DeltaError, TableExistsError, UnsupportedOperationError
+from delta_core.errors import (
+    ConstraintViolationError,
+    DeltaError,
+    InvalidArgumentError,
+    SchemaMismatchError,
+    TableExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
 from tests.docs.blocks import ROOT, blocks, run_python
 
 
-def session() -> Any:
+def session(folder: str, **settings: str) -> Any:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.log.level", "ERROR")
+    builder = builder.config("spark.sql.warehouse.dir", f"{folder}/warehouse")
+    for name, value in settings.items():
+        builder = builder.config(name.replace("__", "."), value)
     return ds.configure(builder).config("spark.sql.session.timeZone", "UTC").getOrCreate()
 
 
@@ -64,49 +76,288 @@ def check(spark: Any, folder: Path) -> None:
     more.write.format("delta").mode("append").option("mergeSchema", "true").save(path)
     assert spark.read.format("delta").load(path).where("w = 10").count() == 1
 
-    before = DeltaTable(path).version()
-    spark.read.format("delta").load(path).createOrReplaceTempView("seen")
-    for statement in (
-        "INSERT INTO seen VALUES (1, 1, 1)",
-        f"INSERT INTO delta.`{path}` VALUES (1, 1, 1)",
-        f"SELECT * FROM delta.`{path}` VERSION AS OF 0",
-        f"DELETE FROM delta.`{path}`",
-        f"UPDATE delta.`{path}` SET v = 1",
-        f"MERGE INTO delta.`{path}` t USING seen s ON t.id = s.id WHEN MATCHED THEN DELETE",
-        f"CREATE TABLE t USING delta LOCATION '{path}'",
-        "CREATE TABLE t USING delta AS SELECT 1 AS id",
-    ):
-        # views and times are rejected by Spark itself
-        expected = (
-            AnalysisException if "seen VALUES" in statement or "AS OF" in statement else UnsupportedOperationError
-        )
-        with pytest.raises(expected):
-            spark.sql(statement)
     assert rows(spark.sql(f"SELECT id FROM delta.`{path}` WITH (versionAsOf = 0)")) == [*range(10)]
-    with pytest.raises(UnsupportedOperationError, match="CreateTable"):
-        made.write.format("delta").saveAsTable("t")
-    with pytest.raises(UnsupportedOperationError, match="readchangefeed"):
-        spark.read.format("delta").option("readChangeFeed", "true").load(path)
+    assert rows(spark.sql(f"SELECT id FROM delta.`{path}` VERSION AS OF 0")) == [*range(10)]
+    assert rows(spark.sql(f"SELECT id FROM delta.`{path}` TIMESTAMP AS OF current_timestamp()")) == [*range(3, 11)]
+    spark.sql(f"CREATE TEMPORARY VIEW v USING delta OPTIONS (path '{path}')")
+    assert rows(spark.table("v")) == [*range(3, 11)]
+    before = DeltaTable(path).version()
+    with pytest.raises(UnsupportedOperationError, match="nope"):
+        spark.read.format("delta").option("nope", "true").load(path)
     with pytest.raises(DeltaError):
         spark.read.format("delta").load(str(folder / "none"))
     assert DeltaTable(path).version() == before
 
 
+def found(spark: Any, name: str) -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, spark.table(name).collect()))
+
+
+def history(spark: Any, name: str) -> list[str]:
+    return [row.operation for row in spark.sql(f"DESCRIBE HISTORY {name}").collect()]
+
+
+def check_statements(spark: Any) -> None:
+    spark.sql(
+        "CREATE TABLE t (id BIGINT, p STRING COMMENT 'part', x DOUBLE) USING delta PARTITIONED BY (p) COMMENT 'all' "
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+    )
+    spark.sql("INSERT INTO t VALUES (1, 'a', 1.5), (2, 'b', 2.5), (3, 'b', NULL)")
+    spark.sql("INSERT INTO t (x, id, p) VALUES (4.5, 4, 'c')")
+    spark.sql("INSERT INTO t PARTITION (p = 'd') (id, x) VALUES (5, 5.5)")
+    spark.sql("INSERT INTO t BY NAME SELECT 6L AS id, 'e' AS p")
+    spark.sql("WITH w AS (SELECT 50L, 50.5D) INSERT OVERWRITE t PARTITION (p = 'd') SELECT * FROM w")
+    first = [(1, "a", 1.5), (2, "b", 2.5), (3, "b", None)]
+    assert found(spark, "t") == [*first, (4, "c", 4.5), (6, "e", None), (50, "d", 50.5)]
+    explained = (
+        "DELETE FROM t",
+        "INSERT INTO t VALUES (1, 'a', 1D)",
+        "UPDATE t SET x = 0",
+        "CREATE TABLE n USING delta AS SELECT 1 AS a",
+    )
+    for statement in explained:
+        assert "DeltaStatement" in spark.sql(f"EXPLAIN {statement}").first()[0]
+    if spark.version < "4.2":
+        deleted = spark.sql("DELETE FROM t WHERE id = 50")
+    else:  # earlier versions may leave parameters in the plan, and scripts off
+        deleted = spark.sql("DELETE FROM t WHERE id = :n", {"n": 50})
+        spark.sql("BEGIN INSERT INTO t VALUES (60, 'y', 0); DELETE FROM t WHERE id > 50; END")
+    assert deleted.collect()[0].num_affected_rows == 1
+    result = spark.sql("UPDATE default.t AS u SET u.x = u.x + 1 WHERE p = 'b'")
+    assert [result.count(), result.first()[0], result.first()[0]] == [1, 2, 2]
+    merged = spark.sql(
+        "MERGE INTO t USING (SELECT id + 1 AS id, 'z' AS p, 9D AS x FROM t WHERE id IN (1, 6)) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET x = s.x WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert tuple(merged.first()) == (2, 1, 0, 1)
+    assert found(spark, "t") == [
+        (1, "a", 1.5),
+        (2, "b", 9.0),
+        (3, "b", None),
+        (4, "c", 4.5),
+        (6, "e", None),
+        (7, "z", 9.0),
+    ]
+    done = [operation for operation in history(spark, "t") if operation != "DELETE"]
+    assert done == ["MERGE", "UPDATE", *["WRITE"] * (5 if spark.version < "4.2" else 6), "CREATE TABLE"]
+    assert found_in(spark, "SELECT * FROM t VERSION AS OF 1") == first
+    assert "Python" not in spark.table("t").where("x > 1")._jdf.queryExecution().executedPlan().toString()
+    spark.sql("FROM t INSERT INTO t SELECT id + 10, p, x WHERE id = 1 INSERT INTO t SELECT id + 20, p, x WHERE id = 1")
+    spark.sql("EXECUTE IMMEDIATE 'DELETE FROM t WHERE id > 20'")
+    assert [r[0] for r in found(spark, "t")] == [1, 2, 3, 4, 6, 7, 11]
+
+    assert spark.sql("OPTIMIZE t").first().metrics.numFilesRemoved > 0
+    assert spark.sql("/* files */ VACUUM t DRY RUN").columns == ["path"]
+    spark.sql("RESTORE t TO VERSION AS OF 1")
+    spark.sql("ALTER TABLE t ADD COLUMNS (y INT COMMENT 'why')")
+    spark.sql("ALTER TABLE t SET TBLPROPERTIES ('a.b' = 'c')")
+    assert ("y", "int", "why") in found_in(spark, "DESCRIBE TABLE t", key=str)
+    assert ("a.b", "c") in found_in(spark, "SHOW TBLPROPERTIES t")
+    assert "PARTITIONED BY (p)" in spark.sql("SHOW CREATE TABLE t").first()[0]
+    assert [c.name for c in spark.catalog.listColumns("t") if c.isPartition] == ["p"]
+    spark.sql("ALTER TABLE t RENAME TO renamed")
+    spark.sql("CACHE TABLE renamed")
+    spark.sql("TRUNCATE TABLE renamed")
+    spark.sql("REFRESH TABLE renamed")
+    spark.catalog.refreshTable("renamed")
+    assert spark.table("renamed").count() == 0
+    place = Path(spark.sql("DESCRIBE DETAIL renamed").first().location.removeprefix("file://"))
+    assert place.is_dir()
+    spark.sql("DROP TABLE renamed")
+    assert not place.exists()
+
+
+def found_in(spark: Any, text: str, key: Any = None) -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, spark.sql(text).collect()), key=key)
+
+
+def check_tables(spark: Any, folder: Path) -> None:
+    """The results are those of delta-spark."""
+    made = spark.range(4).selectExpr("id", "id % 2 AS p")
+    four = [(0, 0), (1, 1), (2, 0), (3, 1)]
+    made.write.format("delta").partitionBy("p").saveAsTable("s")
+    with pytest.raises(TableExistsError):
+        made.write.format("delta").saveAsTable("s")
+    made.write.format("delta").mode("ignore").saveAsTable("s")
+    assert found(spark, "s") == four
+    made.selectExpr("p", "id").write.format("delta").mode("append").saveAsTable("s")
+    assert found(spark, "s") == sorted(four * 2)
+    more = made.selectExpr("id", "p", "1 AS q").write.format("delta").mode("append")
+    with pytest.raises(SchemaMismatchError, match="'q'"):
+        more.saveAsTable("s")
+    made.select("id").write.format("delta").mode("append").saveAsTable("s")
+    more.option("mergeSchema", "true").saveAsTable("s")
+    assert spark.table("s").where("q IS NULL").count() == 12
+    made.write.format("delta").mode("overwrite").saveAsTable("s")
+    assert spark.table("s").columns == ["id", "p", "q"]
+    assert spark.table("s").count() == 4
+    changed = made.selectExpr("id", "2 AS r").write.format("delta").mode("overwrite")
+    with pytest.raises(SchemaMismatchError):
+        changed.saveAsTable("s")
+    changed.option("overwriteSchema", "true").saveAsTable("s")
+    assert spark.sql("DESCRIBE DETAIL s").first().partitionColumns == []
+    made.selectExpr("p AS x", "int(id)").write.mode("append").insertInto("s")
+    assert spark.table("s").where("r = 3").count() == 1
+    made.selectExpr("id", "7").write.mode("overwrite").insertInto("s")
+    assert found(spark, "s") == [(n, 7) for n in range(4)]
+    with pytest.raises(SchemaMismatchError):
+        made.select("id").write.mode("append").insertInto("s")
+
+    path = str(folder / "external")
+    made.write.format("delta").option("path", path).saveAsTable("e")
+    spark.sql("DROP TABLE e")
+    assert DeltaTable(path).count() == 4
+    with pytest.raises(TableExistsError):
+        made.write.format("delta").mode("append").option("path", path).saveAsTable("e")
+    made.write.format("delta").mode("overwrite").option("path", path).saveAsTable("e")
+    assert DeltaTable(path).version() == 1
+    spark.sql(f"CREATE TABLE named (id BIGINT, p BIGINT) USING delta LOCATION '{path}'")
+    assert found(spark, "named") == four
+    for columns, clause in (
+        ("(id INT, p BIGINT)", ""),
+        ("(id BIGINT, p BIGINT)", "PARTITIONED BY (p)"),
+        ("", "TBLPROPERTIES ('x' = 'y')"),
+    ):
+        with pytest.raises(InvalidArgumentError, match="another definition"):
+            spark.sql(f"CREATE TABLE other {columns} USING delta {clause} LOCATION '{path}'")
+
+    made.writeTo("w").using("delta").partitionedBy("p").create()
+    made.where("p = 1").writeTo("w").append()
+    made.where("id = 1").writeTo("w").overwrite(F.col("p") == 1)
+    assert found(spark, "w") == [(0, 0), (1, 1), (2, 0)]
+    made.where("id = 2").writeTo("w").overwritePartitions()
+    assert found(spark, "w") == [(1, 1), (2, 0)]
+    made.writeTo("w").using("delta").tableProperty("k", "v").createOrReplace()
+    detail = spark.sql("DESCRIBE DETAIL w").first()
+    assert (detail.properties, detail.partitionColumns) == ({"k": "v"}, [])
+    spark.sql("CREATE OR REPLACE TABLE w USING delta CLUSTER BY (id) AS SELECT id FROM w UNION ALL SELECT 9")
+    assert found(spark, "w") == [(n,) for n in (0, 1, 2, 3, 9)]
+    detail = spark.sql("DESCRIBE DETAIL w").first()
+    assert ("k" in detail.properties, detail.clusteringColumns) == (False, ["id"])
+    spark.sql("CREATE TABLE IF NOT EXISTS w USING delta AS SELECT 1 AS other")
+    spark.sql("CREATE OR REPLACE TABLE w (a INT NOT NULL, b STRING) USING delta")
+    assert found(spark, "w") == []
+    with pytest.raises(TableNotFoundError):
+        spark.sql("REPLACE TABLE nothing USING delta AS SELECT 1 AS a")
+    spark.sql(
+        "CREATE TABLE g (id BIGINT GENERATED ALWAYS AS IDENTITY, a INT, b INT GENERATED ALWAYS AS (a + 1), "
+        "c VARCHAR(3), d INT DEFAULT 7) USING delta"
+    )
+    spark.sql("INSERT INTO g (a, c) VALUES (1, 'x')")
+    assert found(spark, "g") == [(1, 1, 2, "x", 7)]
+    with pytest.raises(ConstraintViolationError):
+        spark.sql("INSERT INTO g (a, c) VALUES (1, 'long')")
+    spark.sql(f"CREATE TABLE delta.`{folder}/path` (id INT) USING delta")
+    spark.sql(f"INSERT INTO delta.`{folder}/path` VALUES (1)")
+    assert spark.sql(f"DELETE FROM delta.`{folder}/path` AS x WHERE x.id = 1").first()[0] == 1
+
+
+def check_names(spark: Any) -> None:
+    spark.sql("CREATE TABLE n USING delta AS SELECT 1 AS id")
+    spark.sql("CREATE VIEW seen AS SELECT * FROM n")
+    spark.sql("CREATE DATABASE other")
+    spark.sql("USE other")
+    spark.sql("CREATE TABLE n USING delta AS SELECT 2 AS id")
+    spark.sql("INSERT INTO default.n VALUES (3)")
+    assert rows(spark.table("default.seen")) == [1, 3]
+    assert rows(spark.table("n")) == [2]
+    assert rows(spark.table("spark_catalog.other.n")) == [2]
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE other CASCADE")
+    assert rows(spark.sql("WITH n AS (SELECT 5 AS id) SELECT * FROM n")) == [5]
+    assert rows(spark.newSession().sql("SELECT * FROM IDENTIFIER('n')")) == [1, 3]
+    assert rows(spark.read.option("versionAsOf", 0).table("n")) == [1]
+    spark.range(1).createOrReplaceTempView("n")
+    for statement in ("INSERT INTO n VALUES (1)", "DELETE FROM n"):
+        with pytest.raises(Exception, match=r"table|relation"):
+            spark.sql(statement)
+    spark.catalog.dropTempView("n")
+    assert rows(spark.table("n")) == [1, 3]
+    # other formats are as without
+    spark.sql("CREATE TABLE parquet_table (a INT) USING parquet")
+    spark.sql("ALTER TABLE parquet_table ADD COLUMNS (b INT)")
+    spark.sql("CREATE TABLE copied LIKE parquet_table")
+    spark.sql("INSERT INTO copied VALUES (1, 2)")
+    spark.sql("TRUNCATE TABLE copied")
+    spark.range(2).write.mode("overwrite").saveAsTable("copied")
+    assert spark.table("copied").count() == 2
+
+
+def check_rejected(spark: Any) -> None:
+    before = history(spark, "n")
+    for statement, error in (
+        ("ANALYZE TABLE n COMPUTE STATISTICS", AnalysisException),
+        ("MSCK REPAIR TABLE n", AnalysisException),
+        ("LOAD DATA INPATH '/none' INTO TABLE n", AnalysisException),
+        ("ALTER TABLE n ADD PARTITION (id = 1)", AnalysisException),
+        ("ALTER TABLE n SET LOCATION '/none'", UnsupportedOperationError),
+        ("BEGIN ALTER TABLE n ADD COLUMN z INT; END", Exception),
+        ("CREATE TABLE x LIKE n", UnsupportedOperationError),
+        ("CREATE TABLE x LIKE copied USING delta", UnsupportedOperationError),
+        ("CREATE TABLE x (a INT) USING delta PARTITIONED BY (bucket(4, a))", UnsupportedOperationError),
+        ("CREATE TABLE x (a INT) USING delta OPTIONS (k 'v')", UnsupportedOperationError),
+        ("CREATE TABLE x USING delta", InvalidArgumentError),
+        ("CREATE TABLE nowhere.x (a INT) USING delta", InvalidArgumentError),
+        ("INSERT INTO n SELECT nothing FROM copied", AnalysisException),
+        ("INSERT INTO n VALUES ('text')", SchemaMismatchError),
+        ("WITH w AS (SELECT 1 AS id) DELETE FROM n WHERE id IN (SELECT id FROM w)", DeltaError),
+        ("OPTIMIZE copied", TableNotFoundError),
+        ("SELECT * FROM n VERSION AS OF 99", DeltaError),
+        ("ALTER TABLE n DROP COLUMN id", DeltaError),
+    ):
+        with pytest.raises(error):
+            spark.sql(statement)
+    assert history(spark, "n") == before
+    assert not {"x", "nothing"} & {t.name for t in spark.catalog.listTables()}
+
+
+def check_streams(spark: Any, folder: Path) -> None:
+    path, once = str(folder / "stream"), {"availableNow": True}
+    spark.sql("CREATE TABLE source USING delta AS SELECT id FROM range(4)")
+
+    def copy() -> None:
+        copied = spark.readStream.option("maxFilesPerTrigger", 1).table("source").writeStream.format("delta")
+        copied = copied.option("checkpointLocation", f"{folder}/c1").trigger(**once)
+        copied.start(path).awaitTermination()
+        named = spark.readStream.format("delta").load(path).writeStream.format("delta").trigger(**once)
+        named.option("checkpointLocation", f"{folder}/c2").toTable("streamed").awaitTermination()
+
+    copy()
+    spark.sql("INSERT INTO source VALUES (10)")
+    copy()
+    assert rows(spark.table("streamed")) == [0, 1, 2, 3, 10]
+    copy()  # nothing twice
+    assert rows(spark.table("streamed")) == [0, 1, 2, 3, 10]
+    counts = spark.readStream.format("delta").load(path).groupBy(F.expr("id % 2 AS p")).count().writeStream
+    counts = counts.format("delta").trigger(**once).option("checkpointLocation", f"{folder}/c3")
+    counts.outputMode("complete").start(f"{folder}/counts").awaitTermination()
+    assert {tuple(r) for r in spark.read.format("delta").load(f"{folder}/counts").collect()} == {(0, 3), (1, 2)}
+    with pytest.raises(InvalidArgumentError, match="output mode"):
+        counts.outputMode("update").start(f"{folder}/counts")
+    with pytest.raises(UnsupportedOperationError, match="nope"):
+        spark.readStream.format("delta").option("nope", 1).load(path)
+
+
 def check_options(spark: Any, folder: Path) -> None:
     path = str(folder / "options")
     spark.range(10).selectExpr("id", "id % 2 AS p").write.format("delta").partitionBy("p").save(path)
+    when = datetime.now(UTC).isoformat()
     odd, more = [1, 3, 5, 7, 9], spark.range(100, 101).selectExpr("id", "0L AS p").write.format("delta")
     dynamic = more.mode("overwrite").option("partitionOverwriteMode", "dynamic")
     dynamic.option("userMetadata", "a note").save(path)
     assert rows(spark.read.format("delta").load(path)) == [*odd, 100]
-    latest, first = DeltaTable(path).history()
-    assert latest["userMetadata"] == "a note"
+    assert DeltaTable(path).history(1)[0]["userMetadata"] == "a note"
     again = spark.range(200, 201).selectExpr("id", "0L AS p").write.format("delta").mode("append")
     for _ in range(2):
         again.option("txnAppId", "loader").option("txnVersion", 7).save(path)
     assert rows(spark.read.format("delta").load(path)) == [*odd, 100, 200]
-    when = datetime.fromtimestamp(first["timestamp"] / 1000, UTC).isoformat()
     assert rows(spark.read.format("delta").option("timestampAsOf", when).load(path)) == [*range(10)]
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    spark.range(300, 301).selectExpr("id", "0L AS p").write.format("delta").mode("overwrite").save(path)
+    spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+    assert rows(spark.read.format("delta").load(path)) == [*odd, 300]
+    spark.range(2).write.format("delta").clusterBy("id").save(f"{path}-clustered")
+    assert spark.sql(f"DESCRIBE DETAIL delta.`{path}-clustered`").first().clusteringColumns == ["id"]
     changed = spark.range(3).selectExpr("id", "id AS q").write.format("delta").partitionBy("q")
     changed.mode("overwrite").option("overwriteSchema", "true").save(path)
     other = spark.newSession().read.format("delta").load(path)
@@ -114,13 +365,40 @@ def check_options(spark: Any, folder: Path) -> None:
     assert rows(other) == [0, 1, 2]
 
 
-if __name__ == "__main__":
-    spark = session()
-    check(spark, Path(sys.argv[1]))
-    check_options(spark, Path(sys.argv[1]))
+def check_sessions(spark: Any, folder: str) -> None:
+    """A session that names delta-spark's classes has those of this library; another catalog keeps its name."""
     assert ds.configure(type(spark).builder).getOrCreate() is spark
+    spark.stop()
+    peer = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    settings = {
+        "spark__sql__extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark__sql__catalog__spark_catalog": peer,
+    }
+    again = session(folder, **settings)
+    again.sql("CREATE TABLE again USING delta AS SELECT 1 AS id")
+    assert rows(again.table("again")) == [1]
+    again.stop()
+    with pytest.raises(UnsupportedOperationError, match="another name"):
+        session(folder, spark__sql__catalog__spark_catalog="org.example.Catalog")
+    plain = type(spark).builder.master("local[1]").getOrCreate()
+    with pytest.raises(UnsupportedOperationError, match="exists already"):
+        session(folder)
+    plain.stop()
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    spark = session(sys.argv[1])
+    check(spark, folder)
+    check_options(spark, folder)
+    check_statements(spark)
+    check_tables(spark, folder)
+    check_names(spark)
+    check_rejected(spark)
+    check_streams(spark, folder)
     for block in blocks(ROOT / "docs/spark-drop-in.md"):
         if block.language == "python":
             run_python(block._replace(code=block.code.replace("/data/", f"{sys.argv[1]}/")), {})
     assert DeltaTable(f"{sys.argv[1]}/drop-in").count() == 10
+    check_sessions(spark, sys.argv[1])
     print("same rows")

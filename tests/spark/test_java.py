@@ -1,4 +1,4 @@
-"""The .java files of delta_core/spark/java: each is a class of its file's name that the JDK's compiler takes, too."""
+"""The .java files of the package: each is a class of its file's name that the JDK's compiler takes, too."""
 
 from __future__ import annotations
 
@@ -11,19 +11,27 @@ import pytest
 
 from delta_core.spark.java import sources
 
-FOLDER = Path(sources.__file__).parent
+#: Folders by the Python package, and the Java package of the classes in them.
+FOLDERS = {"delta_core.spark.java": sources.PACKAGE, "delta_core.spark.drop_in": "delta"}
+ROOT = Path(sources.__file__).parents[3]
 JARS = Path(pyspark.__file__).parent / "jars"
 
 
-def test_every_class_is_in_a_file_of_its_name() -> None:
-    files = sorted(FOLDER.glob("*.java"))
-    assert len(files) > 10
+def java_files(package: str) -> list[Path]:
+    return sorted(ROOT.joinpath(*package.split(".")).glob("*.java"))
+
+
+@pytest.mark.parametrize("package", FOLDERS)
+def test_every_class_is_in_a_file_of_its_name(package: str) -> None:
+    files = java_files(package)
+    assert len(files) > 5
     for file in files:
-        assert f"class {file.stem} " in sources.source()
+        assert f"class {file.stem} " in sources.source(package)
 
 
 @pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK with javac is installed")
-def test_java_files_compile_one_by_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("package", FOLDERS)
+def test_java_files_compile_one_by_one(package: str, tmp_path: Path) -> None:
     command = [
         "javac",
         "-nowarn",
@@ -32,9 +40,9 @@ def test_java_files_compile_one_by_one(tmp_path: Path) -> None:
         f"{JARS}/*",
         "-d",
         str(tmp_path),
-        *map(str, FOLDER.glob("*.java")),
+        *map(str, java_files(package)),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    made = {p.stem.partition("$")[0] for p in (tmp_path / sources.PACKAGE).glob("*.class")}
-    assert made == {p.stem for p in FOLDER.glob("*.java")}
+    made = {p.stem.partition("$")[0] for p in (tmp_path / FOLDERS[package]).glob("*.class")}
+    assert made == {p.stem for p in java_files(package)}

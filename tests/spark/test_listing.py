@@ -129,16 +129,22 @@ def test_classes_are_compiled_once_and_again_where_what_was_kept_is_broken(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
-    def kind() -> str:
+    def load() -> None:
         loader = driver_classes.class_loader(spark)
         assert loader.loadClass("delta_core_driver.TableFiles").getName() == "delta_core_driver.TableFiles"
-        return str(loader.getClass().getName())
 
-    compiled, [kept] = kind(), (tmp_path / "delta_core").iterdir()
-    assert kind() == "java.net.URLClassLoader" != compiled
+    load()
+    [kept] = (tmp_path / "delta_core").iterdir()
+    classes, when = kept.read_bytes(), kept.stat().st_mtime_ns
+    load()
+    assert kept.stat().st_mtime_ns == when
     kept.write_bytes(b"no jar")
-    assert kind() == compiled
-    assert kind() == "java.net.URLClassLoader"
+    load()
+    assert len(kept.read_bytes()) == len(classes)
+    kept.unlink()
+    (tmp_path / "delta_core").chmod(0o777)  # others may write there: classes of this process alone
+    load()
+    assert list((tmp_path / "delta_core").iterdir()) == []
 
 
 def test_classes_are_not_taken_from_where_others_may_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,59 +1,87 @@
-"""The Java classes of this folder within a driver: compiled by Spark's compiler, and kept for the next driver.
+"""Java classes within a driver: compiled by Spark's compiler, and kept for the next driver.
 
 Compiling takes a new JVM most of a second. What was compiled of the same source, by the same Spark and Java, is loaded.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
 
-from delta_core.errors import EngineError
-from delta_core.spark.java.sources import PACKAGE, source
+import pyspark
 
-__all__ = ["class_loader"]
+from delta_core.errors import EngineError
+from delta_core.spark.java.sources import source
+
+__all__ = ["class_loader", "compiled"]
 
 
 def class_loader(spark: Any) -> Any:
-    """Return a loader of our classes.
+    """Return a loader of the classes of this folder.
 
     Raises
     ------
     EngineError
         If this version of Spark can't compile them.
     """
-    jvm = spark._jvm
-    parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    archive = _place(str(spark.version), str(jvm.java.lang.System.getProperty("java.version")))
-    if archive is not None and archive.is_file():
-        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped, unused-ignore]  # where pyspark is not there
+    jvm, gateway = spark._jvm, spark._sc._gateway
+    urls = gateway.new_array(jvm.java.net.URL, 1)
+    urls[0] = jvm.java.io.File(str(compiled(jvm, source()))).toURI().toURL()
+    return jvm.java.net.URLClassLoader(urls, jvm.java.lang.Thread.currentThread().getContextClassLoader())
 
-        urls = spark._sc._gateway.new_array(jvm.java.net.URL, 1)
-        urls[0] = jvm.java.io.File(str(archive)).toURI().toURL()
-        loader = jvm.java.net.URLClassLoader(urls, parent)
-        # what can't be loaded is compiled again
-        with contextlib.suppress(Py4JJavaError):
-            loader.loadClass(f"{PACKAGE}.TableFiles")
-            return loader
+
+def compiled(jvm: Any, text: str) -> Path:
+    """Return an archive of classes: the one that is kept for the next driver, or, if none can be, one of this process.
+
+    Parameters
+    ----------
+    jvm : JVMView
+        The driver's, whose compiler and class path are used.
+    text : str
+        The classes' source.
+
+    Raises
+    ------
+    EngineError
+        If this version of Spark can't compile them.
+    """
+    place = _place(pyspark.__version__, str(jvm.java.lang.System.getProperty("java.version")), text)
+    if place is not None and _is_whole(place):
+        return place
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(parent)
+    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
     try:
-        compiler.cook(source())
+        compiler.cook(text)
     except Exception as e:
-        raise EngineError(f"Spark {spark.version} can't compile the file index: {str(e)[:300]}") from e
-    if archive is not None:
+        raise EngineError(f"Spark {pyspark.__version__} can't compile delta_core's classes: {str(e)[:300]}") from e
+    classes = {str(name): bytes(body) for name, body in compiler.getBytecodes().items()}
+    if place is not None:
         with contextlib.suppress(OSError):
-            _keep(archive, {str(name): bytes(body) for name, body in compiler.getBytecodes().items()})
-    return compiler.getClassLoader()
+            _keep(place, classes)
+            return place
+    folder = tempfile.mkdtemp(prefix="delta_core_")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # the driver opens it as long as this process runs
+    _keep(Path(folder) / "classes.jar", classes)
+    return Path(folder) / "classes.jar"
 
 
-def _place(*versions: str) -> Path | None:
+def _is_whole(archive: Path) -> bool:
+    try:
+        with zipfile.ZipFile(archive) as found:
+            return found.testzip() is None
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def _place(*content: str) -> Path | None:
     """Return where classes are kept; None if others could put theirs, or nothing can be written."""
     home = os.environ.get("XDG_CACHE_HOME")
     try:
@@ -64,7 +92,7 @@ def _place(*versions: str) -> Path | None:
         return None
     if hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
         return None
-    key = hashlib.sha256("\n".join((*versions, source())).encode()).hexdigest()[:32]
+    key = hashlib.sha256("\n".join(content).encode()).hexdigest()[:32]
     return folder / f"spark-driver-{key}.jar"
 
 

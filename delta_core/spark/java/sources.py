@@ -1,7 +1,8 @@
-"""Java that runs in the driver alone, compiled there at run time: file index, planner rule, Parquet source, maker.
+"""Java that runs in the driver alone, compiled there at run time.
 
-All touch files, never rows, and are never shipped: what executors run are Spark's own classes. Each class is a file of
-this folder. Spark's compiler (Janino) supports no generics, annotations or lambdas, so they have none.
+None of it touches rows or is shipped: what executors run are Spark's own classes. Each class is a file of its package's
+folder: this one (file index, planner rule, Parquet source, maker) and that of the format delta. Spark's compiler
+(Janino) supports no generics, annotations or lambdas, so they have none.
 """
 
 from __future__ import annotations
@@ -12,15 +13,22 @@ from importlib.resources import files
 
 __all__ = ["PACKAGE", "source"]
 
+#: The Java package of the classes of this folder.
 PACKAGE = "delta_core_driver"
-_HEADER = re.compile(r"(package|import) [\w.*]+;")
+_HEADER = re.compile(r"(package|import) [\w.*$]+;")
 
 
 @cache
-def source() -> str:
-    """Return all classes as one compilation unit: the compiler takes one, and they name each other."""
+def source(folder: str = __package__) -> str:
+    """Return all classes of a folder as one compilation unit: the compiler takes one, and they name each other.
+
+    Parameters
+    ----------
+    folder : str
+        The Python package whose folder it is.
+    """
     headers, bodies = dict[str, None](), list[str]()
-    for file in sorted(files(__package__).iterdir(), key=lambda f: f.name):
+    for file in sorted(files(folder).iterdir(), key=lambda f: f.name):
         if file.name.endswith(".java"):
             lines = file.read_text(encoding="utf-8").splitlines()
             headers.update(dict.fromkeys(line for line in lines if _HEADER.fullmatch(line)))

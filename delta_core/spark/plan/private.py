@@ -45,8 +45,10 @@ __all__ = [
     "is_delta_table",
     "is_known_name",
     "is_local",
+    "local_place",
     "num_tasks",
     "own_python",
+    "qualified_place",
     "register_delta_table",
     "register_table_function",
     "roaring_test",
@@ -455,7 +457,17 @@ def table_location(spark: Any, name: str) -> tuple[str, str]:
 
 
 def _decoded(spark: Any, uri: Any) -> str:
-    place = str(spark._jvm.org.apache.hadoop.fs.Path(uri).toString())
+    return local_place(str(spark._jvm.org.apache.hadoop.fs.Path(uri).toString()))
+
+
+def qualified_place(spark: Any, location: str, database: str) -> str:
+    """Return a location in a statement, not encoded; a relative one is below that of a database."""
+    uri = spark._jvm.org.apache.spark.sql.catalyst.catalog.CatalogUtils.stringToURI(location)
+    return _decoded(spark, spark._jsparkSession.sessionState().catalog().makeQualifiedTablePath(uri, database))
+
+
+def local_place(place: str) -> str:
+    """Return a place as Hadoop spells it, a local one as a path."""
     is_local = place.startswith("file:/") and not place.startswith("file://")
     return place.removeprefix("file:") if is_local else place
 
@@ -471,8 +483,11 @@ def is_known_name(spark: Any, name: str) -> bool:
     return bool(catalog.isTempView(identifier) or catalog.tableExists(identifier))
 
 
-def register_delta_table(spark: Any, name: str, path: str) -> None:
-    """Add a table to the session's catalog, as delta-spark does: its place and provider, without its columns."""
+def register_delta_table(spark: Any, name: str, path: str, is_managed: bool = False) -> None:
+    """Add a table to the session's catalog, as delta-spark does: its place and provider, without its columns.
+
+    The files of a managed table are deleted with its entry.
+    """
     jvm, defined = spark._jvm, spark._jvm.org.apache.spark.sql.catalyst.catalog
     number = jvm.java.lang.Class.forName(_CATALOG_TABLE).getConstructors()[0].getParameterCount()
     storage = defined.CatalogStorageFormat.empty()
@@ -482,7 +497,7 @@ def register_delta_table(spark: Any, name: str, path: str) -> None:
     others = [getattr(defined.CatalogTable, f"apply$default${i + 1}")() for i in range(5, number)]
     table = defined.CatalogTable.apply(
         _identifier(spark, name),
-        defined.CatalogTableType.EXTERNAL(),
+        defined.CatalogTableType.MANAGED() if is_managed else defined.CatalogTableType.EXTERNAL(),
         storage.copy(*parts),
         jvm.org.apache.spark.sql.types.StructType(),
         jvm.scala.Option.apply("delta"),

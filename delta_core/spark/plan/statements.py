@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from delta_core.errors import UnsupportedExpressionError, UnsupportedOperationError
 from delta_core.protocol.schema import Path
@@ -21,9 +21,14 @@ __all__ = [
     "ParsedStatement",
     "Statement",
     "Update",
+    "class_name",
+    "items",
     "named_relations",
     "parse_statement",
+    "parts",
+    "read_statement",
     "run_query",
+    "texts",
 ]
 
 #: Values by the parts of a column's name.
@@ -79,10 +84,14 @@ class Insert(Struct, frozen=True, kw_only=True):
         Values of partition columns; None: the query has it.
     is_overwrite, is_by_name, is_evolving : bool
         OVERWRITE; whether columns are matched by name; WITH SCHEMA EVOLUTION.
-    replace_where : str, optional
-        The rows that are replaced, as SQL text.
+    replace_where : str or Column, optional
+        The rows that are replaced, as SQL text or as a Column of the table; None: all.
     replace_using : sequence of str
         The columns whose equal values choose the rows that are replaced.
+    is_dynamic : bool, optional
+        Whether an overwrite replaces the partitions of its rows; what the session specifies if None.
+    arguments : Mapping
+        Further arguments of `write`.
     """
 
     target: Path
@@ -92,8 +101,10 @@ class Insert(Struct, frozen=True, kw_only=True):
     is_overwrite: bool = False
     is_by_name: bool = False
     is_evolving: bool = False
-    replace_where: str | None = None
+    replace_where: str | Column | None = None
     replace_using: Sequence[str] = ()
+    is_dynamic: bool | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 Statement: TypeAlias = Delete | Update | Merge | Insert
@@ -123,12 +134,53 @@ def parse_statement(spark: Any, text: str) -> ParsedStatement | None:
     ParseException
         Spark can't parse it.
     """
-    parsing = _Parsing(spark, text)
+    parsing = _Parsing(spark, spark._jsparkSession.sessionState().sqlParser().parsePlan(text), text)
     plan = parsing.plan
-    inner = plan.child() if _class(plan) == "UnresolvedWith" else plan
-    table = _TABLES.get(_class(inner))
+    inner = plan.child() if class_name(plan) == "UnresolvedWith" else plan
+    table = _TABLES.get(class_name(inner))
     found = None if table is None else _target(getattr(inner, table)())
     return None if found is None else ParsedStatement(found[0], lambda: parsing.statement(inner, found[0], found[1]))
+
+
+def read_statement(spark: Any, node: Any, target: Path) -> tuple[Statement, Mapping[str, str]]:
+    """Return a statement of a plan that Spark has not analysed yet, and the options of its rows' writer.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session.
+    node : object
+        A node that changes rows, from a statement or made by Spark's writers.
+    target : Path
+        The table that it changes.
+
+    Raises
+    ------
+    UnsupportedOperationError, UnsupportedExpressionError
+        As of `ParsedStatement.read`.
+    """
+    text = node.origin().sqlText()
+    table = _target(getattr(node, _TABLES[class_name(node)])())
+    alias = None if table is None else table[1] or table[0][-1]
+    found = _Parsing(spark, node, str(text.get()) if text.isDefined() else "").statement(node, target, alias)
+    return found, _options(node)
+
+
+def _options(node: Any) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if "writeOptions" in parts(node):
+        found = texts(node.writeOptions())
+    relation = node.table() if class_name(node) == "InsertIntoStatement" else None
+    if relation is not None and class_name(relation) == "UnresolvedRelation":
+        own = relation.options()
+        # a mark of Spark's, of what the statement may do
+        found |= {str(name): str(own.get(name)) for name in own.keySet() if not str(name).startswith("__required")}
+    return found
+
+
+def texts(found: Any) -> dict[str, str]:
+    """Return a map of Scala from text to text."""
+    return {str(pair._1()): str(pair._2()) for pair in items(found.toSeq())}
 
 
 def run_query(spark: Any, plan: Any) -> DataFrame:
@@ -179,45 +231,44 @@ def named_relations(spark: Any, text: str) -> list[NamedRelation]:
 
 
 def _collect(node: Any, text: str, found: list[NamedRelation], expressions: set[str], has_alias: bool) -> None:
-    kind = _class(node)
+    kind = class_name(node)
     if kind in ("UnresolvedRelation", "RelationTimeTravel"):
         _add_relation(node, text, found, has_alias)
         return
-    children = list(_items(node.children()))
-    if kind in _TABLES and kind not in ("InsertIntoStatement", "OverwriteByExpression"):
+    children = list(items(node.children()))
+    if kind in _TABLES and kind not in _INSERTS:
         children = children[1:]  # the first one is the table that the statement changes
     if kind == "UnresolvedWith":
-        queries = [pair._2() for pair in _items(node.cteRelations())]
+        queries = [pair._2() for pair in items(node.cteRelations())]
         expressions.update(str(q.alias()).lower() for q in queries)
         children += queries
-    for child in (*children, *_items(node.subqueries())):
+    for child in (*children, *items(node.subqueries())):
         _collect(child, text, found, expressions, kind == "SubqueryAlias" or (has_alias and kind == "Sample"))
 
 
 def _add_relation(node: Any, text: str, found: list[NamedRelation], has_alias: bool) -> None:
-    relation = node if _class(node) == "UnresolvedRelation" else node.relation()
-    if _class(relation) != "UnresolvedRelation":
+    relation = node if class_name(node) == "UnresolvedRelation" else node.relation()
+    if class_name(relation) != "UnresolvedRelation":
         return
     start, stop = relation.origin().startIndex(), relation.origin().stopIndex()
     end = node.origin().stopIndex()
     if start.isDefined() and stop.isDefined() and end.isDefined():
         first, last, after = int(start.get()), int(stop.get()) + 1, int(end.get()) + 1
         no_alias = _TABLE.search(text[:first]) or _SAMPLE.match(text[after:])
-        parts = tuple(str(p) for p in _items(relation.multipartIdentifier()))
+        parts = tuple(str(p) for p in items(relation.multipartIdentifier()))
         found.append(NamedRelation(parts, first, last, after, has_alias or no_alias is not None))
 
 
 class _Parsing:
-    def __init__(self, spark: Any, statement: str) -> None:
-        self._spark, self._statement = spark, statement
+    def __init__(self, spark: Any, plan: Any, statement: str) -> None:
+        self._spark, self._statement, self.plan = spark, statement, plan
         self._parser = spark._jsparkSession.sessionState().sqlParser()
-        self.plan = self._parser.parsePlan(statement)
 
     def statement(self, node: Any, target: Path, alias: str | None) -> Statement:
-        name = _class(node)
-        if name in ("InsertIntoStatement", "OverwriteByExpression"):
+        name = class_name(node)
+        if name in _INSERTS:
             return self._insert(node, target)
-        if _class(self.plan) == "UnresolvedWith":
+        if class_name(self.plan) == "UnresolvedWith":
             raise UnsupportedOperationError(
                 "WITH before DELETE, UPDATE or MERGE is not possible on a Delta table. Write its queries behind USING."
             )
@@ -233,7 +284,7 @@ class _Parsing:
             values = self._assignments(node.assignments())
             return Update(target=target, alias=alias, condition=self._optional(node.condition()), values=values)
         condition = node.condition()
-        is_all = _class(condition) == "Literal" and str(condition.sql()) == "true"
+        is_all = class_name(condition) == "Literal" and str(condition.sql()) == "true"
         return Delete(target=target, alias=alias, condition=None if is_all else self._text(condition))
 
     def _merge(self, plan: Any, target: Path, alias: str | None) -> Merge:
@@ -244,7 +295,7 @@ class _Parsing:
                 (plan.notMatchedActions(), "not_matched"),
                 (plan.notMatchedBySourceActions(), "not_matched_by_source"),
             )
-            for action in _items(actions)
+            for action in items(actions)
         ]
         return Merge(
             target=target,
@@ -256,7 +307,7 @@ class _Parsing:
         )
 
     def _part(self, action: Any, kind: Any) -> MergePart:
-        name, condition = _class(action), self._optional(action.condition())
+        name, condition = class_name(action), self._optional(action.condition())
         if name == "DeleteAction":
             return MergePart(kind, "delete", condition, None)
         verb: Any = {"U": "update", "I": "insert"}[name[0]]
@@ -265,24 +316,27 @@ class _Parsing:
 
     def _insert(self, plan: Any, target: Path) -> Insert:
         query = plan.query()
-        if _class(self.plan) == "UnresolvedWith":
+        if class_name(self.plan) == "UnresolvedWith":
             query = self.plan.withNewChildren(self._spark._jvm.PythonUtils.toSeq([query]))
-        is_evolving = "withSchemaEvolution" in _parts(plan) and bool(plan.withSchemaEvolution())
-        if _class(plan) == "OverwriteByExpression":
+        is_evolving = "withSchemaEvolution" in parts(plan) and bool(plan.withSchemaEvolution())
+        if class_name(plan) != "InsertIntoStatement":
+            kind = class_name(plan)
+            condition = self._condition(plan.deleteExpr()) if kind == "OverwriteByExpression" else None
             return Insert(
                 target=target,
                 query=query,
-                is_overwrite=True,
+                is_overwrite=kind != "AppendData",
                 is_by_name=bool(plan.isByName()),
                 is_evolving=is_evolving,
-                replace_where=self._text(plan.deleteExpr()),
+                replace_where=condition,
+                is_dynamic=kind == "OverwritePartitionsDynamic",
             )
         if plan.ifPartitionNotExists():
             raise UnsupportedOperationError("INSERT with IF NOT EXISTS is not possible on a Delta table.")
         return Insert(
             target=target,
             query=query,
-            columns=[str(c) for c in _items(plan.userSpecifiedCols())],
+            columns=[str(c) for c in items(plan.userSpecifiedCols())],
             partition=_partition(plan),
             is_overwrite=bool(plan.overwrite()),
             is_by_name=bool(plan.byName()),
@@ -293,7 +347,15 @@ class _Parsing:
     # --- expressions ---
 
     def _assignments(self, found: Any) -> Assignments:
-        return [(tuple(str(p) for p in _items(a.key().nameParts())), self._text(a.value())) for a in _items(found)]
+        return [(tuple(str(p) for p in items(a.key().nameParts())), self._text(a.value())) for a in items(found)]
+
+    def _condition(self, found: Any) -> str | Column | None:
+        """Return which rows are overwritten: as text if the statement has it, else as a Column; None for all."""
+        if str(found.sql()) == "true":
+            return None
+        if self._statement:
+            return self._text(found)
+        return column_of(self._spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(found))
 
     def _optional(self, found: Any) -> str | None:
         return self._text(found.get()) if found.isDefined() else None
@@ -329,21 +391,25 @@ _TABLES = {
     "MergeIntoTable": "targetTable",
     "InsertIntoStatement": "table",
     "OverwriteByExpression": "table",
+    "OverwritePartitionsDynamic": "table",
+    "AppendData": "table",
 }
+#: Those of them whose rows come from a query, and whose table is not among their children.
+_INSERTS = ("InsertIntoStatement", "OverwriteByExpression", "OverwritePartitionsDynamic", "AppendData")
 
 
 def _target(plan: Any) -> tuple[Path, str | None] | None:
     alias = None
-    if _class(plan) == "SubqueryAlias":
+    if class_name(plan) == "SubqueryAlias":
         alias, plan = str(plan.alias()), plan.child()
-    if _class(plan) != "UnresolvedRelation":
+    if class_name(plan) != "UnresolvedRelation":
         return None
-    return tuple(str(p) for p in _items(plan.multipartIdentifier())), alias
+    return tuple(str(p) for p in items(plan.multipartIdentifier())), alias
 
 
 def _partition(plan: Any) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
-    for pair in _items(plan.partitionSpec().toSeq()):
+    for pair in items(plan.partitionSpec().toSeq()):
         name, value = str(pair._1()), pair._2()
         found[name] = str(value.get()) if value.isDefined() else None
         if value.isDefined() and value.get() is None:
@@ -355,25 +421,34 @@ def _partition(plan: Any) -> dict[str, str | None]:
 
 def _replaced(plan: Any) -> Sequence[str]:
     """Return the columns of REPLACE USING."""
-    found = plan.replaceCriteriaOpt() if "replaceCriteriaOpt" in _parts(plan) else None
+    found = plan.replaceCriteriaOpt() if "replaceCriteriaOpt" in parts(plan) else None
     if found is None or not found.isDefined():
         return ()
-    if _class(found.get()) != "InsertReplaceUsing":
+    if class_name(found.get()) != "InsertReplaceUsing":
         raise UnsupportedOperationError(
             "INSERT with REPLACE ON is not possible; call delta_core.spark.write(rows, path, 'overwrite', "
             "replace_on='t.id <=> s.id')."
         )
-    return [str(c) for c in _items(found.get().cols())]
+    return [str(c) for c in items(found.get().cols())]
 
 
-def _items(found: Any) -> Iterator[Any]:
+def items(found: Any) -> Iterator[Any]:
+    """Yield what a sequence of Scala contains."""
     return (found.apply(i) for i in range(found.size()))
 
 
-def _class(node: Any) -> str:
+def column_of(found: Any) -> Column:
+    """Return a Column of the driver's."""
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    return ClassicColumn(found)
+
+
+def class_name(node: Any) -> str:
+    """Return the name of a node's class."""
     return str(node.getClass().getSimpleName())
 
 
-def _parts(node: Any) -> list[str]:
+def parts(node: Any) -> list[str]:
     """Return the names of what a node consists of: they differ between versions of Spark."""
     return str(node.productElementNames().mkString(",")).split(",")

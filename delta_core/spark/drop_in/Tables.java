@@ -1,0 +1,175 @@
+package delta;
+import java.util.*;
+import org.apache.spark.sql.RuntimeConfig;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.*;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.connector.catalog.*;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Puts the rows of tables in place of their relations, and statements that Python runs in place of Spark's commands.
+ */
+public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
+  private static final String NONE = "{\"type\":\"struct\",\"fields\":[]}";
+  private final SparkSession session;
+  Tables(SparkSession session) { this.session = session; }
+  public TreeNode apply(TreeNode plan) { return plan.transform(new Step()); }
+  public String ruleName() { return "delta.Tables"; }
+
+  private class Step extends scala.runtime.AbstractPartialFunction {
+    public boolean isDefinedAt(Object node) { return replaced((LogicalPlan) node) != null; }
+    public Object applyOrElse(Object node, scala.Function1 otherwise) {
+      LogicalPlan found = replaced((LogicalPlan) node);
+      return found == null ? otherwise.apply(node) : found;
+    }
+  }
+
+  private LogicalPlan replaced(LogicalPlan node) {
+    String kind = node.getClass().getSimpleName();
+    LogicalPlan found = relation(node, kind);
+    if (found != null) return found;
+    if (kind.equals("WithCTE") && changed((LogicalPlan) Python.part(node, "plan")) != null) {
+      throw reject("WITH before DELETE, UPDATE or MERGE. Write its queries behind USING");
+    }
+    List target = changed(node);
+    if (target != null) return Statement.of("plan", node, target, false, result(kind));
+    return created(node, kind);
+  }
+
+  // --- relations ---
+
+  private LogicalPlan relation(LogicalPlan node, String kind) {
+    if (kind.equals("UnresolvedRelation")) return withCatalog(node, (UnresolvedRelation) node);
+    if (kind.equals("RelationTimeTravel")) {
+      RelationTimeTravel travel = (RelationTimeTravel) node;
+      LogicalPlan found = travel.relation() instanceof UnresolvedRelation
+        ? withCatalog(travel.relation(), (UnresolvedRelation) travel.relation()) : null;
+      return found == null ? null : travel.copy(found, travel.timestamp(), travel.version());
+    }
+    if (node instanceof LogicalRelation && ((LogicalRelation) node).relation() instanceof Rows) {
+      Rows rows = (Rows) ((LogicalRelation) node).relation();
+      return Python.under(rows.rows, node.output(), "the table");
+    }
+    if (kind.equals("DataSourceV2Relation") && Python.part(node, "table") instanceof NamedTable) {
+      NamedTable table = (NamedTable) Python.part(node, "table");
+      return Python.under(table.rows((Map) Python.part(node, "options")), node.output(), table.name());
+    }
+    if (kind.equals("StreamingRelationV2") && Python.part(node, "table") instanceof NamedTable) {
+      NamedTable table = (NamedTable) Python.part(node, "table");
+      HashMap options = new HashMap((Map) Python.part(node, "extraOptions"));
+      options.put("path", table.place);
+      return Python.under(Python.call(new Object[]{"stream", session, options}), node.output(), table.name());
+    }
+    if (kind.equals("StreamingRelation")) {
+      org.apache.spark.sql.execution.datasources.DataSource source =
+        (org.apache.spark.sql.execution.datasources.DataSource) Python.part(node, "dataSource");
+      if (!isDelta(source.className())) return null;
+      Map options = CollectionConverters.asJava(source.options());
+      return Python.under(Python.call(new Object[]{"stream", session, options}), node.output(), "the table");
+    }
+    return null;
+  }
+  // delta.`path` is found in the session's own catalog, whichever is the current one
+  private LogicalPlan withCatalog(LogicalPlan node, UnresolvedRelation relation) {
+    List names = CollectionConverters.asJava(relation.multipartIdentifier());
+    if (names.size() != 2 || !Catalog.isPath((String) names.get(0), (String) names.get(1))) return null;
+    ArrayList all = new ArrayList(names);
+    all.add(0, "spark_catalog");
+    LogicalPlan found = relation.copy(Python.seq(all), relation.options(), relation.isStreaming());
+    found.copyTagsFrom(node);
+    return found;
+  }
+
+  // --- statements ---
+
+  private static boolean isDelta(Object provider) { return "delta".equalsIgnoreCase((String) provider); }
+  private RuntimeException reject(String what) {
+    return (RuntimeException) Python.call(new Object[]{"reject", what});
+  }
+
+  // the table of ours whose rows a node changes, null for other nodes
+  private List changed(LogicalPlan node) {
+    String kind = node.getClass().getSimpleName();
+    boolean merges = kind.equals("MergeIntoTable");
+    if (!merges && !kind.equals("InsertIntoStatement") && !kind.equals("DeleteFromTable") && !kind.equals("UpdateTable")
+        && !kind.equals("AppendData") && !kind.equals("OverwriteByExpression")
+        && !kind.equals("OverwritePartitionsDynamic")) return null;
+    Object table = Python.part(node, merges ? "targetTable" : "table");
+    while (table instanceof SubqueryAlias) table = ((SubqueryAlias) table).child();
+    if (table instanceof UnresolvedRelation) return ours(((UnresolvedRelation) table).multipartIdentifier(), true);
+    boolean named = table != null && table.getClass().getSimpleName().equals("DataSourceV2Relation")
+      && Python.part(table, "table") instanceof NamedTable;
+    return named ? Arrays.asList(new Object[]{"delta", ((NamedTable) Python.part(table, "table")).place}) : null;
+  }
+  // the name in the session's catalog of a table of ours, or of one that is to be made there; null for other names
+  private List ours(scala.collection.immutable.Seq names, boolean exists) {
+    List parts = CollectionConverters.asJava(names);
+    if (parts.size() == 2 && Catalog.isPath((String) parts.get(0), (String) parts.get(1))) return new ArrayList(parts);
+    org.apache.spark.sql.internal.SessionState state = ((org.apache.spark.sql.classic.SparkSession) session).sessionState();
+    if (exists && state.catalog().isTempView(names)) return null;
+    scala.Option found = state.analyzer().CatalogAndIdentifier().unapply(names);
+    if (found.isEmpty()) return null;
+    Object catalog = ((scala.Tuple2) found.get())._1();
+    Identifier identifier = (Identifier) ((scala.Tuple2) found.get())._2();
+    if (!(catalog instanceof Catalog) || exists && !((Catalog) catalog).isDelta(identifier)) return null;
+    ArrayList out = new ArrayList(Arrays.asList(identifier.namespace()));
+    out.add(identifier.name());
+    return out;
+  }
+  private String result(String kind) {
+    if (kind.equals("DeleteFromTable") || kind.equals("UpdateTable")) return counts(new String[]{"affected"});
+    return kind.equals("MergeIntoTable") ? counts(new String[]{"affected", "updated", "deleted", "inserted"}) : NONE;
+  }
+  private static String counts(String[] names) {
+    org.apache.spark.sql.types.StructType type = new org.apache.spark.sql.types.StructType();
+    for (int i = 0; i < names.length; i++) type = type.add("num_" + names[i] + "_rows", "bigint");
+    return type.json();
+  }
+  private LogicalPlan created(LogicalPlan node, String kind) {
+    if (kind.equals("CreateTableLikeCommand")) {
+      Object like = Python.part(node, "sourceTable"), target = Python.part(node, "targetTable");
+      scala.Option provider = (scala.Option) Python.part(node, "provider");
+      boolean copies = ours(((org.apache.spark.sql.catalyst.TableIdentifier) like).nameParts(), true) != null;
+      if (provider.isDefined() ? isDelta(provider.get()) : copies) throw reject("CREATE TABLE LIKE");
+      return null;
+    }
+    if (kind.equals("CreateTableLike")) {
+      Object like = Python.part(node, "source");
+      scala.Option provider = (scala.Option) Python.part(node, "provider");
+      boolean copies = like instanceof UnresolvedTableOrView
+        && ours(((UnresolvedTableOrView) like).multipartIdentifier(), true) != null;
+      if (provider.isDefined() ? isDelta(provider.get()) : copies) throw reject("CREATE TABLE LIKE");
+      return null;
+    }
+    if (node instanceof org.apache.spark.sql.execution.datasources.CreateTable) {
+      scala.Option provider = ((org.apache.spark.sql.execution.datasources.CreateTable) node).tableDesc().provider();
+      if (provider.isDefined() && isDelta(provider.get())) throw reject("CREATE TABLE in this form");
+      return null;
+    }
+    if (!kind.equals("CreateTable") && !kind.equals("CreateTableAsSelect") && !kind.equals("ReplaceTable")
+        && !kind.equals("ReplaceTableAsSelect")) return null;
+    Object name = Python.part(node, "name"), spec = Python.part(node, "tableSpec");
+    if (!(name instanceof UnresolvedIdentifier)) return null;
+    scala.Option provider = (scala.Option) Python.part(spec, "provider");
+    if (!isDelta(provider.isDefined() ? provider.get() : withoutProvider(spec))) return null;
+    List target = ours(((UnresolvedIdentifier) name).nameParts(), false);
+    return target == null ? null : Statement.of("plan", node, target, saves(), NONE);
+  }
+  private Object withoutProvider(Object spec) {
+    RuntimeConfig conf = session.conf();
+    boolean hive = ((scala.Option) Python.part(spec, "serde")).isDefined()
+      || conf.get("spark.sql.legacy.createHiveTableByDefault", "false").equals("true");
+    return hive ? "hive" : conf.get("spark.sql.sources.default", "parquet");
+  }
+  // whether DataFrameWriter.saveAsTable is at work: it keeps the definition of a table that it overwrites
+  private static boolean saves() {
+    StackTraceElement[] frames = new Throwable().getStackTrace();
+    for (int i = 0; i < frames.length; i++) {
+      if (frames[i].getClassName().endsWith(".DataFrameWriter") && frames[i].getMethodName().equals("saveAsTable")) return true;
+    }
+    return false;
+  }
+}
