@@ -19,6 +19,8 @@ from delta_core.errors import (
     DeltaError,
     InvalidArgumentError,
     SchemaMismatchError,
+    StreamRestartError,
+    StreamSchemaError,
     TableExistsError,
     TableNotFoundError,
     UnsupportedOperationError,
@@ -338,6 +340,29 @@ def check_streams(spark: Any, folder: Path) -> None:
         spark.readStream.format("delta").option("nope", 1).load(path)
 
 
+def check_schemas_of_streams(spark: Any, folder: Path) -> None:
+    path, target = str(folder / "evolving"), str(folder / "evolved")
+    ds.write(spark.range(2).selectExpr("id", "id AS x"), path, properties={"delta.columnMapping.mode": "name"})
+
+    def follow(**options: str) -> None:
+        reader = spark.readStream.format("delta").options(**options)
+        found = reader.option("schemaTrackingLocation", f"{folder}/c4/schemas").load(path).writeStream.format("delta")
+        found = found.option("checkpointLocation", f"{folder}/c4").option("mergeSchema", "true")
+        found.trigger(availableNow=True).start(target).awaitTermination()
+
+    follow()
+    DeltaTable(path).alter.rename_column("x", "y")
+    spark.range(2, 3).selectExpr("id", "id AS y").write.format("delta").mode("append").save(path)
+    for error in (StreamRestartError, StreamSchemaError):
+        with pytest.raises(error, match="column x was"):
+            follow()
+    follow(allowSourceColumnRename="1")
+    found = spark.read.format("delta").load(target).collect()
+    assert sorted((r.id, r.x, r.y) for r in found) == [(0, 0, None), (1, 1, None), (2, None, 2)]
+    with pytest.raises(InvalidArgumentError, match="allow_source_column_drop='some'"):
+        follow(allowSourceColumnDrop="some")
+
+
 def check_options(spark: Any, folder: Path) -> None:
     path = str(folder / "options")
     spark.range(10).selectExpr("id", "id % 2 AS p").write.format("delta").partitionBy("p").save(path)
@@ -396,6 +421,7 @@ if __name__ == "__main__":
     check_names(spark)
     check_rejected(spark)
     check_streams(spark, folder)
+    check_schemas_of_streams(spark, folder)
     for block in blocks(ROOT / "docs/spark-drop-in.md"):
         if block.language == "python":
             run_python(block._replace(code=block.code.replace("/data/", f"{sys.argv[1]}/")), {})

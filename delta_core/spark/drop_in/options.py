@@ -20,8 +20,13 @@ __all__ = ["Options", "read_frame", "stream_frame", "write_arguments"]
 _READ = frozenset({"path", "versionasof", "timestampasof"})
 _CHANGES = frozenset({"readchangefeed", "readchangedata"})
 _CHANGES_READ = _CHANGES | {"path", "startingversion", "startingtimestamp", "endingversion", "endingtimestamp"}
-_STARTS = frozenset({"path", "startingversion", "startingtimestamp", "maxfilespertrigger", "maxbytespertrigger"})
-_STREAM = _STARTS | {"ignoredeletes", "ignorechanges", "skipchangecommits", "failondataloss", "excluderegex"}
+#: Of both kinds of streams.
+_STARTS = frozenset({
+    "path", "startingversion", "startingtimestamp", "maxfilespertrigger", "maxbytespertrigger", "failondataloss",
+    "schematrackinglocation", "schemalocation", "streamingsourcetrackingid", "allowsourcecolumndrop",
+    "allowsourcecolumnrename", "allowsourcecolumntypechange",
+})  # fmt: skip
+_STREAM = _STARTS | {"ignoredeletes", "ignorechanges", "skipchangecommits", "excluderegex"}
 _WRITE = frozenset({
     "path", "mergeschema", "overwriteschema", "replacewhere", "partitionoverwritemode", "usermetadata", "txnappid",
     "txnversion", "__partition_columns", "__clustering_columns", "optimizewrite", "maxrecordsperfile",
@@ -152,6 +157,12 @@ def stream_frame(spark: Any, options: Options) -> DataFrame:
         "start": options.version("startingVersion"),
         "start_timestamp": options.text("startingTimestamp"),
         "max_bytes": options.size("maxBytesPerTrigger"),
+        "fail_on_data_loss": options.flag("failOnDataLoss", True),
+        "schema_tracking_location": options.text("schemaTrackingLocation") or options.text("schemaLocation"),
+        "source_tracking_id": options.text("streamingSourceTrackingId"),
+        "allow_source_column_drop": options.text("allowSourceColumnDrop"),
+        "allow_source_column_rename": options.text("allowSourceColumnRename"),
+        "allow_source_column_type_change": options.text("allowSourceColumnTypeChange"),
     }
     files = options.number("maxFilesPerTrigger")
     if files is not None or starts["max_bytes"] is not None:
@@ -167,7 +178,6 @@ def stream_frame(spark: Any, options: Options) -> DataFrame:
         skip_change_commits=options.flag("skipChangeCommits"),
         ignore_deletes=options.flag("ignoreDeletes"),
         ignore_changes=options.flag("ignoreChanges"),
-        fail_on_data_loss=options.flag("failOnDataLoss", True),
         exclude_regex=options.text("excludeRegex"),
     )
 
