@@ -98,7 +98,7 @@ class KnownFeatures(PluginRegistry):
 
 
 def pairs(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """Return the values of a repeated option KEY=VALUE.
+    """Return the values of a repeated option KEY=VALUE; spaces around the key do not count.
 
     Raises
     ------
@@ -108,9 +108,9 @@ def pairs(context: click.Context, parameter: click.Parameter, values: tuple[str,
     found = {}
     for value in values:
         key, equals, text = value.partition("=")
-        if not equals or not key:
+        if not equals or not key.strip():
             raise click.BadParameter(f"{value!r} is not KEY=VALUE.", context, parameter)
-        found[key] = text
+        found[key.strip()] = text
     return found
 
 

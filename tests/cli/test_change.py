@@ -195,7 +195,7 @@ def test_rows_are_deleted_after_a_look_at_how_many(run: Any, tmp_path: Path) -> 
 def test_rows_are_updated_after_a_look_at_how_many(run: Any, tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     write_deltalake(uri, pa.table({"id": list(range(10)), "s": [{"a": 1}] * 10}))
-    sets = ("--set", "id=id + 1", "--set", "s.a=id")
+    sets = ("--set", "id = id + 1", "--set", "s.a=id")
     dry = run("update", uri, *sets, "--where", "id > 6", "--dry-run", "--json").json
     assert dry == {"version": 0, "files": 1, "rows": 3}
     done = run("update", uri, *sets, "--where", "id > 6", "--json").json
