@@ -99,8 +99,8 @@ def test_prefix_allows_what_lies_below_it(text: str, prefix: str) -> None:
         "memory://own": ("memory", "own", ""),
         "/data/shared": ("file", "", "/data/shared"),
     }[prefix]
-    assert place[:2] == ("http", "host") or (
-        place[:2] == (kind, authority) and (place.path + "/").startswith(below + "/")
+    assert (place.kind, place.authority) == ("http", "host") or (
+        (place.kind, place.authority) == (kind, authority) and (place.path + "/").startswith(below + "/")
     )
 
 
