@@ -23,7 +23,7 @@ def task() -> Iterator[pa.RecordBatch]:
 
 
 def is_of_event(frame: Any) -> bool:
-    """Whether a step belongs to an event, by which Python waits for the start of a thread: an interrupt there leaks it."""
+    """Whether a step is one of an event, by which Python waits for a started thread: an interrupt leaks that thread."""
     while frame is not None and frame.f_code.co_filename == threading.__file__:
         if frame.f_code.co_qualname.startswith("Event."):
             return True
