@@ -124,7 +124,9 @@ inline bool may_pass(const Test &test, int width, const PageIndex &index, size_t
     return !index.is_null[page] && may_pass(test, width, index.least[page], index.most[page]);
 }
 
-inline void set_bits(uint64_t *bits, int64_t first, int64_t stop) {
+// Set `n` bits from `first` on; no word behind them is touched.
+inline void set_bits(uint64_t *bits, int64_t first, int64_t n) {
+    const int64_t stop = first + n;
     for (; first < stop && first % 64; first++) bits[first / 64] |= UINT64_C(1) << (first % 64);
     for (; first + 64 <= stop; first += 64) bits[first / 64] = ~UINT64_C(0);
     for (; first < stop; first++) bits[first / 64] |= UINT64_C(1) << (first % 64);
@@ -139,7 +141,7 @@ inline bool find_rows(const uint8_t *columns, int64_t columns_size, const uint8_
     if (!PageIndexReader(offsets, offsets + offsets_size).offset_index(index) || !index.fits(num_rows)) return false;
     for (size_t page = 0; page < index.first_rows.size(); page++) {
         const int64_t next = page + 1 < index.first_rows.size() ? index.first_rows[page + 1] : num_rows;
-        if (may_pass(test, width, index, page)) set_bits(bits, index.first_rows[page], next);
+        if (may_pass(test, width, index, page)) set_bits(bits, index.first_rows[page], next - index.first_rows[page]);
     }
     return true;
 }

@@ -648,9 +648,8 @@ inline void spread(const uint8_t *values, const uint64_t *valid, int64_t n, uint
 enum Kind { IN_RANGE = 0, IN_SET = 1, LIKE_PATTERN = 2, IS_NULL = 3, HAS_VALUE = 4 };
 
 // Which rows pass: those whose number is from `least` to `most`, both included (of floats from `low` to `high`, and NaN or
-// not); those whose value is a key; whose string starts with the first
-// key and ends with the last, with the others in between in order; that are null; or that are not. Of the first three
-// kinds null never passes.
+// not); those whose value is a key; whose string starts with the first key and ends with the last, with the others in between
+// in order; that are null; or that are not. Of the first three kinds null never passes.
 struct Test {
     // Bits for each key, and at least, in a table of hashes; and for each key, and at most, in one of a range of numbers.
     enum : int64_t { HASH_BITS = 16, LEAST_BITS = 4096, RANGE_BITS = 128, MOST_BITS = int64_t{1} << 26 };

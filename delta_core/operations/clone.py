@@ -434,9 +434,13 @@ def _copy(source: Snapshot, context: TableContext, copies: Sequence[_Copy], opti
         spread(_Copying(origin, storage, witness_of(origin)), pairs, _DONE)
         # what lies elsewhere (a disk that the driver does not see) is copied here
         left = _missing(storage, missing, 0)
-        report.add(files=len(missing) - len(left), num_bytes=sum(c.size or 0 for c in missing if c not in set(left)))
+        report.add(files=len(missing) - len(left), num_bytes=_num_bytes(missing) - _num_bytes(left))
         missing = left
     source.engine.map(one, missing)
+
+
+def _num_bytes(copies: Sequence[_Copy]) -> int:
+    return sum(c.size or 0 for c in copies)
 
 
 def _missing(storage: Storage, copies: Sequence[_Copy], oldest_ms: int) -> list[_Copy]:

@@ -1,13 +1,19 @@
-"""Pools of threads, whose module is imported when the first is made: a small read needs none."""
+"""Pools of threads, whose module is imported when the first is made (a small read needs none), and their size."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-__all__ = ["thread_pool"]
+__all__ = ["num_cores", "thread_pool"]
+
+
+def num_cores() -> int:
+    """Return the number of cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def thread_pool(threads: int, name: str) -> ThreadPoolExecutor:

@@ -21,6 +21,7 @@ from delta_core.kernels.arrow_buffers import is_valid, scalar_of
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.gather import SelectionVector, gather, gather_column
 from delta_core.kernels.nested import batch_of, empty_rows, narrow, reach, relabel
+from delta_core.kernels.parquet_pages import ColumnTest
 from delta_core.plugins.rules import ReadCheck
 from delta_core.scan.file_context import FileContext, OneFile, RowOrigin, WholeFiles
 from delta_core.scan.order import test_order
@@ -57,8 +58,10 @@ class CompiledPlan:
             return evaluator.compile(expression, plan.types, functions or {})
 
         self._checks = [(check, build(check.expression)) for check in plan.checks]
-        self._build = partial(_build_filter, plan, build)
-        self._filter = None if plan.filter is None else self._build(plan.filter)
+        self._build = build
+        #: Conditions by their identity, each with its test of a column: many keys take long to be put in order.
+        self._column_tests: dict[int, tuple[Expression, ColumnTest | None]] = {}
+        self._filter = None if plan.filter is None else self._built(plan.filter)
         self._outputs = [_Column(o, plan, build) for o in plan.outputs]
         self._required = [(i, o.field) for i, o in enumerate(plan.outputs) if not o.field.nullable]
         sources = [o.value for o in plan.outputs]
@@ -76,9 +79,19 @@ class CompiledPlan:
         return (*checks, *(self._condition(part, len(parts) == 1) for part in parts))
 
     def _condition(self, part: Expression, is_all: bool) -> RowTest:
-        compiled = self._filter if is_all and self._filter is not None else self._build(part)
-        values = column_test(part, self._plan.sources, self._plan.types)
-        return RowTest(self._columns(compiled), partial(self._passing, compiled), values)
+        compiled = self._filter if is_all and self._filter is not None else self._built(part)
+        return RowTest(self._columns(compiled), partial(self._passing, compiled), self._column_test(part))
+
+    def _built(self, condition: Expression) -> Compiled:
+        is_tested = all(self._column_test(part) is not None for part in conjuncts(condition))
+        return _CompiledLater(condition, self._build) if is_tested else self._build(condition)
+
+    def _column_test(self, condition: Expression) -> ColumnTest | None:
+        known = self._column_tests.get(id(condition))
+        if known is None:
+            test = column_test(condition, self._plan.sources, self._plan.types)
+            known = self._column_tests[id(condition)] = condition, test
+        return known[1]
 
     def tested_only(self) -> frozenset[int]:
         """Return the physical columns that checks and filter alone look at."""
@@ -208,11 +221,6 @@ class CompiledPlan:
                     path=path,
                     column=f.name,
                 )
-
-
-def _build_filter(plan: ReadPlan, build: Callable[[Expression], Compiled], condition: Expression) -> Compiled:
-    is_tested = all(column_test(part, plan.sources, plan.types) is not None for part in conjuncts(condition))
-    return _CompiledLater(condition, build) if is_tested else build(condition)
 
 
 class _CompiledLater:

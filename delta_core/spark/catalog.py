@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -11,7 +12,7 @@ from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFo
 from delta_core.spark.failures import reason
 from delta_core.spark.plan import private
 
-__all__ = ["TablePlan", "path_in", "plan_table", "table_path"]
+__all__ = ["TablePlan", "is_path_name", "path_in", "plan_table", "table_path"]
 
 _PATH = re.compile(r"(?:delta|delta_core|parquet)\s*\.\s*`((?:[^`]|``)+)`", re.IGNORECASE)
 
@@ -68,6 +69,11 @@ def table_path(spark: Any, name: str) -> str:
             f"The table {name!r} is one of {provider or 'no provider'}, expected delta.", path=name
         )
     return location
+
+
+def is_path_name(name: Sequence[str]) -> bool:
+    """Whether the parts of a name in SQL are those of ``delta.`path```: names of tables have no slash."""
+    return len(name) == 2 and name[0].lower() == "delta" and "/" in name[1]
 
 
 def plan_table(spark: Any, name: str | None, location: str | None) -> TablePlan:

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 from delta_core.expressions.printing import quote_name
 from delta_core.protocol.schema import Path
+from delta_core.spark.catalog import is_path_name
 from delta_core.spark.failures import convert_failures
 from delta_core.spark.plan import private
 from delta_core.spark.plan.statements import named_relations, parse_statement
@@ -202,7 +203,7 @@ def _target(spark: SparkSession, name: Path, places: Mapping[str, TablePlace]) -
     """Return the table that a statement changes; None if it is none of Delta, and left to Spark."""
     if len(name) == 1 and name[0] in places:
         return places[name[0]]
-    if name[0].lower() == "delta" and len(name) == 2 and "/" in name[1]:
+    if is_path_name(name):
         return TablePlace(name[1])
     text = ".".join(quote_name(part) for part in name)
     return text if private.is_delta_table(spark, text) else None

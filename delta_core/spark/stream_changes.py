@@ -31,7 +31,14 @@ from delta_core.spark.plan.frame import frame
 from delta_core.spark.plan.private import check_stream, stream_relation
 from delta_core.spark.stream_failures import no_rows, rows_or_failure
 from delta_core.spark.stream_start import start_of
-from delta_core.spark.stream_tracking import Allowed, TrackedSchema, Tracking, check_tracking, schema_version
+from delta_core.spark.stream_tracking import (
+    Allowed,
+    TrackedSchema,
+    TrackedSource,
+    Tracking,
+    check_tracking,
+    schema_version,
+)
 from delta_core.table import DeltaTable
 
 __all__ = ["read_changes_stream"]
@@ -167,7 +174,7 @@ def _types(schema: StructType) -> list[tuple[str, str]]:
     return [(f.name, f.dataType.simpleString()) for f in schema]
 
 
-class _Source:
+class _Source(TrackedSource):
     """The source of one query. Spark calls it from one thread at a time.
 
     The table that it was made with stays at the last version with the schema of the query.
@@ -182,34 +189,22 @@ class _Source:
         tracking: Tracking | None,
         number: int,
     ) -> None:
-        self._spark = spark
+        super().__init__(spark, tracking, number)
         self._options = options
         self._table = table
         self._schema_of = self._newest = table.snapshot()
         self._schema = schema
-        self._tracking = tracking
-        self._number = number
-        self._tracked: TrackedSchema | None = None
         self._is_held = False
         #: The files that the table has when the query begins, as long as they are read.
         self._initial_stream: TableStream | None = None
-        self._start = ""
         self._end: int | None = None
         self._changed: int | None = None
-
-    def answer(self, request: str) -> Any:
-        """Return what the driver requests: a position as JSON, or the rows between two."""
-        kind, *arguments = request.split("\n")
-        return getattr(self, f"_{kind}")(*arguments)
 
     def _first(self, folder: str, *offsets: str) -> str:
         return start_of(self._newest, self._options, folder, offsets).to_json()
 
-    def _begin(self, start: str, folder: str) -> None:
-        self._start = start
-        if self._tracking is not None:
-            self._tracked = TrackedSchema(self._spark, self._tracking, self._newest)
-            self._tracked.begin(folder, self._number)
+    def _known(self) -> Snapshot:
+        return self._newest
 
     def _available(self) -> None:
         self._newest = self._newest.update()

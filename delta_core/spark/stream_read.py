@@ -20,7 +20,14 @@ from delta_core.spark.plan.frame import frame
 from delta_core.spark.plan.private import check_stream, stream_relation
 from delta_core.spark.stream_failures import rows_or_failure
 from delta_core.spark.stream_start import start_of
-from delta_core.spark.stream_tracking import Allowed, TrackedSchema, Tracking, check_tracking, schema_version
+from delta_core.spark.stream_tracking import (
+    Allowed,
+    TrackedSchema,
+    TrackedSource,
+    Tracking,
+    check_tracking,
+    schema_version,
+)
 
 __all__ = ["read_stream"]
 
@@ -155,7 +162,7 @@ def _at_version(options: FollowOptions, base: Snapshot, version: int) -> FollowO
     return replace(options, start=None, start_timestamp=None, position=position)
 
 
-class _Source:
+class _Source(TrackedSource):
     """The source of one query. Spark calls it from one thread at a time."""
 
     def __init__(
@@ -168,30 +175,18 @@ class _Source:
         tracking: Tracking | None,
         number: int,
     ) -> None:
-        self._spark = spark
+        super().__init__(spark, tracking, number)
         self._snapshot = snapshot
         self._options = options
         self._schema = schema
         self._spark_schema = spark_schema
-        self._tracking = tracking
-        self._number = number
-        self._tracked: TrackedSchema | None = None
-        self._start = ""
         self._stream: TableStream | None = None
-
-    def answer(self, request: str) -> Any:
-        """Return what the driver requests: a position as JSON, or the rows between two."""
-        kind, *arguments = request.split("\n")
-        return getattr(self, f"_{kind}")(*arguments)
 
     def _first(self, folder: str, *offsets: str) -> str:
         return start_of(self._snapshot.latest(), self._options, folder, offsets).to_json()
 
-    def _begin(self, start: str, folder: str) -> None:
-        self._start = start
-        if self._tracking is not None:
-            self._tracked = TrackedSchema(self._spark, self._tracking, self._snapshot)
-            self._tracked.begin(folder, self._number)
+    def _known(self) -> Snapshot:
+        return self._snapshot
 
     def _available(self) -> None:
         self._options = replace(self._options, available_now=True)

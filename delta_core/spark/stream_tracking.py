@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from delta_core.errors import InvalidArgumentError, StreamRestartError, StreamSchemaError
 from delta_core.handles.secrets import shown_uri
+from delta_core.log.commits import Commit
 from delta_core.log.position import StreamPosition
 from delta_core.operations.follow import FollowOptions
 from delta_core.operations.stream_schema import (
@@ -25,7 +27,7 @@ from delta_core.operations.stream_schema import (
 from delta_core.snapshot import Snapshot
 from delta_core.spark.plan.private import SchemaFiles
 
-__all__ = ["Allowed", "TrackedSchema", "Tracking", "check_tracking", "schema_version"]
+__all__ = ["Allowed", "TrackedSchema", "TrackedSource", "Tracking", "check_tracking", "schema_version"]
 
 #: Which changes of columns a stream may pass: all, or that to the schema of one version.
 Allowed = int | str | None
@@ -143,6 +145,11 @@ class TrackedSchema:
         """The number of the last entry, -1 if there is none."""
         return max(self._entries, default=-1)
 
+    def _previous_number(self) -> int:
+        """Return the number of the entry that came before the last one."""
+        found = self._entries[self.number].previous
+        return self.number - 1 if found is None else found
+
     def _definition(self, number: int) -> StoredDefinition | None:
         found = self._entries.get(number)
         return None if found is None else StoredDefinition.of(found, self._base)
@@ -188,8 +195,7 @@ class TrackedSchema:
         self._check_allowed(entry)
 
     def _check_allowed(self, entry: StoredSchema) -> None:
-        previous = self._definition(self.number - 1 if entry.previous is None else entry.previous)
-        current = self.current
+        previous, current = self._definition(self._previous_number()), self.current
         if previous is None or current is None:
             return
         changes = column_changes(previous, current)
@@ -272,9 +278,7 @@ class TrackedSchema:
         if position.is_initial_snapshot and position.version > current.version:
             found = base.at(position.version)
             if why_different(current, found) is not None:
-                number = self._entries[self.number].previous
-                previous = self.number - 1 if number is None else number
-                self._store(StoredSchema.of(found, self._source, previous))
+                self._store(StoredSchema.of(found, self._source, self._previous_number()))
                 raise self._restart(
                     f"The rows of version {found.version}, with which the stream begins, have another schema.",
                     found.version,
@@ -323,7 +327,7 @@ class TrackedSchema:
         latest = reader.update()
         version = changed
         for commit in latest.commits(changed, min(latest.version, changed + _MOST_MERGED)):
-            if any(t.num_rows for t in (commit.adds, commit.removes, commit.cdcs)):
+            if _has_files(commit):
                 break
             if commit.metadata is None and commit.protocol is None:
                 break
@@ -354,6 +358,42 @@ class TrackedSchema:
         )
 
 
+class TrackedSource:
+    """The part that the sources of rows and of changes share: answers to the driver, and the schemas of the stream.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session.
+    tracking : Tracking or None
+        None: the schemas are not kept.
+    number : int
+        Of the last stored schema when the DataFrame was made.
+    """
+
+    def __init__(self, spark: SparkSession, tracking: Tracking | None, number: int) -> None:
+        self._spark = spark
+        self._tracking = tracking
+        self._number = number
+        self._tracked: TrackedSchema | None = None
+        self._start = ""
+
+    def answer(self, request: str) -> Any:
+        """Return what the driver requests: a position as JSON, or the rows between two."""
+        kind, *arguments = request.split("\n")
+        return getattr(self, f"_{kind}")(*arguments)
+
+    def _known(self) -> Snapshot:
+        """Return a version of the table."""
+        raise NotImplementedError
+
+    def _begin(self, start: str, folder: str) -> None:
+        self._start = start
+        if self._tracking is not None:
+            self._tracked = TrackedSchema(self._spark, self._tracking, self._known())
+            self._tracked.begin(folder, self._number)
+
+
 def schema_version(tracked: TrackedSchema | None, base: Snapshot, first: StreamPosition) -> VersionDefinition | None:
     """Return the schema that the rows of a DataFrame have, None if it is the latest one.
 
@@ -376,9 +416,13 @@ def _behind_merged(base: Snapshot, position: StreamPosition, version: int) -> St
     if position.is_initial_snapshot or position.index >= 0 or position.version >= version:
         return position
     for commit in base.commits(position.version, version - 1):
-        if any(t.num_rows for t in (commit.adds, commit.removes, commit.cdcs)):
+        if _has_files(commit):
             return position
     return replace(position, version=version)
+
+
+def _has_files(commit: Commit) -> bool:
+    return any(t.num_rows for t in (commit.adds, commit.removes, commit.cdcs))
 
 
 def _plain(place: str) -> str:

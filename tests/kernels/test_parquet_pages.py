@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from delta_core.engines.arrow.parquet.columns import find_chunk
+from delta_core.engines.arrow.parquet.opened_file import ArrowFooter
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import parquet_pages
 from delta_core.kernels._parquet_footer import Footer
@@ -77,7 +78,7 @@ def written(column: pa.Array, form: dict[str, Any], structs: int = 0) -> tuple[b
     t = column.type
     while pa.types.is_struct(t):
         t = t.field(0).type
-    return sink.getvalue(), metadata, find_chunk(metadata, 0, 0, t)
+    return sink.getvalue(), metadata, find_chunk(ArrowFooter(metadata), 0, 0, t)
 
 
 def indexed(file: bytes, chunk: ColumnChunk) -> ColumnChunk:
@@ -455,7 +456,7 @@ def test_strings_that_would_fill_the_memory_are_given_back() -> None:
     sink = io.BytesIO()
     pq.write_table(pa.table({"x": column}), sink, store_schema=False)
     metadata = pq.read_metadata(io.BytesIO(sink.getvalue()))
-    chunk = find_chunk(metadata, 0, 0, pa.string())
+    chunk = find_chunk(ArrowFooter(metadata), 0, 0, pa.string())
     assert chunk is not None
     with pytest.raises(UnsupportedPagesError):
         read_chunk(sink.getvalue(), chunk)
@@ -480,7 +481,7 @@ def test_other_chunks_are_left_to_pyarrow(column: pa.Array, form: dict[str, Any]
     metadata = pq.read_metadata(io.BytesIO(sink.getvalue()))
     if metadata.num_row_groups:
         t = column.type.value_type if pa.types.is_list(column.type) else column.type
-        assert find_chunk(metadata, 0, 0, t) is None
+        assert find_chunk(ArrowFooter(metadata), 0, 0, t) is None
 
 
 @given(column=columns(), form=FORMS, structs=st.integers(0, 1), data=st.data())
@@ -638,7 +639,7 @@ def filtered(column: pa.Array, writer: str = "pyarrow") -> tuple[bytes, ColumnCh
             connection.register("t", pa.table({"x": column}))
             connection.execute(f"copy t to '{path}' (format parquet, dictionary_size_limit 100000)")
         data = path.read_bytes()
-    found = find_chunk(pq.read_metadata(io.BytesIO(data)), 0, 0, column.type)
+    found = find_chunk(ArrowFooter(pq.read_metadata(io.BytesIO(data))), 0, 0, column.type)
     assert found is not None
     footer = Footer(data[-8 - int.from_bytes(data[-8:-4], "little") : -8]).chunk(0, 0)
     assert footer is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.kernels.row_set import RowSets
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Path
+from delta_core.runtime.threads import num_cores
 from delta_core.write.files import Written, write_change_files, write_files
 from delta_core.write.plan import Origin, WritePlan
 
@@ -54,7 +54,7 @@ class ArrowRelations:
     @property
     def num_tasks(self) -> int:
         """The cores that this process may run on."""
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return num_cores()
 
     def scan(self, scan: Any) -> ArrowRelation:
         """Return the rows of a planned scan."""

@@ -14,7 +14,7 @@ from delta_core.expressions.printing import quote_name
 from delta_core.protocol.properties import normalize_properties
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import Field, StructType
-from delta_core.spark.catalog import TablePlan, plan_table
+from delta_core.spark.catalog import TablePlan, is_path_name, plan_table
 from delta_core.spark.drop_in.options import Options, write_arguments
 from delta_core.spark.drop_in.writes import overwriting, with_session
 from delta_core.spark.plan import definitions, private
@@ -87,17 +87,17 @@ def create(spark: Any, node: Any, name: Sequence[str], query: Any, saves: bool) 
 
 
 def _target(spark: Any, spec: TableSpec, name: Sequence[str]) -> _Target:
-    is_path = len(name) == 2 and name[0].lower() == "delta" and "/" in name[1]
-    text = ("delta." if is_path else f"{quote_name(name[0])}.") + quote_name(name[-1])
-    if not is_path and not spark.catalog.databaseExists(name[0]):
-        raise InvalidArgumentError(f"The session's catalog has no database {name[0]!r}. Create it first.")
-    if is_path:
+    location, is_managed = spec.location, False
+    if is_path_name(name):
         text = f"delta.`{name[1].replace('`', '``')}`"
-    location = spec.location
-    if location is not None and not is_path:
-        location = private.qualified_place(spark, location, name[0])
+    else:
+        if not spark.catalog.databaseExists(name[0]):
+            raise InvalidArgumentError(f"The session's catalog has no database {name[0]!r}. Create it first.")
+        text = ".".join(map(quote_name, name))
+        is_managed = location is None
+        location = None if location is None else private.qualified_place(spark, location, name[0])
     plan = plan_table(spark, text, location)
-    return _Target(plan, location is None and not is_path, bool(DeltaTable.is_deltatable(plan.path)))
+    return _Target(plan, is_managed, bool(DeltaTable.is_deltatable(plan.path)))
 
 
 # --- without a query -----------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.expressions.printing import quote_name
-from delta_core.spark.catalog import table_path
+from delta_core.spark.catalog import is_path_name, table_path
 from delta_core.spark.drop_in.options import Options, write_arguments
 from delta_core.spark.plan import private
 from delta_core.spark.plan.statements import Insert, Merge, read_statement
@@ -46,8 +46,9 @@ def run_text(spark: Any, text: str) -> DataFrame:
 
 def place_of(spark: Any, target: Sequence[str]) -> str:
     """Return the place of a table: of ``delta.`path```, or of a name in the session's catalog."""
-    is_path = len(target) == 2 and target[0].lower() == "delta" and "/" in target[1]
-    return private.local_place(target[1]) if is_path else table_path(spark, ".".join(map(quote_name, target)))
+    if is_path_name(target):
+        return private.local_place(target[1])
+    return table_path(spark, ".".join(map(quote_name, target)))
 
 
 def change(spark: Any, node: Any, target: Sequence[str], query: Any) -> DataFrame | None:

@@ -64,7 +64,7 @@ def read(root: Path, files: list[WrittenFile]) -> pa.Table:
 @pytest.fixture
 def two_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make small writes go the way of big ones, on two threads whatever the machine has."""
-    monkeypatch.setattr(data_writer, "_num_cores", lambda: 2)
+    monkeypatch.setattr(data_writer, "num_cores", lambda: 2)
     monkeypatch.setattr(data_writer, "PARALLEL_BYTES", 1 << 12)
     monkeypatch.setattr(data_writer, "RUN_BYTES", 1 << 14)
     monkeypatch.setattr(data_writer, "STEP_ROWS", 500)

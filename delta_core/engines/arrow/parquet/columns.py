@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.engines.arrow.parquet.opened_file import ArrowFooter, ChunkFacts, DataFile, ParquetLeaf
+from delta_core.engines.arrow.parquet.opened_file import ArrowFooter, ChunkFacts, DataFile, ParquetLeaf, leaf_of
 from delta_core.engines.arrow.parquet.types import is_encoded_string
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
@@ -20,7 +20,7 @@ from delta_core.kernels.memory import POOL_OF_BATCHES
 from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn, read_nested_column
 from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, ColumnTest, read_chunks, read_passing
 
-__all__ = ["GROUP_BYTES", "USES_OWN_DECODER", "GroupReader", "find_chunk", "has_codes", "is_stored_as"]
+__all__ = ["GROUP_BYTES", "USES_OWN_DECODER", "GroupReader", "find_chunk", "find_nested", "has_codes", "is_stored_as"]
 
 #: Whether our own decoder is used at all: the environment variable turns it off, to find out what a fault is due to.
 USES_OWN_DECODER = os.environ.get("DELTA_CORE_PARQUET_DECODER", "own") != "pyarrow"
@@ -258,13 +258,13 @@ def _cut(tables: list[pa.Table], first: int, batch_rows: int) -> Iterator[tuple[
         first += batch.num_rows
 
 
-def find_chunk(metadata: Any, group: int, leaf: int, type: pa.DataType) -> ColumnChunk | None:
+def find_chunk(footer: ArrowFooter, group: int, leaf: int, type: pa.DataType) -> ColumnChunk | None:
     """Return where a column chunk lies; None if it is PyArrow's to read.
 
     Parameters
     ----------
-    metadata : pyarrow.parquet.FileMetaData
-        The file's footer.
+    footer : ArrowFooter
+        The file's.
     group : int
         The row group's number.
     leaf : int
@@ -272,31 +272,26 @@ def find_chunk(metadata: Any, group: int, leaf: int, type: pa.DataType) -> Colum
     type : pyarrow.DataType
         What PyArrow would read it as.
     """
-    column = metadata.schema.column(leaf)
-    footer = ArrowFooter(metadata)
-    found = ParquetLeaf(column.physical_type, column.max_definition_level, column.max_repetition_level)
+    found = leaf_of(footer.metadata.schema.column(leaf))
     return _chunk(footer.chunk(group, leaf), footer.group_rows[group], found, type)
 
 
-def find_nested(metadata: Any, group: int, column: NestedColumn) -> dict[int, NestedChunk]:
+def find_nested(footer: ArrowFooter, group: int, column: NestedColumn) -> dict[int, NestedChunk]:
     """Return where column chunks of a nested column lie, by leaf; none if one of them is PyArrow's to read.
 
     Parameters
     ----------
-    metadata : pyarrow.parquet.FileMetaData
-        The file's footer.
+    footer : ArrowFooter
+        The file's.
     group : int
         The row group's number.
     column : NestedColumn
         How the column is stored.
     """
-    footer, found = ArrowFooter(metadata), dict[int, NestedChunk]()
+    found: dict[int, NestedChunk] = {}
     for number, (t, _, _) in column.leaves.items():
-        stored = metadata.schema.column(number)
-        levels = stored.max_definition_level, stored.max_repetition_level
-        leaf = ParquetLeaf(stored.physical_type, *levels, stored.length)
-        facts = footer.chunk(group, number)
-        chunk = _nested_chunk(facts, footer.group_rows[group], leaf, t)
+        leaf = leaf_of(footer.metadata.schema.column(number))
+        chunk = _nested_chunk(footer.chunk(group, number), footer.group_rows[group], leaf, t)
         if chunk is None:
             return {}
         found[number] = chunk

@@ -6,7 +6,6 @@ fetched whole, many at once, before they are decoded; big ones are read by range
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -30,7 +29,7 @@ from delta_core.engines.arrow.storage.prefetch import Prefetch, RangedSource
 from delta_core.engines.interface import Apply, Evaluator, FileRead, FileWrite, FootersRead, Split, Storage, WrittenFile
 from delta_core.errors import AccessDeniedError, DataFileError, DataFileNotFoundError, DeltaError, SchemaMismatchError
 from delta_core.protocol.schema import Path, Schema
-from delta_core.runtime.threads import thread_pool
+from delta_core.runtime.threads import num_cores, thread_pool
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -226,7 +225,7 @@ class _Job:
             if len(sizes) == 1 and (sizes[0] or SPLIT_BYTES) <= INLINE_BYTES:
                 yield from self.file(0)
                 return
-            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            cores = num_cores()
             workers = min(cores if self._prefetch is None else max(cores, REMOTE_WORKERS), max(len(sizes), cores))
             thread_bytes = THREAD_BYTES
             if self._read.beside_write and self._prefetch is None:

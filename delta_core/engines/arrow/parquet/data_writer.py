@@ -27,7 +27,7 @@ from delta_core.engines.interface import FileWrite, Split, Storage, WrittenFile
 from delta_core.errors import DeltaError, EngineError
 from delta_core.kernels.memory import POOL_OF_BATCHES
 from delta_core.runtime.processes import PerProcess
-from delta_core.runtime.threads import thread_pool
+from delta_core.runtime.threads import num_cores, thread_pool
 
 __all__ = ["write_parquet_files"]
 
@@ -262,7 +262,7 @@ class _Job:
     # --- who does what ---
 
     def run(self, source: pa.Table | pa.RecordBatchReader) -> None:
-        workers = 1 if self.write.in_order else min(_num_cores(), WORKERS)
+        workers = 1 if self.write.in_order else min(num_cores(), WORKERS)
         if self.write.beside_reads:
             # the read's threads take the other cores
             workers = max(1, workers // 2)
@@ -500,10 +500,6 @@ class _Job:
             file.abandon()
         with suppress(EngineError):
             self.storage.delete([f.path for f in self._begun])
-
-
-def _num_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _steps(batches: Iterator[pa.RecordBatch], first_row: int, factor: int) -> Steps:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from delta_core.engines.interface import ColumnsStatistics, FilesStatistics, Sto
 from delta_core.kernels.arrow_buffers import bool_array, number_array
 from delta_core.kernels.footers import BOUND_KINDS, Footers, read_footers
 from delta_core.protocol.schema import Path
+from delta_core.runtime.threads import num_cores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -129,7 +129,7 @@ class ArrowFooters:
     def _windows(self) -> Iterator[tuple[int, Footers | None]]:
         """Yield windows of footers, each with the number of its first file; None if they are not on a local disk."""
         starts = range(0, len(self._paths), _WINDOW)
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        cores = num_cores()
         if len(starts) <= 1:
             yield from ((start, self._window(start)) for start in starts)
             return

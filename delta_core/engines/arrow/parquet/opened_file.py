@@ -21,7 +21,17 @@ from delta_core.engines.arrow.parquet.types import num_leaves
 from delta_core.kernels._parquet_footer import Footer as ParsedFooter
 from delta_core.kernels.parquet_nested import NestedColumn, nested_column
 
-__all__ = ["ArrowFooter", "Bounds", "ChunkFacts", "DataFile", "FileFooter", "Layout", "PHYSICAL_TYPES", "ParquetLeaf"]
+__all__ = [
+    "ArrowFooter",
+    "Bounds",
+    "ChunkFacts",
+    "DataFile",
+    "FileFooter",
+    "Layout",
+    "PHYSICAL_TYPES",
+    "ParquetLeaf",
+    "leaf_of",
+]
 
 PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
@@ -308,7 +318,7 @@ class DataFile:
             return known
         metadata = self._arrow_metadata()
         columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
-        leaves = [_leaf(c) for c in columns]
+        leaves = [leaf_of(c) for c in columns]
         schema = self.arrow.schema_arrow.remove_metadata()
         nested = _nested_columns(schema, leaves)
         found = Layout(key, schema, leaves, _flat_columns(schema), nested, _calendar(metadata.metadata, leaves))
@@ -319,7 +329,8 @@ class DataFile:
         return found
 
 
-def _leaf(column: Any) -> ParquetLeaf:
+def leaf_of(column: Any) -> ParquetLeaf:
+    """Return a column of PyArrow's Parquet schema."""
     length = column.length if column.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0
     return ParquetLeaf(column.physical_type, column.max_definition_level, column.max_repetition_level, length)
 

@@ -125,7 +125,8 @@ class ParquetCheckpoint:
             self._metadata = read_footer(source)
             self._schema: pa.Schema = self._parquet(source).schema_arrow
             self._check_schema()
-        self.group_rows = [self._metadata.row_group(i).num_rows for i in range(self._metadata.num_row_groups)]
+        self._footer = ArrowFooter(self._metadata)
+        self.group_rows = self._footer.group_rows
 
     def _check_schema(self) -> None:
         """Reject an action that lacks what every such action has: it would be taken for one that is not there."""
@@ -196,7 +197,7 @@ class ParquetCheckpoint:
         """Return what the footer specifies for nested fields, one value a group; null if it specifies nothing."""
         paths = {w.path: self._leaf_index.get(w.path) for w in leaves if w.path}
         stored = {p: (i, t) for p, i in paths.items() if i is not None and (t := self.arrow_type(p)) is not None}
-        return group_bounds(ArrowFooter(self._metadata), stored, leaves)
+        return group_bounds(self._footer, stored, leaves)
 
     @cached_property
     def _leaf_index(self) -> dict[Path, int]:
@@ -245,7 +246,7 @@ class ParquetCheckpoint:
         found: dict[Path, pa.Array] = {}
         for path in columns:
             column = self._nested.get(path) if self._file.local is not None else None
-            chunks = {} if column is None else find_nested(self._metadata, group, column)
+            chunks = {} if column is None else find_nested(self._footer, group, column)
             if column is None or not chunks:
                 continue
             with self._guard(), self._file.opened() as file:
@@ -277,7 +278,7 @@ class ParquetCheckpoint:
         found = self.arrow_type(path)
         if leaf is None or found is None or self._file.local is None:
             return None
-        return find_chunk(self._metadata, group, leaf, found)
+        return find_chunk(self._footer, group, leaf, found)
 
     def batches(self, group: int, columns: Sequence[Path]) -> Generator[list[pa.Array]]:
         """Read as `read` does, a few thousand rows at a time."""
