@@ -13,6 +13,7 @@ from delta_core.errors import InternalError
 from delta_core.expressions.ast import Column, Leaf
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import (
+    distinct_numbers,
     int64_values,
     is_valid,
     mask_of,
@@ -225,7 +226,7 @@ def _distinct(values: pa.ChunkedArray) -> pa.Array:
     """Return the distinct values, null among them."""
     if pa.types.is_integer(values.type) and not values.null_count:
         # sorted, which takes a third of the memory of a table of hashes
-        return number_array(np.unique(values_of(one_array(values))), values.type)
+        return number_array(distinct_numbers(values_of(one_array(values))), values.type)
     return one_array(pc.unique(_comparable(values)))
 
 

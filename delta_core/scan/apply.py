@@ -26,7 +26,7 @@ from delta_core.plugins.rules import ReadCheck
 from delta_core.scan.file_context import FileContext, OneFile, RowOrigin, WholeFiles
 from delta_core.scan.order import test_order
 from delta_core.scan.plan import ConstantSource, Output, PhysicalSource, PositionSource, ReadPlan
-from delta_core.scan.value_ranges import column_test
+from delta_core.scan.value_ranges import joined_test, part_test
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,8 +59,8 @@ class CompiledPlan:
 
         self._checks = [(check, build(check.expression)) for check in plan.checks]
         self._build = build
-        #: Conditions by their identity, each with its test of a column: many keys take long to be put in order.
-        self._column_tests: dict[int, tuple[Expression, ColumnTest | None]] = {}
+        #: By the identity of each part of the filter its test of a column: many keys take long to be put in order.
+        self._part_tests: dict[int, ColumnTest | None] = {}
         self._filter = None if plan.filter is None else self._built(plan.filter)
         self._outputs = [_Column(o, plan, build) for o in plan.outputs]
         self._required = [(i, o.field) for i, o in enumerate(plan.outputs) if not o.field.nullable]
@@ -83,15 +83,16 @@ class CompiledPlan:
         return RowTest(self._columns(compiled), partial(self._passing, compiled), self._column_test(part))
 
     def _built(self, condition: Expression) -> Compiled:
-        is_tested = all(self._column_test(part) is not None for part in conjuncts(condition))
+        is_tested = all(self._part_test(part) is not None for part in conjuncts(condition))
         return _CompiledLater(condition, self._build) if is_tested else self._build(condition)
 
     def _column_test(self, condition: Expression) -> ColumnTest | None:
-        known = self._column_tests.get(id(condition))
-        if known is None:
-            test = column_test(condition, self._plan.sources, self._plan.types)
-            known = self._column_tests[id(condition)] = condition, test
-        return known[1]
+        return joined_test([self._part_test(part) for part in conjuncts(condition)])
+
+    def _part_test(self, part: Expression) -> ColumnTest | None:
+        if id(part) not in self._part_tests:
+            self._part_tests[id(part)] = part_test(part, self._plan.sources, self._plan.types)
+        return self._part_tests[id(part)]
 
     def tested_only(self) -> frozenset[int]:
         """Return the physical columns that checks and filter alone look at."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from delta_core.expressions.ast import Call, Column, Expression, Leaf, Literal, PhysicalColumn, Values, conjuncts
 from delta_core.expressions.patterns import parse_like
-from delta_core.kernels.arrow_buffers import array_of, string_bytes, values_of
+from delta_core.kernels.arrow_buffers import array_of, distinct_numbers, string_bytes, values_of
 from delta_core.kernels.parquet_pages import ColumnTest, NullTest, ValuePattern, ValueRange, ValueSet, is_text
 from delta_core.scan.plan import PhysicalSource, Source
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["column_test"]
+__all__ = ["column_test", "joined_test", "part_test"]
 
 #: Each comparison with its operands exchanged.
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
@@ -55,7 +55,11 @@ def column_test(
     -----
     NaN is greater than any number, and -0.0 equals 0.0, as in all comparisons.
     """
-    found = [_of_part(part, sources, types) for part in conjuncts(condition)]
+    return joined_test([part_test(part, sources, types) for part in conjuncts(condition)])
+
+
+def joined_test(found: Sequence[ColumnTest | None]) -> ColumnTest | None:
+    """Return the test of a condition from those of the parts that ``and`` joins in it; see `column_test`."""
     tests = [test for test in found if test is not None]
     if not tests or len(tests) < len(found) or len({test.column for test in tests}) > 1:
         return None
@@ -68,7 +72,8 @@ def column_test(
     return None if len(others) > 1 or is_absent else (others or tests)[0]
 
 
-def _of_part(e: Expression, sources: Mapping[Leaf, Source], types: Mapping[Leaf, pa.DataType]) -> ColumnTest | None:
+def part_test(e: Expression, sources: Mapping[Leaf, Source], types: Mapping[Leaf, pa.DataType]) -> ColumnTest | None:
+    """Return the test of one part of a condition; see `column_test`."""
     if not isinstance(e, Call):
         return None
     if e.function in _MIRRORED:
@@ -111,8 +116,8 @@ def _keys(array: pa.Array) -> NDArray[Any] | tuple[bytes, ...] | None:
         return None
     values = values_of(array)
     if values.dtype.kind != "f":
-        return np.unique(values.astype(np.int64))
-    return None if np.isnan(values).any() else np.unique(values.astype(np.float64) + 0.0)
+        return distinct_numbers(values.astype(np.int64))
+    return None if np.isnan(values).any() else distinct_numbers(values.astype(np.float64) + 0.0)
 
 
 def _of_pattern(column: int, e: Call, t: pa.DataType) -> ValueSet | ValuePattern | None:

@@ -16,6 +16,7 @@ from delta_core.errors import InvalidArgumentError
 from delta_core.kernels.arrow_buffers import (
     array_of,
     bool_array,
+    distinct_numbers,
     holds_bytes,
     is_valid,
     mask_of,
@@ -207,3 +208,10 @@ def test_shared_nulls_take_no_memory() -> None:
     held = [nulls_of(100_000, pa.struct([("a", pa.int64()), ("b", pa.string())])) for _ in range(10)]
     assert pa.total_allocated_bytes() - before < 10_000
     assert len({a.buffers()[0].address for a in held}) == 1
+
+
+@given(st.one_of(st.lists(st.integers(-3, 3)), st.lists(st.sampled_from([0.0, 1.5, -1.5, float("inf")]))))
+def test_distinct_numbers_are_those_of_a_set_in_order(values: list[int] | list[float]) -> None:
+    assert distinct_numbers(
+        np.array(values, np.float64 if any(isinstance(v, float) for v in values) else np.int64)
+    ).tolist() == sorted(set(values))
