@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from benchmarks.appends import delete_kept_copies
 from benchmarks.cases import Case
 from benchmarks.questions import SMALLEST
 from benchmarks.tables import Sizes, table_path
@@ -117,14 +118,17 @@ def run_case(case: Case, tables: Path, sizes: Sizes, repeat: int, say: Callable[
         warm(table_path(tables, case.beside, Sizes(sizes.scale * case.shrink)))
     modules = ["ours"] + ([f"peers_{case.peer}"] if case.peer else [])
     found: dict[str, list[Side]] = {m: [] for m in modules}
-    for i in range(1 if case.clock == "count" else repeat):
-        for module in modules:
-            say(f"{case.key}: {module} {i + 1}/{repeat}")
-            try:
-                found[module].append(_once(case, module, table, small))
-            except subprocess.CalledProcessError as e:
-                last = (e.stderr.strip().splitlines() or ["no message"])[-1]
-                return Result(case, None, None, f"{module}: {last}")
+    try:
+        for i in range(1 if case.clock == "count" else repeat):
+            for module in modules:
+                say(f"{case.key}: {module} {i + 1}/{repeat}")
+                try:
+                    found[module].append(_once(case, module, table, small))
+                except subprocess.CalledProcessError as e:
+                    last = (e.stderr.strip().splitlines() or ["no message"])[-1]
+                    return Result(case, None, None, f"{module}: {last}")
+    finally:
+        delete_kept_copies(tables)
     medians = {m: _median(sides) for m, sides in found.items()}
     ours, peer = medians["ours"], medians.get(f"peers_{case.peer}")
     differ = peer is not None and ours.answer != peer.answer
