@@ -18,7 +18,7 @@ from delta_core.protocol import actions
 from delta_core.protocol.actions import Metadata
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.schema_history import why_unreadable
-from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType, type_to_json
+from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 from delta_core.runtime.json_text import decode_json
 from delta_core.snapshot import Snapshot
 
@@ -128,7 +128,7 @@ class ColumnChanges(Struct, frozen=True):
     def __str__(self) -> str:
         parts = [f"column {name} was dropped" for name in self.dropped]
         parts += [f"column {old} was renamed to {new}" for old, new in self.renamed]
-        parts += [f"column {name} changed its type from {_name(a)} to {_name(b)}" for name, a, b in self.widened]
+        parts += [f"column {name} changed its type from {a.type} to {b.type}" for name, a, b in self.widened]
         return ", ".join(parts)
 
 
@@ -149,17 +149,12 @@ def column_changes(old: VersionDefinition, new: VersionDefinition) -> ColumnChan
     bad = next((c for c in retyped if not _widens(new, c[1], c[2])), None)
     if bad is not None:
         raise StreamSchemaError(
-            f"Column {bad[0]} changed its type from {_name(bad[1])} to {_name(bad[2])} between versions "
+            f"Column {bad[0]} changed its type from {bad[1].type} to {bad[2].type} between versions "
             f"{old.version} and {new.version}, which is no wider type: a stream can't go on with it. Begin a stream "
             f"with another checkpoint, and start={new.version}.",
             version=new.version,
         )
     return ColumnChanges(tuple(before[p][0] for p in gone), tuple(renamed), tuple(retyped))
-
-
-def _name(t: DataType) -> str:
-    found = type_to_json(t)
-    return str(found) if isinstance(found, str) else str(found["type"])
 
 
 def _last(name: str) -> str:

@@ -66,4 +66,4 @@ def _unreadable_type(old: DataType, new: DataType, column: str, widened: Widened
         return None
     if primitives and (widened(old, new) if callable(widened) else widened):
         return None
-    return f"column {column} changed its type from {old} to {new}"
+    return f"column {column} changed its type from {old.type} to {new.type}"

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from delta_core.errors import UnsupportedOperationError
-from delta_core.spark.plan.statements import class_name, items, parts, texts
+from delta_core.spark.plan.statements import class_name, items, texts
 
 __all__ = ["TableSpec", "columns", "existing", "must_exist", "table_spec", "write_options"]
 
