@@ -9,7 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from delta_core.errors import UnsupportedOperationError
-from delta_core.spark.plan.statements import class_name, items, texts
+from delta_core.spark.plan.statements import class_name, elements, items, texts
 
 __all__ = ["TableSpec", "columns", "existing", "must_exist", "table_spec", "write_options"]
 
@@ -62,16 +62,16 @@ def table_spec(node: Any) -> TableSpec:
         For a clause that is not possible for the format delta.
     """
     spec = node.tableSpec()
-    options = {} if "optionExpression" not in element_names(spec) else dict(_options(spec.optionExpression()))
+    options = {} if "optionExpression" not in elements(spec) else dict(_options(spec.optionExpression()))
     location = _optional(spec.location())
     for name in [n for n in options if n.lower() == "path"]:
         found = options.pop(name)
         location = found if location is None else location
     if options:
         raise _unsupported(f"OPTIONS ({', '.join(options)})", "Use TBLPROPERTIES.")
-    if "constraints" in element_names(spec) and spec.constraints().size():
+    if "constraints" in elements(spec) and spec.constraints().size():
         raise _unsupported("a constraint", "Add it to the table: ALTER TABLE ... ADD CONSTRAINT.")
-    if "collation" in element_names(spec) and spec.collation().isDefined() and str(spec.collation().get()) != "UTF8_BINARY":
+    if "collation" in elements(spec) and spec.collation().isDefined() and str(spec.collation().get()) != "UTF8_BINARY":
         raise _unsupported("DEFAULT COLLATION", "Leave it out.")
     partition_by: list[str] = []
     cluster_by: list[str] = []
@@ -110,7 +110,7 @@ def _column(found: Any) -> dict[str, Any]:
         metadata["comment"] = str(found.comment().get())
     if found.generationExpression().isDefined():
         metadata["delta.generationExpression"] = str(found.generationExpression().get())
-    if "identityColumnSpec" in element_names(found) and found.identityColumnSpec().isDefined():
+    if "identityColumnSpec" in elements(found) and found.identityColumnSpec().isDefined():
         spec = found.identityColumnSpec().get()
         metadata["delta.identity.start"] = int(spec.getStart())
         metadata["delta.identity.step"] = int(spec.getStep())

@@ -25,7 +25,7 @@ __all__ = [
     "items",
     "named_relations",
     "parse_statement",
-    "element_names",
+    "elements",
     "read_statement",
     "run_query",
     "texts",
@@ -168,7 +168,7 @@ def read_statement(spark: Any, node: Any, target: Path) -> tuple[Statement, Mapp
 
 def _options(node: Any) -> dict[str, str]:
     found: dict[str, str] = {}
-    if "writeOptions" in element_names(node):
+    if "writeOptions" in elements(node):
         found = texts(node.writeOptions())
     relation = node.table() if class_name(node) == "InsertIntoStatement" else None
     if relation is not None and class_name(relation) == "UnresolvedRelation":
@@ -318,7 +318,7 @@ class _Parsing:
         query = plan.query()
         if class_name(self.plan) == "UnresolvedWith":
             query = self.plan.withNewChildren(self._spark._jvm.PythonUtils.toSeq([query]))
-        is_evolving = "withSchemaEvolution" in element_names(plan) and bool(plan.withSchemaEvolution())
+        is_evolving = "withSchemaEvolution" in elements(plan) and bool(plan.withSchemaEvolution())
         if class_name(plan) != "InsertIntoStatement":
             kind = class_name(plan)
             condition = self._condition(plan.deleteExpr()) if kind == "OverwriteByExpression" else None
@@ -421,7 +421,7 @@ def _partition(plan: Any) -> dict[str, str | None]:
 
 def _replaced(plan: Any) -> Sequence[str]:
     """Return the columns of REPLACE USING."""
-    found = plan.replaceCriteriaOpt() if "replaceCriteriaOpt" in element_names(plan) else None
+    found = plan.replaceCriteriaOpt() if "replaceCriteriaOpt" in elements(plan) else None
     if found is None or not found.isDefined():
         return ()
     if class_name(found.get()) != "InsertReplaceUsing":
@@ -449,6 +449,6 @@ def class_name(node: Any) -> str:
     return str(node.getClass().getSimpleName())
 
 
-def element_names(node: Any) -> list[str]:
+def elements(node: Any) -> list[str]:
     """Return the names of what a node consists of: they differ between versions of Spark."""
     return str(node.productElementNames().mkString(",")).split(",")
