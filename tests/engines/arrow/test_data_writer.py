@@ -143,6 +143,18 @@ def test_wide_rows_make_short_row_groups(tmp_path: Path, monkeypatch: pytest.Mon
     assert max(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)) <= 4
 
 
+def test_many_columns_make_row_groups_whose_chunks_are_worth_a_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_writer, "CHUNK_BYTES", 4096)
+    # numbers that no codec makes shorter: a fourth of the target would be 256 rows
+    values = np.random.default_rng(1).random((64, 1000))
+    wide = pa.table({f"c{i}": column for i, column in enumerate(values)})
+    write = replace(write_options(1 << 19), schema=wide.schema, statistics=())
+    (first, *_) = write_parquet_files(open_storage(str(tmp_path)), write, wide.to_reader(250), plain)
+    assert pq.ParquetFile(tmp_path / first.path).metadata.row_group(0).num_rows == 512
+
+
 def test_biggest_partition_is_written_when_memory_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_writer, "BUFFER_BYTES", 20_000)
     monkeypatch.setattr(data_writer, "STEP_ROWS", 100)
