@@ -26,6 +26,7 @@ from delta_core.engines.arrow.parquet.statistics import footer_statistics, leave
 from delta_core.engines.arrow.parquet.types import FilePlan, UnconvertibleError, is_encoded_string, plan_file
 from delta_core.engines.arrow.storage.places import LINK
 from delta_core.engines.arrow.storage.prefetch import Prefetch, RangedSource
+from delta_core.engines.arrow.storage.ranges import REMOTE_GAP
 from delta_core.engines.interface import Apply, Evaluator, FileRead, FileWrite, FootersRead, Split, Storage, WrittenFile
 from delta_core.errors import AccessDeniedError, DataFileError, DataFileNotFoundError, DeltaError, SchemaMismatchError
 from delta_core.protocol.schema import Path, Schema
@@ -303,17 +304,19 @@ class _Job:
             file = self._ranged.opened(index)
             file.close()
             plan = self._plan_of(file)
-        footer, run, weight = file.footer, list[int](), 0
+        footer, run, weight, was_alone = file.footer, list[int](), 0, False
         keep = None if self._prune is None or not footer.group_rows else self._prune.kept(footer, plan.stored)
         for group in range(len(footer.group_rows)):
             facts = [] if keep is not None and not keep[group] else [footer.chunk(group, leaf) for leaf in plan.leaves]
             size = sum(f.uncompressed for f in facts if f is not None)
-            # conditions are tested group by group: each would wait for the one before
-            if weight and size and (self._read.tests or weight + size > REMOTE_RUN_BYTES):
+            # conditions are tested group by group: each would wait for the one before, unless it is fetched whole
+            is_alone = bool(self._read.tests) and not _is_small(footer, group, plan.leaves)
+            if weight and size and (is_alone or was_alone or weight + size > REMOTE_RUN_BYTES):
                 yield self._in_room(index, footer, run, weight)
                 run, weight = [], 0
             run.append(group)
             weight += size
+            was_alone = is_alone
         yield self._in_room(index, footer, run, weight)
 
     def _in_room(self, index: int, footer: FileFooter, run: list[int], weight: int) -> Task:
@@ -355,8 +358,8 @@ class _Job:
             groups_of = FilteredGroups(GroupReader(file, plan.leaves), plan, self._read, index)
             is_tested = bool(self._read.tests)
             runs = self._runs(file.footer, plan, groups)
-            if index in self._ranged and is_tested:
-                runs = self._fetched(file, plan, runs)
+            if index in self._ranged:
+                runs = self._fetched(index, file, plan, runs)
             if self._read.observer is not None:
                 runs = self._observed(index, file.footer, plan, groups, runs)
             for first, run in runs:
@@ -375,14 +378,33 @@ class _Job:
         return found
 
     def _fetched(
-        self, file: DataFile, plan: FilePlan, runs: Iterator[tuple[int, list[int]]]
+        self, index: int, file: DataFile, plan: FilePlan, runs: Iterator[tuple[int, list[int]]]
     ) -> Iterator[tuple[int, list[int]]]:
-        """Fetch the columns of all conditions together: one after the other, each would wait for the store."""
+        """Fetch at once what is read of all row groups: one after the other, each would wait for the store.
+
+        With conditions only their columns, but all columns of small row groups.
+        """
         found = list(runs)
-        tested = {leaf for test in self._read.tests for c in test.columns for leaf in plan.sources[c].leaves}
-        if found and tested:
-            file.arrow.fetch([group for _, run in found for group in run], sorted(tested))
+        tested = sorted({leaf for test in self._read.tests for c in test.columns for leaf in plan.sources[c].leaves})
+        chunks: list[tuple[int, int]] = []
+        for group in self._with_rows(index, file.footer, found):
+            is_whole = not self._read.tests or _is_small(file.footer, group, plan.leaves)
+            chunks += [(group, leaf) for leaf in (plan.leaves if is_whole else tested)]
+        if chunks:
+            with _naming(self._read.paths[index]):
+                file.arrow.fetch(chunks)
         yield from found
+
+    def _with_rows(self, index: int, footer: FileFooter, runs: Iterable[tuple[int, list[int]]]) -> Iterator[int]:
+        """Yield the row groups of runs that have requested rows."""
+        for position, run in runs:
+            first = position
+            for group in run:
+                rows = footer.group_rows[group]
+                picks = None if self._read.selection is None else self._read.selection(index, first, rows)
+                if picks is None or picks.count:
+                    yield group
+                first += rows
 
     def _observed(
         self,
@@ -520,6 +542,12 @@ class _Room:
             self._taken -= size
             self._tasks -= 1
             self._changed.notify_all()
+
+
+def _is_small(footer: FileFooter, group: int, leaves: Iterable[int]) -> bool:
+    """Whether columns of a row group lie so close together that a remote store's ranges of any two are joined."""
+    chunks = [c for leaf in leaves if (c := footer.chunk(group, leaf)) is not None]
+    return not chunks or max(c.first + c.compressed for c in chunks) - min(c.first for c in chunks) <= REMOTE_GAP
 
 
 def _most_bytes(footer: FileFooter, leaves: Iterable[int]) -> int:

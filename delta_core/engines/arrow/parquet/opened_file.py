@@ -302,7 +302,8 @@ class DataFile:
             parsed = ParsedFooter(data)
             if parsed.is_known:
                 return _OwnFooter(parsed)
-        self._metadata = read_footer(self._source)
+        # not from the file once more: on a remote store that is one more call to wait for
+        self._metadata = read_footer(self._source) if data is None else parse_footer(data)
         return ArrowFooter(self._metadata)
 
     def _arrow_metadata(self) -> Any:

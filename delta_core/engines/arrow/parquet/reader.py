@@ -5,7 +5,7 @@ That import loads every file system that PyArrow has (with OpenSSL), which takes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -97,12 +97,12 @@ class ParquetFile:
 
     def read_leaves(self, group: int, leaves: Sequence[int]) -> pa.Table:
         """Return leaves of a row group, by number, in the types of `schema_arrow`."""
-        self.fetch([group], leaves)
+        self.fetch((group, leaf) for leaf in leaves)
         return _plain(self.reader.read_row_group(group, column_indices=list(leaves), use_threads=False))
 
     def stream_leaves(self, rows: int, groups: Sequence[int], leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
         """Stream leaves of row groups, by number, in batches of at most so many rows, fewer if they are long."""
-        self.fetch(groups, leaves)
+        self.fetch((group, leaf) for group in groups for leaf in leaves)
         size, total = self._plain_size(groups, leaves)
         most = _BATCH_BYTES * total // max(size, 1) // 64 * 64
         reader = self.reader
@@ -127,15 +127,15 @@ class ParquetFile:
         size = sum(group.column(leaf).total_uncompressed_size for group in found for leaf in leaves)
         return size, sum(group.num_rows for group in found)
 
-    def fetch(self, groups: Sequence[int], leaves: Sequence[int]) -> None:
-        """Fetch leaves of row groups that will be read together, if the source is read by ranges."""
+    def fetch(self, chunks: Iterable[tuple[int, int]]) -> None:
+        """Fetch column chunks that will be read, each by its row group and leaf, if the source is read by ranges."""
         if not isinstance(self._source, RangedSource):
             return
         ranges = []
-        for group in map(self.metadata.row_group, groups):
-            for column in map(group.column, leaves):
-                first = min(column.data_page_offset, column.dictionary_page_offset or column.data_page_offset)
-                ranges.append((first, column.total_compressed_size))
+        for number, leaf in chunks:
+            column = self.metadata.row_group(number).column(leaf)
+            first = min(column.data_page_offset, column.dictionary_page_offset or column.data_page_offset)
+            ranges.append((first, column.total_compressed_size))
         self._source.fetch(ranges)
 
     def _leaves(self, columns: Sequence[str]) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
@@ -103,7 +104,7 @@ class RangedSource(pa.PythonFile):  # type: ignore[misc]  # PyArrow has no types
         self._ranges: _Ranges
 
     def fetch(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """Fetch ranges, each by its first byte and its length, in place of those before; nothing if all are there."""
+        """Fetch ranges, each by its first byte and its length, that were not fetched before; they stay in memory."""
         self._ranges.fetch(ranges)
 
 
@@ -115,14 +116,16 @@ class _Ranges(io.RawIOBase):
         self._path = path
         self._size = size
         self._at = 0
-        self._parts: list[tuple[int, memoryview]] = []
+        #: What was fetched, by its first byte, and these in order.
+        self._parts: dict[int, memoryview] = {}
+        self._starts: list[int] = []
 
     def fetch(self, ranges: Sequence[tuple[int, int]]) -> None:
-        if all(self._part(first, first + length) is not None for first, length in ranges):
-            return
-        self._parts = []
-        found = self._storage.read([RangeRequest(self._path, first, length) for first, length in ranges])
-        self._parts = [(first, memoryview(data)) for (first, _), data in zip(ranges, found, strict=True)]
+        missing = [(first, n) for first, n in ranges if self._part(first, first + n) is None]
+        if missing:
+            found = self._storage.read([RangeRequest(self._path, first, length) for first, length in missing])
+            self._parts.update((first, memoryview(data)) for (first, _), data in zip(missing, found, strict=True))
+            self._starts = sorted(self._parts)
 
     def read(self, length: int = -1) -> bytes | memoryview:
         first = self._at
@@ -138,10 +141,12 @@ class _Ranges(io.RawIOBase):
 
     def _part(self, first: int, end: int) -> memoryview | None:
         """Return bytes that were fetched, None if they were not."""
-        for start, part in self._parts:
-            if start <= first and end <= start + len(part):
-                return part[first - start : end - start]
-        return None
+        place = bisect_right(self._starts, first) - 1
+        if place < 0:
+            return None
+        start = self._starts[place]
+        part = self._parts[start]
+        return part[first - start : end - start] if end <= start + len(part) else None
 
     def readable(self) -> bool:
         return True
@@ -155,4 +160,4 @@ class _Ranges(io.RawIOBase):
 
     def close(self) -> None:
         super().close()
-        self._parts = []
+        self._parts, self._starts = {}, []

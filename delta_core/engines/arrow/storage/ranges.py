@@ -6,7 +6,10 @@ from collections.abc import Callable, Sequence
 
 from delta_core.engines.interface import RangeRequest
 
-__all__ = ["join_ranges"]
+__all__ = ["REMOTE_GAP", "join_ranges"]
+
+#: Ranges of one remote file closer than this are fetched by one call.
+REMOTE_GAP = 256 * 1024
 
 Fetch = Callable[[Sequence[RangeRequest]], "list[bytes | memoryview]"]
 

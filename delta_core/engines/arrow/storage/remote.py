@@ -28,7 +28,7 @@ from delta_core.engines.arrow.storage.filesystems import (
 )
 from delta_core.engines.arrow.storage.object_listing import BULK, Walked, bulk_delete, first_keys, lister, walk_keys
 from delta_core.engines.arrow.storage.places import StoreErrors, scheme_of, store_error
-from delta_core.engines.arrow.storage.ranges import join_ranges
+from delta_core.engines.arrow.storage.ranges import REMOTE_GAP, join_ranges
 from delta_core.engines.interface import (
     WALKED_FILE,
     FileIdentity,
@@ -59,8 +59,6 @@ _CREATES_UPLOADS = frozenset({"s3", "gs", "abfs"})
 _MOST_FOLDERS = 100_000
 #: A path with an empty part or with dots is a name of its own on some stores, and of another file on others.
 _ODD_PATH = re.compile(r"(?:^|/)\.{0,2}(?:/|$)|\0")
-#: Ranges of one remote file closer than this are fetched by one call.
-REMOTE_GAP = 256 * 1024
 
 
 def open_remote(
