@@ -200,7 +200,7 @@ def write(
 def _row_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         as_json,
-        click.option("--dry-run", is_flag=True, help="Show how many rows that would be, and change nothing."),
+        click.option("--dry-run", is_flag=True, help="Show how many files and rows that would be, and change nothing."),
         click.option("--all", "every", is_flag=True, help="All rows, in place of --where."),
         click.option("--where", metavar="SQL", help="Which rows: those for which this predicate is true."),
     ):
@@ -221,8 +221,8 @@ def _change_rows(
         raise click.UsageError("Pass either --where with a predicate, or --all.")
     table = target.table()
     if dry_run:
-        scan = table.scan(predicate=where)
-        facts = {"version": table.version(), "files": scan.file_set.count, "rows": scan.count()}
+        num_files, num_rows = operations.count_selected(table.snapshot(), where)
+        facts = {"version": table.version(), "files": num_files, "rows": num_rows}
         print_json(facts) if json_output else print_facts(facts)
         return
     before = table.version()

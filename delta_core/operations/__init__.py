@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from delta_core.operations.clone import CloneOptions, clone_table
     from delta_core.operations.compact_log import compact_log
     from delta_core.operations.create import column_names, create_table
-    from delta_core.operations.delete import delete_rows
+    from delta_core.operations.delete import count_selected, delete_rows
     from delta_core.operations.feature_add import add_features, list_features, protocol_with
     from delta_core.operations.feature_drop import DropFeatureOptions, drop_feature
     from delta_core.operations.follow import FollowOptions, StreamBatch, TableStream
@@ -79,6 +79,7 @@ __all__ = [
     "compact_log",
     "compact_after",
     "create_table",
+    "count_selected",
     "delete_rows",
     "drop_columns",
     "drop_feature",
@@ -123,7 +124,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.operations.compact_log": "compact_log",
         "delta_core.operations.auto_compact": "compact_after",
         "delta_core.operations.create": "column_names create_table",
-        "delta_core.operations.delete": "delete_rows",
+        "delta_core.operations.delete": "count_selected delete_rows",
         "delta_core.operations.feature_drop": "DropFeatureOptions drop_feature",
         "delta_core.operations.feature_add": "add_features list_features protocol_with",
         "delta_core.operations.follow": "FollowOptions StreamBatch TableStream",

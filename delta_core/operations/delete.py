@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from delta_core.commit.intents import READ_TO_REMOVE
 from delta_core.commit.transaction import Transaction
 from delta_core.expressions import to_expression
+from delta_core.kernels import compute as pc
 from delta_core.operations.rewrite import selects_partitions
 from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, Timing, predicate_text
 from delta_core.operations.write import has_transactions, live_rows
+from delta_core.scan.plan import FILE_PATH
 from delta_core.snapshot import Snapshot
 
-__all__ = ["delete_rows"]
+__all__ = ["count_selected", "delete_rows"]
 
 
 def delete_rows(base: Snapshot, options: ChangeOptions) -> Changed:
@@ -42,6 +46,37 @@ def delete_rows(base: Snapshot, options: ChangeOptions) -> Changed:
         return Changed(latest, delete.metrics())
     with delete.changes:
         return delete.run()
+
+
+def count_selected(base: Snapshot, predicate: Any) -> tuple[int, int]:
+    """Return how many files have rows for which a predicate is true, and how many such rows there are.
+
+    Parameters
+    ----------
+    base : Snapshot
+        The version that is read.
+    predicate : str, filters or Expression, optional
+        Which rows; None selects all.
+
+    Raises
+    ------
+    ExpressionError, ColumnNotFoundError
+        The predicate does not fit the table.
+
+    Notes
+    -----
+    A predicate on partition columns alone is answered by the log, if its statistics have the numbers of rows.
+    """
+    condition = to_expression(predicate, base.schema, functions=base.plugins.functions)
+    if condition is None or selects_partitions(condition, base.state.partition_columns):
+        scan = base.scan([], predicate=condition)
+        return scan.file_set.count, scan.count()
+    paths: set[str] = set()
+    num_rows = 0
+    for batch in base.scan([], predicate=condition, metadata=(FILE_PATH,)).batches():
+        num_rows += batch.num_rows
+        paths.update(pc.unique(batch.column(FILE_PATH)).to_pylist())
+    return len(paths), num_rows
 
 
 class _Delete:

@@ -21,7 +21,7 @@ from delta_core.operations.merge_decide import BLOCK_ROWS, CompiledClause, Decid
 from delta_core.operations.merge_decisions import DecisionRuns
 from delta_core.operations.merge_join import JoinedRows
 from delta_core.operations.merge_match import Matching, source_blocks
-from delta_core.operations.merge_source import load_source
+from delta_core.operations.merge_source import load_source, source_types
 from delta_core.operations.merge_updates import UpdatedRows, convert
 from delta_core.operations.merger import MergeClause
 from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, Timing
@@ -100,7 +100,7 @@ def run_merge(base: Snapshot, source: pa.Table | pa.RecordBatchReader, options: 
     """Merge into a version; raises what `merge_rows` raises."""
     rows = Schema.from_arrow(source.schema)
     limits = options.max_memory_bytes, options.max_temporary_bytes
-    with load_source(source, rows, base.state.types, *limits) as loaded:
+    with load_source(source, rows, source_types(base.state), *limits) as loaded:
         merge = _Merge(base, loaded, rows, options)
         if not isinstance(source, pa.Table) and loaded.nbytes > (options.max_memory_bytes or loaded.nbytes):
             merge.spilled = loaded.nbytes

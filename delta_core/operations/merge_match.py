@@ -18,6 +18,7 @@ from delta_core.operations.merge_clauses import SOURCE, TARGET, BoundClause, Key
 from delta_core.operations.merge_decide import BLOCK_ROWS, CompiledClause, Decided, Join, joined_batches, scan_predicate
 from delta_core.operations.merge_decisions import DecisionRuns
 from delta_core.operations.merge_join import JoinedRows, SourceIndex, is_hashable
+from delta_core.operations.merge_source import source_types
 from delta_core.operations.merger import MergeClause
 from delta_core.operations.progress import ProgressReport
 from delta_core.operations.row_changes import FILE_NUMBER, with_numbers
@@ -83,8 +84,8 @@ class Matching:
         clauses: Sequence[MergeClause],
     ) -> None:
         self.base, self.source = base, source
-        types = base.state.types
-        self.columns = {f.name: arrow_type(f.type, types) for f in base.schema}
+        self.columns = {f.name: arrow_type(f.type, base.state.types) for f in base.schema}
+        types = source_types(base.state)
         self._arrow = {(TARGET, name): t for name, t in self.columns.items()} | {
             (SOURCE, f.name): arrow_type(f.type, types) for f in rows
         }

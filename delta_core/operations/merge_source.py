@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from delta_core.errors import SchemaMismatchError, SpillLimitError
 from delta_core.operations.temporary import temporary_files
+from delta_core.plugins.state import TableState
 from delta_core.protocol.schema import Schema
-from delta_core.protocol.types import TypeDef
+from delta_core.protocol.types import KNOWN_TYPES, TypeDef
 from delta_core.write.convert import Convert, conversion
 from delta_core.write.layout import arrow_type
 
-__all__ = ["load_source"]
+__all__ = ["load_source", "source_types"]
 
 #: The part of the machine's memory that a source may take.
 _MEMORY_SHARE = 4
@@ -89,6 +90,11 @@ def load_source(
         _write(path, chain(_taken(kept), stream), schema, max_temporary)
         with pa.memory_map(str(path)) as mapped:
             yield pa.ipc.open_file(mapped).read_all()
+
+
+def source_types(table: TableState) -> dict[str, TypeDef]:
+    """Return what the type names of a source mean: its columns may have types that need a feature the table lacks."""
+    return {**KNOWN_TYPES, **table.types}
 
 
 def _taken(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

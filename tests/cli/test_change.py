@@ -192,6 +192,21 @@ def test_rows_are_deleted_after_a_look_at_how_many(run: Any, tmp_path: Path) -> 
     assert run("count", uri).out.strip() == "0"
 
 
+def test_dry_run_counts_the_files_that_have_matching_rows(run: Any, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    for ids in ([0, 10], [1, 11], [5, 6]):
+        write_deltalake(uri, pa.table({"id": ids, "p": ["a", "b"]}), mode="append", partition_by=["p"])
+    for condition, files, rows in (
+        ("id % 5 = 1", 3, 3),
+        ("p = 'a'", 3, 3),
+        ("p = 'a' and id > 0", 2, 2),
+        ("id < 0", 0, 0),
+    ):
+        dry = run("delete", uri, "--where", condition, "--dry-run", "--json").json
+        assert (dry["files"], dry["rows"]) == (files, rows), condition
+    assert run("delete", uri, "--all", "--dry-run", "--json").json == {"version": 2, "files": 6, "rows": 6}
+
+
 def test_rows_are_updated_after_a_look_at_how_many(run: Any, tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     write_deltalake(uri, pa.table({"id": list(range(10)), "s": [{"a": 1}] * 10}))

@@ -696,3 +696,17 @@ def test_deltalake_leaves_the_same_rows_for_the_same_calls(
         rows = pa.table(table.to_pyarrow_table()).to_pylist()
         found.append((shown(rows), [metrics[f"num_{name}"] for name in names]))
     assert found[0] == found[1]
+
+
+def test_source_may_have_columns_of_a_type_that_the_table_has_no_feature_for(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    days = pa.array([18_262, 18_263], pa.date32())
+    write_deltalake(uri, pa.table({"day": days, "x": [1.0, 2.0]}))
+    times = pa.array([18_262 * 86_400_000_000], pa.timestamp("us"))  # a TIMESTAMP_NTZ
+    source = pa.table({"day": times, "x": [3.0]})
+    table = DeltaTable(uri)
+    table.merge(source, "target.day = source.day").when_matched_update_all().execute()
+    assert sorted(table.to_pyarrow_table().column("x").to_pylist()) == [2.0, 3.0]
+    merge = table.merge(source.append_column("seen", times), "target.day = source.day", merge_schema=True)
+    merge.when_matched_update_all().execute()
+    assert table.to_pyarrow_table().column("seen").to_pylist().count(None) == 1
