@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from delta_core import commit as committing
 from delta_core import handles
+from delta_core import log as delta_log
 from delta_core import scan as scanning
 from delta_core.engines.interface import ActionQuery, CheckpointHandle, Engine
 from delta_core.errors import (
@@ -44,14 +45,11 @@ from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.log.checkpoint import CheckpointReader, read_removes
 from delta_core.log.checksum import Checksum
 from delta_core.log.chunks import BASE_COLUMNS, CommitChunk
-from delta_core.log.commits import Commit
 from delta_core.log.committers import find_committer
 from delta_core.log.files import FileSet
-from delta_core.log.history import CommitHistory
 from delta_core.log.partition_values import time_zone
 from delta_core.log.reconcile import reconcile
 from delta_core.log.source import LogContents, LogMark, TableLog, concat_actions, newest_definition
-from delta_core.log.timestamps import parse_ms, parse_version
 from delta_core.plugins.catalog import CommitSource
 from delta_core.plugins.committer import Committer
 from delta_core.plugins.definition import declared_domains, define_table, resolve_plugins
@@ -65,6 +63,8 @@ from delta_core.protocol.schema import Path, Schema
 from delta_core.runtime.processes import cached_property
 
 if TYPE_CHECKING:
+    from delta_core.log.commits import Commit
+    from delta_core.log.history import CommitHistory
     from delta_core.write.plan import WritePlan
 
 __all__ = ["ENGINES_GROUP", "Snapshot", "TableContext", "open_context", "open_snapshot"]
@@ -139,14 +139,14 @@ def open_snapshot(
     """
     if version is not None and timestamp is not None:
         raise InvalidArgumentError("Found both version and timestamp, expected one of the two.")
-    number = None if version is None else parse_version(version)
+    number = None if version is None else delta_log.parse_version(version)
     context = open_context(
         os.fspath(uri), storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets
     )
     snapshot = context.read(number)
     if timestamp is None:
         return snapshot
-    return snapshot.at(snapshot.version_at(parse_ms(timestamp, timezone)))
+    return snapshot.at(snapshot.version_at(delta_log.parse_ms(timestamp, timezone)))
 
 
 def reopen_snapshot(pickled: Pickled) -> Snapshot:
@@ -686,7 +686,7 @@ class Snapshot:
             found: CommitTimestamp | None = self.plugins.single("commit_timestamps", table=self.state)
             return found
 
-        return CommitHistory(self.context.log, self.segment, rule, self.action_fields)
+        return delta_log.CommitHistory(self.context.log, self.segment, rule, self.action_fields)
 
     @property
     def timestamp_ms(self) -> int:
@@ -742,7 +742,7 @@ class Snapshot:
 
     def at(self, version: int) -> Snapshot:
         """Open another version of the table."""
-        number = parse_version(version)
+        number = delta_log.parse_version(version)
         return self if number == self.version else self.context.read(number)
 
     def update(self) -> Snapshot:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core import interop, operations, table_parts
+from delta_core import log as delta_log
 from delta_core.commit.options import (
     AddAction,
     CommitProperties,
@@ -40,7 +41,6 @@ from delta_core.errors import (
 from delta_core.expressions.pyarrow_filters import is_pyarrow
 from delta_core.handles.opening import Pickled
 from delta_core.handles.secrets import shown_uri
-from delta_core.log.timestamps import parse_ms, parse_version
 from delta_core.plugins.entry_points import entry_points
 from delta_core.plugins.features import TableFeature
 from delta_core.plugins.registry import default_registry
@@ -382,8 +382,8 @@ class DeltaTable:
         if version is not None and timestamp is not None:
             raise InvalidArgumentError("Found both a version and a timestamp, expected one of the two.")
         if timestamp is not None:
-            version = self._snapshot.update().version_at(parse_ms(timestamp, self._snapshot.timezone))
-        number = parse_version(version)  # type: ignore[arg-type]  # one of both is given
+            version = self._snapshot.update().version_at(delta_log.parse_ms(timestamp, self._snapshot.timezone))
+        number = delta_log.parse_version(version)  # type: ignore[arg-type]  # one of both is given
         if number == self._snapshot.version:
             return self._snapshot
         return open_snapshot(self._uri, number, **self._options)
@@ -408,7 +408,7 @@ class DeltaTable:
         if isinstance(version, (str, datetime)):
             self._snapshot = self.snapshot(timestamp=version)
         else:
-            self._snapshot = self.snapshot(parse_version(version))
+            self._snapshot = self.snapshot(delta_log.parse_version(version))
 
     def update_incremental(self) -> None:
         """Move to the latest version, reading only the commits that are new."""
@@ -936,10 +936,10 @@ class DeltaTable:
         parameters: dict[str, Any] = {}
         if isinstance(target, (str, datetime)):
             latest = self._snapshot.update()
-            version = latest.version_at(parse_ms(target, latest.timezone))
+            version = latest.version_at(delta_log.parse_ms(target, latest.timezone))
             parameters["timestamp"] = target if isinstance(target, str) else target.isoformat()
         else:
-            version = parse_version(target)
+            version = delta_log.parse_version(target)
         options = operations.RestoreOptions(
             ignore_missing_files, protocol_downgrade_allowed, dry_run, parameters, commit, progress
         )
@@ -1014,9 +1014,9 @@ class DeltaTable:
             raise InvalidArgumentError("Found both version and timestamp, expected one of the two.")
         source = self._snapshot
         if timestamp is not None:
-            version = source.latest().version_at(parse_ms(timestamp, source.timezone))
+            version = source.latest().version_at(delta_log.parse_ms(timestamp, source.timezone))
         if version is not None:
-            source = source.at(parse_version(version))
+            source = source.at(delta_log.parse_version(version))
         uri = os.fspath(target)
         if storage_options is None and source.context.opening is not None:
             storage_options = source.context.opening.storage_options
@@ -1174,8 +1174,8 @@ class DeltaTable:
             A catalog does not allow it.
         """
         start, end = (
-            parse_version(starting_version, "starting_version"),
-            parse_version(ending_version, "ending_version"),
+            delta_log.parse_version(starting_version, "starting_version"),
+            delta_log.parse_version(ending_version, "ending_version"),
         )
         operations.compact_log(self._snapshot.update(), start, end)
 
@@ -1209,7 +1209,7 @@ class DeltaTable:
                 retention_hours,
                 enforce_retention_duration,
                 not full,
-                tuple(parse_version(v, "version in keep_versions") for v in keep_versions or ()),
+                tuple(delta_log.parse_version(v, "version in keep_versions") for v in keep_versions or ()),
                 self._kept_for(keep_for),
                 None if inventory is None else pa.table(inventory),
             ),
@@ -1381,7 +1381,7 @@ class DeltaTable:
         """
         by_time = starting_timestamp is not None and starting_version == 0
         if ending_version is not None:
-            ending_version = min(parse_version(ending_version, "ending_version"), self.version())
+            ending_version = min(delta_log.parse_version(ending_version, "ending_version"), self.version())
         feed = interop.ChangeFeed(
             self.operation("plan_changes"),
             self._snapshot,

@@ -7,10 +7,26 @@ from typing import TYPE_CHECKING
 from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from delta_core.expressions.printing import format_sql
+    from delta_core.handles.notebooks import page, schema_table
     from delta_core.scan.explain import RunCounters, ScanReport, describe_effects, describe_predicate, prune_in_steps
 
-__all__ = ["RunCounters", "ScanReport", "describe_effects", "describe_predicate", "prune_in_steps"]
+__all__ = [
+    "RunCounters",
+    "ScanReport",
+    "describe_effects",
+    "describe_predicate",
+    "format_sql",
+    "page",
+    "prune_in_steps",
+    "schema_table",
+]
 
 __getattr__, __dir__ = lazy_names(
-    __name__, {"delta_core.scan.explain": "RunCounters ScanReport describe_effects describe_predicate prune_in_steps"}
+    __name__,
+    {
+        "delta_core.scan.explain": "RunCounters ScanReport describe_effects describe_predicate prune_in_steps",
+        "delta_core.expressions.printing": "format_sql",
+        "delta_core.handles.notebooks": "page schema_table",
+    },
 )

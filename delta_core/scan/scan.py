@@ -21,9 +21,7 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import NUM_RECORDS, Expression, FileConstant, PartitionValue
 from delta_core.expressions.filters import to_expression
-from delta_core.expressions.printing import format_sql
 from delta_core.expressions.skipping import SkippingPlan, plan_skipping
-from delta_core.handles.notebooks import page, schema_table
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, int64_values, is_valid, one_array
 from delta_core.log.files import FileSet
@@ -153,15 +151,15 @@ class Scan:
 
     def _repr_html_(self) -> str:
         files = self.__dict__.get("_files")
-        return page(
+        return parts.page(
             "Scan",
             {
                 "rows of": repr(self._source),
-                "where": None if self._predicate is None else format_sql(self._predicate),
+                "where": None if self._predicate is None else parts.format_sql(self._predicate),
                 "limit": self.plan.limit,
                 "files": None if files is None else f"{files.count:,}",
             },
-            schema_table(self.schema),
+            parts.schema_table(self.schema),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -22,7 +22,6 @@ from delta_core.engines.arrow.parquet.opened_file import DataFile, FileFooter
 from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.row_groups import GroupPruner
 from delta_core.engines.arrow.parquet.small_files import SmallFiles
-from delta_core.engines.arrow.parquet.statistics import footer_statistics, leaves_of
 from delta_core.engines.arrow.parquet.types import FilePlan, UnconvertibleError, is_encoded_string, plan_file
 from delta_core.engines.arrow.storage.places import LINK
 from delta_core.engines.arrow.storage.prefetch import Prefetch, RangedSource
@@ -135,9 +134,9 @@ class ArrowDataFiles:
             )
         _check_schema(path, found, schema)
         # a bound in another unit or order than the table's type has would mislead
-        wanted = {leaf.path: leaf.type for leaf in leaves_of(schema, statistics)}
-        leaves = [leaf for leaf in leaves_of(found, statistics) if leaf.type.equals(wanted.get(leaf.path))]
-        facts = footer_statistics(file.metadata, leaves, None)
+        wanted = {leaf.path: leaf.type for leaf in parquet.leaves_of(schema, statistics)}
+        leaves = [leaf for leaf in parquet.leaves_of(found, statistics) if leaf.type.equals(wanted.get(leaf.path))]
+        facts = parquet.footer_statistics(file.metadata, leaves, None)
         return WrittenFile(path, 0, size, modified_ms, file.metadata.num_rows, facts)
 
 

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from delta_core.engines.arrow.storage import parts
 from delta_core.engines.arrow.storage.boundary import AllowExternal, CrossStoreStorage, Opener, are_plain, is_plain
 from delta_core.engines.arrow.storage.local_files import (
     claim,
@@ -26,10 +27,11 @@ from delta_core.engines.arrow.storage.places import StoreErrors, store_error
 from delta_core.engines.interface import WALKED_FILE, FileIdentity, FolderFiles, Listing, PutResult, RangeRequest
 from delta_core.errors import ExternalPathError
 from delta_core.kernels.arrow_buffers import number_array
-from delta_core.kernels.folders import Folder, delete_files, find_files, list_folder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from delta_core.kernels.folders import Folder
 
 __all__ = ["LocalStorage"]
 
@@ -246,9 +248,9 @@ class LocalStorage(CrossStoreStorage):
     def _list_folder(self, folder: str) -> Folder:
         try:
             with StoreErrors("list", folder, self.root, _MISSING):
-                return list_folder(self._prefix + folder, f"{folder}/" if folder else "")
+                return parts.list_folder(self._prefix + folder, f"{folder}/" if folder else "")
         except _MISSING:  # deleted meanwhile, or another entry took its place
-            return Folder(pa.nulls(0, pa.string()), _NONE, _NONE, [], [], 1)
+            return parts.Folder(pa.nulls(0, pa.string()), _NONE, _NONE, [], [], 1)
 
     def _targets(self, links: Sequence[str]) -> Iterator[str]:
         """Yield what links lead to below the root."""
@@ -263,7 +265,7 @@ class LocalStorage(CrossStoreStorage):
         """Return sizes and modification times of files below the root, -1 for those that are not there."""
         try:
             with StoreErrors("look at", "", self.root, (FileNotFoundError,)):
-                return find_files(self.root, paths)
+                return parts.find_files(self.root, paths)
         except FileNotFoundError:  # there is no root yet
             missing = np.full(len(paths), -1, np.int64)
             return missing, missing
@@ -279,7 +281,7 @@ class LocalStorage(CrossStoreStorage):
             If the disk fails; the other files were deleted.
         """
         with StoreErrors("delete files of", "", self.root):
-            errors = delete_files(self.root, paths)
+            errors = parts.delete_files(self.root, paths)
         failed = np.flatnonzero((errors != 0) & (errors != errno.ENOENT))
         if len(failed):
             first, number = paths[int(failed[0])].as_py(), int(errors[failed[0]])

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from delta_core.engines.arrow import parquet
 from delta_core.engines.arrow.parquet.columns import find_chunk, find_nested, has_codes
 from delta_core.engines.arrow.parquet.footer import read_footer
 from delta_core.engines.arrow.parquet.opened_file import ArrowFooter
 from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.row_groups import group_bounds
-from delta_core.engines.arrow.parquet.statistics import parquet_leaves
-from delta_core.engines.arrow.storage.log_writer import write_lines, write_parquet
+from delta_core.engines.arrow.storage import parts
 from delta_core.engines.arrow.storage.pinned import PinnedFile
 from delta_core.engines.arrow.storage.places import store_error
 from delta_core.engines.interface import ActionQuery, FileIdentity, ParquetForm, RangeRequest, Storage
@@ -85,11 +85,11 @@ class ArrowLogFiles:
         self, path: str, schema: pa.Schema, groups: Iterable[pa.Table], form: ParquetForm, *, replace: bool = True
     ) -> int:
         """Write a checkpoint or sidecar, a row group per table, as they come; return its size in bytes."""
-        return write_parquet(self._storage, path, schema, groups, form, replace)
+        return parts.write_parquet(self._storage, path, schema, groups, form, replace)
 
     def write_lines(self, path: str, pieces: Iterable[bytes]) -> int:
         """Write a JSON checkpoint from pieces of its text; return its size in bytes."""
-        return write_lines(self._storage, path, pieces)
+        return parts.write_lines(self._storage, path, pieces)
 
     def _feed(self, parser: ActionParser, files: Sequence[LogFile]) -> None:
         directory = self._storage.local_path(LOG_DIRECTORY)
@@ -202,7 +202,7 @@ class ParquetCheckpoint:
     @cached_property
     def _leaf_index(self) -> dict[Path, int]:
         columns = self._metadata.schema
-        return {p: i for p, _, i in parquet_leaves(self._schema) if columns.column(i).max_repetition_level == 0}
+        return {p: i for p, _, i in parquet.parquet_leaves(self._schema) if columns.column(i).max_repetition_level == 0}
 
     def read(self, group: int, columns: Sequence[Path], dictionary: Sequence[Path] = ()) -> list[pa.Array]:
         """Read paths of one group, an array each; an absent path returns nulls.
@@ -259,7 +259,7 @@ class ParquetCheckpoint:
     def _nested(self) -> Mapping[Path, NestedColumn]:
         """The maps and structs of actions that our own decoder may read, each as a struct of this one field."""
         first: dict[Path, int] = {}
-        for path, _, number in parquet_leaves(self._schema):
+        for path, _, number in parquet.parquet_leaves(self._schema):
             first.setdefault(path[:2], number)
         found = {}
         for path, number in first.items():
@@ -314,7 +314,7 @@ class ParquetCheckpoint:
 
     def _coded(self, group: int, path: Path) -> list[str]:
         """Return the Parquet columns below a path whose strings PyArrow can return dictionary-encoded."""
-        below = [i for p, _, i in parquet_leaves(self._schema) if p[: len(path)] == path]
+        below = [i for p, _, i in parquet.parquet_leaves(self._schema) if p[: len(path)] == path]
         return [self._metadata.schema.column(i).path for i in below if has_codes(self._metadata, i, [group])]
 
 
