@@ -11,7 +11,11 @@ cdef extern from "parquet_nested.h" namespace "delta_parquet" nogil:
         uint8_t* repetitions
         uint8_t* text
         Status status
-        Text grown
+        Text grown, grown_out
+        int64_t out_bytes(int64_t n)
+    cdef cppclass NestedStream:
+        NestedStream(const Source& source, const NestedJob& job, int64_t num_rows, int64_t window, int64_t most_kept, int64_t most_text)
+        void run(WorkspaceBytes& space, int64_t first, int64_t stop, const uint64_t* keep, NestedJob& job)
     cdef cppclass Around:
         int repetition, slot, there, element
         int64_t slots, elements, nulls
@@ -78,6 +82,88 @@ cdef class Levels:
         return around.slots, around.nulls, fitted(bits, (around.slots + 7) // 8) if around.nulls else None
 
 
+cdef class NestedJobs:
+    """Chunks to decode, with room for their entries; see `read_nested`."""
+
+    cdef NestedJob* jobs
+    cdef int64_t count
+    cdef list chunks, held
+
+    def __cinit__(self, list chunks):
+        cdef NestedJob* job
+        cdef int64_t i
+        self.chunks, self.count = chunks, len(chunks)
+        self.jobs = new_nested_jobs(self.count)
+        for i in range(self.count):
+            job = &self.jobs[i]
+            (job.offset, job.size, job.codec, job.width, job.decimal_bytes, job.most_definition, job.most_repetition,
+             job.slot_definition, job.num_entries, job.room, decompress) = chunks[i]
+            if job.width == 16 and not 1 <= job.decimal_bytes <= 16:
+                raise InvalidArgumentError(f"a decimal of {job.decimal_bytes} bytes")
+            if job.num_entries < 0 or job.width not in (0, 1, 4, 8, 16) or not 0 <= job.slot_definition <= job.most_definition <= 255:
+                raise InvalidArgumentError(
+                    f"a chunk of {job.num_entries} entries of {job.width} bytes and {job.most_definition} levels"
+                )
+            if not 0 <= job.most_repetition <= 255:
+                raise InvalidArgumentError(f"a chunk of {job.most_repetition} repetition levels")
+            job.decompressor = <void*>decompress  # the list holds it
+            job.room = 0 if job.width else job.room
+
+    def __dealloc__(self):
+        delete_nested_jobs(self.jobs)
+
+    cdef int make_room(self, double share, double text_share) except -1:
+        """Make room for a share of the entries, and of the strings."""
+        cdef NestedJob* job
+        cdef Levels levels
+        cdef Block out, bits
+        cdef int64_t i, n
+        self.held = []
+        for i in range(self.count):
+            job = &self.jobs[i]
+            if share < 1:  # else there are no more
+                job.num_entries = <int64_t>(share * job.num_entries) + 1
+            job.room = <int64_t>(text_share * job.room)
+            n = job.num_entries
+            levels = Levels()
+            levels.definitions, levels.repetitions = Block(n), Block(n if job.most_repetition else 0)
+            out, bits, text = Block(job.out_bytes(n)), Block((n + 7) // 8), Block(job.room) if job.room else None
+            self.held.append((levels, out, bits, text))
+            job.definitions, job.repetitions = levels.definitions.data, levels.repetitions.data
+            job.out, job.bits = out.data, bits.data
+            memset(job.bits, 0, bits.size + SLACK)
+            if job.room:
+                job.text = (<Block>text).data
+        return 0
+
+    cdef object found(self, int64_t i):
+        cdef NestedJob* job = &self.jobs[i]
+        cdef Levels levels
+        if job.status == NO_MEMORY:
+            raise MemoryError("no memory for a page of a Parquet file")
+        if job.status != DONE:
+            return None
+        levels, out, bits, text = self.held[i]
+        levels.n, levels.most_repetition = job.entries, job.most_repetition
+        if job.grown_out.data() is not NULL:  # there were more entries than room
+            levels.definitions = copy_of(job.definitions, job.entries)
+            levels.repetitions = copy_of(job.repetitions, job.entries if job.most_repetition else 0)
+            out, bits = copy_of(job.out, job.out_bytes(job.slots)), copy_of(job.bits, (job.slots + 7) // 8)
+        valid = fitted(bits, (job.slots + 7) // 8) if job.nulls else None
+        values = fitted(out, job.slots * job.width if job.width else job.out_bytes(job.slots))
+        if job.width:
+            return levels, job.slots, job.nulls, valid, values
+        data = copied(job.grown.data(), job.used) if job.grown.data() is not NULL else fitted(text, job.used)
+        return levels, job.slots, job.nulls, valid, values, data
+
+
+cdef Block copy_of(const uint8_t* data, int64_t size):
+    cdef Block out = Block(size)
+    if size:
+        memcpy(out.data, data, size)
+    return out
+
+
 def read_nested(Workspace space not None, source, list chunks, int64_t num_rows, const uint64_t[::1] keep=None):
     """Decode chunks of a row group that are inside of structs, lists and maps, without the interpreter's lock.
 
@@ -104,59 +190,64 @@ def read_nested(Workspace space not None, source, list chunks, int64_t num_rows,
     """
     cdef OpenSource opened = OpenSource(source)
     cdef const uint64_t* mask = NULL
-    cdef int64_t count = len(chunks), i, n, size
-    cdef NestedJob* job
-    cdef Levels levels
-    cdef Block block
-    cdef list out = [], held = []
-    if num_rows < 0 or (keep is not None and keep.shape[0] < (num_rows + 63) // 64):
-        raise InvalidArgumentError(f"a mask of {num_rows} rows is longer than {0 if keep is None else keep.shape[0]} words")
+    cdef int64_t i
+    cdef NestedJobs jobs = NestedJobs(chunks)
+    if num_rows < 0:
+        raise InvalidArgumentError(f"a row group of {num_rows} rows")
     if keep is not None and num_rows:
-        mask = &keep[0]
-    cdef NestedJob* jobs = new_nested_jobs(count)
-    try:
-        for i in range(count):
-            job = &jobs[i]
-            (job.offset, job.size, job.codec, job.width, job.decimal_bytes, job.most_definition, job.most_repetition,
-             job.slot_definition, n, size, decompress) = chunks[i]
-            if job.width == 16 and not 1 <= job.decimal_bytes <= 16:
-                raise InvalidArgumentError(f"a decimal of {job.decimal_bytes} bytes")
-            if n < 0 or job.width not in (0, 1, 4, 8, 16) or not 0 <= job.slot_definition <= job.most_definition <= 255:
-                raise InvalidArgumentError(f"a chunk of {n} entries of {job.width} bytes and {job.most_definition} levels")
-            if not 0 <= job.most_repetition <= 255:
-                raise InvalidArgumentError(f"a chunk of {job.most_repetition} repetition levels")
-            job.num_entries = n
-            job.decompressor = <void*>decompress  # the list holds it
-            job.room = size if not job.width and mask is NULL else 0
-            levels = Levels()
-            levels.definitions, levels.repetitions = Block(n), Block(n if job.most_repetition else 0)
-            block, bits = Block(n * job.width if job.width else (n + 1) * 4), Block((n + 7) // 8)
-            text = Block(job.room) if job.room else None
-            held.append((levels, block, bits, text))
-            job.definitions, job.repetitions = levels.definitions.data, levels.repetitions.data
-            job.out, job.bits = block.data, (<Block>bits).data
-            memset(job.bits, 0, (<Block>bits).size + SLACK)
-            if job.room:
-                job.text = (<Block>text).data
+        mask = checked_mask(keep, num_rows)
+    jobs.make_room(1, 1 if mask is NULL else 0)
+    space.bytes.decompress = decompress_page
+    with nogil:
+        run_nested(space.bytes[0], opened.source, num_rows, mask, MOST_TEXT, jobs.jobs, jobs.count)
+    opened.check()
+    return [jobs.found(i) for i in range(jobs.count)]
+
+
+cdef class NestedStretches:
+    """Chunks of a row group that are decoded one stretch of rows after the other.
+
+    Parameters
+    ----------
+    source, chunks, num_rows
+        See `read_nested`.
+    window, most_kept
+        See `ColumnStretches`.
+    """
+
+    cdef OpenSource opened
+    cdef vector[NestedStream*] streams
+    cdef list chunks
+    cdef int64_t num_rows, at
+
+    def __cinit__(self, source, list chunks, int64_t num_rows, int64_t window, int64_t most_kept):
+        cdef NestedJobs jobs = NestedJobs(chunks)
+        cdef int64_t i
+        self.opened, self.chunks, self.num_rows, self.at = OpenSource(source), chunks, num_rows, 0
+        for i in range(jobs.count):
+            self.streams.push_back(new NestedStream(self.opened.source, jobs.jobs[i], num_rows, window, most_kept, MOST_TEXT))
+
+    def __dealloc__(self):
+        for stream in self.streams:
+            del stream
+
+    def read(self, Workspace space not None, int64_t first, int64_t stop, const uint64_t[::1] keep=None):
+        """Decode the rows from `first` to `stop`, of which `keep` is a mask; see `read_nested`. After a None nothing more is decoded."""
+        cdef const uint64_t* mask = NULL
+        cdef int64_t rows = stop - first, i
+        cdef double share = <double>rows / self.num_rows
+        cdef NestedJobs jobs = NestedJobs(self.chunks)
+        if not self.at <= first < stop <= self.num_rows:
+            raise InvalidArgumentError(f"a stretch from row {first} to {stop} behind {self.at} of {self.num_rows} rows")
+        if keep is not None:
+            mask = checked_mask(keep, rows)
+        jobs.make_room(min(1.0, 1.05 * share), 0 if mask is not NULL else share)
         space.bytes.decompress = decompress_page
         with nogil:
-            run_nested(space.bytes[0], opened.source, num_rows, mask, MOST_TEXT, jobs, count)
-        for i in range(count):
-            job = &jobs[i]
-            if job.status == NO_MEMORY:
-                raise MemoryError("no memory for a page of a Parquet file")
-            if job.status != DONE:
-                out.append(None)
-                continue
-            levels, block, bits, text = held[i]
-            levels.n, levels.most_repetition = job.entries, job.most_repetition
-            valid = fitted(bits, (job.slots + 7) // 8) if job.nulls else None
-            if job.width:
-                out.append((levels, job.slots, job.nulls, valid, fitted(block, job.slots * job.width)))
-                continue
-            ends = fitted(block, (job.slots + 1) * 4)
-            data = copied(job.grown.data(), job.used) if job.grown.data() is not NULL else fitted(text, job.used)
-            out.append((levels, job.slots, job.nulls, valid, ends, data))
-    finally:
-        delete_nested_jobs(jobs)
-    return out
+            for i in range(jobs.count):
+                self.streams[i].run(space.bytes[0], first, stop, mask, jobs.jobs[i])
+                if jobs.jobs[i].status != DONE:
+                    break
+        self.opened.check()
+        self.at = stop
+        return [jobs.found(i) for i in range(jobs.count)]

@@ -130,7 +130,7 @@ class FileRun {
         space_.decompress = foreign_.decompress;
         space_.codec = is_foreign ? foreign_.codecs[chunk.codec] : nullptr;
         const int codec = chunk.codec == ZSTD_NUMBER && ZstdLibrary::loaded() ? ZSTD : is_foreign ? FOREIGN : chunk.codec == 1 ? SNAPPY : UNCOMPRESSED;
-        ChunkReader reader(space_, data + first, chunk.compressed, codec, column.width, column.most_level, rows, nullptr, rows);
+        ChunkReader reader(space_, ChunkBytes(data + first, chunk.compressed), codec, column.width, column.most_level, rows, nullptr, rows);
         Status status;
         int64_t done = 0;
         while ((status = reader.next_page()) == PAGE) {
@@ -167,8 +167,9 @@ class FileRun {
             for (int64_t i = 0; i < at; i++) column.bits.data[i >> 3] |= static_cast<uint8_t>(1 << (i & 7));
             column.has_bits = true;
         }
-        reader.append_validity(column.bits.data, at, 1, 0);
-        column.nulls += reader.nulls();
+        int64_t nulls = 1;  // the bits before are written
+        if (!reader.append_validity(column.bits.data, at, nulls, 0)) return false;
+        column.nulls += nulls - 1;
         return true;
     }
 
@@ -234,7 +235,9 @@ class FileRuns {
         struct stat facts;
         // a file of another size than the log specifies is looked at by a complete reader
         if (size < MAGIC_BYTES + TAIL_BYTES || fstat(file, &facts) || facts.st_size != size) return nullptr;
-        return read_file(files_, file, 0, size);
+        Source source;
+        source.file = file;
+        return read_source(files_, source, 0, size);
     }
 
     static bool parse(const uint8_t *data, int64_t size, FooterFacts &footer) {

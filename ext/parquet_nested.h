@@ -111,7 +111,7 @@ inline void set_bits(uint8_t *bits, int64_t n) {
 // --- one column chunk ---
 
 // One chunk to decode. Room for `num_entries` is the caller's: of levels, a byte each; of numbers, or the ends of strings and
-// one more; of bits, all zero; and `room` bytes of strings.
+// one more; of bits, all zero; and `room` bytes of strings. If more entries belong to the rows of a stretch, it is replaced.
 struct NestedJob {
     int64_t offset = 0, size = 0, num_entries = 0, room = 0;
     // Bytes of a value in `out`: 4 or 8, 0 for strings, 16 for decimals, 1 for booleans; and of a decimal in the file, 1 to 16.
@@ -124,6 +124,25 @@ struct NestedJob {
     Status status = UNSUPPORTED;
     int64_t entries = 0, slots = 0, nulls = 0, used = 0;
     Text grown;  // the strings, if they outgrew their room
+    Text grown_out, grown_bits, grown_definitions, grown_repetitions;
+
+    int64_t out_bytes(int64_t n) const { return width ? n * width : (n + 1) * static_cast<int64_t>(sizeof(int32_t)); }
+
+    // Make room for so many entries.
+    bool grow(int64_t n) {
+        n += n / 4;
+        if (!grown_out.grow(out_bytes(n), out, out_bytes(slots))) return false;
+        out = grown_out.data();
+        if (!grown_bits.grow((n + 7) / 8, bits, (slots + 7) / 8)) return false;
+        bits = grown_bits.data();
+        std::memset(bits + (slots + 7) / 8, 0, (n + 7) / 8 - (slots + 7) / 8 + SLACK);
+        if (!grown_definitions.grow(n, definitions, entries)) return false;
+        definitions = grown_definitions.data();
+        if (most_repetition && !grown_repetitions.grow(n, repetitions, entries)) return false;
+        if (most_repetition) repetitions = grown_repetitions.data();
+        num_entries = n;
+        return true;
+    }
 };
 
 constexpr int BOOLEANS = 1, DECIMALS = 16;
@@ -146,70 +165,88 @@ inline Decimal load_decimal(const uint8_t *in, int bytes) {
 
 class NestedReader : private ChunkReader {
    public:
-    // See ChunkReader; the mask is one of rows. `scratch` is memory of its own.
-    NestedReader(Workspace &space, const uint8_t *data, int64_t num_rows, const uint64_t *keep, int64_t most_text, NestedJob &job)
-        : ChunkReader(space, data, job.size, job.codec, stored_width(job), job.most_definition, num_rows, nullptr, num_rows),
-          job_(job), rows_keep_(keep), most_text_(most_text) {}
+    // See ChunkReader; `job` specifies the chunk.
+    NestedReader(Workspace &space, const ChunkBytes &bytes, int64_t num_rows, int64_t most_text, const NestedJob &job)
+        : ChunkReader(space, bytes, job.codec, stored_width(job), job.most_definition, num_rows, nullptr, 0),
+          most_text_(most_text), entries_left_(job.num_entries) {}
 
-    // Decode all pages.
-    Status run() {
-        if (!job_.width) {
-            reinterpret_cast<int32_t *>(job_.out)[0] = 0;
-            if (!job_.text && !job_.grown.grow(0, nullptr, 0)) return NO_MEMORY;
-            data_ = job_.text ? job_.text : job_.grown.data();
-            room_ = job_.text ? job_.room : 0;
+    // Decode the rows from `first`, behind those before, up to `stop`; the mask's first bit is that of `first`.
+    Status run(int64_t first, int64_t stop, const uint64_t *keep, NestedJob &job) {
+        job_ = &job;
+        entries_seen_ = 0;
+        if (!job.width) {
+            reinterpret_cast<int32_t *>(job.out)[0] = 0;
+            if (!job.text && !job.grown.grow(0, nullptr, 0)) return NO_MEMORY;
+            data_ = job.text ? job.text : job.grown.data();
+            room_ = job.text ? job.room : 0;
         }
-        for (int64_t left = job_.num_entries; left > 0;) {
-            PageHeader page;
-            ThriftReader thrift(in_, end_);
-            if (!thrift.page_header(page)) return UNSUPPORTED;
-            in_ = thrift.position();
-            if (page.compressed > end_ - in_ || page.uncompressed > INT32_MAX) return UNSUPPORTED;
-            const uint8_t *const body = in_;
-            in_ += page.compressed;
-            Status status = PAGE;
-            if (page.type == DICTIONARY_PAGE) {
-                status = dictionary_page(page, body);
-            } else if (page.type == DATA_PAGE || page.type == DATA_PAGE_V2) {
-                if (page.num_values == 0) continue;
-                if (page.num_values < 0 || page.num_values > left) return UNSUPPORTED;
-                left -= n_ = page.num_values;
-                entries_seen_ += n_;
-                status = has_kept() ? entries_page(page, body) : PAGE;
-            }  // pages of other types hold no rows
-            if (status != PAGE) return status;
+        Status status = begin(first, stop, keep, 0);
+        if (status != PAGE) return status;
+        // of lists it may be the next page that specifies where the last row ends
+        while (entries_left_ > 0 && rows_begun_ < stop + is_repeated()) {
+            page_at_ = at_;
+            page_ = PageHeader();
+            if (!next_header(page_)) return UNSUPPORTED;
+            if (page_.type == DICTIONARY_PAGE) {
+                dictionary_at_ = page_at_;
+                if ((status = read_dictionary(page_)) != PAGE) return status;
+            }
+            // pages of other types hold no rows
+            if ((page_.type != DATA_PAGE && page_.type != DATA_PAGE_V2) || page_.num_values == 0) continue;
+            if (page_.num_values < 0 || page_.num_values > entries_left_) return UNSUPPORTED;
+            n_ = page_.num_values;
+            entries_left_ -= n_;
+            entries_seen_ += n_;
+            rows_before_ = rows_begun_;
+            if (has_kept() && (status = entries_page(page_)) != PAGE) return status;
         }
-        return rows_begun_ == num_rows_ ? DONE : UNSUPPORTED;
+        if (rows_begun_ < stop) return UNSUPPORTED;
+        if (rows_begun_ > stop) {  // the page has rows of the next stretch: it is read again
+            at_ = page_at_;
+            rows_begun_ = rows_before_;
+            entries_left_ += n_;
+        }
+        return DONE;
     }
+
+    using ChunkReader::drop_dictionary;
+    void forget_bytes() { bytes_.forget(); }
 
    private:
     static int stored_width(const NestedJob &job) { return job.width == DECIMALS ? job.decimal_bytes : job.width; }
-    bool is_repeated() const { return job_.most_repetition > 0; }
-    bool is_kept(int64_t row) const { return rows_keep_[row >> 6] >> (row & 63) & 1; }
+    bool is_repeated() const { return job_->most_repetition > 0; }
+    bool is_kept(int64_t row) const {
+        return row >= first_ && row < stop_ && (!keep_ || (keep_[(row - first_) >> 6] >> ((row - first_) & 63) & 1));
+    }
 
     // Whether a row is kept, from one (-1: the next) to another one, at most 64 rows on.
     bool any_kept(int64_t from, int64_t to) const {
-        if (from < 0) from = 0;
+        from = std::max(from, first_) - first_;
+        to = std::min(to, stop_ - 1) - first_;
         if (to < from) return false;
+        if (!keep_) return true;
         const uint64_t after = ~UINT64_C(0) << (from & 63), before = ~UINT64_C(0) >> (63 - (to & 63));
-        if (from >> 6 == to >> 6) return rows_keep_[from >> 6] & after & before;
-        return (rows_keep_[from >> 6] & after) | (rows_keep_[to >> 6] & before);
+        if (from >> 6 == to >> 6) return keep_[from >> 6] & after & before;
+        return (keep_[from >> 6] & after) | (keep_[to >> 6] & before);
     }
 
     // Whether the page has a kept row, as far as its header specifies; if it has none, its rows are passed.
     bool has_kept() {
-        if (is_repeated() || !rows_keep_ || n_ > num_rows_ - rows_begun_) return true;
-        for (int64_t row = rows_begun_; row < rows_begun_ + n_; row++) {
+        if (is_repeated() || n_ > num_rows_ - rows_begun_) return true;
+        const int64_t end = std::min(rows_begun_ + n_, stop_);
+        for (int64_t row = std::max(rows_begun_, first_); row < end; row++) {
             if (is_kept(row)) return true;
         }
         rows_begun_ += n_;
         return false;
     }
 
-    Status entries_page(const PageHeader &page, const uint8_t *body) {
+    Status entries_page(const PageHeader &page) {
+        const uint8_t *const body = bytes_.from(body_at_, page.compressed);
+        if (!body) return UNSUPPORTED;
         const uint8_t *in, *end, *repetitions = nullptr, *definitions = nullptr;
         int64_t repetition_bytes = 0, definition_bytes = 0;
-        const bool is_v2 = page.type == DATA_PAGE_V2, in_parts = !is_v2 && is_repeated() && most_ && rows_keep_ && codec_ == SNAPPY;
+        const bool is_v2 = page.type == DATA_PAGE_V2, in_parts = !is_v2 && is_repeated() && most_ && keep_ && codec_ == SNAPPY;
         if (is_v2) {
             repetition_bytes = page.repetition_bytes, definition_bytes = page.definition_bytes;
             if (repetition_bytes < 0 || definition_bytes < 0 || repetition_bytes > page.compressed ||
@@ -234,7 +271,8 @@ class NestedReader : private ChunkReader {
         if (!most_) std::memset(defined, 0, n_);
         else if (!decode_levels(definitions, definitions + definition_bytes, most_, n_, defined)) return UNSUPPORTED;
         if (is_repeated() &&
-            !decode_levels(repetitions, repetitions + repetition_bytes, job_.most_repetition, n_, repeated)) return UNSUPPORTED;
+            !decode_levels(repetitions, repetitions + repetition_bytes, job_->most_repetition, n_, repeated)) return UNSUPPORTED;
+        if (job_->entries + n_ > job_->num_entries && !job_->grow(job_->entries + n_)) return NO_MEMORY;
         if (!keep_entries(defined, repeated)) return UNSUPPORTED;
         if (!kept_) return PAGE;
         if (in_parts) {  // the levels were copied
@@ -278,12 +316,13 @@ class NestedReader : private ChunkReader {
 
     // Add the levels of the entries that belong to kept rows; count these, the slots and the values.
     bool keep_entries(const uint8_t *defined, const uint8_t *repeated) {
-        page_definitions_ = job_.definitions + job_.entries;
-        uint8_t *const repetitions = job_.repetitions + job_.entries;
+        page_definitions_ = job_->definitions + job_->entries;
+        uint8_t *const repetitions = job_->repetitions + job_->entries;
         values_ = count_levels(defined, n_, most_);
         const int64_t rows = is_repeated() ? n_ - count_levels(repeated, n_, 1) : n_;
         if (rows > num_rows_ - rows_begun_ || (is_repeated() && !rows_begun_ && repeated[0])) return false;
-        if (!rows_keep_) {
+        const int64_t first_row = rows_begun_ - (is_repeated() && repeated[0]);
+        if (!keep_ && first_row >= first_ && rows_begun_ + rows <= stop_) {
             std::memcpy(page_definitions_, defined, n_);
             if (is_repeated()) std::memcpy(repetitions, repeated, n_);
             kept_ = n_;
@@ -317,8 +356,8 @@ class NestedReader : private ChunkReader {
             kept_values_ = kept_values;
         }
         rows_begun_ += rows;
-        page_slots_ = count_levels(page_definitions_, kept_, job_.slot_definition);
-        job_.entries += kept_;
+        page_slots_ = count_levels(page_definitions_, kept_, job_->slot_definition);
+        job_->entries += kept_;
         return true;
     }
 
@@ -327,21 +366,21 @@ class NestedReader : private ChunkReader {
         if (codes_) {
             const Status status = find_codes(in, end);
             if (status != PAGE) return status;
-        } else if (job_.width == BOOLEANS) {
+        } else if (job_->width == BOOLEANS) {
             if (!(in = booleans(page, in, end))) return UNSUPPORTED;
-        } else if (page.encoding != PLAIN || (job_.width ? end - in != values_ * width_ : end - in < 4 * values_)) {
+        } else if (page.encoding != PLAIN || (job_->width ? end - in != values_ * width_ : end - in < 4 * values_)) {
             return UNSUPPORTED;
         }
-        const int bytes = job_.decimal_bytes;
-        const Status status = !job_.width       ? append_text(in, end)
-                              : job_.width == 4 ? append_fixed<uint32_t>(in, [](const uint8_t *at) { return load<uint32_t>(at); })
-                              : job_.width == 8 ? append_fixed<uint64_t>(in, [](const uint8_t *at) { return load<uint64_t>(at); })
-                              : job_.width == DECIMALS
+        const int bytes = job_->decimal_bytes;
+        const Status status = !job_->width       ? append_text(in, end)
+                              : job_->width == 4 ? append_fixed<uint32_t>(in, [](const uint8_t *at) { return load<uint32_t>(at); })
+                              : job_->width == 8 ? append_fixed<uint64_t>(in, [](const uint8_t *at) { return load<uint64_t>(at); })
+                              : job_->width == DECIMALS
                                   ? append_fixed<Decimal>(in, [bytes](const uint8_t *at) { return load_decimal(at, bytes); })
                                   : append_fixed<uint8_t>(in, [](const uint8_t *at) { return *at; });
         if (status != PAGE) return status;
         append_bits();
-        job_.slots += page_slots_;
+        job_->slots += page_slots_;
         return PAGE;
     }
 
@@ -361,7 +400,7 @@ class NestedReader : private ChunkReader {
     }
 
     Status find_codes(const uint8_t *in, const uint8_t *end) {
-        if (job_.width == BOOLEANS) return UNSUPPORTED;
+        if (job_->width == BOOLEANS) return UNSUPPORTED;
         code_scratch_ = space_.codes.room(values_ * sizeof(uint32_t));
         if (!code_scratch_) return NO_MEMORY;
         if (!values_) return PAGE;
@@ -379,14 +418,14 @@ class NestedReader : private ChunkReader {
             const bool has_value = page_definitions_[i] == most_;
             out[s] = has_value ? values[v] : none(out + s);
             v += has_value;
-            s += page_definitions_[i] >= job_.slot_definition;
+            s += page_definitions_[i] >= job_->slot_definition;
         }
     }
 
     // Append values of a fixed width, each of which `value` reads from where it is stored.
     template <class T, class Value>
     Status append_fixed(const uint8_t *in, Value value) {
-        T *const out = reinterpret_cast<T *>(job_.out) + job_.slots;
+        T *const out = reinterpret_cast<T *>(job_->out) + job_->slots;
         const bool is_dense = kept_values_ == page_slots_;
         T *const dense = is_dense ? out : reinterpret_cast<T *>(space_.spread.room((kept_values_ + 1) * sizeof(T)));
         if (!dense) return NO_MEMORY;
@@ -397,7 +436,7 @@ class NestedReader : private ChunkReader {
                 dense[k] = value(dictionary_ + code[i] * static_cast<int64_t>(width_));
                 k += all || flags_[i];
             }
-        } else if (all && sizeof(T) == static_cast<size_t>(width_) && job_.width != DECIMALS) {
+        } else if (all && sizeof(T) == static_cast<size_t>(width_) && job_->width != DECIMALS) {
             std::memcpy(dense, in, values_ * sizeof(T));
         } else {
             for (int64_t i = 0, k = 0; i < values_; i++) {
@@ -410,19 +449,20 @@ class NestedReader : private ChunkReader {
     }
 
     Status append_text(const uint8_t *in, const uint8_t *end) {
-        int32_t *const ends = reinterpret_cast<int32_t *>(job_.out) + job_.slots + 1;
+        int32_t *const ends = reinterpret_cast<int32_t *>(job_->out) + job_->slots + 1;
         const bool is_dense = kept_values_ == page_slots_;
         int32_t *const dense = is_dense ? ends : reinterpret_cast<int32_t *>(space_.spread.room((kept_values_ + 1) * sizeof(int32_t)));
         if (!dense) return NO_MEMORY;
         const int64_t more = codes_ ? coded_bytes() : end - in - 4 * values_;
-        if (more > most_text_ - job_.used) return UNSUPPORTED;
-        if (job_.used + more > room_) {
+        if (more > most_text_ - job_->used) return UNSUPPORTED;
+        if (job_->used + more > room_) {
             // as much as all entries take if the rest are like these, and a little more: twice as much would be twice as
             // much fresh memory
-            const double expected = 1.02 * static_cast<double>(job_.used + more) * job_.num_entries / entries_seen_;
-            room_ = std::max(job_.used + more, static_cast<int64_t>(std::min<double>(most_text_, expected)));
-            if (!job_.grown.grow(room_, data_, job_.used)) return NO_MEMORY;
-            data_ = job_.grown.data();
+            const double share = std::max(1.1, 1.02 * static_cast<double>(job_->num_entries) / entries_seen_);
+            const double expected = std::min<double>(most_text_, share * static_cast<double>(job_->used + more));
+            room_ = std::max(job_->used + more, static_cast<int64_t>(expected));
+            if (!job_->grown.grow(room_, data_, job_->used)) return NO_MEMORY;
+            data_ = job_->grown.data();
         }
         if (codes_) coded_text(dense);
         else if (!plain_text(in, end, dense)) return UNSUPPORTED;
@@ -441,7 +481,7 @@ class NestedReader : private ChunkReader {
 
     void coded_text(int32_t *ends) {
         const bool all = kept_values_ == values_;
-        int64_t used = job_.used;
+        int64_t used = job_->used;
         for (int64_t i = 0, k = 0; i < values_; i++) {
             if (!all && !flags_[i]) continue;
             const int32_t start = dictionary_offsets_[codes()[i]], size = dictionary_offsets_[codes()[i] + 1] - start;
@@ -449,12 +489,12 @@ class NestedReader : private ChunkReader {
             used += size;
             ends[k++] = static_cast<int32_t>(used);
         }
-        job_.used = used;
+        job_->used = used;
     }
 
     bool plain_text(const uint8_t *in, const uint8_t *end, int32_t *ends) {
         const bool all = kept_values_ == values_;
-        int64_t used = job_.used;
+        int64_t used = job_->used;
         for (int64_t i = 0, k = 0; i < values_; i++) {
             if (end - in < 4) return false;
             const uint32_t size = load<uint32_t>(in);
@@ -468,27 +508,26 @@ class NestedReader : private ChunkReader {
             }
             in += size;
         }
-        job_.used = used;
+        job_->used = used;
         return in == end;
     }
 
     // Set the bits of the slots that have a value; before the first null nothing is written.
     void append_bits() {
         const int64_t nulls = page_slots_ - kept_values_;
-        if (!nulls && !job_.nulls) return;
-        if (!job_.nulls) set_bits(job_.bits, job_.slots);
-        for (int64_t i = 0, s = job_.slots; i < kept_; i++) {
+        if (!nulls && !job_->nulls) return;
+        if (!job_->nulls) set_bits(job_->bits, job_->slots);
+        for (int64_t i = 0, s = job_->slots; i < kept_; i++) {
             const bool has_value = page_definitions_[i] == most_;
-            job_.bits[s >> 3] |= static_cast<uint8_t>(has_value << (s & 7));
-            s += page_definitions_[i] >= job_.slot_definition;
+            job_->bits[s >> 3] |= static_cast<uint8_t>(has_value << (s & 7));
+            s += page_definitions_[i] >= job_->slot_definition;
         }
-        job_.nulls += nulls;
+        job_->nulls += nulls;
     }
 
-    NestedJob &job_;
-    const uint64_t *const rows_keep_;
+    NestedJob *job_ = nullptr;
     const int64_t most_text_;
-    int64_t rows_begun_ = 0, entries_seen_ = 0;
+    int64_t entries_left_, rows_begun_ = 0, rows_before_ = 0, entries_seen_ = 0;
     // the page at hand: entries, and those of kept rows; `values_` counts all values
     int64_t n_ = 0, kept_values_ = 0, page_slots_ = 0;
     uint8_t *flags_ = nullptr, *page_definitions_ = nullptr;
@@ -500,12 +539,42 @@ inline void run_nested(Workspace &space, const Source &source, int64_t num_rows,
                        NestedJob *jobs, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         NestedJob &job = jobs[i];
-        const uint8_t *const data = read_source(space, source, job.offset, job.size);
-        if (!data) continue;
         space.codec = job.decompressor;
-        job.status = NestedReader(space, data, num_rows, keep, most_text, job).run();
+        const ChunkBytes bytes(space.chunk, source, job.offset, job.size, WINDOW_BYTES);
+        job.status = NestedReader(space, bytes, num_rows, most_text, job).run(0, num_rows, keep, job);
     }
 }
+
+// A chunk that is decoded one stretch of its rows after the other; see ChunkStream. Of lists a page that has rows of two
+// stretches is read twice.
+class NestedStream {
+   public:
+    NestedStream(const Source &source, const NestedJob &job, int64_t num_rows, int64_t window, int64_t most_kept, int64_t most_text)
+        : decompressor_(job.decompressor), most_kept_(most_kept),
+          reader_(space_, ChunkBytes(space_.chunk, source, job.offset, job.size, window), num_rows, most_text, job) {}
+
+    // Decode the rows from `first`, behind those before, up to `stop`; `keep` is a mask of these.
+    void run(Workspace &space, int64_t first, int64_t stop, const uint64_t *keep, NestedJob &job) {
+        space_.swap_page(space);
+        space_.decompress = space.decompress;
+        space_.codec = decompressor_;
+        space_.zstd = space.zstd;
+        job.status = reader_.run(first, stop, keep, job);
+        reader_.forget_bytes();
+        space_.swap_page(space);
+        if (static_cast<int64_t>(space_.dictionary_size()) > most_kept_) {
+            reader_.drop_dictionary();
+            space_.dictionary.release();
+            space_.dictionary_ends.release();
+        }
+    }
+
+   private:
+    Workspace space_;
+    void *const decompressor_;
+    const int64_t most_kept_;
+    NestedReader reader_;
+};
 
 // --- what is around the values ---
 

@@ -49,7 +49,30 @@ class Scratch {
         }
         return data_;
     }
+    // The same; `kept` bytes from a place on in the block, or in one that it replaces, are moved to its beginning.
+    uint8_t *room(size_t size, const uint8_t *from, size_t kept) {
+        if (!kept) return room(size);
+        if (size + SLACK <= size_) {
+            std::memmove(data_, from, kept);
+            return data_;
+        }
+        uint8_t *const grown = static_cast<uint8_t *>(std::malloc(size + SLACK));
+        if (!grown) return nullptr;
+        std::memcpy(grown, from, kept);
+        std::free(data_);
+        size_ = size + SLACK;
+        return data_ = grown;
+    }
     size_t size() const { return size_; }
+    void swap(Scratch &other) {
+        std::swap(data_, other.data_);
+        std::swap(size_, other.size_);
+    }
+    void release() {
+        std::free(data_);
+        data_ = nullptr;
+        size_ = 0;
+    }
 
    private:
     uint8_t *data_ = nullptr;
@@ -60,29 +83,107 @@ class Scratch {
 struct Workspace {
     Decompress decompress = nullptr;  // for pages of a FOREIGN codec, with what it is called with
     void *codec = nullptr;
-    ZstdContext zstd;
-    Scratch chunk, page, dictionary_page, dictionary, dictionary_ends, codes, levels, valid, mask, inner, spread, looked_up, validity,
-        passing, matches;
-    size_t size() const {
-        return chunk.size() + page.size() + dictionary_page.size() + dictionary.size() + dictionary_ends.size() + codes.size() +
-               levels.size() + valid.size() + mask.size() + inner.size() + spread.size() + looked_up.size() + validity.size() +
-               passing.size() + matches.size();
+    ZstdContext own_zstd, *zstd = &own_zstd;
+    Scratch dictionary, dictionary_ends, matches;
+    // what is needed while a page is at hand
+    Scratch chunk, page, dictionary_page, codes, levels, valid, mask, inner, spread, looked_up, passing;
+
+    size_t dictionary_size() const { return dictionary.size() + dictionary_ends.size() + matches.size(); }
+    size_t page_size() const {
+        return chunk.size() + page.size() + dictionary_page.size() + codes.size() + levels.size() + valid.size() + mask.size() +
+               inner.size() + spread.size() + looked_up.size() + passing.size();
+    }
+    size_t size() const { return dictionary_size() + page_size(); }
+    void swap_page(Workspace &other) {
+        Scratch *const mine[] = {&chunk, &page, &dictionary_page, &codes, &levels, &valid, &mask, &inner, &spread, &looked_up, &passing};
+        Scratch *const others[] = {&other.chunk, &other.page, &other.dictionary_page, &other.codes, &other.levels, &other.valid,
+                                   &other.mask, &other.inner, &other.spread, &other.looked_up, &other.passing};
+        for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) mine[i]->swap(*others[i]);
     }
 };
 
-// Read `size` bytes of a file into the workspace; nullptr if there are fewer, or no memory.
-inline const uint8_t *read_file(Workspace &space, int file, int64_t offset, int64_t size) {
-    uint8_t *const out = space.chunk.room(size);
-    int64_t done = 0;
-    while (out && done < size) {
-        const ssize_t got = pread(file, out + done, size - done, offset + done);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return nullptr;
-        done += got;
+// --- where chunks are read from ---
+
+// Reads exactly `size` bytes by code that this one is not linked to.
+using ReadBytes = int (*)(void *reader, int64_t offset, int64_t size, uint8_t *out);
+
+// A file, bytes that start where the file does, or what a function reads.
+struct Source {
+    int file = -1;
+    const uint8_t *bytes = nullptr;
+    int64_t size = 0;
+    ReadBytes read_bytes = nullptr;
+    void *reader = nullptr;
+
+    // Read bytes; false if there are fewer.
+    bool read(int64_t offset, int64_t length, uint8_t *out) const {
+        if (offset < 0 || length < 0) return false;
+        if (read_bytes) return read_bytes(reader, offset, length, out);
+        if (bytes) {
+            if (offset > size || length > size - offset) return false;
+            if (length) std::memcpy(out, bytes + offset, length);
+            return true;
+        }
+        for (int64_t done = 0; done < length;) {
+            const ssize_t got = pread(file, out + done, length - done, offset + done);
+            if (got < 0 && errno == EINTR) continue;
+            if (got <= 0) return false;
+            done += got;
+        }
+        return true;
     }
-    if (out) std::memset(out + size, 0, SLACK);
+};
+
+// Read bytes into the workspace; nullptr if there are fewer, or no memory.
+inline const uint8_t *read_source(Workspace &space, const Source &source, int64_t offset, int64_t size) {
+    uint8_t *const out = size < 0 ? nullptr : space.chunk.room(size);
+    if (!out || !source.read(offset, size, out)) return nullptr;
+    std::memset(out + size, 0, SLACK);
     return out;
 }
+
+// The bytes of a chunk: a window of them is in memory, with SLACK bytes behind it.
+class ChunkBytes {
+   public:
+    // All of them.
+    ChunkBytes(const uint8_t *data, int64_t size) : data_(data), held_(size), size_(size) {}
+    // Windows in a block that nobody else uses.
+    ChunkBytes(Scratch &block, const Source &source, int64_t offset, int64_t size, int64_t window)
+        : block_(&block), source_(source), offset_(offset), window_(window), size_(size) {}
+
+    int64_t size() const { return size_; }
+    // How many bytes from a place on are in memory.
+    int64_t held(int64_t at) const { return first_ + held_ - at; }
+    // Return the bytes from a place on, at least `n`, nullptr if they can't be had. Those that were returned before are gone.
+    const uint8_t *from(int64_t at, int64_t n) {
+        if (n < 0 || at < 0 || n > size_ - at) return nullptr;
+        if ((at < first_ || n > held(at)) && !move(at, n)) return nullptr;
+        return data_ + (at - first_);
+    }
+    // The block's memory is no longer there.
+    void forget() { held_ = 0; }
+
+   private:
+    bool move(int64_t at, int64_t n) {
+        if (!block_) return false;
+        const int64_t length = std::min(std::max(n, window_), size_ - at);
+        const int64_t kept = at >= first_ && at < first_ + held_ ? held(at) : 0;
+        uint8_t *const out = block_->room(length, data_ + (kept ? at - first_ : 0), kept);
+        held_ = 0;
+        if (!out || !source_.read(offset_ + at + kept, length - kept, out + kept)) return false;
+        std::memset(out + length, 0, SLACK);
+        data_ = out;
+        first_ = at;
+        held_ = length;
+        return true;
+    }
+
+    Scratch *block_ = nullptr;
+    Source source_;
+    int64_t offset_ = 0, window_ = 0;
+    const uint8_t *data_ = nullptr;
+    int64_t first_ = 0, held_ = 0, size_;
+};
 
 // --- bytes ---
 
@@ -836,50 +937,92 @@ inline bool mark_texts(const uint8_t *in, const uint8_t *end, int64_t n, const T
 
 // --- one column chunk ---
 
+// A file is read in windows of so many bytes, or pages if they are longer.
+enum : int64_t { WINDOW_BYTES = 256 << 10 };
+
 // Reads pages one by one: `next_page` decodes what needs no output, then `append` writes the page's rows.
 class ChunkReader {
    public:
-    // `data` has SLACK bytes behind `size`; `width` is the bytes of a value, 0 for strings; `keep` is nullptr or a mask of
-    // the chunk's rows that keeps `num_kept`. With a test only rows that pass are kept, and their bits of `passed`, which
-    // were zero, are set; without values to be appended a test of nulls reads the levels alone.
-    ChunkReader(Workspace &space, const uint8_t *data, int64_t size, int codec, int width, int most_level, int64_t num_rows,
+    // `width` is the bytes of a value, 0 for strings; `keep` is nullptr or a mask of the chunk's rows that keeps `num_kept`.
+    // With a test only rows that pass are kept, and their bits of `passed`, which were zero, are set; without values to be
+    // appended a test of nulls reads the levels alone.
+    ChunkReader(Workspace &space, const ChunkBytes &bytes, int codec, int width, int most_level, int64_t num_rows,
                 const uint64_t *keep, int64_t num_kept, const Test *test = nullptr, uint64_t *passed = nullptr, bool appends = true)
-        : space_(space), in_(data), end_(data + size), codec_(codec), width_(width), most_(most_level),
-          num_rows_(num_rows), keep_(keep), test_(test), passed_(passed),
+        : space_(space), bytes_(bytes), codec_(codec), width_(width), most_(most_level),
+          num_rows_(num_rows), test_(test), passed_(passed),
           has_value_test_(test && !test->is_of_levels()), is_of_levels_(test && test->is_of_levels() && !appends),
-          left_(num_rows), kept_left_(num_kept) {}
+          keep_(keep), stop_(num_rows), kept_left_(num_kept) {}
+
+    // Go on with the rows from `first`, behind those before, up to `stop`; the mask's first bit is that of `first`.
+    Status begin(int64_t first, int64_t stop, const uint64_t *keep, int64_t num_kept) {
+        first_ = first;
+        stop_ = stop;
+        keep_ = keep;
+        kept_left_ = num_kept;
+        is_again_ = done_ > first;
+        if (dictionary_ || dictionary_at_ < 0) return PAGE;
+        // it was dropped
+        const int64_t at = at_, body_at = body_at_;
+        PageHeader page;
+        at_ = dictionary_at_;
+        const Status status = next_header(page) && page.type == DICTIONARY_PAGE ? read_dictionary(page) : UNSUPPORTED;
+        at_ = at;
+        body_at_ = body_at;
+        return status;
+    }
 
     Status next_page() {
-        while (left_ > 0) {
-            PageHeader page;
-            ThriftReader thrift(in_, end_);
-            if (!thrift.page_header(page)) return UNSUPPORTED;
-            in_ = thrift.position();
-            if (page.compressed > end_ - in_ || page.uncompressed > INT32_MAX) return UNSUPPORTED;
-            const uint8_t *const body = in_;
-            in_ += page.compressed;
-            Status status = PAGE;
-            if (page.type == DICTIONARY_PAGE) {
-                if (!is_of_levels_ && (status = dictionary_page(page, body)) != PAGE) return status;
-            } else if (page.type == DATA_PAGE || page.type == DATA_PAGE_V2) {
-                if (page.num_values == 0) continue;
-                if (page.num_values < 0 || page.num_values > left_) return UNSUPPORTED;
-                rows_ = page.num_values;
-                if ((status = find_kept()) != PAGE) return status;
-                if (kept_ && has_value_test_ && is_coded(page) && dictionary_ && !has_match_) kept_ = 0;
-                if (kept_) status = data_page(page, body);
-                if (kept_ && test_ && status == PAGE) status = narrow();
-                left_ -= rows_;
-                // a page without a kept row is not even decompressed
-                if (kept_ || status != PAGE) return status;
-            }  // pages of other types hold no rows
+        for (;;) {
+            if (is_again_) {  // the page at hand has rows of this stretch too
+                is_again_ = false;
+            } else {
+                if (done_ >= stop_) return DONE;
+                page_at_ = at_;
+                page_ = PageHeader();
+                if (!next_header(page_)) return UNSUPPORTED;
+                if (page_.type == DICTIONARY_PAGE) {
+                    dictionary_at_ = page_at_;
+                    const Status status = is_of_levels_ ? PAGE : read_dictionary(page_);
+                    if (status != PAGE) return status;
+                    continue;
+                }
+                // pages of other types hold no rows
+                if ((page_.type != DATA_PAGE && page_.type != DATA_PAGE_V2) || page_.num_values == 0) continue;
+                if (page_.num_values < 0 || page_.num_values > num_rows_ - done_) return UNSUPPORTED;
+                rows_ = page_.num_values;
+                done_ += rows_;
+                is_decoded_ = false;
+            }
+            Status status = find_kept();
+            if (status != PAGE) return status;
+            if (kept_ && has_value_test_ && is_coded(page_) && dictionary_ && !has_match_) kept_ = 0;
+            // a page without a kept row is not even decompressed
+            if (!kept_) continue;
+            if (!is_decoded_) {
+                const uint8_t *const body = bytes_.from(body_at_, page_.compressed);
+                if (!body) return UNSUPPORTED;
+                if ((status = data_page(page_, body)) != PAGE) return status;
+                is_decoded_ = true;
+            }
+            if (test_ && (status = narrow()) != PAGE) return status;
+            if (kept_) return PAGE;
         }
-        return DONE;
     }
+
+    // Drop the page at hand, and what was read of it: if it has rows of a next stretch, it is read again.
+    void drop_page() {
+        if (done_ > stop_) {
+            at_ = page_at_;
+            done_ -= rows_;
+        }
+        bytes_.forget();
+    }
+    void drop_dictionary() { dictionary_ = nullptr; }
+    bool has_more_of_page() const { return done_ > stop_; }
 
     int64_t rows() const { return rows_; }
     // How many rows of the chunk are passed, the page's own included.
-    int64_t done() const { return num_rows_ - left_; }
+    int64_t done() const { return done_; }
     int64_t nulls() const { return rows_ - values_; }
     // How many of the page's rows are kept.
     int64_t kept() const { return kept_; }
@@ -912,17 +1055,29 @@ class ChunkReader {
         return end ? end - data : -1;
     }
 
-    // Set the page's bits of a bitmap, after `first` rows with `nulls` nulls; before the first null nothing is
-    // written to it.
-    void append_validity(uint8_t *bits, int64_t first, int64_t nulls, int64_t num_rows) {
+    // Set the bits of the page's kept rows in a bitmap of `num_rows`, after `first` rows with `nulls` nulls, which are counted
+    // up; before the first null nothing is written to it. False if there is no memory.
+    bool append_validity(uint8_t *bits, int64_t first, int64_t &nulls, int64_t num_rows) {
+        const uint64_t *valid = valid_;
+        int64_t found = 0;
+        if (values_ < rows_ && kept_ == rows_) {
+            found = rows_ - values_;
+        } else if (values_ < rows_) {
+            uint64_t *const inner = reinterpret_cast<uint64_t *>(space_.inner.room((rows_ + 63) / 64 * 8 + 8));
+            if (!inner) return false;
+            found = kept_ - compact_bits(reinterpret_cast<const uint8_t *>(valid_), 0, mask_, rows_, reinterpret_cast<uint8_t *>(inner));
+            valid = inner;
+        }
         if (!nulls) {
-            if (values_ == rows_) return;
+            if (!found) return true;
             std::memset(bits, 0, (num_rows + 7) / 8);
             std::memset(bits, 0xff, first / 8);
             for (int64_t i = first / 8 * 8; i < first; i++) bits[i >> 3] |= static_cast<uint8_t>(1 << (i & 7));
         }
-        if (values_ == rows_) set_bits(bits, first, rows_);
-        else or_bits(bits, first, valid_, rows_);
+        if (!found) set_bits(bits, first, kept_);
+        else or_bits(bits, first, valid, kept_);
+        nulls += found;
+        return true;
     }
 
    protected:
@@ -1042,17 +1197,42 @@ class ChunkReader {
         return in == end_of_values_ ? out : nullptr;
     }
 
+    // Read the header of a page, and pass the page.
+    bool next_header(PageHeader &page) {
+        for (int64_t n = HEADER_BYTES;; n *= 16) {
+            const uint8_t *const in = bytes_.from(at_, std::min(n, bytes_.size() - at_));
+            if (!in) return false;
+            const int64_t held = bytes_.held(at_);
+            ThriftReader thrift(in, in + held);
+            if (thrift.page_header(page)) {
+                body_at_ = at_ + (thrift.position() - in);
+                if (page.compressed > bytes_.size() - body_at_ || page.uncompressed > INT32_MAX) return false;
+                at_ = body_at_ + page.compressed;
+                return true;
+            }
+            // it may be longer
+            if (held >= bytes_.size() - at_ || n >= MOST_HEADER_BYTES) return false;
+            page = PageHeader();
+        }
+    }
+
+    Status read_dictionary(const PageHeader &page) {
+        const uint8_t *const body = bytes_.from(body_at_, page.compressed);
+        return body ? dictionary_page(page, body) : UNSUPPORTED;
+    }
+
     // Find which of the page's rows are kept.
     Status find_kept() {
         kept_ = rows_;
-        if (!keep_) return PAGE;
-        const int64_t first = num_rows_ - left_;
-        mask_ = keep_ + first / 64;
-        if (first % 64) {
+        const int64_t first = done_ - rows_ - first_, end = stop_ - first_;
+        const bool is_within = first >= 0 && first + rows_ <= end;
+        if (!keep_ && is_within) return PAGE;
+        if (is_within && first % 64 == 0) {
+            mask_ = keep_ + first / 64;
+        } else {
             uint64_t *const words = reinterpret_cast<uint64_t *>(space_.mask.room((rows_ + 63) / 64 * 8));
             if (!words) return NO_MEMORY;
-            const uint8_t *const bits = reinterpret_cast<const uint8_t *>(keep_);
-            for (int64_t i = 0; i < rows_; i += 64) words[i / 64] = bits_from(bits, first + i, first + rows_);
+            for (int64_t i = 0; i < rows_; i += 64) words[i / 64] = kept_from(first + i, end);
             mask_ = words;
         }
         kept_ = mask_count(mask_, rows_);
@@ -1062,6 +1242,14 @@ class ChunkReader {
         return PAGE;
     }
 
+    // Return which of the 64 rows from one of the stretch's on are kept; those before and behind the stretch are not.
+    uint64_t kept_from(int64_t first, int64_t end) const {
+        if (first >= end || first <= -64) return 0;
+        const int64_t left_out = first < 0 ? -first : 0, at = first + left_out;
+        const uint64_t all = end - at < 64 ? (UINT64_C(1) << (end - at)) - 1 : ~UINT64_C(0);
+        return (keep_ ? bits_from(reinterpret_cast<const uint8_t *>(keep_), at, end) : all) << left_out;
+    }
+
     // Return the plain bytes of (a part of) a page's body, nullptr if they can't be had.
     const uint8_t *plain(const uint8_t *body, int64_t size, int64_t uncompressed, bool compressed, Scratch &scratch) {
         if (!compressed || codec_ == UNCOMPRESSED) return size == uncompressed ? body : nullptr;
@@ -1069,7 +1257,7 @@ class ChunkReader {
         uint8_t *const out = scratch.room(uncompressed);
         if (!out) return nullptr;
         const bool good = codec_ == SNAPPY ? snappy_decompress(body, size, out, uncompressed)
-                          : codec_ == ZSTD ? space_.zstd.decompress(body, size, out, uncompressed)
+                          : codec_ == ZSTD ? space_.zstd->decompress(body, size, out, uncompressed)
                                            : space_.decompress && space_.decompress(space_.codec, body, size, out, uncompressed);
         return good ? out : nullptr;
     }
@@ -1146,7 +1334,7 @@ class ChunkReader {
         for (int64_t w = 0; w < words; w++) bits[w] &= mask_of(w);
         mask_ = bits;
         kept_ = mask_count(bits, rows_);
-        or_bits(passed_, num_rows_ - left_, bits, rows_);
+        or_bits(passed_, done_ - rows_, bits, rows_);
         return PAGE;
     }
 
@@ -1262,16 +1450,25 @@ class ChunkReader {
         return most < dictionary_length_ ? PAGE : UNSUPPORTED;
     }
 
+    // A page header has no more bytes than the first number, as a rule, and never more than the second.
+    enum : int64_t { HEADER_BYTES = 256, MOST_HEADER_BYTES = 16 << 20 };
+
     Workspace &space_;
-    const uint8_t *in_, *const end_;
+    ChunkBytes bytes_;
     const int codec_, width_, most_;
     const int64_t num_rows_;
-    const uint64_t *const keep_;
     const Test *const test_;
     uint64_t *const passed_;
     const bool has_value_test_, is_of_levels_;  // whether values are tested; whether levels are all that is read
-    int64_t left_, kept_left_;
+    // the rows of the stretch; the mask of them has room for `kept_left_` more
+    const uint64_t *keep_;
+    int64_t first_ = 0, stop_, kept_left_;
+    // how many rows are passed, and where the next page begins
+    int64_t done_ = 0, at_ = 0;
     // the page at hand
+    PageHeader page_;
+    int64_t page_at_ = 0, body_at_ = 0;
+    bool is_again_ = false, is_decoded_ = false;
     int64_t rows_ = 0, values_ = 0, kept_ = 0;
     const uint64_t *mask_ = nullptr;
     bool codes_ = false;
@@ -1281,7 +1478,7 @@ class ChunkReader {
     // the dictionary
     const uint8_t *dictionary_ = nullptr;
     const int32_t *dictionary_offsets_ = nullptr;
-    int64_t dictionary_length_ = 0, dictionary_bytes_ = 0;
+    int64_t dictionary_length_ = 0, dictionary_bytes_ = 0, dictionary_at_ = -1;
     uint8_t *matches_ = nullptr;  // for each of its values whether it passes
     bool has_match_ = false;
 };
@@ -1289,40 +1486,38 @@ class ChunkReader {
 // --- a whole chunk ---
 
 struct Rows {
-    int64_t done = 0, nulls = 0, kept = 0;  // nulls: of all rows of pages that have a kept one
+    int64_t nulls = 0, kept = 0;
 };
 
-inline void count_page(ChunkReader &reader, uint8_t *bits, int64_t num_rows, Rows &rows) {
-    if (bits) reader.append_validity(bits, reader.done() - reader.rows(), rows.nulls, num_rows);
-    rows.nulls += reader.nulls();
+// Append which of the page's kept rows are null. `bits`, for all kept rows, may be nullptr if nothing is null.
+inline bool count_page(ChunkReader &reader, uint8_t *bits, int64_t num_kept, Rows &rows) {
+    if (bits && !reader.append_validity(bits, rows.kept, rows.nulls, num_kept)) return false;
     rows.kept += reader.kept();
+    return true;
 }
 
-// Read every page of a chunk of numbers. `bits`, for all rows, may be nullptr if nothing is null, `out` if rows are only
-// tested, of strings too.
-inline Status read_values(ChunkReader &reader, int width, int64_t num_rows, uint8_t *out, uint8_t *bits, Rows &rows) {
+// Read every page of a chunk of numbers, or of a stretch of it. `out` is nullptr if rows are only tested, of strings too.
+inline Status read_values(ChunkReader &reader, int width, int64_t num_kept, uint8_t *out, uint8_t *bits, Rows &rows) {
     Status status;
     while ((status = reader.next_page()) == PAGE) {
         if (out && !reader.append_fixed(out + rows.kept * width)) return UNSUPPORTED;
-        count_page(reader, bits, num_rows, rows);
+        if (!count_page(reader, bits, num_kept, rows)) return NO_MEMORY;
     }
-    rows.done = reader.done();
     return status;
 }
 
 // Read every page of a chunk of strings as codes.
-inline Status read_codes(ChunkReader &reader, int64_t num_rows, uint8_t *out, uint8_t *bits, Rows &rows) {
+inline Status read_codes(ChunkReader &reader, int64_t num_kept, uint8_t *out, uint8_t *bits, Rows &rows) {
     Status status;
     while ((status = reader.next_page()) == PAGE) {
         if (!reader.is_coded() || !reader.append_codes(out + rows.kept * sizeof(uint32_t))) return UNSUPPORTED;
-        count_page(reader, bits, num_rows, rows);
+        if (!count_page(reader, bits, num_kept, rows)) return NO_MEMORY;
     }
-    rows.done = reader.done();
     return status;
 }
 
 // Read pages of strings while there is room; PAGE if the page at hand, of `more` bytes, needs some.
-inline Status read_text(ChunkReader &reader, int64_t num_rows, int32_t *ends, uint8_t *data, int64_t room, uint8_t *bits,
+inline Status read_text(ChunkReader &reader, int64_t num_kept, int32_t *ends, uint8_t *data, int64_t room, uint8_t *bits,
                         Rows &rows, int64_t &used, int64_t &more, bool has_page) {
     Status status = PAGE;
     while (has_page || (status = reader.next_page()) == PAGE) {
@@ -1332,9 +1527,8 @@ inline Status read_text(ChunkReader &reader, int64_t num_rows, int32_t *ends, ui
         const int64_t end = reader.append_text(ends + rows.kept, data, used);
         if (end < 0) return UNSUPPORTED;
         used = end;
-        count_page(reader, bits, num_rows, rows);
+        if (!count_page(reader, bits, num_kept, rows)) return NO_MEMORY;
     }
-    rows.done = reader.done();
     return status;
 }
 
@@ -1386,7 +1580,7 @@ struct ChunkJob {
     int64_t length = 0;
 };
 
-inline Status read_strings(ChunkReader &reader, int64_t num_rows, uint8_t *bits, int64_t most_text, ChunkJob &job, Rows &rows) {
+inline Status read_strings(ChunkReader &reader, int64_t num_kept, int64_t most_text, ChunkJob &job, Rows &rows) {
     int32_t *const ends = reinterpret_cast<int32_t *>(job.out);
     if (!job.text && !job.grown.grow(0, nullptr, 0)) return NO_MEMORY;
     uint8_t *data = job.text ? job.text : job.grown.data();
@@ -1394,7 +1588,7 @@ inline Status read_strings(ChunkReader &reader, int64_t num_rows, uint8_t *bits,
     bool has_page = false;
     Status status;
     ends[0] = 0;
-    while ((status = read_text(reader, num_rows, ends, data, room, bits, rows, job.used, more, has_page)) == PAGE) {
+    while ((status = read_text(reader, num_kept, ends, data, room, job.bits, rows, job.used, more, has_page)) == PAGE) {
         if (more < 0 || job.used + more > most_text) return UNSUPPORTED;
         room = 2 * (job.used + more);
         if (!job.grown.grow(room, data, job.used)) return NO_MEMORY;
@@ -1413,54 +1607,77 @@ inline Status keep_dictionary(const ChunkReader &reader, ChunkJob &job) {
     return job.ends.grow(size, ends, size) && job.grown.grow(job.used, reader.dictionary_data(), job.used) ? DONE : NO_MEMORY;
 }
 
-// Where chunks are read from: a file, or bytes that start where the file does.
-struct Source {
-    int file = -1;
-    const uint8_t *bytes = nullptr;
-    int64_t size = 0;
-};
-
-inline const uint8_t *read_source(Workspace &space, const Source &source, int64_t offset, int64_t size) {
-    if (!source.bytes) return read_file(space, source.file, offset, size);
-    if (offset < 0 || size < 0 || offset > source.size || size > source.size - offset) return nullptr;
-    uint8_t *const out = space.chunk.room(size);
-    if (!out) return nullptr;
-    std::memcpy(out, source.bytes + offset, size);
-    std::memset(out + size, 0, SLACK);
-    return out;
+// Decode the rows of a reader's stretch; as many of them are kept.
+inline void read_rows(ChunkReader &reader, int64_t stop, int64_t num_kept, int64_t most_text, ChunkJob &job) {
+    Rows rows;
+    Status status = job.form == NUMBERS ? read_values(reader, job.width, num_kept, job.out, job.bits, rows)
+                    : job.form == CODES ? read_codes(reader, num_kept, job.out, job.bits, rows)
+                                        : read_strings(reader, num_kept, most_text, job, rows);
+    if (status == DONE && (reader.done() < stop || (!job.test && rows.kept != num_kept))) status = UNSUPPORTED;
+    job.kept = rows.kept;
+    job.nulls = rows.nulls;
+    job.status = status;
 }
 
 // Decode a chunk, or the rows of it that a mask keeps.
 inline void run_job(Workspace &space, const Source &source, int64_t num_rows, const uint64_t *keep, int64_t num_kept,
                     int64_t most_text, ChunkJob &job) {
-    job.status = UNSUPPORTED;
-    const uint8_t *const data = read_source(space, source, job.offset, job.size);
-    if (!data) return;
-    uint8_t *bits = job.bits;
-    if (bits && keep && !(bits = space.validity.room((num_rows + 7) / 8))) {
-        job.status = NO_MEMORY;
-        return;
-    }
     space.codec = job.decompressor;
-    ChunkReader reader(space, data, job.size, job.codec, job.width, job.most_level, num_rows, keep, num_kept,
-                       job.test, job.passed, job.out != nullptr);
-    Rows rows;
-    Status status = job.form == NUMBERS ? read_values(reader, job.width, num_rows, job.out, bits, rows)
-                    : job.form == CODES ? read_codes(reader, num_rows, job.out, bits, rows)
-                                        : read_strings(reader, num_rows, bits, most_text, job, rows);
-    if (status == DONE && rows.done != num_rows) status = UNSUPPORTED;
-    if (status == DONE && job.form == CODES) status = keep_dictionary(reader, job);
-    job.kept = rows.kept;
-    if (status == DONE && rows.nulls && job.bits) {
-        job.nulls = rows.nulls;
-        if (keep) job.nulls = num_kept - compact_bits(bits, 0, keep, num_rows, job.bits);
-    }
-    job.status = status;
+    ChunkReader reader(space, ChunkBytes(space.chunk, source, job.offset, job.size, WINDOW_BYTES), job.codec, job.width,
+                       job.most_level, num_rows, keep, num_kept, job.test, job.passed, job.out != nullptr);
+    read_rows(reader, num_rows, num_kept, most_text, job);
+    if (job.status == DONE && job.form == CODES) job.status = keep_dictionary(reader, job);
 }
 
 inline void run_jobs(Workspace &space, const Source &source, int64_t num_rows, const uint64_t *keep, int64_t num_kept,
                      int64_t most_text, ChunkJob *jobs, int64_t count) {
     for (int64_t i = 0; i < count; i++) run_job(space, source, num_rows, keep, num_kept, most_text, jobs[i]);
 }
+
+// --- chunks in stretches ---
+
+// A chunk that is decoded one stretch of its rows after the other.
+class ChunkStream {
+   public:
+    // `job` specifies the chunk. Of a page that has rows of two stretches, and of the dictionary, no more than `most_kept`
+    // bytes each stay in memory in between.
+    ChunkStream(const Source &source, const ChunkJob &job, int64_t num_rows, int64_t window, int64_t most_kept)
+        : decompressor_(job.decompressor), most_kept_(most_kept),
+          reader_(space_, ChunkBytes(space_.chunk, source, job.offset, job.size, window), job.codec, job.width, job.most_level,
+                  num_rows, nullptr, 0) {}
+
+    // Decode the rows from `first`, behind those before, up to `stop`; `keep` is a mask of these.
+    void run(Workspace &space, int64_t first, int64_t stop, const uint64_t *keep, int64_t num_kept, int64_t most_text,
+             bool with_dictionary, ChunkJob &job) {
+        if (!has_page_) space_.swap_page(space);
+        space_.decompress = space.decompress;
+        space_.codec = decompressor_;
+        space_.zstd = space.zstd;
+        const Status status = reader_.begin(first, stop, keep, num_kept);
+        if (status == PAGE) read_rows(reader_, stop, num_kept, most_text, job);
+        else job.status = status;
+        if (job.status == DONE && with_dictionary) job.status = keep_dictionary(reader_, job);
+        const bool keeps_dictionary = static_cast<int64_t>(space_.dictionary_size()) <= most_kept_;
+        // to read the dictionary again would overwrite the page
+        has_page_ = job.status == DONE && reader_.has_more_of_page() && keeps_dictionary &&
+                    static_cast<int64_t>(space_.page_size()) <= most_kept_;
+        if (!has_page_) {
+            reader_.drop_page();
+            space_.swap_page(space);
+        }
+        if (!keeps_dictionary) {
+            reader_.drop_dictionary();
+            space_.dictionary.release();
+            space_.dictionary_ends.release();
+        }
+    }
+
+   private:
+    Workspace space_;
+    void *const decompressor_;
+    const int64_t most_kept_;
+    ChunkReader reader_;
+    bool has_page_ = false;
+};
 
 }  // namespace delta_parquet

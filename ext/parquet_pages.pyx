@@ -6,6 +6,7 @@
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
+from libcpp.vector cimport vector
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels.memory import allocate
@@ -26,9 +27,20 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         void* codec
         Scratch chunk
         size_t size()
+    ctypedef int (*ReadBytes)(void* reader, int64_t offset, int64_t size, uint8_t* out) noexcept nogil
+    cdef cppclass Source:
+        int file
+        const uint8_t* bytes
+        int64_t size
+        ReadBytes read_bytes
+        void* reader
+    const uint8_t* read_source(WorkspaceBytes& space, const Source& source, int64_t offset, int64_t size)
+    enum: WINDOW_BYTES
+    cdef cppclass ChunkBytes:
+        ChunkBytes(Scratch& block, const Source& source, int64_t offset, int64_t size, int64_t window)
     cdef cppclass ChunkReader:
-        ChunkReader(WorkspaceBytes& space, const uint8_t* data, int64_t size, int codec, int width, int most_level,
-                    int64_t num_rows, const uint64_t* keep, int64_t num_kept)
+        ChunkReader(WorkspaceBytes& space, const ChunkBytes& bytes, int codec, int width, int most_level, int64_t num_rows,
+                    const uint64_t* keep, int64_t num_kept)
         Status next_page()
         int64_t rows()
         int64_t nulls()
@@ -38,7 +50,7 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         const uint8_t* dictionary_data()
         int64_t text_bytes()
         int64_t append_text(int32_t* offsets, uint8_t* data, int64_t used)
-        void append_validity(uint8_t* bits, int64_t first, int64_t nulls, int64_t num_rows)
+        bint append_validity(uint8_t* bits, int64_t first, int64_t& nulls, int64_t num_rows)
     ctypedef enum Form:
         NUMBERS
         STRINGS
@@ -72,13 +84,12 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         uint8_t* text
         Status status
         Text grown, ends
-    cdef cppclass Source:
-        int file
-        const uint8_t* bytes
-        int64_t size
-    const uint8_t* read_source(WorkspaceBytes& space, const Source& source, int64_t offset, int64_t size)
     void run_jobs(WorkspaceBytes& space, const Source& source, int64_t num_rows, const uint64_t* keep, int64_t num_kept,
                   int64_t most_text, ChunkJob* jobs, int64_t count)
+    cdef cppclass ChunkStream:
+        ChunkStream(const Source& source, const ChunkJob& job, int64_t num_rows, int64_t window, int64_t most_kept)
+        void run(WorkspaceBytes& space, int64_t first, int64_t stop, const uint64_t* keep, int64_t num_kept, int64_t most_text,
+                 bint with_dictionary, ChunkJob& job)
     cdef cppclass ZstdLibrary:
         @staticmethod
         const ZstdLibrary* loaded()
@@ -111,6 +122,9 @@ compact_prepare()
 cdef int64_t MOST_TEXT = 256 << 20
 #: A page index is not used beyond so many bytes.
 cdef int64_t MOST_INDEX = 4 << 20
+#: Columns share a block of memory up to so many bytes: jemalloc returns one of 8 MB or more to the system at once, and
+#: fresh memory takes longer than what is done in it.
+cdef int64_t MOST_BLOCK = 4 << 20
 #: A workspace that grew beyond this is not kept.
 cdef size_t MOST_KEPT = 16 << 20
 
@@ -161,15 +175,45 @@ cdef class Workspace:
         return self.bytes.size() <= MOST_KEPT
 
 
+cdef int read_by_call(void* reader, int64_t offset, int64_t size, uint8_t* out) noexcept with gil:
+    """Call the function of a `CalledSource`; whatever it raises is kept there."""
+    cdef CalledSource source = <CalledSource>reader
+    cdef Py_buffer view
+    cdef bint good
+    try:
+        found = source.function(offset, size)
+        PyObject_GetBuffer(found, &view, PyBUF_SIMPLE)
+    except BaseException as e:
+        source.error = e
+        return False
+    good = view.len == size
+    if good:
+        memcpy(out, view.buf, size)
+    PyBuffer_Release(&view)
+    return good
+
+
+cdef class CalledSource:
+    """A function that returns bytes of a file."""
+
+    cdef object function, error
+
+
 cdef class OpenSource:
-    """Where chunks are read from: the descriptor of a file, or bytes that start where the file does."""
+    """Where chunks are read from: a file's descriptor, bytes that start where the file does, or a function(offset, size)."""
 
     cdef Source source
     cdef Py_buffer view
+    cdef CalledSource called
 
     def __cinit__(self, source):
         if isinstance(source, int):
             self.source.file = source
+        elif callable(source):
+            self.called = CalledSource()
+            self.called.function = source
+            self.source.reader = <void*>self.called
+            self.source.read_bytes = read_by_call
         else:
             PyObject_GetBuffer(source, &self.view, PyBUF_SIMPLE)
             self.source.bytes = <const uint8_t*>self.view.buf
@@ -178,6 +222,13 @@ cdef class OpenSource:
     def __dealloc__(self):
         if self.view.buf is not NULL:
             PyBuffer_Release(&self.view)
+
+    cdef int check(self) except -1:
+        """Raise what the function raised."""
+        if self.called is not None and self.called.error is not None:
+            error, self.called.error = self.called.error, None
+            raise error
+        return 0
 
 
 cdef int64_t room_of(int64_t size) noexcept nogil:
@@ -192,13 +243,98 @@ cdef object copied(const uint8_t* data, int64_t size):
     return out.cut(size)
 
 
+cdef class ColumnJobs:
+    """Chunks to decode, with room for their rows; see `read_columns`."""
+
+    cdef ChunkJob* jobs
+    cdef int64_t count
+    cdef list chunks, blocks, texts
+
+    def __cinit__(self, list chunks):
+        cdef ChunkJob* job
+        cdef int64_t i
+        cdef bint coded
+        self.chunks, self.count = chunks, len(chunks)
+        self.jobs = new_jobs(self.count)
+        for i in range(self.count):
+            job = &self.jobs[i]
+            job.offset, job.size, job.codec, job.width, job.most_level, coded, job.room, decompress = chunks[i]
+            job.decompressor = <void*>decompress  # the list holds it
+            job.form = NUMBERS if job.width else CODES if coded else STRINGS
+            if job.form != STRINGS:
+                job.room = 0
+
+    def __dealloc__(self):
+        delete_jobs(self.jobs)
+
+    cdef int make_room(self, int64_t num_kept, double text_share) except -1:
+        """Make room for so many rows, and strings of a share of the chunk's."""
+        cdef int64_t used, i, first = 0
+        cdef ChunkJob* job
+        cdef Block block
+        self.blocks = []
+        while first < self.count:
+            # a few columns share a block: a column of few rows would take much longer to make room for than to decode
+            i, used = first, 0
+            while i < self.count and (i == first or used + self.room_for(i, num_kept) <= MOST_BLOCK):
+                used += self.room_for(i, num_kept)
+                i += 1
+            block, used = Block(used), 0
+            for first in range(first, i):
+                job = &self.jobs[first]
+                job.out = block.data + used
+                job.bits = job.out + room_of(self.value_bytes(first, num_kept)) if job.most_level else NULL
+                job.room = <int64_t>(text_share * job.room)
+                used += self.room_for(first, num_kept)
+                self.blocks.append(block)
+            first = i
+        self.texts = [Block(self.jobs[i].room) if self.jobs[i].room else None for i in range(self.count)]
+        for i in range(self.count):
+            if self.jobs[i].room:
+                self.jobs[i].text = (<Block>self.texts[i]).data
+        return 0
+
+    cdef int64_t value_bytes(self, int64_t i, int64_t num_kept) noexcept:
+        cdef int width = self.jobs[i].width
+        return num_kept * width if width else (num_kept + 1) * 4
+
+    cdef int64_t room_for(self, int64_t i, int64_t num_kept) noexcept:
+        return room_of(self.value_bytes(i, num_kept)) + (room_of((num_kept + 7) // 8) if self.jobs[i].most_level else 0)
+
+    cdef object found(self, int64_t i, int64_t num_kept, tuple dictionary):
+        """Return what came of a chunk; a dictionary that is not None was returned before."""
+        cdef ChunkJob* job = &self.jobs[i]
+        cdef Block block = self.blocks[i]
+        cdef int64_t size, bits = (num_kept + 7) // 8
+        if job.status == NO_MEMORY:
+            raise MemoryError("no memory for a page of a Parquet file")
+        if job.status != DONE:
+            return None
+        valid = block.buffer.slice(job.bits - block.data, bits) if job.nulls else None
+        size = num_kept * (job.width if job.width else 4) + (4 if job.form == STRINGS else 0)
+        values = block.buffer.slice(job.out - block.data, size)
+        if job.form == NUMBERS:
+            return valid, job.nulls, values
+        if job.form == CODES:
+            return (valid, job.nulls, values) + (self.dictionary(i) if dictionary is None else dictionary)
+        if job.grown.data() is not NULL or 4 * job.used < job.room:  # a slice would hold all of the room
+            data = job.grown.data() if job.grown.data() is not NULL else job.text
+            return valid, job.nulls, values, copied(data, job.used)
+        return valid, job.nulls, values, (<Block>self.texts[i]).cut(job.used) if job.room else copied(NULL, 0)
+
+    cdef tuple dictionary(self, int64_t i):
+        cdef ChunkJob* job = &self.jobs[i]
+        offsets = copied(job.ends.data(), (job.length + 1) * 4) if job.length else bytes(4)
+        return offsets, copied(job.grown.data(), job.used), job.length
+
+
 def read_columns(Workspace space not None, source, list chunks, int64_t num_rows, const uint64_t[::1] keep=None):
     """Decode column chunks of a row group in one step, without the interpreter's lock.
 
     Parameters
     ----------
-    source : int or buffer
-        A file descriptor, or bytes that start where the file does.
+    source : int, buffer or function
+        A file descriptor, bytes that start where the file does, or a function(offset, size) that returns bytes.
     chunks : list of tuple
         Of each: where it lies (offset, size), its codec and the bytes of a value (0: strings), the definition level of a
         value, whether strings are requested as codes, how many bytes its strings have at most, about, and for pages of a
@@ -217,68 +353,96 @@ def read_columns(Workspace space not None, source, list chunks, int64_t num_rows
     """
     cdef OpenSource opened = OpenSource(source)
     cdef const uint64_t* mask = NULL
-    cdef int64_t num_kept = num_rows, count = len(chunks), used = 0, total = 0, size, ends, bits, expected, i
-    cdef bint coded
-    cdef ChunkJob* job
-    cdef Block block
-    cdef list out = []
+    cdef int64_t num_kept = num_rows, i
+    cdef ColumnJobs jobs = ColumnJobs(chunks)
     if keep is not None and num_rows > 0:
-        if keep.shape[0] < (num_rows + 63) // 64:
-            raise InvalidArgumentError(f"a mask of {num_rows} rows is longer than {keep.shape[0]} words")
-        mask = &keep[0]
+        mask = checked_mask(keep, num_rows)
         num_kept = mask_count(mask, num_rows)
-    bits = (num_kept + 7) // 8
-    ends = (num_kept + 1) * 4
-    cdef ChunkJob* jobs = new_jobs(count)
-    try:
-        for i in range(count):
-            job = &jobs[i]
-            job.offset, job.size, job.codec, job.width, job.most_level, coded, expected, decompress = chunks[i]
-            job.decompressor = <void*>decompress  # the list holds it
-            job.form = NUMBERS if job.width else CODES if coded else STRINGS
-            # how many of the strings are kept is not known beforehand
-            job.room = expected if job.form == STRINGS and mask is NULL else 0
-            total += room_of(num_kept * job.width if job.width else ends)
-            total += room_of(bits) if job.most_level else 0
-        block = Block(total)
-        for i in range(count):
-            job = &jobs[i]
-            job.out = block.data + used
-            used += room_of(num_kept * job.width if job.width else ends)
-            if job.most_level:
-                job.bits = block.data + used
-                used += room_of(bits)
-        texts = [Block(jobs[i].room) if jobs[i].room else None for i in range(count)]
-        for i in range(count):
-            if jobs[i].room:
-                jobs[i].text = (<Block>texts[i]).data
+    # how many of the strings are kept is not known beforehand
+    jobs.make_room(num_kept, 1 if mask is NULL else 0)
+    space.bytes.decompress = decompress_page
+    with nogil:
+        run_jobs(space.bytes[0], opened.source, num_rows, mask, num_kept, MOST_TEXT, jobs.jobs, jobs.count)
+    opened.check()
+    return num_kept, [jobs.found(i, num_kept, None) for i in range(jobs.count)]
+
+
+cdef const uint64_t* checked_mask(const uint64_t[::1] keep, int64_t num_rows) except NULL:
+    if keep.shape[0] < (num_rows + 63) // 64 or not keep.shape[0]:
+        raise InvalidArgumentError(f"a mask of {num_rows} rows is longer than {keep.shape[0]} words")
+    return &keep[0]
+
+
+cdef class ColumnStretches:
+    """Column chunks of a row group that are decoded one stretch of rows after the other.
+
+    Parameters
+    ----------
+    source, chunks, num_rows
+        See `read_columns`.
+    window : int
+        In so many bytes the chunks are read, or in pages if they are longer.
+    most_kept : int
+        So many bytes of a chunk's pages, and of its dictionary, stay in memory between two stretches; what is longer is
+        read again.
+    """
+
+    cdef OpenSource opened
+    cdef vector[ChunkStream*] streams
+    cdef list chunks, dictionaries
+    cdef int64_t num_rows, at
+
+    def __cinit__(self, source, list chunks, int64_t num_rows, int64_t window, int64_t most_kept):
+        cdef ColumnJobs jobs = ColumnJobs(chunks)
+        cdef int64_t i
+        self.opened, self.chunks, self.num_rows, self.at = OpenSource(source), chunks, num_rows, 0
+        self.dictionaries = [None] * len(chunks)
+        for i in range(jobs.count):
+            self.streams.push_back(new ChunkStream(self.opened.source, jobs.jobs[i], num_rows, window, most_kept))
+
+    def __dealloc__(self):
+        for stream in self.streams:
+            del stream
+
+    def read(self, Workspace space not None, int64_t first, int64_t stop, const uint64_t[::1] keep=None):
+        """Decode the rows from `first` to `stop`, of which `keep` is a mask; see `read_columns`.
+
+        A chunk that is left to a complete reader is never returned again.
+        """
+        cdef const uint64_t* mask = NULL
+        cdef int64_t rows = stop - first, num_kept = rows, i
+        cdef ColumnJobs jobs = ColumnJobs(self.chunks)
+        if not self.at <= first < stop <= self.num_rows:
+            raise InvalidArgumentError(f"a stretch from row {first} to {stop} behind {self.at} of {self.num_rows} rows")
+        if keep is not None:
+            mask = checked_mask(keep, rows)
+            num_kept = mask_count(mask, rows)
+        jobs.make_room(num_kept, 0 if mask is not NULL else <double>rows / self.num_rows)
         space.bytes.decompress = decompress_page
+        for i in range(jobs.count):
+            if self.streams[i] is not NULL:
+                is_first = self.dictionaries[i] is None and jobs.jobs[i].form == CODES
+                self.run(space, i, first, stop, mask, num_kept, is_first, jobs)
+        self.opened.check()
+        self.at = stop
+        return num_kept, [self.found(i, num_kept, jobs) for i in range(jobs.count)]
+
+    cdef int run(self, Workspace space, int64_t i, int64_t first, int64_t stop, const uint64_t* mask, int64_t num_kept,
+                 bint with_dictionary, ColumnJobs jobs) except -1:
         with nogil:
-            run_jobs(space.bytes[0], opened.source, num_rows, mask, num_kept, MOST_TEXT, jobs, count)
-        for i in range(count):
-            job = &jobs[i]
-            if job.status == NO_MEMORY:
-                raise MemoryError("no memory for a page of a Parquet file")
-            if job.status != DONE:
-                out.append(None)
-                continue
-            valid = block.buffer.slice(job.bits - block.data, bits) if job.nulls else None
-            size = num_kept * (job.width if job.width else 4) + (4 if job.form == STRINGS else 0)
-            values = block.buffer.slice(job.out - block.data, size)
-            if job.form == NUMBERS:
-                out.append((valid, job.nulls, values))
-            elif job.form == CODES:
-                size = (job.length + 1) * 4
-                offsets = copied(job.ends.data(), size) if job.length else bytes(4)
-                out.append((valid, job.nulls, values, offsets, copied(job.grown.data(), job.used), job.length))
-            elif job.grown.data() is not NULL or 4 * job.used < job.room:  # a slice would hold all of the room
-                data = job.grown.data() if job.grown.data() is not NULL else job.text
-                out.append((valid, job.nulls, values, copied(data, job.used)))
-            else:
-                out.append((valid, job.nulls, values, (<Block>texts[i]).cut(job.used) if job.room else copied(NULL, 0)))
-    finally:
-        delete_jobs(jobs)
-    return num_kept, out
+            self.streams[i].run(space.bytes[0], first, stop, mask, num_kept, MOST_TEXT, with_dictionary, jobs.jobs[i])
+        return 0
+
+    cdef object found(self, int64_t i, int64_t num_kept, ColumnJobs jobs):
+        if self.streams[i] is NULL:
+            return None
+        found = jobs.found(i, num_kept, self.dictionaries[i])
+        if found is None:
+            del self.streams[i]
+            self.streams[i] = NULL
+        elif jobs.jobs[i].form == CODES and jobs.jobs[i].length:
+            self.dictionaries[i] = found[3:]
+        return found
 
 
 cdef class ValueTest:
@@ -468,6 +632,7 @@ def read_passing(Workspace space not None, source, tuple chunk, int64_t num_rows
     space.bytes.decompress = decompress_page
     with nogil:
         run_jobs(space.bytes[0], opened.source, num_rows, mask, num_kept, MOST_TEXT, &job, 1)
+    opened.check()
     if job.status == NO_MEMORY:
         raise MemoryError("no memory for a page of a Parquet file")
     if job.status != DONE:
@@ -498,22 +663,18 @@ cdef class Column:
 
     cdef ChunkReader* reader
     cdef Workspace space
+    cdef OpenSource opened
     cdef object codec
     cdef bint nullable
 
     def __cinit__(self, Workspace space not None, source, int64_t offset, int64_t size, int codec, int most_level,
                   int64_t num_rows, decompress=None):
-        cdef OpenSource opened = OpenSource(source)
-        cdef const uint8_t* data
-        self.space, self.nullable = space, most_level > 0
-        with nogil:
-            data = read_source(space.bytes[0], opened.source, offset, size)
-        if data is NULL:
-            raise UnsupportedPagesError(f"the chunk has {size} bytes from {offset}, of which not all are there")
+        self.opened, self.space, self.nullable = OpenSource(source), space, most_level > 0
         self.codec = decompress
         space.bytes.codec = <void*>decompress
         space.bytes.decompress = decompress_page
-        self.reader = new ChunkReader(space.bytes[0], data, size, codec, 0, most_level, num_rows, NULL, num_rows)
+        self.reader = new ChunkReader(space.bytes[0], ChunkBytes(space.bytes.chunk, self.opened.source, offset, size, WINDOW_BYTES),
+                                      codec, 0, most_level, num_rows, NULL, num_rows)
 
     def __dealloc__(self):
         del self.reader
@@ -537,7 +698,8 @@ cdef class Column:
         with nogil:
             good = self.reader.append_text(<int32_t*>ends.data, data.data, 0) == size
             if nulls:
-                self.reader.append_validity(bitmap.data, 0, 0, rows)
+                nulls = 0
+                good = self.reader.append_validity(bitmap.data, 0, nulls, rows) and good
         self._check(PAGE if good else UNSUPPORTED)
         valid = bitmap.cut(bitmap.size) if nulls else None
         return rows, valid, nulls, ends.cut(ends.size), data.cut(size)

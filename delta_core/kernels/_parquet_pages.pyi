@@ -21,6 +21,23 @@ NestedChunkTuple: TypeAlias = tuple[
     int, int, int, int, int, int, int, int, int, int, Callable[[pa.Buffer, int], Any] | None
 ]
 
+#: A descriptor, bytes, or a function(offset, size) that returns bytes.
+Source: TypeAlias = int | bytes | memoryview | Callable[[int, int], Any]
+
+class ColumnStretches:
+    def __init__(self, source: Source, chunks: list[Chunk], num_rows: int, window: int, most_kept: int) -> None: ...
+    def read(
+        self, space: Workspace, first: int, stop: int, keep: NDArray[np.uint64] | None = None
+    ) -> tuple[int, list[tuple[Any, ...] | None]]: ...
+
+class NestedStretches:
+    def __init__(
+        self, source: Source, chunks: list[NestedChunkTuple], num_rows: int, window: int, most_kept: int
+    ) -> None: ...
+    def read(
+        self, space: Workspace, first: int, stop: int, keep: NDArray[np.uint64] | None = None
+    ) -> list[tuple[Any, ...] | None]: ...
+
 class Levels:
     def lists(
         self, repetition: int, slot: int, there: int, element: int
@@ -29,7 +46,7 @@ class Levels:
 
 class Column:
     def __init__(
-        self, space: Workspace, source: int | bytes | memoryview, offset: int, size: int, codec: int, most_level: int,
+        self, space: Workspace, source: Source, offset: int, size: int, codec: int, most_level: int,
         num_rows: int, decompress: Callable[[pa.Buffer, int], Any] | None = None,
     ) -> None: ...  # fmt: skip
     def text_page(self) -> tuple[int, pa.Buffer | None, int, pa.Buffer, pa.Buffer] | None: ...
@@ -39,22 +56,18 @@ class ValueTest:
         self, kind: int, is_float: bool = False, least: float = 0, most: float = 0, with_nan: bool = False,
         keys: NDArray[np.uint8] | bytes | None = None, ends: NDArray[np.int32] | None = None,
     ) -> None: ...  # fmt: skip
-    def is_excluded(self, source: int | bytes | memoryview, offset: int, size: int, width: int) -> bool: ...
+    def is_excluded(self, source: Source, offset: int, size: int, width: int) -> bool: ...
     def find_rows(
-        self, source: int | bytes | memoryview, columns: tuple[int, int], offsets: tuple[int, int], width: int,
+        self, source: Source, columns: tuple[int, int], offsets: tuple[int, int], width: int,
         num_rows: int, rows: NDArray[np.uint64],
     ) -> bool: ...  # fmt: skip
 
 def read_columns(
-    space: Workspace,
-    source: int | bytes | memoryview,
-    chunks: list[Chunk],
-    num_rows: int,
-    keep: NDArray[np.uint64] | None = None,
+    space: Workspace, source: Source, chunks: list[Chunk], num_rows: int, keep: NDArray[np.uint64] | None = None
 ) -> tuple[int, list[tuple[Any, ...] | None]]: ...
 def read_passing(
     space: Workspace,
-    source: int | bytes | memoryview,
+    source: Source,
     chunk: Chunk,
     num_rows: int,
     values: ValueTest,
@@ -64,7 +77,7 @@ def read_passing(
 ) -> tuple[int, tuple[Any, ...] | None] | None: ...
 def read_nested(
     space: Workspace,
-    source: int | bytes | memoryview,
+    source: Source,
     chunks: list[NestedChunkTuple],
     num_rows: int,
     keep: NDArray[np.uint64] | None = None,

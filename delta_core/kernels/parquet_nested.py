@@ -13,15 +13,15 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.kernels import compute as pc
-from delta_core.kernels._parquet_pages import UnsupportedPagesError, read_nested
-from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, Source, lent_workspace, width_of
+from delta_core.kernels._parquet_pages import NestedStretches, UnsupportedPagesError, read_nested
+from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, Source, lent_workspace, shared_bytes, width_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from delta_core.kernels._parquet_pages import Levels, NestedChunkTuple
 
-__all__ = ["NestedChunk", "NestedColumn", "nested_column", "read_nested_column"]
+__all__ = ["NestedChunk", "NestedColumn", "NestedColumnStretches", "nested_column", "read_nested_column"]
 
 #: Levels are kept in a byte each.
 _MOST_LEVEL = 255
@@ -178,6 +178,49 @@ def read_nested_column(
     described = [_described(column, number, chunk) for number, chunk in chunks.items()]
     with lent_workspace() as space:
         found = read_nested(space, source, described, num_rows, keep)
+    return _assembled(column, chunks, found, num_rows if keep is None else num_kept)
+
+
+class NestedColumnStretches:
+    """A nested column of a row group that is decoded one stretch of rows after the other.
+
+    Parameters
+    ----------
+    source, column, chunks, num_rows
+        See `read_nested_column`.
+    among : int, optional
+        See `delta_core.kernels.parquet_pages.ChunkStretches`.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        column: NestedColumn,
+        chunks: Mapping[int, NestedChunk],
+        num_rows: int,
+        among: int | None = None,
+    ) -> None:
+        described = [_described(column, number, chunk) for number, chunk in chunks.items()]
+        sizes = shared_bytes(among or len(chunks))
+        self._column, self._chunks = column, chunks
+        self._stretches = NestedStretches(source, described, num_rows, *sizes)
+
+    def read(
+        self, first: int, stop: int, keep: NDArray[np.uint64] | None = None, num_kept: int | None = None
+    ) -> pa.Array | None:
+        """Decode the rows from ``first`` to ``stop``, all behind those before; see `read_nested_column`.
+
+        After a None nothing more can be read.
+        """
+        with lent_workspace() as space:
+            found = self._stretches.read(space, first, stop, keep)
+        return _assembled(self._column, self._chunks, found, stop - first if keep is None else num_kept)
+
+
+def _assembled(
+    column: NestedColumn, chunks: Mapping[int, NestedChunk], found: Sequence[Any], rows: int | None
+) -> pa.Array | None:
+    """Return the column of the levels and values of its chunks."""
     arrays = dict(zip(chunks, found, strict=True))
     if None in arrays.values():
         return None
@@ -185,7 +228,6 @@ def read_nested_column(
         built = _build(column._top, _decoded(column, chunks, arrays))
     except UnsupportedPagesError:
         return None
-    rows = num_rows if keep is None else num_kept
     return built[0] if built is not None and len(built[0]) == rows else None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from delta_core.kernels._parquet_pages import (
     Column,
+    ColumnStretches,
     UnsupportedPagesError,
     ValueTest,
     Workspace,
@@ -35,9 +36,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CODECS",
+    "ChunkStretches",
     "ColumnChunk",
     "ColumnTest",
     "NullTest",
+    "Source",
     "UnsupportedPagesError",
     "ValuePattern",
     "ValueRange",
@@ -47,13 +50,16 @@ __all__ = [
     "read_chunk",
     "read_chunks",
     "read_passing",
+    "shared_bytes",
     "text_pages",
     "width_of",
 ]
 
 Key = TypeVar("Key")
-#: Values of fixed width that are decoded into one block of memory.
-_BUNDLE_BYTES = 32 << 20
+#: What all chunks that are decoded in stretches keep of their pages in between, and of their dictionaries.
+_KEPT_BYTES = 32 << 20
+#: In windows of so many bytes these chunks are read, and all of them together.
+_WINDOW_BYTES, _WINDOWS_BYTES = 256 << 10, 16 << 20
 
 
 def _zstd(data: pa.Buffer, size: int) -> pa.Buffer:
@@ -74,7 +80,8 @@ CODECS: Mapping[str, tuple[int, Callable[[pa.Buffer, int], Any] | None]] = {
     "SNAPPY": (1, None),
     "GZIP": (2, _gzip),
 } | ({"ZSTD": (3 if has_zstd() else 2, _zstd)} if pa.Codec.is_available("zstd") else {})
-Source = int | bytes | memoryview
+#: A descriptor of a file, its bytes, or a function(offset, size) that returns bytes of it.
+Source = int | bytes | memoryview | Callable[[int, int], Any]
 #: Workspaces that nobody uses, for whoever reads next: fresh memory takes longer than what is done in it.
 _spaces: deque[Workspace] = deque(maxlen=os.cpu_count() or 1)
 
@@ -154,15 +161,60 @@ def read_chunks(
         Null if the value, or a struct around it, is. Left out is a chunk that has pages of another encoding or codec,
         or is damaged, or has pages that are not coded although codes are requested.
     """
-    found: dict[Key, pa.Array[Any]] = {}
+    if not chunks:
+        return {}
+    described = [_described(chunk, key in coded) for key, chunk in chunks.items()]
+    num_rows = next(iter(chunks.values())).num_rows
     with lent_workspace() as space:
-        for some in _bundles(chunks):
-            described = [_described(chunks[key], key in coded) for key in some]
-            num_kept, parts = read_columns(space, source, described, chunks[some[0]].num_rows, keep)
-            for key, part in zip(some, parts, strict=True):
-                if part is not None:
-                    found[key] = _array(chunks[key].type, num_kept, *part)
-    return found
+        num_kept, parts = read_columns(space, source, described, num_rows, keep)
+    found = zip(chunks.items(), parts, strict=True)
+    return {key: _array(chunk.type, num_kept, *part) for (key, chunk), part in found if part is not None}
+
+
+class ChunkStretches(Generic[Key]):
+    """Column chunks of one row group that are decoded one stretch of rows after the other.
+
+    Parameters
+    ----------
+    source, chunks, coded
+        See `read_chunks`.
+    among : int, optional
+        How many chunks share the memory for what is kept between two stretches; these alone if not given.
+    """
+
+    def __init__(
+        self, source: Source, chunks: Mapping[Key, ColumnChunk], coded: Collection[Key] = (), among: int | None = None
+    ) -> None:
+        described = [_described(chunk, key in coded) for key, chunk in chunks.items()]
+        num_rows = next(iter(chunks.values())).num_rows
+        sizes = shared_bytes(among or len(chunks))
+        self._types = {key: chunk.type for key, chunk in chunks.items()}
+        self._stretches = ColumnStretches(source, described, num_rows, *sizes)
+
+    def read(self, first: int, stop: int, keep: NDArray[np.uint64] | None = None) -> dict[Key, pa.Array[Any]]:
+        """Decode the rows of a stretch, without the interpreter's lock.
+
+        Parameters
+        ----------
+        first, stop : int
+            The first row, behind those before, and the one behind the last.
+        keep : uint64, **shape (n,)**, optional
+            A mask of these rows, see `read_chunks`.
+
+        Returns
+        -------
+        dict of pyarrow.Array, as of `read_chunks`
+            A chunk that is left out once, by pages that this reader does not support, is left out from there on.
+        """
+        with lent_workspace() as space:
+            num_kept, parts = self._stretches.read(space, first, stop, keep)
+        found = zip(self._types.items(), parts, strict=True)
+        return {key: _array(t, num_kept, *part) for (key, t), part in found if part is not None}
+
+
+def shared_bytes(num_chunks: int) -> tuple[int, int]:
+    """Return the window in which each of some chunks is read in stretches, and what it keeps in between, in bytes."""
+    return min(_WINDOW_BYTES, max(_WINDOWS_BYTES // num_chunks, 16 << 10)), _KEPT_BYTES // num_chunks
 
 
 class lent_workspace:  # noqa: N801  # used like a function
@@ -348,20 +400,6 @@ def _test_of(kind: int, keys: NDArray[Any] | tuple[bytes, ...]) -> ValueTest:
     ends = np.zeros(len(keys) + 1, np.int32)
     np.cumsum([len(key) for key in keys], out=ends[1:])
     return ValueTest(kind, keys=b"".join(keys), ends=ends)
-
-
-def _bundles(chunks: Mapping[Key, ColumnChunk]) -> Iterator[list[Key]]:
-    """Yield chunks that are decoded together: their rows share a block of memory, which is not to become too big."""
-    some: list[Key] = []
-    size = 0
-    for key, chunk in chunks.items():
-        size += 8 * chunk.num_rows
-        if some and size > _BUNDLE_BYTES:
-            yield some
-            some, size = [], 8 * chunk.num_rows
-        some.append(key)
-    if some:
-        yield some
 
 
 def _described(chunk: ColumnChunk, coded: bool) -> Chunk:

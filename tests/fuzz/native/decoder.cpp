@@ -145,6 +145,53 @@ static bool read_chunk(const Bytes &bytes, int codec, int width, int most, int64
     return job.status == DONE;
 }
 
+static void fill(std::vector<uint64_t> &mask, int64_t rows, int64_t &kept) {
+    mask.assign((rows + 63) / 64, 0);
+    kept = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        const bool keep = below(3) == 0;
+        mask[i / 64] |= static_cast<uint64_t>(keep) << (i % 64);
+        kept += keep;
+    }
+}
+
+// Return whether all stretches are read; some of them, or some of their rows, may be left out.
+static bool read_stretches(const Bytes &bytes, int codec, int width, int most, int64_t num_rows) {
+    Bytes in(bytes.begin(), bytes.end());
+    in.shrink_to_fit();
+    const uint8_t none = 0;
+    Workspace space;
+    Source source;
+    source.bytes = in.empty() ? &none : in.data();
+    source.size = static_cast<int64_t>(in.size());
+    ChunkJob chunk;
+    chunk.size = source.size;
+    chunk.codec = codec;
+    chunk.width = width;
+    chunk.most_level = most;
+    const int form = width ? NUMBERS : below(2) ? CODES : STRINGS;
+    ChunkStream stream(source, chunk, num_rows, 1 + below(2000), below(4000));
+    for (int64_t first = 0, stop; first < num_rows; first = stop) {
+        if (below(4) == 0) first += below(num_rows - first);
+        stop = first + 1 + static_cast<int64_t>(below(num_rows - first));
+        const bool masked = below(2);
+        std::vector<uint64_t> mask;
+        int64_t kept = stop - first;
+        if (masked) fill(mask, stop - first, kept);
+        ChunkJob job;
+        job.width = width;
+        job.form = form;
+        job.out = room(width ? kept * width : (kept + 1) * 4);
+        job.bits = most ? room((kept + 7) / 8) : nullptr;
+        job.room = below(2) ? below(1 << 12) : 0;
+        job.text = job.room ? room(job.room) : nullptr;
+        stream.run(space, first, stop, masked ? mask.data() : nullptr, kept, 256 << 20, form == CODES && below(2), job);
+        for (uint8_t *block : {job.text, job.out, job.bits}) std::free(block);
+        if (job.status != DONE) return form == CODES;
+    }
+    return true;
+}
+
 // Return whether the filter is used, of a chunk whose values have so many bytes.
 static bool read_bloom_filter(const Bytes &bytes, int width) {
     Bytes exact(bytes.begin(), bytes.end());
@@ -231,6 +278,48 @@ static bool read_nested(const Bytes &bytes, const Bytes &seed, int64_t num_rows)
     return read;
 }
 
+// Return whether all stretches are read of a chunk inside of structs and lists.
+static bool read_nested_stretches(const Bytes &bytes, const Bytes &seed, int64_t num_rows) {
+    Bytes in(bytes.begin(), bytes.end());
+    in.shrink_to_fit();
+    const uint8_t none = 0;
+    Workspace space;
+    Source source;
+    source.bytes = in.empty() ? &none : in.data();
+    source.size = static_cast<int64_t>(in.size());
+    const auto described = [&](NestedJob &job) {
+        job.size = source.size;
+        job.codec = seed[1];
+        job.width = seed[2] > DECIMALS ? DECIMALS : seed[2];
+        job.decimal_bytes = seed[2] > DECIMALS ? seed[2] - DECIMALS : 0;
+        job.most_definition = seed[3];
+        job.most_repetition = seed[12];
+        job.slot_definition = seed[13];
+        std::memcpy(&job.num_entries, seed.data() + 14, 8);
+    };
+    NestedJob chunk;
+    described(chunk);
+    NestedStream stream(source, chunk, num_rows, 1 + below(2000), below(4000), 256 << 20);
+    for (int64_t first = 0, stop; first < num_rows; first = stop) {
+        if (below(4) == 0) first += below(num_rows - first);
+        stop = first + 1 + static_cast<int64_t>(below(num_rows - first));
+        const bool masked = below(2);
+        std::vector<uint64_t> mask;
+        int64_t kept;
+        if (masked) fill(mask, stop - first, kept);
+        NestedJob job;
+        described(job);
+        const int64_t n = job.num_entries = below(2) ? below(20) : job.num_entries;
+        uint8_t *const blocks[] = {room(job.out_bytes(n)), room((n + 7) / 8), room(n), room(n)};
+        job.out = blocks[0], job.bits = blocks[1], job.definitions = blocks[2], job.repetitions = blocks[3];
+        std::memset(job.bits, 0, (n + 7) / 8 + SLACK);
+        stream.run(space, first, stop, masked ? mask.data() : nullptr, job);
+        for (uint8_t *block : blocks) std::free(block);
+        if (job.status != DONE) return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv) {
     if (argc < 4) return std::fputs("usage: decoder SEED SECONDS FILE...\n", stderr), 2;
     state = std::strtoull(argv[1], nullptr, 10) * 2654435761u + 1;
@@ -255,8 +344,9 @@ int main(int argc, char **argv) {
         const bool read = is_footer        ? read_footer(bytes)
                           : seed[0] == 'B' ? read_bloom_filter(bytes, seed[2])
                           : seed[0] == 'I' ? read_page_index(bytes, seed, num_rows)
-                          : is_nested ? read_nested(bytes, seed, num_rows)
-                                      : read_chunk(bytes, seed[1], seed[2], seed[3], num_rows);
+                          : is_nested ? read_nested(bytes, seed, num_rows) & read_nested_stretches(bytes, seed, num_rows)
+                                      : read_chunk(bytes, seed[1], seed[2], seed[3], num_rows) &
+                                            read_stretches(bytes, seed[1], seed[2], seed[3], num_rows);
         if (sound && !read && (is_footer || is_nested || seed[0] == 'B' || seed[0] == 'I' || seed[2])) {
             return std::fprintf(stderr, "%s is not read although it is not damaged\n", argv[3 + cases]), 2;
         }

@@ -1,6 +1,6 @@
 """Which column chunks of a Parquet file our own decoder reads, from the footer; PyArrow reads the others.
 
-On a local disk only: elsewhere the network takes the time.
+Whole row groups on a local disk only: elsewhere the network takes the time.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-from msgspec import Struct
 
 from delta_core.engines.arrow.parquet.opened_file import ArrowFooter, ChunkFacts, DataFile, ParquetLeaf, leaf_of
+from delta_core.engines.arrow.parquet.stretches import Own, Stretches
 from delta_core.engines.arrow.parquet.types import is_encoded_string
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
@@ -25,13 +25,23 @@ __all__ = ["GROUP_BYTES", "USES_OWN_DECODER", "GroupReader", "find_chunk", "find
 #: Whether our own decoder is used at all: the environment variable turns it off, to find out what a fault is due to.
 USES_OWN_DECODER = os.environ.get("DELTA_CORE_PARQUET_DECODER", "own") != "pyarrow"
 _ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
-#: A footer that claims more may be damaged, and room is made by what it specifies.
+#: A footer that claims more may be damaged, and room for whole chunks is made by what it specifies.
 MOST_ROWS = 1 << 24
 MOST_BYTES = 256 << 20
-#: A row group that takes more when it is decoded as a whole is streamed by PyArrow.
+#: A row group that takes more when it is decoded as a whole is decoded in stretches of its rows.
 GROUP_BYTES = 64 << 20
 #: The same for the columns that PyArrow decodes: whole ones take it several times as much memory.
 OTHERS_BYTES = 24 << 20
+#: What the rows of a stretch take; more if pages that have rows of two stretches are decoded twice: of nested columns,
+#: and of many columns, whose pages are not kept.
+STRETCH_BYTES, NESTED_STRETCH_BYTES = 4 << 20, 16 << 20
+WIDE_LEAVES, WIDE_STRETCH_BYTES = 64, 32 << 20
+#: Columns of a remote row group that take less in the store are fetched at once, and decoded by PyArrow.
+FETCHED_BYTES = 32 << 20
+#: Rows that take less are decoded at once.
+WHOLE_BYTES = 20 << 20
+#: Stretches begin at rows whose bits begin a word of a mask.
+_WORD = 64
 #: Row groups that take less are decoded into one batch, together with the next one.
 JOINED_BYTES = 1 << 20
 #: Bytes of a value in memory.
@@ -40,17 +50,6 @@ _WIDTHS = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
 _DECIMAL_BYTES = 16
 #: Rows that are decoded at once where few of them are kept.
 _BATCH_ROWS = 131_072
-
-
-class _Own(Struct, frozen=True):
-    """What our own decoder reads of a row group: chunks of flat columns by leaf, nested columns by name."""
-
-    flat: dict[int, ColumnChunk]
-    nested: dict[str, tuple[NestedColumn, dict[int, NestedChunk]]]
-
-    @property
-    def leaves(self) -> set[int]:
-        return {*self.flat, *(leaf for _, chunks in self.nested.values() for leaf in chunks)}
 
 
 class GroupReader:
@@ -67,9 +66,9 @@ class GroupReader:
         self._file = file
         self._leaves = list(leaves)
         self._schema: pa.Schema = file.schema
-        is_own = file.descriptor is not None and USES_OWN_DECODER
-        self._flat = file.layout.flat if is_own else {}
-        self._nested = file.layout.nested if is_own else {}
+        self._is_local = file.descriptor is not None
+        self._flat = file.layout.flat if USES_OWN_DECODER else {}
+        self._nested = file.layout.nested if USES_OWN_DECODER else {}
         self._found_chunks: dict[tuple[int, int], ColumnChunk | None] = {}
 
     @property
@@ -84,22 +83,70 @@ class GroupReader:
         start, size = first, 0
         for group in groups:
             own = self._own(group, self._leaves)
-            if own.leaves and self._fits(group, own):
+            rows = self.group_rows[group]
+            is_whole = bool(own.leaves) and self._fits(group, own)
+            # what a batch costs beside its bytes is more than decoding few rows: small row groups share one
+            is_joined = is_whole and size <= JOINED_BYTES and first - start + rows <= batch_rows
+            is_stretched = not is_whole and self.has_stretches(group, self._leaves)
+            if (streamed and (is_whole or is_stretched)) or (decoded and not is_joined):
+                yield from _cut(decoded, start, batch_rows)
                 yield from self.stream(streamed, start, batch_rows)
-                # what a batch costs beside its bytes is more than decoding few rows: small row groups share one
-                if streamed or size > JOINED_BYTES or first - start + self.group_rows[group] > batch_rows:
-                    yield from _cut(decoded, start, batch_rows)
-                    streamed, decoded, start, size = [], [], first, 0
+                streamed, decoded, size = [], [], 0
+            if not streamed and not decoded:
+                start = first
+            if is_whole:
                 found = self._found(group, self._leaves, own)
                 decoded.append(pa.table({name: found[name] for name in self._schema.names if name in found}))
                 size += decoded[-1].nbytes
+            elif is_stretched:
+                yield from self._stretched(group, first, batch_rows)
             else:
-                yield from _cut(decoded, start, batch_rows)
-                decoded, start, size = [], start if streamed else first, 0
                 streamed.append(group)
-            first += self.group_rows[group]
+            first += rows
         yield from _cut(decoded, start, batch_rows)
         yield from self.stream(streamed, start, batch_rows)
+
+    def has_stretches(self, group: int, leaves: Sequence[int]) -> bool:
+        """Whether our own decoder reads columns of a row group in stretches: of a remote file only big ones."""
+        if not self._is_local:
+            found = (self._file.footer.chunk(group, leaf) for leaf in leaves)
+            if sum(facts.compressed for facts in found if facts is not None) <= FETCHED_BYTES:
+                return False
+        return bool(self._own(group, leaves, is_whole=False).leaves)
+
+    def _stretched(self, group: int, first: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield all rows of a big row group; one stretch of them is in memory at a time."""
+        rows, step = self.group_rows[group], self.stretch_rows(group, self._leaves)
+        stretches = self.stretches(group, self._leaves)
+        for start in range(0, rows, step):
+            stop = min(start + step, rows)
+            found = stretches.read(start, stop)
+            names = [name for name in self._schema.names if name in found]
+            batch = pa.RecordBatch.from_arrays([found[name] for name in names], names)
+            for at in range(0, stop - start, batch_rows):
+                yield first + start + at, batch.slice(at, batch_rows)
+
+    def stretches(self, group: int, leaves: Sequence[int]) -> Stretches:
+        """Return top-level columns of a row group, to be read one stretch of rows after the other."""
+        own = self._own(group, leaves, is_whole=False) if self.has_stretches(group, leaves) else Own({}, {})
+        names = {leaf: self._schema.field(self._flat[leaf]).name for leaf in own.flat}
+        coded = [leaf for leaf in own.flat if is_encoded_string(self._schema.field(self._flat[leaf]).type)]
+        return Stretches(self._file, group, leaves, own, names, coded)
+
+    def stretch_rows(self, group: int, leaves: Sequence[int], share: float = 1.0) -> int:
+        """Return how many rows of a row group are read at a time; all, if those that are requested are few."""
+        rows, size = self.group_rows[group], self.plain_bytes(group, leaves)
+        is_flat = all(leaf in self._flat for leaf in leaves)
+        window = STRETCH_BYTES if is_flat else NESTED_STRETCH_BYTES
+        if len(leaves) >= WIDE_LEAVES:
+            window = WIDE_STRETCH_BYTES
+        # of few rows only these are in memory, but for what whole row groups are not decoded of
+        is_whole = size <= GROUP_BYTES or self._own(group, leaves).leaves == self._own(group, leaves, False).leaves
+        if size * share <= max(1.25 * window, WHOLE_BYTES) and is_whole:
+            return max(rows, 1)
+        part = window / max(size * share, 1)
+        part = part if is_whole else min(part, GROUP_BYTES / max(size, 1))
+        return max(int(rows * part) // _WORD * _WORD, _WORD)
 
     def stream(
         self, groups: Sequence[int], first: int, batch_rows: int, leaves: Sequence[int] | None = None
@@ -115,10 +162,6 @@ class GroupReader:
         """Return the top-level columns of some leaves, by name: the picked rows of a row group."""
         found = self._found(group, leaves, self._own(group, leaves), picks)
         return {name: one_array(c) for name, c in found.items()}
-
-    def decodes(self, group: int, leaves: Sequence[int]) -> bool:
-        """Whether our own decoder reads these flat columns of a row group, which skips pages without a picked row."""
-        return len(self._chunks(group, leaves)) == len(leaves)
 
     def passing(
         self, group: int, leaf: int, values: ColumnTest, has_values: bool, picks: SelectionVector | None
@@ -149,34 +192,36 @@ class GroupReader:
                 size += facts.uncompressed + 8 * rows * (leaf in self._flat)
         return size
 
-    def _fits(self, group: int, own: _Own) -> bool:
+    def _fits(self, group: int, own: Own) -> bool:
         """Whether a row group is decoded as a whole: its columns, and among them those that PyArrow decodes."""
         mine = own.leaves
         others = [leaf for leaf in self._leaves if leaf not in mine]
         is_small = self.plain_bytes(group, self._leaves) <= GROUP_BYTES
         return is_small and self.plain_bytes(group, others) <= OTHERS_BYTES
 
-    def _own(self, group: int, leaves: Sequence[int]) -> _Own:
-        """Return what our own decoder reads of a row group."""
+    def _own(self, group: int, leaves: Sequence[int], is_whole: bool = True) -> Own:
+        """Return what our own decoder reads of a row group: as a whole, or in stretches."""
+        if is_whole and not self._is_local:
+            return Own({}, {})
         nested: dict[str, tuple[NestedColumn, dict[int, NestedChunk]]] = {}
         others: set[str] = set()
         for leaf in leaves:
             if (place := self._nested.get(leaf)) is not None:
                 name, column = place
-                chunk = self._nested_chunk(group, leaf, column.leaves[leaf][0])
+                chunk = self._nested_chunk(group, leaf, column.leaves[leaf][0], is_whole)
                 if chunk is None:
                     others.add(name)
                 else:
                     nested.setdefault(name, (column, {}))[1][leaf] = chunk
         for name in others.intersection(nested):
             del nested[name]
-        return _Own(self._chunks(group, leaves), nested)
+        return Own(self._chunks(group, leaves, is_whole), nested)
 
-    def _nested_chunk(self, group: int, leaf: int, t: pa.DataType) -> NestedChunk | None:
+    def _nested_chunk(self, group: int, leaf: int, t: pa.DataType, is_whole: bool) -> NestedChunk | None:
         facts, rows = self._file.footer.chunk(group, leaf), self.group_rows[group]
-        return _nested_chunk(facts, rows, self._file.layout.leaves[leaf], t)
+        return _nested_chunk(facts, rows, self._file.layout.leaves[leaf], t, is_whole)
 
-    def _chunks(self, group: int, leaves: Sequence[int]) -> dict[int, ColumnChunk]:
+    def _chunks(self, group: int, leaves: Sequence[int], is_whole: bool = True) -> dict[int, ColumnChunk]:
         """Return the chunks of flat columns of a row group that our own decoder reads, by leaf."""
         found = {}
         for leaf in leaves:
@@ -185,7 +230,7 @@ class GroupReader:
                 if (group, leaf) not in self._found_chunks:
                     self._found_chunks[group, leaf] = self._chunk_of(group, leaf, self._schema.field(place).type)
                 chunk = self._found_chunks[group, leaf]
-                if chunk is not None:
+                if chunk is not None and (not is_whole or _is_small(chunk)):
                     found[leaf] = chunk
         return found
 
@@ -194,7 +239,7 @@ class GroupReader:
         return _chunk(self._file.footer.chunk(group, leaf), self.group_rows[group], self._file.layout.leaves[leaf], t)
 
     def _found(
-        self, group: int, leaves: Sequence[int], own: _Own, picks: SelectionVector | None = None
+        self, group: int, leaves: Sequence[int], own: Own, picks: SelectionVector | None = None
     ) -> dict[str, Any]:
         """Read columns of a row group, or their picked rows, by our decoder where it can, else by PyArrow."""
         fields = {leaf: self._schema.field(self._flat[leaf]) for leaf in own.flat}
@@ -273,7 +318,8 @@ def find_chunk(footer: ArrowFooter, group: int, leaf: int, type: pa.DataType) ->
         What PyArrow would read it as.
     """
     found = leaf_of(footer.metadata.schema.column(leaf))
-    return _chunk(footer.chunk(group, leaf), footer.group_rows[group], found, type)
+    chunk = _chunk(footer.chunk(group, leaf), footer.group_rows[group], found, type)
+    return chunk if chunk is not None and _is_small(chunk) else None
 
 
 def find_nested(footer: ArrowFooter, group: int, column: NestedColumn) -> dict[int, NestedChunk]:
@@ -298,9 +344,13 @@ def find_nested(footer: ArrowFooter, group: int, column: NestedColumn) -> dict[i
     return found
 
 
-def _nested_chunk(facts: ChunkFacts | None, rows: int, leaf: ParquetLeaf, type: pa.DataType) -> NestedChunk | None:
+def _nested_chunk(
+    facts: ChunkFacts | None, rows: int, leaf: ParquetLeaf, type: pa.DataType, is_whole: bool = True
+) -> NestedChunk | None:
+    if facts is None or facts.num_values < rows:
+        return None
     # all of its entries are in memory at once; codes may take no more than a few bits as they are stored
-    if facts is None or facts.num_values < rows or max(facts.uncompressed, 8 * facts.num_values) > GROUP_BYTES:
+    if is_whole and max(facts.uncompressed, 8 * facts.num_values) > GROUP_BYTES:
         return None
     stored = _nested_value_type(leaf, type)
     chunk = None if stored is None else _place(facts, rows, leaf, stored)
@@ -313,14 +363,16 @@ def _chunk(facts: ChunkFacts | None, rows: int, leaf: ParquetLeaf, type: pa.Data
     return _place(facts, rows, leaf, type)
 
 
+def _is_small(chunk: ColumnChunk) -> bool:
+    return chunk.num_rows <= MOST_ROWS and max(chunk.num_bytes, chunk.plain_bytes) <= MOST_BYTES
+
+
 def _place(facts: ChunkFacts, rows: int, leaf: ParquetLeaf, type: pa.DataType) -> ColumnChunk | None:
     if (
         facts.physical != leaf.physical
         or facts.codec not in CODECS
         or not facts.is_plain
-        or not 0 < rows <= MOST_ROWS
-        or not 0 < facts.compressed <= MOST_BYTES
-        or not 0 < facts.uncompressed <= MOST_BYTES
+        or min(rows, facts.compressed, facts.uncompressed) <= 0
     ):
         return None
     return ColumnChunk(

@@ -354,11 +354,12 @@ class _Job:
                 self._small.learn(file, plan)
             if self._read.opened is not None:
                 self._read.opened(index, file.num_rows)
-            groups_of = FilteredGroups(GroupReader(file, plan.leaves), plan, self._read, index)
+            reader = GroupReader(file, plan.leaves)
+            groups_of = FilteredGroups(reader, plan, self._read, index)
             is_tested = bool(self._read.tests)
             runs = self._runs(file.footer, plan, groups)
             if index in self._ranged:
-                runs = self._fetched(index, file, plan, runs)
+                runs = self._fetched(index, file, plan, reader, runs)
             if self._read.observer is not None:
                 runs = self._observed(index, file.footer, plan, groups, runs)
             for first, run in runs:
@@ -377,18 +378,21 @@ class _Job:
         return found
 
     def _fetched(
-        self, index: int, file: DataFile, plan: FilePlan, runs: Iterator[tuple[int, list[int]]]
+        self, index: int, file: DataFile, plan: FilePlan, reader: GroupReader, runs: Iterator[tuple[int, list[int]]]
     ) -> Iterator[tuple[int, list[int]]]:
         """Fetch at once what is read of all row groups: one after the other, each would wait for the store.
 
-        With conditions only their columns, but all columns of small row groups.
+        With conditions only their columns, but all columns of small row groups. What is read in stretches is fetched
+        part by part.
         """
         found = list(runs)
         tested = sorted({leaf for test in self._read.tests for c in test.columns for leaf in plan.sources[c].leaves})
         chunks: list[tuple[int, int]] = []
         for group in self._with_rows(index, file.footer, found):
             is_whole = not self._read.tests or _is_small(file.footer, group, plan.leaves)
-            chunks += [(group, leaf) for leaf in (plan.leaves if is_whole else tested)]
+            leaves = plan.leaves if is_whole else tested
+            if not reader.has_stretches(group, leaves):
+                chunks += [(group, leaf) for leaf in leaves]
         if chunks:
             with _naming(self._read.paths[index]):
                 file.arrow.fetch(chunks)

@@ -6,13 +6,16 @@ columns that it needs of the rows that are left. What no row is left of is read 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.engines.arrow.parquet.columns import GROUP_BYTES, GroupReader
+from delta_core.engines.arrow.parquet.stretches import Stretches
 from delta_core.engines.arrow.parquet.types import FilePlan
 from delta_core.engines.interface import FileRead
 from delta_core.kernels.gather import SelectionVector, gather_column
@@ -20,15 +23,32 @@ from delta_core.kernels.nested import batch_of, empty_rows
 
 __all__ = ["Batch", "FilteredGroups"]
 
+#: Physical columns by number.
+Rows = dict[int, pa.Array]
 #: The position of a batch's first row, the batch, and which of the rows from there on it has; None: each one.
 Batch = tuple[int, pa.RecordBatch, "SelectionVector | None"]
-#: Picked rows of a row group are decoded in stretches that take so much.
-WINDOW_BYTES = 16 << 20
-#: A big row group of so many columns is decoded in stretches of so much, as long as these are no more than so many:
-#: PyArrow would hold pages of each of them. For each stretch the stored bytes are read again.
-WIDE_LEAVES, WIDE_BYTES, MOST_STRETCHES = 64, 32 << 20, 16
 #: Rows of a mask's word: a batch begins with one if it can.
 _WORD = 64
+
+
+class _Rows(Struct, frozen=True):
+    """Rows that tests run on.
+
+    Parameters
+    ----------
+    first : int
+        The position of the first one.
+    count : int
+    decode : function(sequence of int, SelectionVector or None, int) -> dict of int to Array
+        Returns columns of those that are picked, or of all, as many as the last number.
+    group : int, optional
+        The row group that they are all rows of.
+    """
+
+    first: int
+    count: int
+    decode: Callable[[Sequence[int], SelectionVector | None, int], Rows]
+    group: int | None = None
 
 
 class FilteredGroups:
@@ -61,7 +81,7 @@ class FilteredGroups:
                 break
             rows = self._reader.group_rows[group]
             picks = self._first_ones(self._wanted(first, rows), rows)
-            if picks is None and not self._read.tests and not self._is_wide(group):
+            if picks is None and not self._read.tests:
                 whole.append(group)
             else:
                 yield from self._all(whole, start)
@@ -75,8 +95,7 @@ class FilteredGroups:
         if self._read.selection is None or not rows:
             return None
         picks = self._read.selection(self._file, first, rows)
-        # a mask is what pages are decoded by
-        return picks if picks is None or picks.mask is not None else SelectionVector.of_flags(picks.flags())
+        return None if picks is None else _masked(picks)
 
     def _first_ones(self, picks: SelectionVector | None, rows: int) -> SelectionVector | None:
         """Return the first of the picked rows, as many as are still needed."""
@@ -104,40 +123,30 @@ class FilteredGroups:
 
     def _some(self, group: int, first: int, rows: int, picks: SelectionVector | None) -> Iterator[Batch]:
         """Yield those rows of a row group that are requested and pass the tests."""
+        tested = self._leaves(list(dict.fromkeys(c for test in self._read.tests for c in test.columns)))
+        if self._reader.plain_bytes(group, tested) > GROUP_BYTES:
+            yield from self._tested_stretches(group, first, rows, picks, tested)
+            return
         found: dict[int, pa.Array] = {}
-        if not self._is_big(group, self._tested(), picks):
-            picks = self._narrowed(group, first, rows, picks, found)
-        else:
-            picks = self._narrowed_in_parts(group, first, rows, picks)
+        picks = self._narrowed(_Rows(first, rows, partial(self._decoded, group), group), picks, found)
         if picks is None:
             picks = SelectionVector.of_flags(np.ones(rows, np.bool_))
         if not picks.count:
             return
-        columns = [c for c in range(len(self._plan.sources)) if c not in found and c not in self._read.tested_only]
-        step = self._window_rows(group, columns, picks, WIDE_BYTES if self._is_wide(group) else WINDOW_BYTES)
-        if step < rows and self._reader.decodes(group, self._leaves(columns)):
-            yield from self._windows(group, first, columns, found, picks, step)
+        columns = self._rest(found)
+        leaves = self._leaves(columns)
+        step = self._reader.stretch_rows(group, leaves, picks.count / rows)
+        if step < rows:
+            yield from self._stretches(group, first, columns, found, picks, step)
             return
-        if self._is_big(group, columns, picks):
-            yield from self._streamed(group, first, picks)
-            return
-        found |= self._decoded(group, columns, picks)
+        found |= self._decoded(group, columns, picks, rows)
         yield from self._cut(first, self._batch(found, picks.count), picks)
 
-    def _is_wide(self, group: int) -> bool:
-        leaves = self._plan.leaves
-        if len(leaves) < WIDE_LEAVES or not self._reader.decodes(group, leaves):
-            return False
-        return GROUP_BYTES < self._reader.plain_bytes(group, leaves) <= MOST_STRETCHES * WIDE_BYTES
+    def _rest(self, found: Mapping[int, pa.Array]) -> list[int]:
+        """Return the columns that are requested beside those that were found."""
+        return [c for c in range(len(self._plan.sources)) if c not in found and c not in self._read.tested_only]
 
-    def _window_rows(self, group: int, columns: Sequence[int], picks: SelectionVector, window: int) -> int:
-        """Return the rows of a stretch of a row group whose columns take the bytes of a window, about."""
-        size = self._reader.plain_bytes(group, self._leaves(columns)) * picks.count / picks.num_rows
-        if size <= 1.25 * window:
-            return picks.num_rows
-        return max(int(picks.num_rows * window / size) // _WORD * _WORD, _WORD)
-
-    def _windows(
+    def _stretches(
         self,
         group: int,
         first: int,
@@ -147,20 +156,44 @@ class FilteredGroups:
         step: int,
     ) -> Iterator[Batch]:
         """Yield the picked rows of one stretch after the other: a waiting batch keeps its stretch in memory only."""
-        mask = picks.mask if picks.mask is not None else SelectionVector.of_flags(picks.flags()).mask
-        assert mask is not None
+        stretches = self._reader.stretches(group, self._leaves(columns))
         at = 0
         for start in range(0, picks.num_rows, step):
             stop = min(start + step, picks.num_rows)
             part = picks.part(start, stop)
             if not part.count:
                 continue
-            words = np.zeros_like(mask)
-            words[start // _WORD : -(-stop // _WORD)] = mask[start // _WORD : -(-stop // _WORD)]
             own = {c: array.slice(at, part.count) for c, array in found.items()}
-            own |= self._decoded(group, columns, SelectionVector.of_mask(words, picks.num_rows))
+            own |= self._converted(columns, stretches.read(start, stop, part), part.count)
             yield from self._cut(first + start, self._batch(own, part.count), part)
             at += part.count
+
+    def _tested_stretches(
+        self, group: int, first: int, rows: int, picks: SelectionVector | None, tested: Sequence[int]
+    ) -> Iterator[Batch]:
+        """Run the tests on one stretch of rows after the other, and yield those that pass."""
+        readers: dict[tuple[int, ...], Stretches] = {}
+
+        def decode(start: int, columns: Sequence[int], part: SelectionVector | None, num_rows: int) -> Rows:
+            leaves = tuple(self._leaves(columns))
+            if leaves and leaves not in readers:
+                readers[leaves] = self._reader.stretches(group, leaves)
+            stored = readers[leaves].read(start, start + num_rows, part) if leaves else {}
+            return self._converted(columns, stored, num_rows if part is None else part.count)
+
+        step = self._reader.stretch_rows(group, tested)
+        for start in range(0, rows, step):
+            count = min(step, rows - start)
+            part = None if picks is None else picks.part(start, start + count)
+            if part is not None and not part.count:
+                continue
+            found: dict[int, pa.Array] = {}
+            part = self._narrowed(_Rows(first + start, count, partial(decode, start)), part, found)
+            if part is None:
+                part = SelectionVector.of_flags(np.ones(count, np.bool_))
+            if part.count:
+                found |= decode(start, self._rest(found), part, count)
+                yield from self._cut(first + start, self._batch(found, part.count), part)
 
     def _cut(self, first: int, batch: pa.RecordBatch, picks: SelectionVector) -> Iterator[Batch]:
         """Cut the picked rows of a row group into batches."""
@@ -176,33 +209,23 @@ class FilteredGroups:
                 yield first + start, batch.slice(at, part.count), part
                 at += part.count
 
-    def _tested(self) -> list[int]:
-        return list(dict.fromkeys(c for test in self._read.tests for c in test.columns))
-
-    def _is_big(self, group: int, columns: Sequence[int], picks: SelectionVector | None) -> bool:
-        """Whether columns of the picked rows take so much memory that they are read in parts."""
-        if picks is not None and not picks.count:
-            return False
-        size = self._reader.plain_bytes(group, self._leaves(columns))
-        return size * (1.0 if picks is None else picks.count / picks.num_rows) > GROUP_BYTES
-
     def _leaves(self, columns: Sequence[int]) -> list[int]:
         return sorted({leaf for c in columns for leaf in self._plan.sources[c].leaves})
 
     def _narrowed(
-        self, group: int, first: int, rows: int, picks: SelectionVector | None, found: dict[int, pa.Array]
+        self, rows: _Rows, picks: SelectionVector | None, found: dict[int, pa.Array]
     ) -> SelectionVector | None:
         """Run the tests; leave the columns that they needed in ``found``, cut to the rows that are returned."""
         for number, test in enumerate(self._read.tests):
-            passing = None if found else self._passing(group, number, picks)
+            passing = None if found or rows.group is None else self._passing(rows.group, number, picks)
             if passing is not None:
                 picks, tested = passing
                 found |= tested
                 if not picks.count:
                     return picks
                 continue
-            found |= self._decoded(group, [c for c in test.columns if c not in found], picks, rows)
-            inner = test.select(self._file, first, found, rows if picks is None else picks.count, picks)
+            found |= rows.decode([c for c in test.columns if c not in found], picks, rows.count)
+            inner = test.select(self._file, rows.first, found, rows.count if picks is None else picks.count, picks)
             later = {c for t in self._read.tests[number + 1 :] for c in t.columns}
             for column in self._read.tested_only.intersection(found) - later:
                 del found[column]
@@ -212,7 +235,7 @@ class FilteredGroups:
                 return inner
             for column, array in found.items():
                 found[column] = gather_column(array, inner, decode=False)
-            picks = inner if picks is None else picks.narrowed(inner)
+            picks = _masked(inner if picks is None else picks.narrowed(inner))
         return picks
 
     def _passing(
@@ -236,41 +259,7 @@ class FilteredGroups:
         rows, array = found
         return rows, {} if array is None else {column: array}
 
-    def _narrowed_in_parts(
-        self, group: int, first: int, rows: int, picks: SelectionVector | None
-    ) -> SelectionVector | None:
-        """Run the tests on a stretch of rows after the other, and keep none of the columns."""
-        flags = np.ones(rows, np.bool_) if picks is None else picks.flags()
-        columns = self._tested()
-        for at, batch in self._reader.stream([group], 0, self._read.batch_rows, self._leaves(columns)):
-            stretch = flags[at : at + batch.num_rows]
-            part = SelectionVector.of_flags(stretch)
-            found = self._converted(columns, dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows)
-            found = {c: gather_column(array, part, decode=False) for c, array in found.items()}
-            for test in self._read.tests:
-                if not part.count:
-                    break
-                inner = test.select(self._file, first + at, found, part.count, part)
-                if inner is not None:
-                    found = {c: gather_column(array, inner, decode=False) for c, array in found.items()}
-                    part = part.narrowed(inner)
-            stretch[:] = part.flags()
-        return SelectionVector.of_flags(flags)
-
-    def _streamed(self, group: int, first: int, picks: SelectionVector) -> Iterator[Batch]:
-        """Yield picked rows of a row group that are too many to be in memory at once."""
-        flags = picks.flags()
-        for at, batch in self._reader.stream([group], first, self._read.batch_rows):
-            part = SelectionVector.of_flags(flags[at - first : at - first + batch.num_rows])
-            if part.count == part.num_rows:
-                yield at, self._plan.convert(batch), None
-            elif part.count:
-                columns = [gather_column(c, part, decode=False) for c in batch.columns]
-                yield at, self._plan.convert(pa.RecordBatch.from_arrays(columns, schema=batch.schema)), part
-
-    def _decoded(
-        self, group: int, columns: Sequence[int], picks: SelectionVector | None, rows: int = 0
-    ) -> dict[int, pa.Array]:
+    def _decoded(self, group: int, columns: Sequence[int], picks: SelectionVector | None, rows: int) -> Rows:
         """Return physical columns of a row group, by number: the picked rows of them."""
         if not columns:
             return {}
@@ -278,7 +267,7 @@ class FilteredGroups:
         stored = self._reader.columns(group, leaves, picks) if leaves else {}
         return self._converted(columns, stored, rows if picks is None else picks.count)
 
-    def _converted(self, columns: Sequence[int], stored: dict[str, pa.Array], rows: int) -> dict[int, pa.Array]:
+    def _converted(self, columns: Sequence[int], stored: Mapping[str, pa.Array], rows: int) -> Rows:
         out = {}
         for column in columns:
             source = self._plan.sources[column]
@@ -295,6 +284,11 @@ class FilteredGroups:
             return empty_rows(rows)
         arrays = [found[c] if c in found else pa.nulls(rows, schema.field(c).type) for c in range(len(schema))]
         return batch_of(arrays, schema)
+
+
+def _masked(picks: SelectionVector) -> SelectionVector:
+    """Return picked rows with a mask of them, which pages are decoded by."""
+    return picks if picks.mask is not None else SelectionVector.of_flags(picks.flags())
 
 
 def _parts(rows: int, most: int) -> Iterator[tuple[int, int]]:

@@ -18,8 +18,10 @@ from delta_core.engines.arrow.parquet.footer import footer_bytes, parse_footer, 
 from delta_core.engines.arrow.parquet.legacy_calendar import Calendar, read_calendar
 from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.types import num_leaves
+from delta_core.engines.arrow.storage.prefetch import RangedSource
 from delta_core.kernels._parquet_footer import Footer as ParsedFooter
 from delta_core.kernels.parquet_nested import NestedColumn, nested_column
+from delta_core.kernels.parquet_pages import Source
 
 __all__ = [
     "ArrowFooter",
@@ -279,6 +281,12 @@ class DataFile:
                 self._source, self._arrow_metadata(), dictionary=self.encoded, pre_buffer=self.descriptor is None
             )
         return self._arrow
+
+    def source_of(self, ranges: Sequence[tuple[int, int]]) -> Source | None:
+        """Return what our own decoder reads ranges from, each by its first byte and its length; None if it can't."""
+        if self.descriptor is None and isinstance(self._source, RangedSource):
+            return self._source.read_ahead(ranges)
+        return self.descriptor
 
     def encode(self, names: Sequence[str]) -> None:
         """Read top-level columns of strings as dictionaries."""

@@ -6,23 +6,32 @@ import io
 import threading
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
 from delta_core.engines.interface import RangeRequest, Storage
+from delta_core.runtime.processes import PerProcess
 from delta_core.runtime.threads import thread_pool
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-__all__ = ["Prefetch", "RangedSource"]
+__all__ = ["Prefetch", "RangedSource", "ReadAhead"]
 
 #: Files up to this size are fetched by one call.
 SMALL_BYTES = 4 << 20
 #: What one window of files holds; two windows are in memory at a time.
 WINDOW_BYTES = 64 << 20
 WINDOW_FILES = 1024
+#: What the parts of a file hold that are read ahead, all together, and a part at least and at most.
+AHEAD_BYTES = 48 << 20
+LEAST_PART_BYTES, MOST_PART_BYTES = 64 << 10, 4 << 20
+#: Threads that read ahead.
+AHEAD_THREADS = 32
+
+_readers = PerProcess(partial(thread_pool, AHEAD_THREADS, "delta-ahead"))
 
 
 class Prefetch:
@@ -107,6 +116,65 @@ class RangedSource(pa.PythonFile):  # type: ignore[misc]  # PyArrow has no types
         """Fetch ranges, each by its first byte and its length, that were not fetched before; they stay in memory."""
         self._ranges.fetch(ranges)
 
+    def read_ahead(self, ranges: Sequence[tuple[int, int]]) -> ReadAhead:
+        """Return a function that reads parts of ranges, each by its first byte and its length, ahead of their use."""
+        return self._ranges.read_ahead(ranges)
+
+
+class ReadAhead:
+    """Reads ranges of a file of a store, each from its beginning on, one part ahead of what is used.
+
+    Parameters
+    ----------
+    ranges : sequence of (int, int)
+        First byte and length of each; they do not overlap.
+    """
+
+    def __init__(self, storage: Storage, path: str, ranges: Sequence[tuple[int, int]]) -> None:
+        most = AHEAD_BYTES // (3 * max(len(ranges), 1))
+        size = min(max(most, LEAST_PART_BYTES), MOST_PART_BYTES)
+        self._ranges = [_Ahead(storage, path, first, first + length, size) for first, length in sorted(ranges)]
+        self._firsts = [r.first for r in self._ranges]
+
+    def __call__(self, offset: int, size: int) -> memoryview:
+        """Return bytes of one of the ranges; fewer at its end."""
+        return self._ranges[bisect_right(self._firsts, offset) - 1].read(offset, size)
+
+
+class _Ahead:
+    """One range: the part that is in use, the one before, and the next one, which is fetched meanwhile."""
+
+    def __init__(self, storage: Storage, path: str, first: int, end: int, part_bytes: int) -> None:
+        self._storage, self._path, self._part_bytes = storage, path, part_bytes
+        self.first, self._end = first, end
+        self._at, self._data = first, memoryview(b"")
+        self._next: Future[list[bytes | memoryview]] | None = None
+        self._fetch()
+
+    def read(self, offset: int, size: int) -> memoryview:
+        if not self._at <= offset <= self._at + len(self._data):  # some bytes are not needed
+            self._at, self._data, self._next = offset, memoryview(b""), None
+        while self._at + len(self._data) < min(offset + size, self._end):
+            self._fetch()
+            assert self._next is not None
+            (more,) = self._next.result()
+            if not len(more):
+                break
+            # a page that has rows of two stretches is read again
+            kept = max(self._at, offset - self._part_bytes)
+            rest = self._data[kept - self._at :]
+            self._data = memoryview(b"".join((rest, more)) if len(rest) else more)
+            self._at, self._next = kept, None
+            self._fetch()
+        return self._data[offset - self._at : offset - self._at + size]
+
+    def _fetch(self) -> None:
+        """Begin to fetch the part behind the one in use."""
+        first = self._at + len(self._data)
+        if self._next is None and first < self._end:
+            part = RangeRequest(self._path, first, min(self._part_bytes, self._end - first))
+            self._next = _readers.get().submit(self._storage.read, [part])
+
 
 class _Ranges(io.RawIOBase):
     """A Python file over the ranges of one that were fetched; others are fetched when they are read."""
@@ -126,6 +194,9 @@ class _Ranges(io.RawIOBase):
             found = self._storage.read([RangeRequest(self._path, first, length) for first, length in missing])
             self._parts.update((first, memoryview(data)) for (first, _), data in zip(missing, found, strict=True))
             self._starts = sorted(self._parts)
+
+    def read_ahead(self, ranges: Sequence[tuple[int, int]]) -> ReadAhead:
+        return ReadAhead(self._storage, self._path, ranges)
 
     def read(self, length: int = -1) -> bytes | memoryview:
         first = self._at
