@@ -222,7 +222,11 @@ class DataFileNotFoundError(DataFileError, FileNotFoundError):
 
     @classmethod
     def of(cls, path: str) -> DataFileNotFoundError:
-        """Return the error of a data file."""
+        """Return the error of a data file, or of a file of the change data feed."""
+        if "_change_data" in path.split("/"):
+            # no operation removes it from the log, and the rows of the table are whole without it
+            text = f"Change data file {path!r}, which the log names, is not there. Restore it, or read the changes of "
+            return cls(f"{text}versions before and after its own.", path=path)
         text = f"Data file {path!r}, which the log names, is not there. Restore it, or remove it from the table."
         return cls(text, path=path)
 

@@ -15,7 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from delta_core import DeltaTable, StreamPosition, write_deltalake
-from delta_core.errors import InvalidArgumentError, SchemaError, UnsupportedOperationError, VersionNotFoundError
+from delta_core.errors import (
+    DataFileNotFoundError,
+    InvalidArgumentError,
+    SchemaError,
+    UnsupportedOperationError,
+    VersionNotFoundError,
+)
 from tests.operations.row_tables import FEED, MAPPED, ROW_IDS, ROWS, VECTORS, made, table_of
 
 KINDS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
@@ -248,3 +254,17 @@ def test_feed_in_steps_equals_the_feed_at_once_and_leads_to_each_version(
                 counts[repr({n: row[n] for n in ("id", "p", "x")})] += KINDS[row["_change_type"]]
             assert +counts == Counter(map(repr, table.snapshot(version).scan().to_table().to_pylist()))
             assert min(counts.values(), default=0) >= 0
+
+
+def test_feed_without_a_change_file_is_an_error_that_names_it(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    write_deltalake(uri, pa.table({"id": [1, 2, 3]}), configuration={"delta.enableChangeDataFeed": "true"})
+    table = DeltaTable(uri)
+    table.delete("id = 2")
+    table.delete("id = 3")
+    _, lost = sorted((tmp_path / "t" / "_change_data").iterdir(), key=lambda p: p.stat().st_mtime_ns)
+    lost.unlink()
+    with pytest.raises(DataFileNotFoundError, match=rf"Change data file '_change_data/{lost.name}'.*before and after"):
+        table.changes(1).to_table()
+    assert table.changes(1, 1).to_table().column("id").to_pylist() == [2]
+    assert table.to_pyarrow_table().column("id").to_pylist() == [1]
