@@ -419,12 +419,17 @@ def _among(
     """Prune by the least and the greatest of many values, then by whether any lies within the bounds."""
     if not positive:
         return _FALSE if values.has_null else None  # with a null among them it is never true: unknown at best
-    least, greatest = (Literal(values.array[i].as_py(), values.type) for i in (0, -1))
-    if not (_is_value(least) and _is_value(greatest)):
-        return None
-    shut_out = no_nan | ({value} if isinstance(value, Column) else frozenset())
-    within = Call("and", (Call(">=", (value, least)), Call("<=", (value, greatest))))
-    ends: Expression | None = yield _may_match(within, scope, shut_out)
+    ends: Expression | None = None
+    try:
+        least, greatest = (Literal(values.array[i].as_py(), values.type) for i in (0, -1))
+    except (ValueError, OverflowError):  # a time that Python can't hold: no constant, but still one of the values
+        pass
+    else:
+        if not (_is_value(least) and _is_value(greatest)):
+            return None
+        shut_out = no_nan | ({value} if isinstance(value, Column) else frozenset())
+        within = Call("and", (Call(">=", (value, least)), Call("<=", (value, greatest))))
+        ends = yield _may_match(within, scope, shut_out)
     bounds = _bounds(value, scope)
     if bounds is None or bounds.is_constant:
         return ends

@@ -37,6 +37,7 @@ __all__ = [
     "number_array",
     "plain_strings",
     "scalar_of",
+    "shown_value",
     "string_array",
     "string_buffers",
     "string_bytes",
@@ -381,6 +382,15 @@ def _nested_of(values: Sequence[Any], type: pa.DataType) -> pa.Array[Any]:
 def scalar_of(value: Any, type: pa.DataType) -> pa.Scalar[Any]:
     """Return a scalar, as ``pyarrow.scalar`` does; a time may be the integer that it is stored as."""
     return pa.nulls(1, type)[0] if value is None else array_of([value], type)[0]
+
+
+def shown_value(scalar: pa.Scalar[Any]) -> Any:
+    """Return a scalar's Python value for a message; text for a time that Python can't hold."""
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError):
+        # the text of a scalar is that of its Python value
+        return pa.repeat(scalar, 1).to_string(skip_new_lines=True)[1:-1]
 
 
 def _stored(value: Any, type: pa.DataType) -> bytes | None:

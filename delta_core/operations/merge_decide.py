@@ -15,7 +15,7 @@ from delta_core.expressions.ast import Call, Expression, Values, all_of, any_of
 from delta_core.expressions.ast import Literal as Constant
 from delta_core.expressions.coercion import name_of
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values, one_array
+from delta_core.kernels.arrow_buffers import int64_values, shown_value
 from delta_core.operations.merge_clauses import SOURCE, TARGET, BoundClause, Key, on_target
 from delta_core.operations.merge_decisions import DecisionRuns, Decisions
 from delta_core.operations.merge_join import JoinedRows, SourceIndex
@@ -172,7 +172,7 @@ class Join:
             yield (t, s, pairs) if hit.all() else (t[hit], s[hit], pairs.take(np.flatnonzero(hit)))
 
     def _ambiguous(self, source_row: int) -> MultipleMatchesError:
-        row = {n: one_array(self._source.column(n).slice(source_row, 1))[0].as_py() for n in self._shown}
+        row = {n: shown_value(self._source.column(n)[source_row]) for n in self._shown}
         return MultipleMatchesError(
             f"Several rows of the source match one row of the table, such as those with {shortened(row)}. Keep one row "
             "of the source for each row of the table, or narrow the merge condition.",

@@ -37,7 +37,7 @@ from delta_core.expressions.ast import (
 )
 from delta_core.expressions.printing import format_sql
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import number_array, scalar_of
+from delta_core.kernels.arrow_buffers import number_array, scalar_of, shown_value
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.nested import batch_of, empty_rows, narrow, null_rows, reach
 from delta_core.plugins.rules import FillColumn, HiddenColumn, RowCheck
@@ -393,11 +393,4 @@ class _Rows:
 
     def show(self, row: int) -> dict[str, Any]:
         """Return a row for a message."""
-        return {name: _value(self.column(name)[row]) for name in list(self._owner.types)[:_SHOWN]}
-
-
-def _value(scalar: pa.Scalar) -> Any:
-    try:
-        return scalar.as_py()
-    except (ValueError, OverflowError):  # a time that Python can't hold
-        return str(scalar)
+        return {name: shown_value(self.column(name)[row]) for name in list(self._owner.types)[:_SHOWN]}

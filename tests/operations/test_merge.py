@@ -710,3 +710,36 @@ def test_source_may_have_columns_of_a_type_that_the_table_has_no_feature_for(tmp
     merge = table.merge(source.append_column("seen", times), "target.day = source.day", merge_schema=True)
     merge.when_matched_update_all().execute()
     assert table.to_pyarrow_table().column("seen").to_pylist().count(None) == 1
+
+
+@pytest.mark.parametrize("partitions", [[], ["at"]], ids=["whole", "partitioned"])
+@pytest.mark.parametrize(
+    ("kind", "first"),
+    [
+        (pa.date32(), -1_000_000),
+        (pa.timestamp("us", "UTC"), -90_000_000_000_000_000),
+        (pa.timestamp("us"), 300_000_000_000_000_000),
+    ],
+    ids=str,
+)
+def test_keys_may_be_times_that_python_cannot_hold(
+    tmp_path: Path, kind: pa.DataType, first: int, partitions: list[str]
+) -> None:
+    def rows(numbers: range, x: int) -> pa.Table:
+        times = np.array([first + 86_400_000_000 * n if kind != pa.date32() else first + n for n in numbers])
+        stored = pa.array(times, pa.int32() if kind == pa.date32() else pa.int64())
+        return pa.table({"at": stored.view(kind), "x": [x] * len(numbers)})
+
+    uri = str(tmp_path / "t")
+    for numbers in (range(4), range(4, 8)):
+        write_deltalake(uri, rows(numbers, 1), mode="append", partition_by=partitions)
+    table = DeltaTable(uri)
+    merge = table.merge(rows(range(3, 10), 2), "target.at = source.at")
+    metrics = merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert (metrics["num_target_rows_updated"], metrics["num_target_rows_inserted"]) == (5, 2)
+    assert sorted(table.to_pyarrow_table().column("x").to_pylist()) == [1] * 3 + [2] * 7
+    twice = pa.concat_tables([rows(range(1), 3)] * 2)
+    with pytest.raises(MultipleMatchesError, match="'at'"):
+        table.merge(twice, "target.at = source.at").when_matched_update_all().execute()
+    write_deltalake(table, rows(range(2), 4), mode="overwrite", replace_using=["at"])
+    assert sorted(table.to_pyarrow_table().column("x").to_pylist()) == [1] + [2] * 7 + [4] * 2
