@@ -124,6 +124,7 @@ def test_killed_driver_leaves_the_table_as_before_or_after(
         with killing(killer), pytest.raises(KilledError):
             run(spark, folder)
         latest = DeltaTable(str(folder))
+        is_first = latest.version() - version not in seen
         seen.add(latest.version() - version)
         assert content(folder) == (before if latest.version() == version else after), (at, is_after)
         if latest.version() == version or name == "append":
@@ -131,7 +132,9 @@ def test_killed_driver_leaves_the_table_as_before_or_after(
             assert content(folder) == after, (at, is_after)
         write_deltalake(str(folder), table_of([(50, "c", None)]), mode="append")
         assert (50, "c", None) in content(folder)
-        assert len(ds.read(spark, folder).collect()) == len(after) + 1
+        # Spark reads one table of each: killed before the commit, whose files no log names, and after it
+        if IS_LONG or is_first:
+            assert len(ds.read(spark, folder).collect()) == len(after) + 1
     # before the commit, and after it
     assert seen == {0, 1}
 
