@@ -12,11 +12,11 @@ import pyarrow as pa
 from delta_core.errors import EngineError
 from delta_core.runtime.processes import num_forks
 
-__all__ = ["run_ordered", "run_quick"]
+__all__ = ["HEAD_BATCHES", "run_ordered", "run_quick"]
 
 Task = Callable[[], Iterator[pa.RecordBatch]]
-#: Batches that the task whose turn it is may run ahead of the consumer.
-_HEAD_BATCHES = 4
+#: Batches that the task whose turn it is may run ahead of the consumer, as a rule.
+HEAD_BATCHES = 4
 #: A task that takes less, of the processor or by the clock, is not worth a thread: to hand over the interpreter's lock
 #: takes as long. After so many longer ones threads run the others.
 _QUICK_CPU, _QUICK_SECONDS = 0.001, 0.005
@@ -47,7 +47,9 @@ def run_quick(tasks: Iterator[Task]) -> Generator[pa.RecordBatch, None, None]:
             return
 
 
-def run_ordered(tasks: Iterable[Task], workers: int, budget_bytes: int) -> Iterator[pa.RecordBatch]:
+def run_ordered(
+    tasks: Iterable[Task], workers: int, budget_bytes: int, ahead: int = HEAD_BATCHES
+) -> Iterator[pa.RecordBatch]:
     """Run tasks, each a stream of batches, and yield all batches in the order of the tasks.
 
     Parameters
@@ -58,12 +60,14 @@ def run_ordered(tasks: Iterable[Task], workers: int, budget_bytes: int) -> Itera
         Threads; one task at a time on each.
     budget_bytes : int
         What finished batches of later tasks may hold.
+    ahead : int
+        Batches that the task whose turn it is may run ahead of the consumer beyond that.
 
     Notes
     -----
     A task's error is raised when its turn comes. Closing the iterator ends the threads before it returns.
     """
-    stream = _Stream(iter(tasks), budget_bytes)
+    stream = _Stream(iter(tasks), budget_bytes, ahead)
     threads = [threading.Thread(target=stream.work, name=f"delta-read-{i}", daemon=True) for i in range(workers)]
     try:
         for thread in threads:
@@ -78,7 +82,7 @@ def run_ordered(tasks: Iterable[Task], workers: int, budget_bytes: int) -> Itera
 
 
 class _Stream:
-    def __init__(self, tasks: Iterator[Task], budget_bytes: int) -> None:
+    def __init__(self, tasks: Iterator[Task], budget_bytes: int, ahead: int) -> None:
         self._tasks = tasks
         self._taking = threading.Lock()
         # taken itself: `with` on a condition runs Python code, where an interrupt may come while the lock is held
@@ -86,6 +90,7 @@ class _Stream:
         self._changed = threading.Condition(self._lock)
         self._process = num_forks()
         self._budget = budget_bytes
+        self._ahead = ahead
         self._queues: dict[int, deque[pa.RecordBatch | BaseException]] = {}
         self._finished: set[int] = set()
         self._started = 0
@@ -153,7 +158,7 @@ class _Stream:
         with self._lock:
             queue = self._queues[number]
             while not self._closed and self._num_bytes > 0 and self._num_bytes + size > self._budget:
-                if number == self._head and len(queue) < _HEAD_BATCHES:
+                if number == self._head and len(queue) < self._ahead:
                     break
                 self._waiting += 1
                 self._changed.wait()

@@ -116,7 +116,7 @@ class GroupReader:
 
     def _stretched(self, group: int, first: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield all rows of a big row group; one stretch of them is in memory at a time."""
-        rows, step = self.group_rows[group], self.stretch_rows(group, self._leaves)
+        rows, step = self.group_rows[group], self.stretch_rows(group, self._leaves, batch_rows)
         stretches = self.stretches(group, self._leaves)
         for start in range(0, rows, step):
             stop = min(start + step, rows)
@@ -133,7 +133,7 @@ class GroupReader:
         coded = [leaf for leaf in own.flat if is_encoded_string(self._schema.field(self._flat[leaf]).type)]
         return Stretches(self._file, group, leaves, own, names, coded)
 
-    def stretch_rows(self, group: int, leaves: Sequence[int], share: float = 1.0) -> int:
+    def stretch_rows(self, group: int, leaves: Sequence[int], batch_rows: int, share: float = 1.0) -> int:
         """Return how many rows of a row group are read at a time; all, if those that are requested are few."""
         rows, size = self.group_rows[group], self.plain_bytes(group, leaves)
         is_flat = all(leaf in self._flat for leaf in leaves)
@@ -146,7 +146,9 @@ class GroupReader:
             return max(rows, 1)
         part = window / max(size * share, 1)
         part = part if is_whole else min(part, GROUP_BYTES / max(size, 1))
-        return max(int(rows * part) // _WORD * _WORD, _WORD)
+        step = max(int(rows * part) // _WORD * _WORD, _WORD)
+        # whole batches: those of the rest would be so short that a write joins them
+        return step if step < batch_rows else step // batch_rows * batch_rows // _WORD * _WORD or step
 
     def stream(
         self, groups: Sequence[int], first: int, batch_rows: int, leaves: Sequence[int] | None = None

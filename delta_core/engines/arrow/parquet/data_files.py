@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from delta_core.engines.arrow import parquet
-from delta_core.engines.arrow.ordered import Task, run_ordered, run_quick
+from delta_core.engines.arrow.ordered import HEAD_BATCHES, Task, run_ordered, run_quick
 from delta_core.engines.arrow.parquet.columns import GroupReader
 from delta_core.engines.arrow.parquet.filtered_groups import Batch, FilteredGroups
 from delta_core.engines.arrow.parquet.footer import read_footer
@@ -227,15 +227,15 @@ class _Job:
                 return
             cores = num_cores()
             workers = min(cores if self._prefetch is None else max(cores, REMOTE_WORKERS), max(len(sizes), cores))
-            thread_bytes = THREAD_BYTES
+            thread_bytes, ahead = THREAD_BYTES, HEAD_BATCHES
             if self._read.beside_write and self._prefetch is None:
                 # each thread's decoded rows are in memory beside those that are written
-                workers, thread_bytes = max(1, workers // 2), THREAD_BYTES_BESIDE_WRITE
+                workers, thread_bytes, ahead = max(1, workers // 2), THREAD_BYTES_BESIDE_WRITE, 1
             budget = min(BUDGET_BYTES, workers * thread_bytes)
             tasks = self._tasks()
             if self._is_quick():
                 yield from run_quick(tasks)
-            yield from run_ordered(tasks, max(workers, self._ranged.workers), budget)
+            yield from run_ordered(tasks, max(workers, self._ranged.workers), budget, ahead)
         finally:
             if self._first is not None:
                 self._first.close()

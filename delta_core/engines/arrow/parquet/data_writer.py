@@ -105,22 +105,18 @@ class _File:
         self.worker = worker
         self.path = job.write.name(partition)
         self._local = job.storage.local_path(self.path)
-        self._footers: list[Any] = []
         self._leaves = job.leaves
         self._measured = Measured(job.leaves)
         self._write_back = WriteBack()
         self._num_groups = self._num_rows = 0
         self.order = job.begin(self)
-        import pyarrow.parquet as pq
+        # not `pyarrow.parquet`, which loads every file system that PyArrow has
+        from pyarrow._parquet import ParquetWriter
 
         with _Failing(self.path):
             self._sink = job.storage.create(self.path)
-            self._writer = pq.ParquetWriter(
-                self._sink,
-                job.write.schema,
-                metadata_collector=self._footers,
-                memory_pool=POOL_OF_BATCHES,
-                **job.options,
+            self._writer = ParquetWriter(
+                self._sink, job.write.schema, writer_engine_version="V2", memory_pool=POOL_OF_BATCHES, **job.options
             )
 
     @property
@@ -147,13 +143,12 @@ class _File:
                 modified_ms = os.stat(self._local).st_mtime_ns // 1_000_000
                 if size >= SYNC_BYTES:
                     _sync(self._local)
-        found = footer_statistics(self._footers[0], self._leaves, self._measured)
+        found = footer_statistics(self._writer.metadata, self._leaves, self._measured)
         return WrittenFile(self.path, self.partition, size, modified_ms, self._num_rows, found)
 
     def abandon(self) -> None:
         """Let go of the file; its end is not written."""
         with suppress(AttributeError, OSError, pa.ArrowException, DeltaError):
-            self._writer.is_open = False  # the writer would write a footer when it is collected
             self._sink.close()
 
 

@@ -135,7 +135,7 @@ class FilteredGroups:
             return
         columns = self._rest(found)
         leaves = self._leaves(columns)
-        step = self._reader.stretch_rows(group, leaves, picks.count / rows)
+        step = self._reader.stretch_rows(group, leaves, self._read.batch_rows, picks.count / rows)
         if step < rows:
             yield from self._stretches(group, first, columns, found, picks, step)
             return
@@ -181,7 +181,7 @@ class FilteredGroups:
             stored = readers[leaves].read(start, start + num_rows, part) if leaves else {}
             return self._converted(columns, stored, num_rows if part is None else part.count)
 
-        step = self._reader.stretch_rows(group, tested)
+        step = self._reader.stretch_rows(group, tested, self._read.batch_rows)
         for start in range(0, rows, step):
             count = min(step, rows - start)
             part = None if picks is None else picks.part(start, start + count)
