@@ -81,6 +81,24 @@ def test_open_loads_nothing_heavy(table: str) -> None:
     assert _run(code, table) == ""
 
 
+def test_first_filtered_read_loads_no_history_printing_and_log_writer(table: str) -> None:
+    parts = (
+        "engines.arrow.parquet.statistics",
+        "engines.arrow.storage.log_writer",
+        "expressions.printing",
+        "handles.notebooks",
+        "kernels.folders",
+        "log.history",
+        "log.timestamps",
+    )
+    code = (
+        "from delta_core import DeltaTable\n"
+        "assert DeltaTable(sys.argv[1]).scan(predicate='id < 2').to_table().num_rows == 1\n"
+        f"assert not {{'delta_core.' + p for p in {parts!r}}} & set(sys.modules)"
+    )
+    assert _run(code, table) == ""
+
+
 def test_listing_files_loads_nothing_heavy(table: str) -> None:
     code = "from delta_core import DeltaTable\nassert DeltaTable(sys.argv[1]).snapshot().files.count == 2"
     assert _run(code, table) == ""
