@@ -25,6 +25,7 @@ from delta_core.operations.merge_source import load_source, source_types
 from delta_core.operations.merge_updates import UpdatedRows, convert
 from delta_core.operations.merger import MergeClause
 from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, Timing
+from delta_core.operations.temporary import check_limits
 from delta_core.operations.write import has_transactions
 from delta_core.protocol.schema import Path, Schema
 from delta_core.protocol.types import DataType, PrimitiveType, StructType
@@ -89,6 +90,7 @@ def merge_rows(base: Snapshot, source: Any, options: MergeOptions) -> Changed:
     CommitConflictError
         Another writer's commit contradicts this one. What was written is deleted again.
     """
+    check_limits(options.max_memory_bytes, options.max_temporary_bytes)
     latest = base.latest()
     rows = open_source(source)
     if has_transactions(latest, options.transactions):

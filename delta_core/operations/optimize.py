@@ -31,6 +31,7 @@ from delta_core.operations.progress import OperationProgress
 from delta_core.operations.rewrite import carried_columns, moved_rows, rewrite_ordered, rewrite_rows, selects_partitions
 from delta_core.operations.row_changes import predicate_text
 from delta_core.operations.row_order import Order, OrderedRows, Spill
+from delta_core.operations.temporary import check_limits, check_number
 from delta_core.operations.write import has_transactions
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Path, find, format_path
@@ -502,19 +503,10 @@ def _predicate(base: Snapshot, given: Any) -> Expression | None:
 
 
 def _check_numbers(options: OptimizeOptions) -> None:
-    for name, least in (
-        ("target_size", 1),
-        ("max_concurrent_tasks", 1),
-        ("min_commit_interval", 0),
-        ("max_spill_size", 1),
-        ("max_temp_directory_size", 0),
-    ):
-        found = getattr(options, name)
-        if found is None:
-            continue
-        kinds: Any = (int, float) if name == "min_commit_interval" else int
-        if isinstance(found, bool) or not isinstance(found, kinds) or not found >= least:
-            raise InvalidArgumentError(f"Found {name}={found!r}, expected a number from {least} on.")
+    check_number("target_size", options.target_size, 1)
+    check_number("max_concurrent_tasks", options.max_concurrent_tasks, 1)
+    check_number("min_commit_interval", options.min_commit_interval, 0, (int, float))
+    check_limits(options.max_spill_size, options.max_temp_directory_size)
 
 
 def _total(sizes: pa.ChunkedArray) -> int:

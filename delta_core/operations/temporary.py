@@ -5,10 +5,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from delta_core.errors import SpillError
+from delta_core.errors import InvalidArgumentError, SpillError
 
-__all__ = ["temporary_files"]
+__all__ = ["check_limits", "check_number", "temporary_files"]
 
 
 @contextmanager
@@ -29,3 +30,31 @@ def temporary_files() -> Iterator[None]:
             "directory by the environment variable TMPDIR, or allow more memory with max_spill_size.",
             path=tempfile.tempdir,
         ) from e
+
+
+def check_limits(max_spill_size: Any, max_temp_directory_size: Any) -> None:
+    """Reject limits, in bytes of memory and of temporary files, that are no numbers; None is no limit.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For text, a float, or a number that is too small.
+    """
+    check_number("max_spill_size", max_spill_size, 1)
+    check_number("max_temp_directory_size", max_temp_directory_size, 0)
+
+
+def check_number(name: str, found: Any, least: int, kinds: tuple[type, ...] = (int,)) -> None:
+    """Reject an argument that is neither None nor a number of some kinds from ``least`` on.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It is something else.
+    """
+    if found is None:
+        return
+    is_number = isinstance(found, kinds) and not isinstance(found, bool)
+    # NaN is not from any number on
+    if not is_number or not found >= least:
+        raise InvalidArgumentError(f"Found {name}={found!r}, expected a number from {least} on.")

@@ -243,8 +243,9 @@ def _check_range(snapshot: Snapshot, start: int, end: int) -> None:
 def _begins_late(snapshot: Snapshot, start: int, timestamp: str | datetime | None) -> InvalidArgumentError:
     asked = f"from version {start} on" if timestamp is None else f"from {timestamp} on"
     return InvalidArgumentError(
-        f"Changes are requested {asked}; the table's latest version is {snapshot.version}. With "
-        "allow_out_of_range=True there are no rows instead of this error.",
+        f"Changes are requested {asked}; the table's latest version is {snapshot.version}. "
+        "load_cdf and read_changes return no rows instead with allow_out_of_range=True, and changes with the position "
+        "of an earlier feed.",
         version=start,
     )
 

@@ -299,6 +299,16 @@ def test_upsert_updates_matches_and_inserts_the_rest(tmp_path: Path, properties:
     assert metrics["num_target_rows_copied"] == (0 if properties else 2)
 
 
+@pytest.mark.parametrize(
+    "limit", [{"max_spill_size": "1GB"}, {"max_spill_size": 0}, {"max_temp_directory_size": -1}], ids=str
+)
+def test_limits_that_are_no_numbers_of_bytes_are_rejected(tmp_path: Path, limit: dict[str, Any]) -> None:
+    table = made(tmp_path)
+    with pytest.raises(InvalidArgumentError, match=next(iter(limit))):
+        upsert(table, UPSERT.to_reader(), **limit)
+    assert table.version() == 0
+
+
 def test_commit_states_what_was_merged(tmp_path: Path) -> None:
     table = made(tmp_path)
     merger = table.merge(
