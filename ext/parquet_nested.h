@@ -195,6 +195,7 @@ class NestedReader : private ChunkReader {
             if ((page_.type != DATA_PAGE && page_.type != DATA_PAGE_V2) || page_.num_values == 0) continue;
             if (page_.num_values < 0 || page_.num_values > entries_left_) return UNSUPPORTED;
             n_ = page_.num_values;
+            count_met();
             entries_left_ -= n_;
             entries_seen_ += n_;
             rows_before_ = rows_begun_;
@@ -275,6 +276,7 @@ class NestedReader : private ChunkReader {
         if (job_->entries + n_ > job_->num_entries && !job_->grow(job_->entries + n_)) return NO_MEMORY;
         if (!keep_entries(defined, repeated)) return UNSUPPORTED;
         if (!kept_) return PAGE;
+        count_decoded();
         if (in_parts) {  // the levels were copied
             const int64_t taken = 8 + repetition_bytes + definition_bytes;
             in = plain(body, page.compressed, page.uncompressed, true, space_.page);
@@ -559,6 +561,7 @@ class NestedStream {
         space_.decompress = space.decompress;
         space_.codec = decompressor_;
         space_.zstd = space.zstd;
+        space_.pages = space.pages;
         job.status = reader_.run(first, stop, keep, job);
         reader_.forget_bytes();
         space_.swap_page(space);

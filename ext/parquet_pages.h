@@ -79,11 +79,17 @@ class Scratch {
     size_t size_ = 0;
 };
 
+// Data pages that were met, and those whose values, or levels if these are all that is tested, were decoded.
+struct PageCounts {
+    int64_t met = 0, decoded = 0;
+};
+
 // What one chunk after the other is read in.
 struct Workspace {
     Decompress decompress = nullptr;  // for pages of a FOREIGN codec, with what it is called with
     void *codec = nullptr;
     ZstdContext own_zstd, *zstd = &own_zstd;
+    PageCounts own_pages, *pages = &own_pages;
     Scratch dictionary, dictionary_ends, matches;
     // what is needed while a page is at hand
     Scratch chunk, page, dictionary_page, codes, levels, valid, mask, inner, spread, looked_up, passing;
@@ -992,6 +998,7 @@ class ChunkReader {
                 rows_ = page_.num_values;
                 done_ += rows_;
                 is_decoded_ = false;
+                count_met();
             }
             Status status = find_kept();
             if (status != PAGE) return status;
@@ -1001,6 +1008,7 @@ class ChunkReader {
             if (!is_decoded_) {
                 const uint8_t *const body = bytes_.from(body_at_, page_.compressed);
                 if (!body) return UNSUPPORTED;
+                count_decoded();
                 if ((status = data_page(page_, body)) != PAGE) return status;
                 is_decoded_ = true;
             }
@@ -1081,6 +1089,16 @@ class ChunkReader {
     }
 
    protected:
+    // Count the page at hand: once, if it is read again for the rows of a next stretch.
+    void count_met() {
+        space_.pages->met += page_at_ >= met_end_;
+        met_end_ = std::max(met_end_, page_at_ + 1);
+    }
+    void count_decoded() {
+        space_.pages->decoded += page_at_ >= decoded_end_;
+        decoded_end_ = std::max(decoded_end_, page_at_ + 1);
+    }
+
     static bool is_coded(const PageHeader &page) { return page.encoding == RLE_DICTIONARY || page.encoding == PLAIN_DICTIONARY; }
     uint32_t *codes() { return reinterpret_cast<uint32_t *>(code_scratch_); }
 
@@ -1468,6 +1486,7 @@ class ChunkReader {
     // the page at hand
     PageHeader page_;
     int64_t page_at_ = 0, body_at_ = 0;
+    int64_t met_end_ = 0, decoded_end_ = 0;  // behind the last page that was counted
     bool is_again_ = false, is_decoded_ = false;
     int64_t rows_ = 0, values_ = 0, kept_ = 0;
     const uint64_t *mask_ = nullptr;
@@ -1653,6 +1672,7 @@ class ChunkStream {
         space_.decompress = space.decompress;
         space_.codec = decompressor_;
         space_.zstd = space.zstd;
+        space_.pages = space.pages;
         const Status status = reader_.begin(first, stop, keep, num_kept);
         if (status == PAGE) read_rows(reader_, stop, num_kept, most_text, job);
         else job.status = status;

@@ -22,7 +22,10 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
     cdef cppclass Scratch:
         uint8_t* room(size_t size)
     ctypedef int (*Decompress)(void* codec, const uint8_t* data, int64_t n, uint8_t* out, int64_t size) noexcept nogil
+    cdef cppclass PageCounts:
+        int64_t met, decoded
     cdef cppclass WorkspaceBytes "delta_parquet::Workspace":
+        PageCounts own_pages
         Decompress decompress
         void* codec
         Scratch chunk
@@ -173,6 +176,12 @@ cdef class Workspace:
     def is_small(self):
         """Whether it is small enough to be kept."""
         return self.bytes.size() <= MOST_KEPT
+
+    def take_page_counts(self):
+        """Return how many data pages were met since the last call, and how many of them were decoded."""
+        found = self.bytes.own_pages.met, self.bytes.own_pages.decoded
+        self.bytes.own_pages.met = self.bytes.own_pages.decoded = 0
+        return found
 
 
 cdef int read_by_call(void* reader, int64_t offset, int64_t size, uint8_t* out) noexcept with gil:

@@ -504,6 +504,10 @@ class ReadObserver(Protocol):
         """Note the row groups of a file, or of a part of it: all, those not pruned, stored bytes of their columns."""
         ...
 
+    def pages(self, total: int, decoded: int) -> None:
+        """Note the data pages of column chunks that were read, and those of them whose values were decoded."""
+        ...
+
     def decoded(self, number: int, rows: int, took_ms: float) -> None:
         """Note that values were tested as they were decoded: the test's number, the rows it had, the time of both."""
         ...

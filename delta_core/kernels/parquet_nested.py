@@ -14,7 +14,15 @@ from msgspec import Struct
 
 from delta_core.kernels import compute as pc
 from delta_core.kernels._parquet_pages import NestedStretches, UnsupportedPagesError, read_nested
-from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, Source, lent_workspace, shared_bytes, width_of
+from delta_core.kernels.parquet_pages import (
+    CODECS,
+    ColumnChunk,
+    PageCounts,
+    Source,
+    lent_workspace,
+    shared_bytes,
+    width_of,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -152,6 +160,7 @@ def read_nested_column(
     num_rows: int,
     keep: NDArray[np.uint64] | None = None,
     num_kept: int | None = None,
+    pages: PageCounts | None = None,
 ) -> pa.Array | None:
     """Decode a nested column of a row group, without the interpreter's lock.
 
@@ -169,6 +178,8 @@ def read_nested_column(
         A mask of the rows that are requested, see `read_chunks`.
     num_kept : int, optional
         How many rows it keeps.
+    pages : PageCounts, optional
+        Is counted up.
 
     Returns
     -------
@@ -176,7 +187,7 @@ def read_nested_column(
         None if a page is encoded in a way that only a complete reader decodes, or is damaged.
     """
     described = [_described(column, number, chunk) for number, chunk in chunks.items()]
-    with lent_workspace() as space:
+    with lent_workspace(pages) as space:
         found = read_nested(space, source, described, num_rows, keep)
     return _assembled(column, chunks, found, num_rows if keep is None else num_kept)
 
@@ -206,13 +217,18 @@ class NestedColumnStretches:
         self._stretches = NestedStretches(source, described, num_rows, *sizes)
 
     def read(
-        self, first: int, stop: int, keep: NDArray[np.uint64] | None = None, num_kept: int | None = None
+        self,
+        first: int,
+        stop: int,
+        keep: NDArray[np.uint64] | None = None,
+        num_kept: int | None = None,
+        pages: PageCounts | None = None,
     ) -> pa.Array | None:
         """Decode the rows from ``first`` to ``stop``, all behind those before; see `read_nested_column`.
 
         After a None nothing more can be read.
         """
-        with lent_workspace() as space:
+        with lent_workspace(pages) as space:
             found = self._stretches.read(space, first, stop, keep)
         return _assembled(self._column, self._chunks, found, stop - first if keep is None else num_kept)
 

@@ -40,6 +40,7 @@ __all__ = [
     "ColumnChunk",
     "ColumnTest",
     "NullTest",
+    "PageCounts",
     "Source",
     "UnsupportedPagesError",
     "ValuePattern",
@@ -119,6 +120,21 @@ class ColumnChunk(Struct, frozen=True):
     page_index: tuple[int, int, int, int] | None = None
 
 
+class PageCounts(Struct):
+    """Counts the data pages of column chunks that are read; not safe for several threads at once.
+
+    Parameters
+    ----------
+    total : int
+        All pages of these chunks. If nothing is read of a chunk, its pages are not known.
+    decoded : int
+        Pages whose values were decoded; the other ones have no requested row.
+    """
+
+    total: int = 0
+    decoded: int = 0
+
+
 def read_chunk(
     source: Source, chunk: ColumnChunk, coded: bool = False, keep: NDArray[np.uint64] | None = None
 ) -> pa.Array[Any]:
@@ -140,6 +156,7 @@ def read_chunks(
     chunks: Mapping[Key, ColumnChunk],
     coded: Collection[Key] = (),
     keep: NDArray[np.uint64] | None = None,
+    pages: PageCounts | None = None,
 ) -> dict[Key, pa.Array[Any]]:
     """Decode column chunks of one row group, without the interpreter's lock.
 
@@ -154,6 +171,8 @@ def read_chunks(
     keep : uint64, **shape (n,)**, optional
         Bit ``i % 64``, least significant first, of word ``i // 64`` = row ``i`` is requested; the others are left out
         as the pages are decoded, which is cheaper than to drop them afterwards.
+    pages : PageCounts, optional
+        Is counted up.
 
     Returns
     -------
@@ -165,7 +184,7 @@ def read_chunks(
         return {}
     described = [_described(chunk, key in coded) for key, chunk in chunks.items()]
     num_rows = next(iter(chunks.values())).num_rows
-    with lent_workspace() as space:
+    with lent_workspace(pages) as space:
         num_kept, parts = read_columns(space, source, described, num_rows, keep)
     found = zip(chunks.items(), parts, strict=True)
     return {key: _array(chunk.type, num_kept, *part) for (key, chunk), part in found if part is not None}
@@ -191,7 +210,9 @@ class ChunkStretches(Generic[Key]):
         self._types = {key: chunk.type for key, chunk in chunks.items()}
         self._stretches = ColumnStretches(source, described, num_rows, *sizes)
 
-    def read(self, first: int, stop: int, keep: NDArray[np.uint64] | None = None) -> dict[Key, pa.Array[Any]]:
+    def read(
+        self, first: int, stop: int, keep: NDArray[np.uint64] | None = None, pages: PageCounts | None = None
+    ) -> dict[Key, pa.Array[Any]]:
         """Decode the rows of a stretch, without the interpreter's lock.
 
         Parameters
@@ -200,13 +221,15 @@ class ChunkStretches(Generic[Key]):
             The first row, behind those before, and the one behind the last.
         keep : uint64, **shape (n,)**, optional
             A mask of these rows, see `read_chunks`.
+        pages : PageCounts, optional
+            Is counted up; a page with rows of two stretches counts once.
 
         Returns
         -------
         dict of pyarrow.Array, as of `read_chunks`
             A chunk that is left out once, by pages that this reader does not support, is left out from there on.
         """
-        with lent_workspace() as space:
+        with lent_workspace(pages) as space:
             num_kept, parts = self._stretches.read(space, first, stop, keep)
         found = zip(self._types.items(), parts, strict=True)
         return {key: _array(t, num_kept, *part) for (key, t), part in found if part is not None}
@@ -218,9 +241,12 @@ def shared_bytes(num_chunks: int) -> tuple[int, int]:
 
 
 class lent_workspace:  # noqa: N801  # used like a function
-    """Lend a workspace; if anything goes wrong, nobody else gets it."""
+    """Lend a workspace, and add up the pages that are read in it; if anything goes wrong, nobody else gets it."""
 
-    __slots__ = ("_space",)
+    __slots__ = ("_pages", "_space")
+
+    def __init__(self, pages: PageCounts | None = None) -> None:
+        self._pages = pages
 
     def __enter__(self) -> Workspace:
         try:
@@ -230,6 +256,10 @@ class lent_workspace:  # noqa: N801  # used like a function
         return self._space
 
     def __exit__(self, kind: object, *_: object) -> None:
+        total, decoded = self._space.take_page_counts()
+        if self._pages is not None:
+            self._pages.total += total
+            self._pages.decoded += decoded
         if kind is None and self._space.is_small:
             _spaces.append(self._space)
 
@@ -315,6 +345,7 @@ def read_passing(
     has_values: bool,
     keep: NDArray[np.uint64] | None = None,
     coded: bool = False,
+    pages: PageCounts | None = None,
 ) -> tuple[NDArray[np.uint64], int, pa.Array[Any] | None] | None:
     """Test the values of a chunk page by page, and decode those that pass.
 
@@ -333,6 +364,8 @@ def read_passing(
         A mask of the rows that may pass, see `read_chunks`.
     coded : bool
         Whether strings are requested as ``dictionary<int32, string>``; other strings are not returned.
+    pages : PageCounts, optional
+        Is counted up.
 
     Returns
     -------
@@ -354,7 +387,7 @@ def read_passing(
     may_return = has_values and not is_plain_text and values != NullTest(values.column, True)
     for returns in (True, False) if may_return else (False,):
         passed = np.zeros((chunk.num_rows + 63) // 64, np.uint64)
-        with lent_workspace() as space:
+        with lent_workspace(pages) as space:
             described = _described(chunk, coded)
             found = read_passing_rows(space, source, described, chunk.num_rows, test, returns, passed, keep)
         if found is not None:

@@ -108,6 +108,12 @@ class RunReport(Struct, frozen=True):
     row_groups, row_groups_left : int
         Of these files, and those whose statistics may match. Small files that are read together are not parted in
         groups: see ``whole_files``.
+    pages, pages_decoded : int
+        The data pages of the column chunks that were read, and those whose values were decoded: the others have no row
+        that may be returned, by the page index, the dictionary, another condition or a deletion vector. If no row
+        of a column chunk is needed, it is not read, and its pages are not known. A column that is read for a
+        condition and again for its values counts twice; small files that are read together, and what PyArrow decodes,
+        do not count.
     whole_files : int
         Small files that were read as a whole, several at once.
     size_bytes : int
@@ -126,6 +132,8 @@ class RunReport(Struct, frozen=True):
     files: int
     row_groups: int
     row_groups_left: int
+    pages: int
+    pages_decoded: int
     whole_files: int
     size_bytes: int
     read_ms: float
@@ -206,6 +214,8 @@ class ScanReport(Struct, frozen=True):
                 "files opened": r.files,
                 "row groups": r.row_groups,
                 "row groups left by statistics": r.row_groups_left,
+                "pages of columns read": r.pages,
+                "pages decoded": r.pages_decoded,
                 "small files read together": r.whole_files,
                 "bytes of columns in these": r.size_bytes,
             }
@@ -318,6 +328,9 @@ def describe_effects(
 # --- a run ---------------------------------------------------------------------------------
 
 
+_COUNTS = ("rows_examined", "row_groups", "row_groups_left", "pages", "pages_decoded", "whole_files", "size_bytes")
+
+
 class RunCounters:
     """Counts and times a run; called from the threads of the engine. See `engines.interface.ReadObserver`."""
 
@@ -325,7 +338,7 @@ class RunCounters:
         self._lock = threading.Lock()
         self._reads = 0
         self._files: set[tuple[int, int]] = set()
-        self._counts = dict.fromkeys(("rows_examined", "row_groups", "row_groups_left", "whole_files", "size_bytes"), 0)
+        self._counts = dict.fromkeys(_COUNTS, 0)
         self._times = {"filter_ms": 0.0, "output_ms": 0.0}
 
     def observed(self, read: FileRead, apply: Apply) -> tuple[FileRead, Apply]:
@@ -354,6 +367,10 @@ class RunCounters:
         self._opened((file,))
         self._add(row_groups=total, row_groups_left=left, size_bytes=size_bytes)
 
+    def pages(self, total: int, decoded: int) -> None:
+        """See `engines.interface.ReadObserver`."""
+        self._add(pages=total, pages_decoded=decoded)
+
     def decoded(self, number: int, rows: int, took_ms: float) -> None:
         """See `engines.interface.ReadObserver`."""
         self._add(rows_examined=0 if number else rows)
@@ -369,6 +386,8 @@ class RunCounters:
             len(self._files),
             counts["row_groups"],
             counts["row_groups_left"],
+            counts["pages"],
+            counts["pages_decoded"],
             counts["whole_files"],
             counts["size_bytes"],
             read_ms,

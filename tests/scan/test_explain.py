@@ -13,6 +13,7 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.cli.app import main
+from delta_core.engines.arrow.parquet import columns as parquet_columns
 from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
 from delta_core.engines.arrow.parquet.filtered_groups import FilteredGroups
 from delta_core.engines.interface import FileRead
@@ -21,6 +22,7 @@ from delta_core.testing.table_builder import TableBuilder
 from tests.testing.honest_plugin import LIMIT, NAME, ON, Plugin
 
 ROOT = Path(__file__).parents[2]
+ARRAY = {"type": "array", "elementType": "long", "containsNull": True}
 WHERE = "kind = 'a' AND id > 210"
 
 
@@ -85,6 +87,56 @@ def test_run_counts_rows_groups_and_bytes(tmp_path: Path) -> None:
     assert narrow.rows_examined == 2_000
     assert 2_000 * 8 <= narrow.size_bytes < 2_000 * 8 * 1.1
     assert wide.size_bytes > narrow.size_bytes + 2_000 * 50
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+@pytest.mark.parametrize(
+    ("columns", "where", "num_pages", "with_index", "without"),
+    [
+        (["id"], None, 20, 20, 20),
+        (["id"], "id BETWEEN 3200 AND 3300", 20, 1, 20),  # the values are kept as they are tested
+        (["text"], "id BETWEEN 3200 AND 3300", 40, 2, 21),  # pages of text without a row are always skipped
+        (["items"], "id BETWEEN 3200 AND 3300", 41, 2, 21),  # PyArrow puts the last list in a page of its own
+        (["id"], "id = -5", 0, 0, 0),  # no row group is left
+        (["id"], "text = 't30'", 20, 0, 0),  # nor a value of the dictionary
+    ],
+)
+def test_run_counts_pages(
+    tmp_path: Path,
+    has_index: bool,
+    columns: list[str],
+    where: str | None,
+    num_pages: int,
+    with_index: int,
+    without: int,
+) -> None:
+    rows = [{"id": i, "text": f"t{i % 7}", "items": [i]} for i in range(10_000)]
+    TableBuilder(tmp_path).create({"id": "long", "text": "string", "items": ARRAY}).append(
+        rows,
+        parquet={
+            "write_page_index": has_index,
+            "use_dictionary": ["text"],
+            "data_page_size": 1,
+            "write_batch_size": 500,
+        },
+    )
+    run = DeltaTable(tmp_path).scan(columns, where).explain(run=True).run
+    assert run is not None
+    assert (run.pages, run.pages_decoded) == (num_pages, with_index if has_index else without)
+
+
+def test_run_counts_a_page_once_that_is_read_in_stretches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_columns, "GROUP_BYTES", 1_000)
+    monkeypatch.setattr(parquet_columns, "WHOLE_BYTES", 1_000)
+    monkeypatch.setattr(parquet_columns, "STRETCH_BYTES", 1_000)
+    monkeypatch.setattr(parquet_columns, "NESTED_STRETCH_BYTES", 1_000)
+    rows = [{"id": i, "items": [i]} for i in range(10_000)]
+    TableBuilder(tmp_path).create({"id": "long", "items": ARRAY}).append(
+        rows, parquet={"use_dictionary": False, "data_page_size": 1, "write_batch_size": 500}
+    )
+    run = DeltaTable(tmp_path).scan().explain(run=True).run
+    assert run is not None
+    assert (run.rows, run.pages, run.pages_decoded) == (10_000, 41, 41)
 
 
 @pytest.mark.parametrize("where", [None, "id > 20"])

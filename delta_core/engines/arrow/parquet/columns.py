@@ -11,14 +11,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.engines.arrow.parquet.opened_file import ArrowFooter, ChunkFacts, DataFile, ParquetLeaf, leaf_of
+from delta_core.engines.arrow.parquet.opened_file import (
+    ArrowFooter,
+    ChunkFacts,
+    DataFile,
+    FileFooter,
+    ParquetLeaf,
+    leaf_of,
+)
 from delta_core.engines.arrow.parquet.stretches import Own, Stretches
 from delta_core.engines.arrow.parquet.types import is_encoded_string
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.memory import POOL_OF_BATCHES
 from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn, read_nested_column
-from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, ColumnTest, read_chunks, read_passing
+from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, ColumnTest, PageCounts, read_chunks, read_passing
 
 __all__ = ["GROUP_BYTES", "USES_OWN_DECODER", "GroupReader", "find_chunk", "find_nested", "has_codes", "is_stored_as"]
 
@@ -69,7 +76,14 @@ class GroupReader:
         self._is_local = file.descriptor is not None
         self._flat = file.layout.flat if USES_OWN_DECODER else {}
         self._nested = file.layout.nested if USES_OWN_DECODER else {}
+        #: The pages that our own decoder read; the reader is one thread's.
+        self.pages = PageCounts()
         self._found_chunks: dict[tuple[int, int], ColumnChunk | None] = {}
+
+    @property
+    def footer(self) -> FileFooter:
+        """The file's."""
+        return self._file.footer
 
     @property
     def group_rows(self) -> Sequence[int]:
@@ -131,7 +145,7 @@ class GroupReader:
         own = self._own(group, leaves, is_whole=False) if self.has_stretches(group, leaves) else Own({}, {})
         names = {leaf: self._schema.field(self._flat[leaf]).name for leaf in own.flat}
         coded = [leaf for leaf in own.flat if is_encoded_string(self._schema.field(self._flat[leaf]).type)]
-        return Stretches(self._file, group, leaves, own, names, coded)
+        return Stretches(self._file, group, leaves, own, names, coded, self.pages)
 
     def stretch_rows(self, group: int, leaves: Sequence[int], batch_rows: int, share: float = 1.0) -> int:
         """Return how many rows of a row group are read at a time; all, if those that are requested are few."""
@@ -176,7 +190,8 @@ class GroupReader:
         if file is None or chunk is None or (picks is not None and picks.mask is None):
             return None
         coded = is_encoded_string(self._schema.field(self._flat[leaf]).type)
-        found = read_passing(file, chunk, values, has_values, None if picks is None else picks.mask, coded)
+        mask = None if picks is None else picks.mask
+        found = read_passing(file, chunk, values, has_values, mask, coded, self.pages)
         if found is None:
             return None
         mask, count, array = found
@@ -248,7 +263,7 @@ class GroupReader:
         coded = [leaf for leaf, f in fields.items() if is_encoded_string(f.type)]
         mask = None if picks is None else picks.mask
         file = self._file.descriptor
-        found = {} if file is None or not own.flat else read_chunks(file, own.flat, coded, mask)
+        found = {} if file is None or not own.flat else read_chunks(file, own.flat, coded, mask, self.pages)
         columns: dict[str, Any] = {fields[leaf].name: array for leaf, array in found.items()}
         done = set(found)
         for name, (column, chunks) in own.nested.items():
@@ -268,7 +283,7 @@ class GroupReader:
         if file is None or (picks is not None and picks.mask is None):
             return None
         mask, count = (None, rows) if picks is None else (picks.mask, picks.count)
-        return read_nested_column(file, column, chunks, rows, mask, count)
+        return read_nested_column(file, column, chunks, rows, mask, count, self.pages)
 
     def _others(self, group: int, leaves: list[int], picks: SelectionVector | None) -> dict[str, Any]:
         """Read columns through PyArrow; few rows of a big row group, or its first ones, in the memory of a batch."""

@@ -361,7 +361,7 @@ class _Job:
             if index in self._ranged:
                 runs = self._fetched(index, file, plan, reader, runs)
             if self._read.observer is not None:
-                runs = self._observed(index, file.footer, plan, groups, runs)
+                runs = self._observed(index, reader, plan, groups, runs)
             for first, run in runs:
                 for position, batch, picked in self._batches(path, groups_of.batches(run, first)):
                     out = self._apply(index, position, batch, picked, is_tested)
@@ -412,19 +412,22 @@ class _Job:
     def _observed(
         self,
         index: int,
-        footer: FileFooter,
+        reader: GroupReader,
         plan: FilePlan,
         groups: list[int] | None,
         runs: Iterator[tuple[int, list[int]]],
     ) -> Iterator[tuple[int, list[int]]]:
-        """Report which row groups are left before they are read."""
+        """Report which row groups are left before they are read, and the pages of these when that is done."""
         found = list(runs)
         left = [group for _, run in found for group in run]
-        chunks = (footer.chunk(group, leaf) for group in left for leaf in plan.leaves)
+        chunks = (reader.footer.chunk(group, leaf) for group in left for leaf in plan.leaves)
         assert self._read.observer is not None
-        total = len(footer.group_rows if groups is None else groups)
+        total = len(reader.group_rows if groups is None else groups)
         self._read.observer.row_groups(index, total, len(left), sum(c.compressed for c in chunks if c is not None))
-        yield from found
+        try:
+            yield from found
+        finally:
+            self._read.observer.pages(reader.pages.total, reader.pages.decoded)
 
     def _batches(self, path: str, stream: Iterator[Batch]) -> Iterator[Batch]:
         while True:

@@ -14,7 +14,7 @@ from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn, NestedColumnStretches
-from delta_core.kernels.parquet_pages import ChunkStretches, ColumnChunk
+from delta_core.kernels.parquet_pages import ChunkStretches, ColumnChunk, PageCounts
 
 __all__ = ["Own", "Stretches"]
 
@@ -55,6 +55,8 @@ class Stretches:
         The names of the flat columns among these.
     coded : collection of int
         Those of strings that are requested as codes.
+    pages : PageCounts
+        Is counted up.
     """
 
     def __init__(
@@ -65,8 +67,9 @@ class Stretches:
         own: Own,
         names: Mapping[int, str],
         coded: Collection[int],
+        pages: PageCounts,
     ) -> None:
-        self._file, self._group = file, group
+        self._file, self._group, self._pages = file, group, pages
         self._names = dict(names)
         self._flat: ChunkStretches[int] | None = None
         self._nested: dict[str, tuple[NestedColumnStretches, list[int]]] = {}
@@ -98,14 +101,14 @@ class Stretches:
         mask, count = (None, stop - start) if picks is None else (picks.mask, picks.count)
         columns = {}
         if self._flat is not None:
-            found = self._flat.read(start, stop, mask)
+            found = self._flat.read(start, stop, mask, self._pages)
             columns.update({self._names[leaf]: array for leaf, array in found.items()})
             undone = [leaf for leaf in self._names if leaf not in found]
             for leaf in undone:
                 del self._names[leaf]
             self._stream(undone)
         for name, (stretches, leaves) in list(self._nested.items()):
-            array = stretches.read(start, stop, mask, count)
+            array = stretches.read(start, stop, mask, count, self._pages)
             if array is None:
                 del self._nested[name]
                 self._stream(leaves)
