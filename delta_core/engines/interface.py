@@ -32,7 +32,7 @@ __all__ = [
     "WALKED_FILE", "ActionQuery", "CheckpointHandle", "ColumnStatistics", "ColumnsStatistics", "Compiled", "DataFiles",
     "Engine", "Evaluator", "FileIdentity", "FileRead", "FileWrite", "FilesStatistics", "FolderFiles", "FootersRead",
     "Listing", "LogFiles", "ParquetForm", "ParsedActions", "PutResult", "RangeRequest", "ReadObserver", "Relation",
-    "Relations", "RowTest", "Split", "Storage", "WrittenFile",
+    "Relations", "RemoteRows", "RowTest", "Split", "Storage", "WrittenFile",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -931,6 +931,22 @@ class Spread(Protocol):
         ...
 
 
+class RemoteRows(Protocol):
+    """What is to be known of rows that other machines read, so that none of them is read in this process."""
+
+    def count(self, scan: Any) -> int:
+        """Return the number of rows of a planned `Scan`."""
+        ...
+
+    def first(self, scan: Any) -> dict[str, Any] | None:
+        """Return one row of a planned `Scan`, by column; None if it has none."""
+        ...
+
+    def bounds(self, scan: Any) -> tuple[Any, Any]:
+        """Return the least and the greatest value of a planned `Scan` of one column; None without a value."""
+        ...
+
+
 class Engine(Struct, frozen=True):
     """What an entry point of the group ``delta_core.engines`` makes of ``(uri, storage_options)``.
 
@@ -945,4 +961,6 @@ class Engine(Struct, frozen=True):
     relations: Relations | None = None
     #: Set if the engine has other machines to work on.
     spread: Spread | None = None
+    #: Set if other machines read the rows.
+    remote_rows: RemoteRows | None = None
     map: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]] = lambda f, items: [f(x) for x in items]

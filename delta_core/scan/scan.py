@@ -216,6 +216,11 @@ class Scan:
         return self._source
 
     @property
+    def predicate(self) -> Expression | None:
+        """The predicate, bound to the table's schema."""
+        return self._predicate
+
+    @property
     def file_set(self) -> FileSet:
         """The files that may hold a row; columns load on demand."""
         return self._files
@@ -338,20 +343,38 @@ class Scan:
 
         Notes
         -----
-        Rows are counted without being read if no predicate, filter or check looks at them.
+        Rows are counted without being read if no predicate, filter or check looks at them. An engine whose rows are on
+        other machines counts them there.
         """
         known = self._known_count()
-        if known is None:
-            bare = Scan(
-                self._source,
-                (),
-                predicate=self._predicate,
-                limit=self.plan.limit,
-                files=self._given,
-                purpose=self._purpose,
-            )
-            return sum(batch.num_rows for batch in bare.batches())
-        return known if self.plan.limit is None else min(known, self.plan.limit)
+        if known is not None:
+            return known if self.plan.limit is None else min(known, self.plan.limit)
+        bare = Scan(
+            self._source, (), predicate=self._predicate, limit=self.plan.limit, files=self._given, purpose=self._purpose
+        )
+        remote = self._source.engine.remote_rows
+        return sum(batch.num_rows for batch in bare.batches()) if remote is None else remote.count(bare)
+
+    def first(self) -> dict[str, Any] | None:
+        """Return one of the rows, by column; None if there is none."""
+        remote = self._source.engine.remote_rows
+        if remote is not None:
+            return remote.first(self)
+        return next((batch.slice(0, 1).to_pylist()[0] for batch in self.batches() if batch.num_rows), None)
+
+    def bounds(self) -> tuple[Any, Any]:
+        """Return the least and the greatest value of the only column of the scan; None without a value.
+
+        Notes
+        -----
+        Reads the column; statistics may be truncated, or missing.
+        """
+        remote = self._source.engine.remote_rows
+        if remote is not None:
+            return remote.bounds(self)
+        found = [pc.min_max(batch.column(0)).as_py() for batch in self.batches()]
+        least, greatest = ([b[n] for b in found if b[n] is not None] for n in ("min", "max"))
+        return (min(least), max(greatest)) if least else (None, None)
 
     def _known_count(self) -> int | None:
         if self.plan.filter is not None or self.plan.checks or self._files.keep is not None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from delta_core.engines.arrow import engine as arrow_engine
@@ -37,7 +37,7 @@ from delta_core.write.files import Written
 from delta_core.write.layout import arrow_type
 from delta_core.write.plan import Origin, WritePlan
 
-__all__ = ["SparkRelation", "SparkRelations", "bitmaps_of", "check_session", "row_sets", "spark_engine"]
+__all__ = ["SparkRelation", "SparkRelations", "SparkRows", "bitmaps_of", "check_session", "row_sets", "spark_engine"]
 
 #: Rows of a bitmap: what ``bitmap_construct_agg`` makes, a bit a row, least significant bit first.
 _BITMAP_ROWS = 32_768
@@ -73,7 +73,7 @@ def spark_engine(
     """
     relations = SparkRelations(spark, files or FrameOptions())
     engine = arrow_engine(uri, storage_options, allow_external)
-    return replace(engine, name="spark", relations=relations, spread=spreading(spark))
+    return replace(engine, name="spark", relations=relations, spread=spreading(spark), remote_rows=SparkRows(spark))
 
 
 class SparkRelation(Struct, frozen=True):
@@ -223,6 +223,46 @@ class SparkRelations:
     def _column(self, expression: Expression, functions: Mapping[str, Function] | None) -> Any:
         check_session(expression, self._spark)
         return F.expr(to_sql(expression, lambda leaf: leaf, functions or {}))
+
+
+class SparkRows:
+    """What executors find out about rows.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session that runs the jobs.
+    """
+
+    def __init__(self, spark: Any) -> None:
+        self._spark = spark
+
+    def count(self, scan: Scan) -> int:
+        """Return the number of rows of a planned scan."""
+        found = int(self._of(scan, F.count("*"))[0]) if scan.file_set.count else 0
+        return found if scan.plan.limit is None else min(found, scan.plan.limit)
+
+    def first(self, scan: Scan) -> dict[str, Any] | None:
+        """Return one row of a planned scan, None if it has none."""
+        rows = self._frame(scan).limit(1)
+        with failing_as("The Spark job that looks for a row failed"):
+            found: list[dict[str, Any]] = rows.toArrow().to_pylist()
+        return found[0] if found else None
+
+    def bounds(self, scan: Scan) -> tuple[Any, Any]:
+        """Return the least and the greatest value of a planned scan of one column."""
+        column = F.col(quote_name(scan.schema.names[0]))
+        return tuple(self._of(scan, F.min(column), F.max(column)))
+
+    def _of(self, scan: Scan, *aggregates: Column) -> Any:
+        rows = self._frame(scan).agg(*aggregates)
+        with failing_as("The Spark job that looks at rows failed"):
+            return rows.collect()[0]
+
+    def _frame(self, scan: Scan) -> DataFrame:
+        if scan.predicate is not None:
+            check_session(scan.predicate, self._spark)
+        return frame(self._spark, scan, is_even=True)
 
 
 def bitmaps_of(rows: DataFrame, file: str, row: str, *by: str) -> DataFrame:

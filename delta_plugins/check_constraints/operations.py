@@ -125,12 +125,10 @@ def validate_existing(snapshot: Snapshot, checks: Iterable[RowCheck]) -> None:
     """
     for check in checks:
         broken = negate(Call("<=>", (check.expression, _TRUE)))
-        count, sample = 0, None
-        for batch in snapshot.scan(predicate=broken).to_reader():
-            if sample is None and batch.num_rows:
-                sample = batch.slice(0, 1).to_pylist()[0]
-            count += batch.num_rows
+        rows = snapshot.scan(predicate=broken)
+        count = rows.count()
         if count:
+            sample = rows.first()
             raise ConstraintViolationError(
                 f"{count} row{'s' * (count > 1)} of the table break{'s' * (count == 1)} the CHECK constraint "
                 f"{check.name!r} ({check.sql}); one is {sample}. Correct the rows first; the table stays as it was.",

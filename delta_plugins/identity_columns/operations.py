@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from delta_core.api import InvalidArgumentError, IsolationLevel, Snapshot, Transaction
-from delta_core.kernels import compute as pc
 from delta_plugins.identity_columns.logic import Identity, identities, with_marks
 
 __all__ = ["sync_identity"]
@@ -62,9 +61,4 @@ def sync_identity(source: Any, column: str) -> int | None:
 
 
 def _last_value(snapshot: Snapshot, identity: Identity) -> int | None:
-
-    found: list[int | None] = []
-    for batch in snapshot.scan([identity.column]).to_reader():
-        bounds = pc.min_max(batch.column(0)).as_py()
-        found.append(bounds["max" if identity.step > 0 else "min"])
-    return identity.further(*found)
+    return identity.further(*snapshot.scan([identity.column]).bounds())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -409,6 +410,18 @@ def check_sessions(spark: Any, folder: str) -> None:
     with pytest.raises(UnsupportedOperationError, match="exists already"):
         session(folder)
     plain.stop()
+    check_alone(plain, Path(folder))
+
+
+def check_alone(spark: Any, folder: Path) -> None:
+    """A driver whose class path has delta-spark gets no second format of the name."""
+    jar = folder / "delta-spark.jar"
+    with zipfile.ZipFile(jar, "w") as made:
+        made.writestr("io/delta/sql/DeltaSparkSessionExtension.class", b"")
+    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    loader.addURL(spark._jvm.java.io.File(str(jar)).toURI().toURL())
+    with pytest.raises(UnsupportedOperationError, match="Found delta-spark in the session"):
+        session(str(folder))
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from delta_core.errors import (
 from delta_core.kernels.row_set import RowSets
 from delta_core.operations import ChangeOptions, UpdateOptions, delete_rows, update_rows
 from delta_core.operations.row_changes import RowChanges
+from delta_core.scan.scan import Scan
 from delta_core.spark import relations
 from delta_core.spark.relations import row_sets, spark_engine
 from delta_core.spark.write import modes
@@ -154,6 +155,11 @@ def _convert(spark: Any, path: Path) -> None:
     ds.DeltaTable.convertToDelta(spark, f"parquet.`{folder}`")
 
 
+def _reject_nulls(spark: Any, path: Path) -> None:
+    with pytest.raises(ConstraintViolationError):
+        ds.sql(spark, f"ALTER TABLE delta.`{path}` ALTER COLUMN x SET NOT NULL")
+
+
 #: Changes, and how many plans they have in a table with vectors, row ids and a change feed, and in a plain one.
 CHANGES: dict[str, tuple[Any, int, int]] = {
     # the search, the updated rows, the change feed or the rows that remain
@@ -172,6 +178,11 @@ CHANGES: dict[str, tuple[Any, int, int]] = {
     ),
     "optimize": (lambda spark, path: ds.DeltaTable.forPath(spark, path).optimize().executeCompaction(), 1, 1),
     "z_order": (lambda spark, path: ds.DeltaTable.forPath(spark, path).optimize().executeZOrderBy("id", "x"), 1, 1),
+    # rows are counted that break a condition
+    "add_constraint": (
+        lambda spark, path: ds.sql(spark, f"ALTER TABLE delta.`{path}` ADD CONSTRAINT small CHECK (id < 100)"), 1, 1
+    ),
+    "set_not_null": (_reject_nulls, 1, 1),
     # files are copied, and footers read: no rows
     "clone": (lambda spark, path: ds.DeltaTable.forPath(spark, path).clone(f"{path}-clone"), 0, 0),
     "convert": (_convert, 0, 0),
@@ -203,6 +214,46 @@ def test_no_row_passes_through_python(
     assert len(plans) == (with_all if properties else plain)
     assert not [p for p in plans if "Python" in p or "InArrow" in p or "ArrowEval" in p]
     assert not plans or any("FileScan" in p or "Scan parquet" in p for p in plans)
+
+
+@pytest.mark.parametrize("condition", ["id < 14", "x > 0.5 OR s.n IS NULL"])
+def test_rows_that_break_a_new_rule_are_reported_as_by_the_arrow_engine(
+    spark: Any, tmp_path: Path, condition: str
+) -> None:
+    made(tmp_path, VECTORS, ["p"])
+    DeltaTable(tmp_path).delete("id = 14")
+    ours, arrow = ds.DeltaTable.forPath(spark, tmp_path).table, DeltaTable(tmp_path)
+    found: list[list[ConstraintViolationError]] = []
+    for table in (ours, arrow):
+        found.append([])
+        with pytest.raises(ConstraintViolationError) as caught:
+            table.alter.add_constraint({"c": condition})
+        found[-1].append(caught.value)
+        with pytest.raises(ConstraintViolationError) as caught:
+            table.alter.set_column_not_null("x")
+        found[-1].append(caught.value)
+    for one, other in zip(*found, strict=True):
+        rows = [e.facts.get("row") for e in (one, other)]
+        if rows[0] is not None:
+            kept = DeltaTable(tmp_path).to_pyarrow_table().to_pylist()
+            assert set(rows[0]) == set(rows[1])
+            assert rows[0] in kept
+        assert {**one.facts, "row": None} == {**other.facts, "row": None}
+    assert DeltaTable(tmp_path).version() == 2
+
+
+@pytest.mark.parametrize("step", [1, -2])
+def test_executors_find_the_last_number_of_an_identity_column(
+    spark: Any, tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = ds.IdentityGenerator(start=0, step=step)
+    builder = ds.DeltaTable.create(spark).location(str(tmp_path)).addColumn("a", "bigint")
+    builder.addColumn("n", "bigint", generatedByDefaultAs=numbers).execute()
+    ds.write(spark.sql("SELECT id AS a, id * 10 AS n FROM range(-3, 4)"), tmp_path, "append")
+    monkeypatch.setattr(Scan, "batches", lambda _: pytest.fail("rows are read in Python"))
+    ds.sql(spark, f"ALTER TABLE delta.`{tmp_path}` ALTER COLUMN n SYNC IDENTITY")
+    (field,) = [f for f in DeltaTable(tmp_path).schema().fields if f.name == "n"]
+    assert field.metadata["delta.identity.highWaterMark"] == 30 * (1 if step > 0 else -1)
 
 
 def test_what_cannot_be_changed_is_rejected_and_leaves_the_table_as_it_was(spark: Any, tmp_path: Path) -> None:

@@ -109,7 +109,8 @@ def _column(found: Any) -> dict[str, Any]:
     if found.comment().isDefined():
         metadata["comment"] = str(found.comment().get())
     if found.generationExpression().isDefined():
-        metadata["delta.generationExpression"] = str(found.generationExpression().get())
+        generated = found.generationExpression().get()  # text, from Spark 4.3 on an expression
+        metadata["delta.generationExpression"] = generated if isinstance(generated, str) else generated.originalSQL()
     if "identityColumnSpec" in elements(found) and found.identityColumnSpec().isDefined():
         spec = found.identityColumnSpec().get()
         metadata["delta.identity.start"] = int(spec.getStart())
