@@ -445,9 +445,10 @@ class _Optimize:
     # --- metrics ---
 
     def metrics(self, done: Sequence[tuple[pa.Table, Written]]) -> dict[str, Any]:
-        """Return the metrics of deltalake."""
+        """Return the metrics of deltalake, and the vectors."""
         added, removed = _sizes([w.adds for _, w in done]), _sizes([files for files, _ in done])
         order = self.options.order
+        vectors = [files.column("deletionVector") for files, _ in done]
         return {
             "numFilesAdded": len(added),
             "numFilesRemoved": len(removed),
@@ -461,6 +462,10 @@ class _Optimize:
             "plannerStrategy": _STRATEGIES.get(order or "", "preserveLocality"),
             "preservedStableOrder": order is None,
             "maxBinSpanFiles": self.groups.most_files,
+            "numDeletionVectorsRemoved": sum(len(v) - v.null_count for v in vectors),
+            "numDeletionVectorRowsRemoved": sum(
+                int(pc.sum(pc.struct_field(one_array(v), "cardinality")).as_py() or 0) for v in vectors
+            ),
         }
 
     def _operation_metrics(self, done: Sequence[tuple[pa.Table, Written]]) -> dict[str, int]:

@@ -10,9 +10,10 @@ from pyspark.sql import types as T
 
 from delta_core import interop
 from delta_core.errors import UnsupportedOperationError
+from delta_core.spark.optimized import OPTIMIZED
 from delta_core.spark.sql_definitions import DEFINITIONS, Command, bigints, empty, target_table
 from delta_core.spark.sql_text import Reader, TablePlace
-from delta_core.spark.table import DETAIL, HISTORY, OPTIMIZED, RESTORED
+from delta_core.spark.table import DETAIL, HISTORY, RESTORED
 
 __all__ = ["Command", "parse_command"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -19,6 +20,7 @@ from delta_core.expressions.filters import to_expression
 from delta_core.operations.merger import MergeClause
 from delta_core.operations.row_changes import Changed
 from delta_core.optimizer import TableOptimizer
+from delta_core.protocol.properties import read_property
 from delta_core.protocol.schema import Schema, find, format_path, walk
 from delta_core.snapshot import Snapshot
 from delta_core.spark.builder import Definition, SparkTableBuilder, given_columns
@@ -27,13 +29,14 @@ from delta_core.spark.conditions import empty_rows, parse_condition, parse_value
 from delta_core.spark.failures import convert_failures, failing_as
 from delta_core.spark.merge import merge_frame
 from delta_core.spark.merger import SparkMerger
+from delta_core.spark.optimized import OPTIMIZED, optimized_row
 from delta_core.spark.plan import private
 from delta_core.spark.read import read
 from delta_core.spark.relations import check_session, spark_engine
 from delta_core.table import DeltaTable
 from delta_core.writer import convert_to_deltalake
 
-__all__ = ["DETAIL", "HISTORY", "OPTIMIZED", "RESTORED", "SparkTable"]
+__all__ = ["DETAIL", "HISTORY", "RESTORED", "SparkTable"]
 
 _TEXTS = T.MapType(T.StringType(), T.StringType())
 #: The columns that delta-spark returns of a table's history.
@@ -55,7 +58,7 @@ HISTORY = T.StructType([
     T.StructField("userMetadata", T.StringType()),
     T.StructField("engineInfo", T.StringType()),
 ])  # fmt: skip
-#: The columns of its description, without ``statistics``.
+#: The columns of its description.
 DETAIL = T.StructType([
     *(T.StructField(n, T.StringType()) for n in ("format", "id", "name", "description", "location")),
     *(T.StructField(n, T.TimestampType()) for n in ("createdAt", "lastModified")),
@@ -64,28 +67,6 @@ DETAIL = T.StructType([
     T.StructField("properties", _TEXTS),
     *(T.StructField(n, T.IntegerType()) for n in ("minReaderVersion", "minWriterVersion")),
     T.StructField("tableFeatures", T.ArrayType(T.StringType())),
-])  # fmt: skip
-_SIZES = T.StructType([
-    T.StructField("min", T.LongType()),
-    T.StructField("max", T.LongType()),
-    T.StructField("avg", T.DoubleType()),
-    T.StructField("totalFiles", T.LongType()),
-    T.StructField("totalSize", T.LongType()),
-])  # fmt: skip
-#: What OPTIMIZE returns.
-OPTIMIZED = T.StructType([
-    T.StructField("path", T.StringType()),
-    T.StructField("metrics", T.StructType([
-        T.StructField("numFilesAdded", T.LongType()),
-        T.StructField("numFilesRemoved", T.LongType()),
-        T.StructField("filesAdded", _SIZES),
-        T.StructField("filesRemoved", _SIZES),
-        T.StructField("partitionsOptimized", T.LongType()),
-        T.StructField("numBatches", T.LongType()),
-        T.StructField("totalConsideredFiles", T.LongType()),
-        T.StructField("totalFilesSkipped", T.LongType()),
-        T.StructField("preserveInsertionOrder", T.BooleanType()),
-    ])),
 ])  # fmt: skip
 #: What RESTORE returns: columns, and metrics of the commit.
 RESTORED = {
@@ -340,7 +321,7 @@ class SparkTable:
         return self._spark.createDataFrame(rows, HISTORY)
 
     def detail(self) -> DataFrame:
-        """Return one row about the table: the columns of delta-spark's detail but ``statistics``."""
+        """Return one row about the table: the columns of delta-spark's detail."""
         snapshot = self._latest()
         metadata, protocol, sizes = snapshot.metadata, snapshot.protocol, interop.sizes(snapshot)
         features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
@@ -527,12 +508,17 @@ class SparkTable:
         self._changeable("optimize")
         return self._optimized(lambda optimize: optimize.purge(where))
 
-    def _optimized(self, run: Callable[[TableOptimizer], Mapping[str, Any]]) -> DataFrame:
-        self._latest()
+    def _optimized(self, run: Callable[[TableOptimizer], Mapping[str, Any]], *, is_z_order: bool = False) -> DataFrame:
+        base = self._latest()
+        start = _now_ms()
         with failing_as(f"Spark failed to write files of {self._path} again", path=self._path):
             done = run(self._table.optimize)
         root = interop.root_uri(self._table.snapshot()).rstrip("/")
-        return self._spark.createDataFrame([(root, _optimized(done))], OPTIMIZED)
+        num_tasks, num_columns = int(self._spark.sparkContext.defaultParallelism), len(base.schema.fields)
+        indexed = read_property(base.metadata.configuration, "delta.dataSkippingNumIndexedCols")
+        columns = num_columns, num_columns if indexed < 0 else min(indexed, num_columns)
+        row = optimized_row(done, (start, _now_ms()), num_tasks, columns, is_z_order=is_z_order)
+        return self._spark.createDataFrame([(root, row)], OPTIMIZED)
 
     # --- the log ---------------------------------------------------------------------------
 
@@ -703,17 +689,13 @@ class SparkOptimizer:
 
     Parameters
     ----------
-    run : function(function(TableOptimizer) -> Mapping) -> DataFrame
+    run : function(function(TableOptimizer) -> Mapping, *, is_z_order) -> DataFrame
         Runs one of the calls of `delta_core.DeltaTable.optimize`.
     is_clustered : function() -> bool
         Whether the table has clustering columns.
     """
 
-    def __init__(
-        self,
-        run: Callable[[Callable[[TableOptimizer], Mapping[str, Any]]], DataFrame],
-        is_clustered: Callable[[], bool],
-    ) -> None:
+    def __init__(self, run: Callable[..., DataFrame], is_clustered: Callable[[], bool]) -> None:
         self._run, self._is_clustered = run, is_clustered
         self._filter: str | None = None
         self._is_full = False
@@ -781,16 +763,7 @@ class SparkOptimizer:
         if not all(isinstance(n, str) for n in names):
             raise InvalidArgumentError(f"Found {cols!r}, expected names of columns.")
         where = self._filter
-        return self._run(lambda optimize: optimize.z_order([str(n) for n in names], where))
-
-
-def _optimized(done: Mapping[str, Any]) -> dict[str, Any]:
-    files = {n: json.loads(done[n]) if isinstance(done[n], str) else done[n] for n in ("filesAdded", "filesRemoved")}
-    return {
-        **{n: done.get(n) for n in OPTIMIZED["metrics"].dataType.fieldNames()},
-        **files,
-        "preserveInsertionOrder": False,
-    }
+        return self._run(lambda optimize: optimize.z_order([str(n) for n in names], where), is_z_order=True)
 
 
 def _expression(given: Any, rows: DataFrame, what: str) -> Any:
@@ -804,6 +777,10 @@ def _opened(
     engine = spark_engine(spark, path, storage_options, allow_external)
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     return DeltaTable(path, storage_options=storage_options, engine=engine, plugins=plugins, timezone=zone)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _time(ms: int | None) -> datetime | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import delta_core.spark as ds
 from delta_core import DeltaTable, Field, convert_to_deltalake
+from delta_core.errors import UnsupportedOperationError
 from tests.interop.conftest import Made, plain
 
 pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.filterwarnings("ignore")]
@@ -220,3 +223,45 @@ def parsed(value: Any) -> Any:
     if isinstance(value, str) and value[:1] in ("{", "["):
         return parsed(json.loads(value))
     return re.sub(r"col-[0-9a-f-]{36}", "col", value) if isinstance(value, str) else value
+
+
+def types(fields: Any) -> list[Any]:
+    """Return names and types of columns; delta-spark's numbers are not nullable."""
+    return [(f.name, types(f.dataType) if hasattr(f.dataType, "fields") else f.dataType.simpleString()) for f in fields]
+
+
+@pytest.mark.parametrize("statement", ["OPTIMIZE {t}", "OPTIMIZE {t} ZORDER BY (id)", "REORG TABLE {t} APPLY (PURGE)"])
+def test_results_of_optimize_and_detail_have_the_same_columns_and_values(
+    spark: Any, tmp_path: Path, statement: str
+) -> None:
+    theirs, ours = Made(spark, tmp_path / "theirs"), Made(spark, tmp_path / "ours")
+    filled(theirs, DV, "'delta.dataSkippingNumIndexedCols' = '3'").run(
+        f"INSERT INTO {{t}} SELECT id, 'b', {ROW} FROM range(10, 12)"
+    )
+    shutil.copytree(theirs.path, ours.path)
+    metrics = []
+    for made, run in ((theirs, spark.sql), (ours, lambda text: ds.sql(spark, text))):
+        for _ in range(2):  # the second has nothing to do, but to order rows
+            done = run(statement.replace("{t}", made.name))
+            found = done.collect()[0].metrics.asDict(recursive=True)
+            assert abs(found.pop("startTimeMs") / 1000 - time.time()) < 600
+            del found["endTimeMs"]  # 0 in delta-spark
+            added = found.pop("filesAdded")
+            metrics.append((types(done.schema.fields), added["totalFiles"], found))
+        if "ZORDER" in statement:  # sizes of files that each library wrote
+            metrics.pop()
+    half = len(metrics) // 2
+    assert metrics[half:] == metrics[:half]
+    own = {"id", "location", "lastModified", "sizeInBytes", "createdAt"}
+    details = [
+        run(f"DESCRIBE DETAIL {made.name}")
+        for made, run in ((theirs, spark.sql), (ours, lambda text: ds.sql(spark, text)))
+    ]
+    assert types(details[0].schema.fields) == types(details[1].schema.fields)
+    rows = [{n: v for n, v in d.collect()[0].asDict().items() if n not in own} for d in details]
+    assert rows[0] == rows[1]
+
+
+def test_session_that_has_delta_spark_gets_no_second_format_of_its_name(spark: Any) -> None:
+    with pytest.raises(UnsupportedOperationError, match="Found delta-spark in the session"):
+        ds.configure(type(spark).builder).getOrCreate()

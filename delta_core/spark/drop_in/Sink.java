@@ -18,7 +18,7 @@ public class Sink implements org.apache.spark.sql.execution.streaming.Sink {
     Object rows = org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(batch.sparkSession(), plan);
     Python.call(new Object[]{"batch", batch.sparkSession(), options, partitions, mode, query, new Long(number), rows});
   }
-  // LogicalRDD.fromDataset, which later versions give one argument more, with a default
+  // LogicalRDD.fromDataset, which has one more argument in later versions, with a default
   private static Object rows(Object rdd, Object batch) {
     org.apache.spark.sql.execution.LogicalRDD$ maker = org.apache.spark.sql.execution.LogicalRDD$.MODULE$;
     java.lang.reflect.Method[] methods = maker.getClass().getMethods();

@@ -99,6 +99,11 @@ public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
         && !kind.equals("OverwritePartitionsDynamic")) return null;
     Object table = Python.part(node, merges ? "targetTable" : "table");
     while (table instanceof SubqueryAlias) table = ((SubqueryAlias) table).child();
+    if (table instanceof org.apache.spark.sql.catalyst.plans.logical.View
+        && (merges || kind.equals("DeleteFromTable") || kind.equals("UpdateTable"))) {
+      // Spark's own error is an internal one
+      throw reject("a view as the target of DELETE, UPDATE or MERGE. Name its table");
+    }
     if (table instanceof UnresolvedRelation) return ours(((UnresolvedRelation) table).multipartIdentifier(), true);
     boolean named = table != null && table.getClass().getSimpleName().equals("DataSourceV2Relation")
       && Python.part(table, "table") instanceof NamedTable;
