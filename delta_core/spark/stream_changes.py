@@ -54,6 +54,7 @@ def read_changes_stream(
     max_files: int | None = 1000,
     max_bytes: int | None = None,
     fail_on_data_loss: bool = True,
+    exclude_regex: str | None = None,
     schema_tracking_location: str | os.PathLike[str] | None = None,
     source_tracking_id: str | None = None,
     allow_source_column_drop: Allowed = None,
@@ -86,6 +87,8 @@ def read_changes_stream(
     fail_on_data_loss : bool
         Whether commits that were cleaned up before they were read are an error; otherwise the query goes on behind
         them.
+    exclude_regex : str, optional
+        Rows and changes of files whose path in the log contains a match are left out; RE2's syntax.
     schema_tracking_location, source_tracking_id : optional
         As for `read_stream`.
     allow_source_column_drop, allow_source_column_rename, allow_source_column_type_change : optional
@@ -128,6 +131,7 @@ def read_changes_stream(
         max_files=max_files,
         max_bytes=max_bytes,
         fail_on_data_loss=fail_on_data_loss,
+        exclude_regex=exclude_regex,
     )
     return changes_stream_of(spark, table, options, tracking)
 
@@ -163,11 +167,13 @@ def _held(
 
 
 def _schema(spark: SparkSession, table: DeltaTable, options: FollowOptions) -> StructType:
-    return _changes(spark, table, table.version(), table.version(), options.columns).schema
+    return _changes(spark, table, table.version(), table.version(), options).schema
 
 
-def _changes(spark: SparkSession, table: DeltaTable, first: int, last: int, columns: Sequence[str] | None) -> DataFrame:
-    return frame(spark, table.operation("changes")(first, last, columns=columns), "index")
+def _changes(spark: SparkSession, table: DeltaTable, first: int, last: int, options: FollowOptions) -> DataFrame:
+    changes = table.operation("changes")
+    found = changes(first, last, columns=options.columns, exclude_regex=options.exclude_regex)
+    return frame(spark, found, "index")
 
 
 def _types(schema: StructType) -> list[tuple[str, str]]:
@@ -267,7 +273,7 @@ class _Source(TrackedSource):
             )
 
     def _between(self, first: int, last: int) -> DataFrame:
-        return self._checked(_changes(self._spark, self._table, first, last, self._options.columns), last)
+        return self._checked(_changes(self._spark, self._table, first, last, self._options), last)
 
     def _checked(self, rows: DataFrame, last: int) -> DataFrame:
         """Return rows with the schema of a version if it is the query's: Spark takes the columns by their place.
@@ -303,6 +309,7 @@ class _Source(TrackedSource):
                 stop_at=position.version,
                 max_files=self._options.max_files,
                 max_bytes=self._options.max_bytes,
+                exclude_regex=self._options.exclude_regex,
             )
             self._initial_stream = TableStream(snapshot, options)
         self._initial_stream.position = position

@@ -51,6 +51,7 @@ def changes(
     predicate: Any = None,
     limit: int | None = None,
     allow_out_of_range: bool = False,
+    exclude_regex: str | None = None,
 ) -> Scan:
     """Return the rows that a range of versions changed.
 
@@ -66,6 +67,8 @@ def changes(
         As for a scan.
     allow_out_of_range : bool
         Cut a range that reaches beyond the source's version, to nothing where it begins beyond, instead of an error.
+    exclude_regex : str, optional
+        Changes of files, and of change files, whose path in the log contains a match are left out; RE2's syntax.
 
     Returns
     -------
@@ -98,6 +101,7 @@ def changes(
         predicate=predicate,
         limit=limit,
         allow_out_of_range=allow_out_of_range,
+        exclude_regex=exclude_regex,
     ).scan
 
 
@@ -131,6 +135,7 @@ def plan_changes(
     predicate: Any = None,
     limit: int | None = None,
     allow_out_of_range: bool = False,
+    exclude_regex: str | None = None,
     max_files: int | None = None,
     max_bytes: int | None = None,
 ) -> PlannedChanges:
@@ -140,6 +145,8 @@ def plan_changes(
     ----------
     source, start_version, end_version, start_timestamp, end_timestamp, columns, predicate, limit, allow_out_of_range
         As of `changes`.
+    exclude_regex : str, optional
+        As of `changes`; excluded files count for the limits too.
     max_files, max_bytes : int, optional
         End before the version whose changes would exceed so many files, or bytes of files. The changes of a version are
         never divided; the first version that has changes is included, whatever their size.
@@ -171,6 +178,8 @@ def plan_changes(
         _check_columns(last.schema)
         _check_history(last, start, commits)
         files, keep = _changed_files(last, commits)
+        if exclude_regex is not None:
+            files, keep = _without_matches(files, keep, exclude_regex)
     scan = last.scan(
         columns, logic.COLUMNS, predicate, limit, files=FileSet.of(files, keep=keep or None), purpose="changes"
     )
@@ -377,6 +386,16 @@ def _by_version(files: pa.Table, keep: dict[int, RowSet]) -> tuple[pa.Table, dic
     order = np.argsort(versions, kind="stable")
     place = np.argsort(order)
     return pc.take(files, number_array(order)), {int(place[row]): rows for row, rows in keep.items()}
+
+
+def _without_matches(
+    files: pa.Table, keep: dict[int, RowSet], exclude_regex: str
+) -> tuple[pa.Table, dict[int, RowSet]]:
+    """Return the files whose path contains no match, with the row sets of the same files."""
+    stays = pc.invert(pc.match_substring_regex(files.column("path"), exclude_regex))
+    rows = np.flatnonzero(stays.to_numpy())
+    place = {int(row): i for i, row in enumerate(rows)}
+    return pc.take(files, number_array(rows)), {place[row]: kept for row, kept in keep.items() if row in place}
 
 
 def _bare(files: pa.Table, change: str) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -281,6 +282,12 @@ def test_ends_of_the_range_may_be_any_kind_of_whole_number(five: TableBuilder) -
     for ends in ((True, 2), (0, 2.0)):
         with pytest.raises(InvalidArgumentError, match="a whole number from 0 on"):
             changes(snapshot, *ends)
+
+
+def test_changes_of_files_whose_path_matches_are_left_out(five: TableBuilder) -> None:
+    paths = changes(open_snapshot(five.uri), 1, 4).files().column("path").to_pylist()
+    assert len(paths) == 4
+    assert feed(five, 1, 4, exclude_regex=f"^{re.escape(paths[1])}$") == [(v, "insert", v) for v in (1, 3, 4)]
 
 
 @pytest.mark.parametrize(("start", "end"), [(3, 2), (-1, 2)])

@@ -105,6 +105,33 @@ def test_rows_of_the_table_are_divided_and_each_arrives_once(feed: Feed, limit: 
         assert feed.stored() == [*first, (6, "insert", 5, 5)]
 
 
+def test_rows_and_changes_of_excluded_files_do_not_arrive(feed: Feed) -> None:
+    for day in ("a", "b"):
+        rows = pa.table({"id": [1, 2], "day": [day, day]})
+        write_deltalake(
+            feed.source,
+            rows,
+            mode="append",
+            partition_by=["day"],
+            configuration={"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"},
+        )
+    rows = ds.read_changes_stream(feed.spark, feed.source, exclude_regex="day=a/")
+
+    def run() -> None:
+        trigger = {"availableNow": True}
+        ds.write_stream(rows, feed.target, checkpoint=feed.folder / "cp", trigger=trigger).awaitTermination()
+
+    run()
+    DeltaTable(feed.source).delete("id = 1")  # by vectors of both files
+    DeltaTable(feed.source).update({"id": "3"})  # with change files
+    run()
+    found = DeltaTable(feed.target).to_pyarrow_table().to_pylist()
+    assert sorted((r["_commit_version"], r["_change_type"], r["id"], r["day"]) for r in found) == [
+        (1, "insert", 1, "b"), (1, "insert", 2, "b"), (2, "delete", 1, "b"),
+        (3, "update_postimage", 3, "b"), (3, "update_preimage", 2, "b"),
+    ]  # fmt: skip
+
+
 def test_interrupted_batches_are_repeated_with_the_same_rows(feed: Feed) -> None:
     feed.append(1)
     feed.run()

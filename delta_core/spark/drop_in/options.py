@@ -24,9 +24,9 @@ _CHANGES_READ = _CHANGES | {"path", "startingversion", "startingtimestamp", "end
 _STARTS = frozenset({
     "path", "startingversion", "startingtimestamp", "maxfilespertrigger", "maxbytespertrigger", "failondataloss",
     "schematrackinglocation", "schemalocation", "streamingsourcetrackingid", "allowsourcecolumndrop",
-    "allowsourcecolumnrename", "allowsourcecolumntypechange",
+    "allowsourcecolumnrename", "allowsourcecolumntypechange", "excluderegex",
 })  # fmt: skip
-_STREAM = _STARTS | {"ignoredeletes", "ignorechanges", "skipchangecommits", "excluderegex"}
+_STREAM = _STARTS | {"ignoredeletes", "ignorechanges", "skipchangecommits"}
 _WRITE = frozenset({
     "path", "mergeschema", "overwriteschema", "replacewhere", "partitionoverwritemode", "usermetadata", "txnappid",
     "txnversion", "__partition_columns", "__clustering_columns", "optimizewrite", "maxrecordsperfile",
@@ -158,6 +158,7 @@ def stream_frame(spark: Any, options: Options) -> DataFrame:
         "start_timestamp": options.text("startingTimestamp"),
         "max_bytes": options.size("maxBytesPerTrigger"),
         "fail_on_data_loss": options.flag("failOnDataLoss", True),
+        "exclude_regex": options.text("excludeRegex"),
         "schema_tracking_location": options.text("schemaTrackingLocation") or options.text("schemaLocation"),
         "source_tracking_id": options.text("streamingSourceTrackingId"),
         "allow_source_column_drop": options.text("allowSourceColumnDrop"),
@@ -178,7 +179,6 @@ def stream_frame(spark: Any, options: Options) -> DataFrame:
         skip_change_commits=options.flag("skipChangeCommits"),
         ignore_deletes=options.flag("ignoreDeletes"),
         ignore_changes=options.flag("ignoreChanges"),
-        exclude_regex=options.text("excludeRegex"),
     )
 
 
