@@ -511,7 +511,7 @@ def _check_numbers(options: OptimizeOptions) -> None:
     check_number("target_size", options.target_size, 1)
     check_number("max_concurrent_tasks", options.max_concurrent_tasks, 1)
     check_number("min_commit_interval", options.min_commit_interval, 0, (int, float))
-    check_limits(options.max_spill_size, options.max_temp_directory_size)
+    check_limits(options.max_spill_size, options.max_temp_directory_size, least_memory=1)
 
 
 def _total(sizes: pa.ChunkedArray) -> int:

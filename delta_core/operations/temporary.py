@@ -32,7 +32,7 @@ def temporary_files() -> Iterator[None]:
         ) from e
 
 
-def check_limits(max_spill_size: Any, max_temp_directory_size: Any) -> None:
+def check_limits(max_spill_size: Any, max_temp_directory_size: Any, least_memory: int = 0) -> None:
     """Reject limits, in bytes of memory and of temporary files, that are no numbers; None is no limit.
 
     Raises
@@ -40,7 +40,7 @@ def check_limits(max_spill_size: Any, max_temp_directory_size: Any) -> None:
     InvalidArgumentError
         For text, a float, or a number that is too small.
     """
-    check_number("max_spill_size", max_spill_size, 1)
+    check_number("max_spill_size", max_spill_size, least_memory)
     check_number("max_temp_directory_size", max_temp_directory_size, 0)
 
 
