@@ -549,33 +549,23 @@ inline void run_nested(Workspace &space, const Source &source, int64_t num_rows,
 
 // A chunk that is decoded one stretch of its rows after the other; see ChunkStream. Of lists a page that has rows of two
 // stretches is read twice.
-class NestedStream {
+class NestedStream : private KeptSpace {
    public:
     NestedStream(const Source &source, const NestedJob &job, int64_t num_rows, int64_t window, int64_t most_kept, int64_t most_text)
-        : decompressor_(job.decompressor), most_kept_(most_kept),
+        : KeptSpace(job.decompressor, most_kept),
           reader_(space_, ChunkBytes(space_.chunk, source, job.offset, job.size, window), num_rows, most_text, job) {}
 
     // Decode the rows from `first`, behind those before, up to `stop`; `keep` is a mask of these.
     void run(Workspace &space, int64_t first, int64_t stop, const uint64_t *keep, NestedJob &job) {
         space_.swap_page(space);
-        space_.decompress = space.decompress;
-        space_.codec = decompressor_;
-        space_.zstd = space.zstd;
-        space_.pages = space.pages;
+        work_like(space);
         job.status = reader_.run(first, stop, keep, job);
         reader_.forget_bytes();
         space_.swap_page(space);
-        if (static_cast<int64_t>(space_.dictionary_size()) > most_kept_) {
-            reader_.drop_dictionary();
-            space_.dictionary.release();
-            space_.dictionary_ends.release();
-        }
+        drop_big_dictionary(reader_);
     }
 
    private:
-    Workspace space_;
-    void *const decompressor_;
-    const int64_t most_kept_;
     NestedReader reader_;
 };
 

@@ -1655,13 +1655,44 @@ inline void run_jobs(Workspace &space, const Source &source, int64_t num_rows, c
 
 // --- chunks in stretches ---
 
+// What a chunk that is decoded one stretch of its rows after the other keeps in between.
+class KeptSpace {
+   protected:
+    KeptSpace(void *decompressor, int64_t most_kept) : decompressor_(decompressor), most_kept_(most_kept) {}
+
+    // Decompress pages as in another workspace, and count them there.
+    void work_like(const Workspace &space) {
+        space_.decompress = space.decompress;
+        space_.codec = decompressor_;
+        space_.zstd = space.zstd;
+        space_.pages = space.pages;
+    }
+
+    bool keeps_dictionary() const { return static_cast<int64_t>(space_.dictionary_size()) <= most_kept_; }
+    bool keeps_page() const { return static_cast<int64_t>(space_.page_size()) <= most_kept_; }
+
+    template <class Reader>
+    void drop_big_dictionary(Reader &reader) {
+        if (keeps_dictionary()) return;
+        reader.drop_dictionary();
+        space_.dictionary.release();
+        space_.dictionary_ends.release();
+    }
+
+    Workspace space_;
+
+   private:
+    void *const decompressor_;
+    const int64_t most_kept_;
+};
+
 // A chunk that is decoded one stretch of its rows after the other.
-class ChunkStream {
+class ChunkStream : private KeptSpace {
    public:
     // `job` specifies the chunk. Of a page that has rows of two stretches, and of the dictionary, no more than `most_kept`
     // bytes each stay in memory in between.
     ChunkStream(const Source &source, const ChunkJob &job, int64_t num_rows, int64_t window, int64_t most_kept)
-        : decompressor_(job.decompressor), most_kept_(most_kept),
+        : KeptSpace(job.decompressor, most_kept),
           reader_(space_, ChunkBytes(space_.chunk, source, job.offset, job.size, window), job.codec, job.width, job.most_level,
                   num_rows, nullptr, 0) {}
 
@@ -1669,33 +1700,21 @@ class ChunkStream {
     void run(Workspace &space, int64_t first, int64_t stop, const uint64_t *keep, int64_t num_kept, int64_t most_text,
              bool with_dictionary, ChunkJob &job) {
         if (!has_page_) space_.swap_page(space);
-        space_.decompress = space.decompress;
-        space_.codec = decompressor_;
-        space_.zstd = space.zstd;
-        space_.pages = space.pages;
+        work_like(space);
         const Status status = reader_.begin(first, stop, keep, num_kept);
         if (status == PAGE) read_rows(reader_, stop, num_kept, most_text, job);
         else job.status = status;
         if (job.status == DONE && with_dictionary) job.status = keep_dictionary(reader_, job);
-        const bool keeps_dictionary = static_cast<int64_t>(space_.dictionary_size()) <= most_kept_;
         // to read the dictionary again would overwrite the page
-        has_page_ = job.status == DONE && reader_.has_more_of_page() && keeps_dictionary &&
-                    static_cast<int64_t>(space_.page_size()) <= most_kept_;
+        has_page_ = job.status == DONE && reader_.has_more_of_page() && keeps_dictionary() && keeps_page();
         if (!has_page_) {
             reader_.drop_page();
             space_.swap_page(space);
         }
-        if (!keeps_dictionary) {
-            reader_.drop_dictionary();
-            space_.dictionary.release();
-            space_.dictionary_ends.release();
-        }
+        drop_big_dictionary(reader_);
     }
 
    private:
-    Workspace space_;
-    void *const decompressor_;
-    const int64_t most_kept_;
     ChunkReader reader_;
     bool has_page_ = false;
 };

@@ -155,15 +155,25 @@ static void fill(std::vector<uint64_t> &mask, int64_t rows, int64_t &kept) {
     }
 }
 
+// Bytes in memory of exactly their size, as a source.
+struct Exact {
+    explicit Exact(const Bytes &given) : bytes(given.begin(), given.end()) {
+        bytes.shrink_to_fit();
+        source.bytes = bytes.empty() ? &none : bytes.data();
+        source.size = static_cast<int64_t>(bytes.size());
+    }
+    Exact(const Exact &) = delete;
+    Exact &operator=(const Exact &) = delete;
+    const uint8_t none = 0;
+    Bytes bytes;
+    Source source;
+};
+
 // Return whether all stretches are read; some of them, or some of their rows, may be left out.
 static bool read_stretches(const Bytes &bytes, int codec, int width, int most, int64_t num_rows) {
-    Bytes in(bytes.begin(), bytes.end());
-    in.shrink_to_fit();
-    const uint8_t none = 0;
+    const Exact in(bytes);
+    const Source &source = in.source;
     Workspace space;
-    Source source;
-    source.bytes = in.empty() ? &none : in.data();
-    source.size = static_cast<int64_t>(in.size());
     ChunkJob chunk;
     chunk.size = source.size;
     chunk.codec = codec;
@@ -194,12 +204,8 @@ static bool read_stretches(const Bytes &bytes, int codec, int width, int most, i
 
 // Return whether the filter is used, of a chunk whose values have so many bytes.
 static bool read_bloom_filter(const Bytes &bytes, int width) {
-    Bytes exact(bytes.begin(), bytes.end());
-    exact.shrink_to_fit();
-    const uint8_t none = 0;
-    Source source;
-    source.bytes = exact.empty() ? &none : exact.data();
-    source.size = static_cast<int64_t>(exact.size());
+    const Exact exact(bytes);
+    const Source &source = exact.source;
     const int64_t offset = below(8) ? 0 : static_cast<int64_t>(next_random());
     BloomFilter filter(source, offset, below(2) ? -1 : static_cast<int64_t>(below(2) ? source.size : below(2 * source.size + 1)));
     Test test;
@@ -226,6 +232,18 @@ static bool read_page_index(const Bytes &bytes, const Bytes &seed, int64_t num_r
                      static_cast<int64_t>(parts[1].size()), test, seed[2], num_rows, rows.data());
 }
 
+// Set what a seed specifies of a chunk inside of structs and lists.
+static void describe(const Bytes &seed, int64_t size, NestedJob &job) {
+    job.size = size;
+    job.codec = seed[1];
+    job.width = seed[2] > DECIMALS ? DECIMALS : seed[2];  // of decimals it has their bytes too
+    job.decimal_bytes = seed[2] > DECIMALS ? seed[2] - DECIMALS : 0;
+    job.most_definition = seed[3];
+    job.most_repetition = seed[12];
+    job.slot_definition = seed[13];
+    std::memcpy(&job.num_entries, seed.data() + 14, 8);
+}
+
 // Return whether all entries are read, and lists and structs around them made of their levels.
 static bool read_nested(const Bytes &bytes, const Bytes &seed, int64_t num_rows) {
     uint8_t *const in = static_cast<uint8_t *>(std::malloc(bytes.size() ? bytes.size() : 1));
@@ -238,14 +256,7 @@ static bool read_nested(const Bytes &bytes, const Bytes &seed, int64_t num_rows)
     source.bytes = in;
     source.size = static_cast<int64_t>(bytes.size());
     NestedJob job;
-    job.size = source.size;
-    job.codec = seed[1];
-    job.width = seed[2] > DECIMALS ? DECIMALS : seed[2];  // of decimals it has their bytes too
-    job.decimal_bytes = seed[2] > DECIMALS ? seed[2] - DECIMALS : 0;
-    job.most_definition = seed[3];
-    job.most_repetition = seed[12];
-    job.slot_definition = seed[13];
-    std::memcpy(&job.num_entries, seed.data() + 14, 8);
+    describe(seed, source.size, job);
     const int64_t n = job.num_entries;
     job.out = room(job.width ? n * job.width : (n + 1) * 4);
     job.bits = room((n + 7) / 8);
@@ -280,25 +291,11 @@ static bool read_nested(const Bytes &bytes, const Bytes &seed, int64_t num_rows)
 
 // Return whether all stretches are read of a chunk inside of structs and lists.
 static bool read_nested_stretches(const Bytes &bytes, const Bytes &seed, int64_t num_rows) {
-    Bytes in(bytes.begin(), bytes.end());
-    in.shrink_to_fit();
-    const uint8_t none = 0;
+    const Exact in(bytes);
+    const Source &source = in.source;
     Workspace space;
-    Source source;
-    source.bytes = in.empty() ? &none : in.data();
-    source.size = static_cast<int64_t>(in.size());
-    const auto described = [&](NestedJob &job) {
-        job.size = source.size;
-        job.codec = seed[1];
-        job.width = seed[2] > DECIMALS ? DECIMALS : seed[2];
-        job.decimal_bytes = seed[2] > DECIMALS ? seed[2] - DECIMALS : 0;
-        job.most_definition = seed[3];
-        job.most_repetition = seed[12];
-        job.slot_definition = seed[13];
-        std::memcpy(&job.num_entries, seed.data() + 14, 8);
-    };
     NestedJob chunk;
-    described(chunk);
+    describe(seed, source.size, chunk);
     NestedStream stream(source, chunk, num_rows, 1 + below(2000), below(4000), 256 << 20);
     for (int64_t first = 0, stop; first < num_rows; first = stop) {
         if (below(4) == 0) first += below(num_rows - first);
@@ -308,7 +305,7 @@ static bool read_nested_stretches(const Bytes &bytes, const Bytes &seed, int64_t
         int64_t kept;
         if (masked) fill(mask, stop - first, kept);
         NestedJob job;
-        described(job);
+        describe(seed, source.size, job);
         const int64_t n = job.num_entries = below(2) ? below(20) : job.num_entries;
         uint8_t *const blocks[] = {room(job.out_bytes(n)), room((n + 7) / 8), room(n), room(n)};
         job.out = blocks[0], job.bits = blocks[1], job.definitions = blocks[2], job.repetitions = blocks[3];
