@@ -110,6 +110,13 @@ def warm(table: Path) -> None:
 
 def run_case(case: Case, tables: Path, sizes: Sizes, repeat: int, say: Callable[[str], None]) -> Result:
     """Measure a case ``repeat`` times a side, sides in turn, so that a slow minute hits both."""
+    try:
+        return _run_case(case, tables, sizes, repeat, say)
+    finally:
+        delete_kept_copies(tables)
+
+
+def _run_case(case: Case, tables: Path, sizes: Sizes, repeat: int, say: Callable[[str], None]) -> Result:
     table = table_path(tables, case.table, Sizes(sizes.scale * case.shrink))
     small = table_path(tables, case.table, Sizes(SMALLEST))
     table_path(tables, "hooks-one", Sizes(SMALLEST))
@@ -118,17 +125,14 @@ def run_case(case: Case, tables: Path, sizes: Sizes, repeat: int, say: Callable[
         warm(table_path(tables, case.beside, Sizes(sizes.scale * case.shrink)))
     modules = ["ours"] + ([f"peers_{case.peer}"] if case.peer else [])
     found: dict[str, list[Side]] = {m: [] for m in modules}
-    try:
-        for i in range(1 if case.clock == "count" else repeat):
-            for module in modules:
-                say(f"{case.key}: {module} {i + 1}/{repeat}")
-                try:
-                    found[module].append(_once(case, module, table, small))
-                except subprocess.CalledProcessError as e:
-                    last = (e.stderr.strip().splitlines() or ["no message"])[-1]
-                    return Result(case, None, None, f"{module}: {last}")
-    finally:
-        delete_kept_copies(tables)
+    for i in range(1 if case.clock == "count" else repeat):
+        for module in modules:
+            say(f"{case.key}: {module} {i + 1}/{repeat}")
+            try:
+                found[module].append(_once(case, module, table, small))
+            except subprocess.CalledProcessError as e:
+                last = (e.stderr.strip().splitlines() or ["no message"])[-1]
+                return Result(case, None, None, f"{module}: {last}")
     medians = {m: _median(sides) for m, sides in found.items()}
     ours, peer = medians["ours"], medians.get(f"peers_{case.peer}")
     differ = peer is not None and ours.answer != peer.answer

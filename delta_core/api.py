@@ -148,6 +148,8 @@ if TYPE_CHECKING:
     from delta_core.snapshot import Snapshot as Snapshot, open_context as open_context, open_snapshot as open_snapshot
     from delta_core.plugins.state import TableState as TableState
     from delta_core.log.timestamps import parse_ms as parse_ms, parse_version as parse_version
+    from delta_core.log.paths import are_excluded as are_excluded
+    from delta_core.runtime.arguments import check_number as check_number
     from delta_core.protocol.types import (
         TIMESTAMP_NTZ as TIMESTAMP_NTZ,
         VARIANT as VARIANT,
@@ -226,6 +228,8 @@ _HOMES = {
     "delta_core.snapshot": "Snapshot open_context open_snapshot",
     "delta_core.plugins.state": "TableState",
     "delta_core.log.timestamps": "parse_ms parse_version",
+    "delta_core.log.paths": "are_excluded",
+    "delta_core.runtime.arguments": "check_number",
     "delta_core.protocol.types": (
         "TIMESTAMP_NTZ VARIANT ArrayType DataType Field MapType PrimitiveType StructType TypeDef parse_decimal"
     ),

@@ -9,13 +9,13 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from delta_core.errors import LogError
+from delta_core.errors import InvalidArgumentError, LogError
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import scalar_of, string_bytes, string_ends
 from delta_core.kernels.path_texts import decoded_texts, uri_texts
 from delta_core.runtime.patterns import lazy_pattern
 
-__all__ = ["are_below_root", "around_paths", "decode_paths", "decoded_parts", "path_uris"]
+__all__ = ["are_below_root", "are_excluded", "around_paths", "decode_paths", "decoded_parts", "path_uris"]
 
 _SCHEME_TEXT = r"[A-Za-z][A-Za-z0-9+.-]*:"
 _SCHEME = lazy_pattern(_SCHEME_TEXT)
@@ -153,3 +153,17 @@ def _decoded(path: str) -> str:
         ) from e
     # a colon that was encoded is part of a name and ends no scheme
     return f"./{out}" if _SCHEME.match(out) and ":" not in path else out
+
+
+def are_excluded(paths: pa.ChunkedArray | pa.Array, exclude_regex: str) -> pa.ChunkedArray | pa.Array:
+    """Return whether each path, as the log spells it, contains a match of an expression in RE2's syntax.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It is no such expression.
+    """
+    try:
+        return pc.match_substring_regex(paths, exclude_regex)
+    except (pa.ArrowInvalid, TypeError) as e:
+        raise InvalidArgumentError(f"Found exclude_regex={exclude_regex!r}: {e}.") from e

@@ -31,10 +31,11 @@ from delta_core.operations.progress import OperationProgress
 from delta_core.operations.rewrite import carried_columns, moved_rows, rewrite_ordered, rewrite_rows, selects_partitions
 from delta_core.operations.row_changes import predicate_text
 from delta_core.operations.row_order import Order, OrderedRows, Spill
-from delta_core.operations.temporary import check_limits, check_number
+from delta_core.operations.temporary import check_limits
 from delta_core.operations.write import has_transactions
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Path, find, format_path
+from delta_core.runtime.arguments import check_number
 from delta_core.scan.plan import resolve_columns
 from delta_core.scan.scan import Scan
 from delta_core.snapshot import Snapshot
@@ -508,9 +509,9 @@ def _predicate(base: Snapshot, given: Any) -> Expression | None:
 
 
 def _check_numbers(options: OptimizeOptions) -> None:
-    check_number("target_size", options.target_size, 1)
-    check_number("max_concurrent_tasks", options.max_concurrent_tasks, 1)
-    check_number("min_commit_interval", options.min_commit_interval, 0, (int, float))
+    check_number("target_size", options.target_size, 1, what="a number")
+    check_number("max_concurrent_tasks", options.max_concurrent_tasks, 1, what="a number")
+    check_number("min_commit_interval", options.min_commit_interval, 0, what="a number", kinds=(int, float))
     check_limits(options.max_spill_size, options.max_temp_directory_size, least_memory=1)
 
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from delta_core.errors import InvalidArgumentError, SpillError
+from delta_core.errors import SpillError
+from delta_core.runtime.arguments import check_number
 
-__all__ = ["check_limits", "check_number", "temporary_files"]
+__all__ = ["check_limits", "temporary_files"]
 
 
 @contextmanager
@@ -40,21 +41,5 @@ def check_limits(max_spill_size: Any, max_temp_directory_size: Any, least_memory
     InvalidArgumentError
         For text, a float, or a number that is too small.
     """
-    check_number("max_spill_size", max_spill_size, least_memory)
-    check_number("max_temp_directory_size", max_temp_directory_size, 0)
-
-
-def check_number(name: str, found: Any, least: int, kinds: tuple[type, ...] = (int,)) -> None:
-    """Reject an argument that is neither None nor a number of some kinds from ``least`` on.
-
-    Raises
-    ------
-    InvalidArgumentError
-        It is something else.
-    """
-    if found is None:
-        return
-    is_number = isinstance(found, kinds) and not isinstance(found, bool)
-    # NaN is not from any number on
-    if not is_number or not found >= least:
-        raise InvalidArgumentError(f"Found {name}={found!r}, expected a number from {least} on.")
+    check_number("max_spill_size", max_spill_size, least_memory, what="a number")
+    check_number("max_temp_directory_size", max_temp_directory_size, 0, what="a number")

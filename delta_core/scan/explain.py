@@ -328,6 +328,7 @@ def describe_effects(
 # --- a run ---------------------------------------------------------------------------------
 
 
+#: What is counted, by the names of `RunReport`.
 _COUNTS = ("rows_examined", "row_groups", "row_groups_left", "pages", "pages_decoded", "whole_files", "size_bytes")
 
 
@@ -379,20 +380,9 @@ class RunCounters:
 
     def finished(self, rows: int, read_ms: float) -> RunReport:
         """Return the sums."""
-        counts, times = self._counts, self._times
+        filter_ms, output_ms = self._times["filter_ms"], self._times["output_ms"]
         return RunReport(
-            rows,
-            counts["rows_examined"],
-            len(self._files),
-            counts["row_groups"],
-            counts["row_groups_left"],
-            counts["pages"],
-            counts["pages_decoded"],
-            counts["whole_files"],
-            counts["size_bytes"],
-            read_ms,
-            times["filter_ms"],
-            times["output_ms"],
+            rows=rows, files=len(self._files), read_ms=read_ms, filter_ms=filter_ms, output_ms=output_ms, **self._counts
         )
 
     def _counted(self, test: RowTest, is_first: bool) -> RowTest:

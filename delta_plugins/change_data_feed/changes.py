@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,8 @@ from delta_core.api import (
     Snapshot,
     UnsupportedOperationError,
     VersionNotFoundError,
+    are_excluded,
+    check_number,
     parse_ms,
     parse_version,
     supported_features,
@@ -33,6 +35,9 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import empty_table, int64_values, mask_of, number_array, one_array, scalar_of
 from delta_core.kernels.row_set import RowSet
 from delta_plugins.change_data_feed import logic
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["PlannedChanges", "changes", "plan_changes"]
 
@@ -196,8 +201,7 @@ class _Limits(Struct, frozen=True):
     @classmethod
     def of(cls, max_files: int | None, max_bytes: int | None) -> _Limits | None:
         for name, value in (("max_files", max_files), ("max_bytes", max_bytes)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise InvalidArgumentError(f"Found {name}={value!r}, expected a whole number from 1 on.")
+            check_number(name, value, 1)
         if max_files is None and max_bytes is None:
             return None
         return cls(*(inf if value is None else value for value in (max_files, max_bytes)))
@@ -383,19 +387,21 @@ def _by_version(files: pa.Table, keep: dict[int, RowSet]) -> tuple[pa.Table, dic
     versions = int64_values(files.column(logic.COMMIT_VERSION))
     if not (versions[1:] < versions[:-1]).any():
         return files, keep
-    order = np.argsort(versions, kind="stable")
-    place = np.argsort(order)
-    return pc.take(files, number_array(order)), {int(place[row]): rows for row, rows in keep.items()}
+    return _taken(files, keep, np.argsort(versions, kind="stable"))
 
 
 def _without_matches(
     files: pa.Table, keep: dict[int, RowSet], exclude_regex: str
 ) -> tuple[pa.Table, dict[int, RowSet]]:
     """Return the files whose path contains no match, with the row sets of the same files."""
-    stays = pc.invert(pc.match_substring_regex(files.column("path"), exclude_regex))
-    rows = np.flatnonzero(stays.to_numpy())
-    place = {int(row): i for i, row in enumerate(rows)}
-    return pc.take(files, number_array(rows)), {place[row]: kept for row, kept in keep.items() if row in place}
+    return _taken(files, keep, np.flatnonzero(~mask_of(are_excluded(one_array(files.column("path")), exclude_regex))))
+
+
+def _taken(files: pa.Table, keep: dict[int, RowSet], rows: NDArray[np.intp]) -> tuple[pa.Table, dict[int, RowSet]]:
+    """Return some of the files, in another order, with the row sets of the same files."""
+    place = np.full(files.num_rows, -1)
+    place[rows] = np.arange(len(rows))
+    return pc.take(files, number_array(rows)), {int(place[row]): kept for row, kept in keep.items() if place[row] >= 0}
 
 
 def _bare(files: pa.Table, change: str) -> pa.Table:

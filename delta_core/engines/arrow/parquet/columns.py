@@ -27,7 +27,16 @@ from delta_core.kernels.memory import POOL_OF_BATCHES
 from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn, read_nested_column
 from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, ColumnTest, PageCounts, read_chunks, read_passing
 
-__all__ = ["GROUP_BYTES", "USES_OWN_DECODER", "GroupReader", "find_chunk", "find_nested", "has_codes", "is_stored_as"]
+__all__ = [
+    "GROUP_BYTES",
+    "USES_OWN_DECODER",
+    "WORD_ROWS",
+    "GroupReader",
+    "find_chunk",
+    "find_nested",
+    "has_codes",
+    "is_stored_as",
+]
 
 #: Whether our own decoder is used at all: the environment variable turns it off, to find out what a fault is due to.
 USES_OWN_DECODER = os.environ.get("DELTA_CORE_PARQUET_DECODER", "own") != "pyarrow"
@@ -47,8 +56,8 @@ WIDE_LEAVES, WIDE_STRETCH_BYTES = 64, 32 << 20
 FETCHED_BYTES = 32 << 20
 #: Rows that take less are decoded at once.
 WHOLE_BYTES = 20 << 20
-#: Stretches begin at rows whose bits begin a word of a mask.
-_WORD = 64
+#: Rows of a mask's word, with which stretches begin.
+WORD_ROWS = 64
 #: Row groups that take less are decoded into one batch, together with the next one.
 JOINED_BYTES = 1 << 20
 #: Bytes of a value in memory.
@@ -160,9 +169,9 @@ class GroupReader:
             return max(rows, 1)
         part = window / max(size * share, 1)
         part = part if is_whole else min(part, GROUP_BYTES / max(size, 1))
-        step = max(int(rows * part) // _WORD * _WORD, _WORD)
+        step = max(int(rows * part) // WORD_ROWS * WORD_ROWS, WORD_ROWS)
         # whole batches: those of the rest would be so short that a write joins them
-        return step if step < batch_rows else step // batch_rows * batch_rows // _WORD * _WORD or step
+        return step if step < batch_rows else step // batch_rows * batch_rows // WORD_ROWS * WORD_ROWS or step
 
     def stream(
         self, groups: Sequence[int], first: int, batch_rows: int, leaves: Sequence[int] | None = None

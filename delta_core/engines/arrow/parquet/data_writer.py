@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from delta_core.engines.arrow.parquet.options import parquet_options
-from delta_core.engines.arrow.parquet.statistics import Measured, footer_statistics, leaves_of, parquet_leaves
+from delta_core.engines.arrow.parquet.statistics import Measured, footer_statistics, leaves_of
+from delta_core.engines.arrow.parquet.types import num_leaves
 from delta_core.engines.arrow.storage.local_files import WriteBack
 from delta_core.engines.interface import FileWrite, Split, Storage, WrittenFile
 from delta_core.errors import DeltaError, EngineError
@@ -235,8 +236,7 @@ class _Job:
         most = ROW_GROUP_ROWS_BESIDE_READS if write.beside_reads else ROW_GROUP_ROWS
         self._max_rows = min(write.properties.max_row_group_size or most, 64 << 20)
         self._max_bytes = ROW_GROUP_BYTES_BESIDE_READS if write.beside_reads else ROW_GROUP_BYTES
-        num_columns = sum(1 for _ in parquet_leaves(write.schema))
-        self._least_bytes = min(self._max_bytes, num_columns * CHUNK_BYTES)
+        self._least_bytes = sum(num_leaves(f.type) for f in write.schema) * CHUNK_BYTES
         self._lock = threading.Lock()
         self._slots: dict[tuple[int, int], _Slot] = {}
         self._idle: OrderedDict[_File, _Slot] = OrderedDict()
@@ -400,8 +400,8 @@ class _Job:
     def _group_bytes(self) -> float:
         """Return the bytes in memory of a full row group: a file of the target size has a few, unless it is wide."""
         ratio = self._encoded_bytes / self._plain_bytes if self._plain_bytes else 1.0
-        least = min(self._least_bytes, self.write.target_file_size / max(ratio, 0.01))
-        return min(self._max_bytes, max(least, self.write.target_file_size / 4 / max(ratio, 0.01)))
+        whole_file = self.write.target_file_size / max(ratio, 0.01)
+        return min(self._max_bytes, whole_file, max(self._least_bytes, whole_file / 4))
 
     def _overfull(self) -> tuple[_Slot, _Group] | None:
         if self._buffered <= BUFFER_BYTES:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.engines.arrow.parquet.columns import GROUP_BYTES, GroupReader
+from delta_core.engines.arrow.parquet.columns import GROUP_BYTES, WORD_ROWS, GroupReader
 from delta_core.engines.arrow.parquet.stretches import Stretches
 from delta_core.engines.arrow.parquet.types import FilePlan
 from delta_core.engines.interface import FileRead
@@ -24,11 +24,9 @@ from delta_core.kernels.nested import batch_of, empty_rows
 __all__ = ["Batch", "FilteredGroups"]
 
 #: Physical columns by number.
-Rows = dict[int, pa.Array]
+Columns = dict[int, pa.Array]
 #: The position of a batch's first row, the batch, and which of the rows from there on it has; None: each one.
 Batch = tuple[int, pa.RecordBatch, "SelectionVector | None"]
-#: Rows of a mask's word: a batch begins with one if it can.
-_WORD = 64
 
 
 class _Rows(Struct, frozen=True):
@@ -47,7 +45,7 @@ class _Rows(Struct, frozen=True):
 
     first: int
     count: int
-    decode: Callable[[Sequence[int], SelectionVector | None, int], Rows]
+    decode: Callable[[Sequence[int], SelectionVector | None, int], Columns]
     group: int | None = None
 
 
@@ -174,7 +172,7 @@ class FilteredGroups:
         """Run the tests on one stretch of rows after the other, and yield those that pass."""
         readers: dict[tuple[int, ...], Stretches] = {}
 
-        def decode(start: int, columns: Sequence[int], part: SelectionVector | None, num_rows: int) -> Rows:
+        def decode(start: int, columns: Sequence[int], part: SelectionVector | None, num_rows: int) -> Columns:
             leaves = tuple(self._leaves(columns))
             if leaves and leaves not in readers:
                 readers[leaves] = self._reader.stretches(group, leaves)
@@ -201,7 +199,8 @@ class FilteredGroups:
             yield first, batch, None if picks.count == picks.num_rows else picks
             return
         step = self._read.batch_rows
-        step = step // _WORD * _WORD or step
+        # a batch begins with a word of the mask if it can
+        step = step // WORD_ROWS * WORD_ROWS or step
         at = 0
         for start in range(0, picks.num_rows, step):
             part = picks.part(start, min(start + step, picks.num_rows))
@@ -259,7 +258,7 @@ class FilteredGroups:
         rows, array = found
         return rows, {} if array is None else {column: array}
 
-    def _decoded(self, group: int, columns: Sequence[int], picks: SelectionVector | None, rows: int) -> Rows:
+    def _decoded(self, group: int, columns: Sequence[int], picks: SelectionVector | None, rows: int) -> Columns:
         """Return physical columns of a row group, by number: the picked rows of them."""
         if not columns:
             return {}
@@ -267,7 +266,7 @@ class FilteredGroups:
         stored = self._reader.columns(group, leaves, picks) if leaves else {}
         return self._converted(columns, stored, rows if picks is None else picks.count)
 
-    def _converted(self, columns: Sequence[int], stored: Mapping[str, pa.Array], rows: int) -> Rows:
+    def _converted(self, columns: Sequence[int], stored: Mapping[str, pa.Array], rows: int) -> Columns:
         out = {}
         for column in columns:
             source = self._plan.sources[column]
