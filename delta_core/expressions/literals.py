@@ -23,6 +23,7 @@ __all__ = [
     "TRIMMED",
     "cast_literal",
     "literal_type",
+    "negated_number",
     "parse_boolean",
     "parse_date",
     "parse_decimal_text",
@@ -97,6 +98,11 @@ def literal_type(value: Any) -> DataType:
         "datetime, Decimal or None.",
         value=value,
     )
+
+
+def negated_number(value: float | decimal.Decimal) -> float | decimal.Decimal:
+    """Return the negative of a constant, with all digits: ``-`` rounds decimals to the 28 of Python's context."""
+    return value.copy_negate() if isinstance(value, decimal.Decimal) and value else -value
 
 
 def _decimal_literal_type(value: decimal.Decimal) -> DataType:

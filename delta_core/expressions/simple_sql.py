@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from delta_core.expressions.ast import Call, Column, Expression, Literal
 from delta_core.expressions.coercion import name_of
-from delta_core.expressions.literals import literal_type
+from delta_core.expressions.literals import literal_type, negated_number
 from delta_core.protocol.types import PrimitiveType
 from delta_core.runtime.patterns import lazy_pattern
 
@@ -203,7 +203,7 @@ class _Parser:
         if self._next == "number":
             number = self._leaf()
             assert isinstance(number, Literal)
-            return Literal(-number.value)
+            return Literal(negated_number(number.value))
         if self._next != "name":
             raise _NotSimpleError
         return Call("negative", (self._leaf(),))

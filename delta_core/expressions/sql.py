@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, transform
 from delta_core.expressions.coercion import INTERVAL_DAY, INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH, name_of
-from delta_core.expressions.literals import cast_literal, literal_type
+from delta_core.expressions.literals import cast_literal, literal_type, negated_number
 from delta_core.expressions.members import MANY, from_text
 from delta_core.expressions.simple_sql import PLACEHOLDER, parse_simple
 from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType
@@ -418,8 +418,10 @@ def _if(node: Any, text: str) -> Steps[Expression]:
 
 def _negative(node: Any, text: str) -> Steps[Expression]:
     inner = yield _convert(node.this, text)
-    if isinstance(inner, Literal) and type(node.this).__name__ in ("Literal", "Cast"):
-        return Literal(-inner.value) if type(node.this).__name__ == "Literal" else Literal(-inner.value, inner.type)
+    is_number = isinstance(inner, Literal) and isinstance(inner.value, int | float | decimal.Decimal)
+    if is_number and type(node.this).__name__ in ("Literal", "Cast"):
+        value = negated_number(inner.value)
+        return Literal(value) if type(node.this).__name__ == "Literal" else Literal(value, inner.type)
     return Call("negative", (inner,))
 
 

@@ -89,6 +89,9 @@ def test_text_parses_to_tree(text: str, expected: Expression) -> None:
         ("5Y", 5, "byte"),
         ("1.50", Decimal("1.50"), "decimal(3,2)"),
         ("1.5BD", Decimal("1.5"), "decimal(2,1)"),
+        ("-1234567890123456789012345678901234567.1BD", Decimal("-1234567890123456789012345678901234567.1"), None),
+        ("-1234567890123456789012345678901234567.1", Decimal("-1234567890123456789012345678901234567.1"), None),
+        ("-12345678901234567890123456789012345678", Decimal(-12345678901234567890123456789012345678), None),
         ("1.5D", 1.5, "double"),
         ("1e3", 1000.0, "double"),
         ("9223372036854775808", Decimal(2**63), "decimal(19,0)"),
@@ -114,6 +117,14 @@ def test_literal_has_sparks_type(text: str, value: Any, type_name: str | None) -
     found = parse_sql(text)
     assert isinstance(found, Literal)
     assert (found.value, found.type) == (value, None if type_name is None else PrimitiveType(type_name))
+
+
+@pytest.mark.parametrize(("text", "inner"), [("-'5'", "5"), ("-date '2020-01-02'", dt.date(2020, 1, 2))])
+def test_negative_of_another_constant_than_a_number_is_left_to_types(text: str, inner: Any) -> None:
+    found = parse_sql(text)
+    assert isinstance(found, Call)
+    assert found.function == "negative"
+    assert found.args[0].value == inner
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from delta_core.engines.arrow import ordered
 from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
+from delta_core.engines.arrow.parquet import columns as parquet_columns
 from delta_core.engines.arrow.parquet import data_files
 from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
 from delta_core.engines.arrow.storage.stores import LocalStorage
@@ -363,6 +364,19 @@ def test_torn_file_is_rejected(tmp_path):
     (tmp_path / name).write_bytes(data[: len(data) // 2] + data[len(data) // 2 + 100 :])
     with pytest.raises(DataFileError, match=r"f\.parquet"):
         read(tmp_path, [name], struct(x="long"))
+
+
+@pytest.mark.parametrize(
+    "columns", [struct(x=ArrayType(ArrayType("long"))), struct(x=ArrayType(ArrayType("long")), id="long")]
+)
+def test_rows_that_pyarrow_loses_are_an_error(tmp_path, monkeypatch, columns):
+    # PyArrow does not return the last row of a list that an empty page follows
+    table = pa.table({"id": [1], "x": pa.array([[[1, 2]]], pa.list_(pa.list_(pa.int64())))})
+    name = write(tmp_path, table, data_page_size=1)
+    assert read(tmp_path, [name], columns)["x"].to_pylist() == [[[1, 2]]]
+    monkeypatch.setattr(parquet_columns, "USES_OWN_DECODER", False)
+    with pytest.raises(DataFileError, match=r"f\.parquet.*decodes 0 rows of row groups that have 1"):
+        read(tmp_path, [name], columns)
 
 
 def positions(seen):

@@ -98,7 +98,10 @@ class ParquetFile:
     def read_leaves(self, group: int, leaves: Sequence[int]) -> pa.Table:
         """Return leaves of a row group, by number, in the types of `schema_arrow`."""
         self.fetch((group, leaf) for leaf in leaves)
-        return _plain(self.reader.read_row_group(group, column_indices=list(leaves), use_threads=False))
+        found = self.reader.read_row_group(group, column_indices=list(leaves), use_threads=False)
+        if leaves:
+            _check_rows(found.num_rows, self.metadata.row_group(group).num_rows)
+        return _plain(found)
 
     def stream_leaves(self, rows: int, groups: Sequence[int], leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
         """Stream leaves of row groups, by number, in batches of at most so many rows, fewer if they are long."""
@@ -109,6 +112,7 @@ class ParquetFile:
         if size > _BATCH_BYTES and isinstance(self._source, str):
             # else PyArrow keeps all stored bytes of a row group in memory
             reader = self._open(self.metadata, buffer_size=_BUFFER_BYTES)
+        count = 0
         try:
             for batch in reader.iter_batches(
                 min(rows, max(most, _LEAST_ROWS)),
@@ -116,7 +120,10 @@ class ParquetFile:
                 column_indices=list(leaves),
                 use_threads=False,
             ):
+                count += batch.num_rows
                 yield _plain(batch)
+            if leaves:
+                _check_rows(count, total)
         finally:
             if reader is not self.reader:
                 reader.close()
@@ -145,6 +152,12 @@ class ParquetFile:
     def close(self) -> None:
         """Close the source too."""
         self.reader.close()
+
+
+def _check_rows(found: int, expected: int) -> None:
+    """Raise for rows that PyArrow does not find: it loses a list's last row if an empty page follows it."""
+    if found != expected:
+        raise pa.ArrowInvalid(f"PyArrow decodes {found} rows of row groups that have {expected} by the footer")
 
 
 def _plain(rows: _Rows) -> _Rows:
