@@ -431,7 +431,7 @@ def _test_of(kind: int, keys: NDArray[Any] | tuple[bytes, ...]) -> ValueTest:
     if not isinstance(keys, tuple):
         return ValueTest(kind, keys.dtype == np.float64, keys=keys.view(np.uint8))
     ends = np.zeros(len(keys) + 1, np.int32)
-    np.cumsum([len(key) for key in keys], out=ends[1:])
+    np.cumsum(np.fromiter(map(len, keys), np.int32, len(keys)), out=ends[1:])
     return ValueTest(kind, keys=b"".join(keys), ends=ends)
 
 

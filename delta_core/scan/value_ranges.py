@@ -30,9 +30,10 @@ _PATTERNS: Mapping[str, tuple[list[None], list[None]]] = {
     "contains": ([None], [None]),
     "like": ([], []),
 }
-#: Of more keys each value is looked up in a table of all of them, whole columns at a time. Strings are Python's here.
+#: Of more keys each value is looked up in a table of all of them, whole columns at a time. Strings become Python's
+#: first, and take more memory.
 _MOST_KEYS = 1_000_000
-_MOST_TEXTS = 1_000
+_MOST_TEXTS = 100_000
 
 
 def column_test(
@@ -111,7 +112,8 @@ def _literals(members: tuple[Expression, ...], t: pa.DataType) -> pa.Array | Non
 def _keys(array: pa.Array) -> NDArray[Any] | tuple[bytes, ...] | None:
     """Return constants as the ascending keys of a set; None for other types, and for NaN."""
     if is_text(array.type):
-        return tuple(sorted({v.encode() if isinstance(v, str) else v for v in array.to_pylist()}))
+        # no call of Python for each of them
+        return tuple(sorted(set(array.view(pa.binary()).to_pylist())))
     if not _is_stored_number(array.type):
         return None
     values = values_of(array)

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -200,7 +201,7 @@ def test_null_tests_alone_are_tested() -> None:
         Call("like", (X, Literal("%a_", PrimitiveType("string")))),
         Call("<", (X, Literal("a", PrimitiveType("string")))),
         Call("and", tuple(Call("startswith", (c, Literal("a", PrimitiveType("string")))) for c in (X, Y))),
-        Call("in", (X, Values(pa.array([str(i) for i in range(1_001)]), PrimitiveType("string")))),
+        Call("in", (X, Values(pa.array([str(i) for i in range(100_001)]), PrimitiveType("string")))),
     ],
 )
 def test_other_conditions_of_texts_are_left_to_rows(condition: Expression) -> None:
@@ -234,6 +235,17 @@ WRITERS = [
         ),
     ),
 ]
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_long_list_of_texts_is_tested_as_values_are_decoded(tmp_path: Path, writer: WriterProperties) -> None:
+    texts = [None if i % 7 == 0 else f"ü{i * i % 9_973}" * (1 + i % 3) for i in range(3_000)]
+    write_deltalake(tmp_path, pa.table({"s": texts, "i": range(3_000)}), writer_properties=writer)
+    keys = [f"ü{i}" * (1 + i % 3) for i in range(5_000)]
+    scan = open_snapshot(str(tmp_path)).scan(predicate=[("s", "in", keys)])
+    assert isinstance(found(Call("in", (X, Values(pa.array(keys), PrimitiveType("string")))), "string"), ValueSet)
+    chosen = set(keys)
+    assert scan.to_table()["i"].to_pylist() == [i for i, text in enumerate(texts) if text in chosen]
 
 
 @st.composite
