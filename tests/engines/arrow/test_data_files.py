@@ -15,6 +15,7 @@ from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
 from delta_core.engines.arrow.parquet import columns as parquet_columns
 from delta_core.engines.arrow.parquet import data_files
 from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
+from delta_core.engines.arrow.parquet.row_groups import GroupPruner
 from delta_core.engines.arrow.storage.stores import LocalStorage
 from delta_core.engines.interface import FileRead
 from delta_core.errors import DataFileError, DataFileNotFoundError
@@ -30,6 +31,7 @@ from delta_core.protocol.types import (
     PrimitiveType,
     StructType,
 )
+from delta_core.runtime.threads import num_cores
 
 TYPES = {**BASE_TYPES, "timestamp_ntz": TIMESTAMP_NTZ, "variant": VARIANT}
 
@@ -415,6 +417,18 @@ def test_pruned_row_groups_keep_the_positions_of_the_others(tmp_path):
     seen.clear()
     read(tmp_path, [name], struct(x="long"), apply=positions(seen), prune=prune("<", 50))
     assert seen == [(0, 0, 30), (0, 60, 30)]
+
+
+def test_row_groups_of_a_split_file_are_not_pruned_once_a_part(tmp_path, monkeypatch):
+    name = write(tmp_path, pa.table({"x": range(600)}), row_group_size=10)
+    kept, calls = GroupPruner.kept, []
+    monkeypatch.setattr(data_files, "SPLIT_BYTES", 1)
+    monkeypatch.setattr(data_files, "INLINE_BYTES", 0)
+    monkeypatch.setattr(GroupPruner, "kept", lambda *args: [*(calls.append(args) or ()), *kept(*args)])
+    found = read(tmp_path, [name], struct(x="long"), prune=prune("<", 50))
+    assert found["x"].to_pylist() == list(range(50))
+    # the first parts begin at the same time
+    assert 1 <= len(calls) <= max(2, num_cores())
 
 
 def test_statistics_that_are_not_there_prune_nothing(tmp_path):

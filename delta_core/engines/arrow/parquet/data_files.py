@@ -203,6 +203,8 @@ class _Job:
         self._apply = apply
         self._prune = prune
         self._plans: dict[Any, FilePlan] = {}
+        #: Which row groups are left of files that are read part by part.
+        self._kept: dict[int, list[bool]] = {}
         self._local = storage.local_paths(read.paths)
         self._prefetch = None if None not in self._local else Prefetch(storage, read.paths, read.sizes, self._local)
         self._small = SmallFiles(read, self._local)
@@ -304,7 +306,7 @@ class _Job:
             file.close()
             plan = self._plan_of(file)
         footer, run, weight, was_alone = file.footer, list[int](), 0, False
-        keep = None if self._prune is None or not footer.group_rows else self._prune.kept(footer, plan.stored)
+        keep = self._kept_groups(index, footer, plan, is_part=True)
         for group in range(len(footer.group_rows)):
             facts = [] if keep is not None and not keep[group] else [footer.chunk(group, leaf) for leaf in plan.leaves]
             size = sum(f.uncompressed for f in facts if f is not None)
@@ -357,7 +359,8 @@ class _Job:
             reader = GroupReader(file, plan.leaves)
             groups_of = FilteredGroups(reader, plan, self._read, index)
             is_tested = bool(self._read.tests)
-            runs = self._runs(file.footer, plan, groups)
+            keep = self._kept_groups(index, file.footer, plan, is_part=groups is not None)
+            runs = self._runs(file.footer, keep, groups)
             if index in self._ranged:
                 runs = self._fetched(index, file, plan, reader, runs)
             if self._read.observer is not None:
@@ -437,11 +440,21 @@ class _Job:
                 return
             yield found
 
-    def _runs(self, footer: FileFooter, plan: FilePlan, groups: list[int] | None) -> Iterator[tuple[int, list[int]]]:
-        """Yield runs of neighbouring row groups that are not pruned, each with its first row's position."""
-        keep = None
-        if self._prune is not None and footer.group_rows:
+    def _kept_groups(self, index: int, footer: FileFooter, plan: FilePlan, is_part: bool) -> list[bool] | None:
+        """Return which row groups of a file may hold a row; of one that is read part by part they are found once."""
+        if self._prune is None or not footer.group_rows:
+            return None
+        keep = self._kept.get(index)
+        if keep is None:
             keep = self._prune.kept(footer, plan.stored)
+            if is_part:
+                self._kept[index] = keep
+        return keep
+
+    def _runs(
+        self, footer: FileFooter, keep: list[bool] | None, groups: list[int] | None
+    ) -> Iterator[tuple[int, list[int]]]:
+        """Yield runs of neighbouring row groups that are not pruned, each with its first row's position."""
         wanted = None if groups is None else set(groups)
         run: list[int] = []
         first = position = 0
