@@ -65,7 +65,7 @@ class _Part(Struct, frozen=True, eq=False):
 
 
 class NestedColumn(Struct, frozen=True, eq=False):
-    """A struct, list or map at the top of a file's schema.
+    """A struct, list or map at the top of a file's schema, or a column of values that is decoded like a field of one.
 
     Parameters
     ----------

@@ -50,7 +50,9 @@ def _nested(inner: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataT
     )
 
 
-NESTED = _nested(st.recursive(FLAT, _nested, max_leaves=4))
+#: Flat columns of these are decoded like a field of a struct.
+AS_FIELDS = st.sampled_from([t for t in CAST if pa.types.is_boolean(t) or pa.types.is_decimal(t)])
+NESTED = st.one_of(*[_nested(st.recursive(FLAT, _nested, max_leaves=4))] * 3, AS_FIELDS)
 
 
 def value(random: random.Random, t: pa.DataType, null: bool, nulls: float) -> Any:
