@@ -1,6 +1,6 @@
 """Rows of columns picked by index; `delta_core.kernels.gather` is its public API."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -48,16 +48,16 @@ cdef int64_t MOST_SLOTS = 1 << 16
 
 
 cdef class View:
-    """The bytes of one buffer, held while it lives; None is no buffer."""
+    """The bytes of one buffer, held while it lives; None is no buffer. What `allocate` just made is written to as well."""
 
     cdef Py_buffer view
     cdef bint held
     cdef uint8_t* data
     cdef int64_t size
 
-    def __cinit__(self, source, bint writable=False):
+    def __cinit__(self, source):
         if source is not None:
-            PyObject_GetBuffer(source, &self.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
+            PyObject_GetBuffer(source, &self.view, PyBUF_SIMPLE)
             self.held = True
             self.data = <uint8_t*>self.view.buf
             self.size = self.view.len
@@ -89,7 +89,7 @@ def check_rows(const int32_t[::1] rows, int64_t num_rows):
 
 def fixed(source, int64_t offset, int64_t length, int width, const int32_t[::1] rows, out):
     """Pick values of `width` bytes; rows were checked against `length`."""
-    cdef View values = View(source), target = View(out, True)
+    cdef View values = View(source), target = View(out)
     cdef int64_t n = rows.shape[0]
     cdef int known = 1
     check(offset >= 0 and (offset + length) * width <= values.size, "data")
@@ -103,7 +103,7 @@ def fixed(source, int64_t offset, int64_t length, int width, const int32_t[::1] 
 
 def bits(source, int64_t offset, int64_t length, const int32_t[::1] rows, out):
     """Pick bits (all of `length` if rows is None) and return how many of them are set."""
-    cdef View values = View(source), target = View(out, True)
+    cdef View values = View(source), target = View(out)
     cdef int64_t n = length if rows is None else rows.shape[0], found
     cdef const int32_t* chosen = row_pointer(rows)
     check(offset >= 0 and (offset + length + 7) // 8 <= values.size, "validity")
@@ -155,7 +155,7 @@ def kept_indices(const uint64_t[::1] keep, int64_t length):
 
 def kept_fixed(source, int64_t offset, int64_t length, int width, const uint64_t[::1] keep, out):
     """Keep values of `width` bytes; `out` has room for all `length`."""
-    cdef View values = View(source), target = View(out, True)
+    cdef View values = View(source), target = View(out)
     cdef const uint64_t* mask = mask_pointer(keep, length)
     cdef int known
     check(offset >= 0 and (offset + length) * width <= values.size, "data")
@@ -168,7 +168,7 @@ def kept_fixed(source, int64_t offset, int64_t length, int width, const uint64_t
 
 def kept_bits(source, int64_t offset, int64_t length, const uint64_t[::1] keep, out):
     """Keep bits and return how many of those are set; `out` has 8 bytes more than all `length` fill."""
-    cdef View values = View(source), target = View(out, True)
+    cdef View values = View(source), target = View(out)
     cdef const uint64_t* mask = mask_pointer(keep, length)
     cdef int64_t found
     check(offset >= 0 and (offset + length + 7) // 8 <= values.size, "validity")
@@ -213,7 +213,7 @@ def text(offsets, data, int64_t first, int64_t length, codes, int64_t codes_firs
     picks.valid, picks.valid_offset = validity.data, valid_offset
     picks.n = num_rows if rows is None else rows.shape[0]
     out_offsets = allocate((picks.n + 1) * 4)
-    out_ends = View(out_offsets, True)
+    out_ends = View(out_offsets)
     with nogil:
         sound = text_is_sound(&column)
         total = text_offsets(&column, &picks, <int32_t*>out_ends.data) if sound else -1
@@ -222,7 +222,7 @@ def text(offsets, data, int64_t first, int64_t length, codes, int64_t codes_firs
     if total == -2:
         raise DataFileError("a batch of a string column has more than 2 GiB")
     out_data = allocate(total + SHORT_STRING)
-    out_content = View(out_data, True)
+    out_content = View(out_data)
     if codes is not None and length <= MOST_SLOTS and length < picks.n and text_is_short(&column):
         slots = <uint8_t*>calloc(length + 1, SHORT_STRING)
     with nogil:

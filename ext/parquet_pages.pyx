@@ -3,7 +3,7 @@
 # distutils: depends = ext/parquet_pages.h ext/bloom_filter.h ext/page_index.h ext/parquet_footer.h ext/parquet_nested.h ext/zstd_library.h ext/compact.h ext/foreign_pages.pxi ext/nested_columns.pxi
 """Pages of Parquet column chunks as Arrow buffers; `delta_core.kernels.parquet_pages` is its public API."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
@@ -140,7 +140,7 @@ include "foreign_pages.pxi"
 
 
 cdef class Block:
-    """Bytes of an Arrow buffer, writable, with SLACK bytes behind `size`."""
+    """Bytes of an Arrow buffer that nobody else has yet, with SLACK bytes behind `size`."""
 
     cdef Py_buffer view
     cdef object buffer
@@ -149,7 +149,7 @@ cdef class Block:
 
     def __cinit__(self, int64_t size):
         self.buffer = allocate(size + SLACK)
-        PyObject_GetBuffer(self.buffer, &self.view, PyBUF_WRITABLE)
+        PyObject_GetBuffer(self.buffer, &self.view, PyBUF_SIMPLE)
         self.data = <uint8_t*>self.view.buf
         self.size = size
 

@@ -11,7 +11,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of
 from delta_core.expressions.members import from_arrow
@@ -19,7 +19,7 @@ from delta_core.protocol.types import PrimitiveType
 from delta_core.runtime.json_text import load_json
 from delta_core.runtime.recursion import Steps, each, run
 
-__all__ = ["from_polars"]
+__all__ = ["Translated", "from_polars"]
 
 _OPERATORS = {
     "Eq": "=",
@@ -52,28 +52,36 @@ class _UntranslatableError(Exception):
     pass
 
 
-def from_polars(expression: Any) -> Expression | None:
-    """Translate what can be translated of a ``polars.Expr``; None for nothing.
+class Translated(NamedTuple):
+    """What could be translated of a predicate, None for nothing, and whether that is the whole of it."""
+
+    expression: Expression | None
+    is_whole: bool
+
+
+def from_polars(predicate: Any) -> Translated:
+    """Translate what can be translated of a ``polars.Expr``.
 
     The result is not bound yet, and follows from the predicate: of parts that AND joins, those are left out
-    that don't translate. So Polars must still filter. Comparisons agree with Spark's: Polars too takes NaN as
+    that don't translate; Polars must still filter by them. Comparisons agree with Spark's: Polars too takes NaN as
     equal to itself and above every number.
     """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = load_json(expression.meta.serialize(format="json"))
+            tree = load_json(predicate.meta.serialize(format="json"))
     except (ValueError, AttributeError):
-        return None
+        return Translated(None, is_whole=False)
     except Exception as e:
         if type(e).__module__.startswith("polars"):
-            return None
+            return Translated(None, is_whole=False)
         raise
-    return all_of(list(_parts(tree)))
+    parts = list(_parts(tree))
+    return Translated(all_of([p for p in parts if p is not None]), is_whole=None not in parts)
 
 
-def _parts(tree: Any) -> Iterator[Expression]:
-    """Yield the parts joined by AND that translate."""
+def _parts(tree: Any) -> Iterator[Expression | None]:
+    """Yield the parts joined by AND, None for each that does not translate."""
     left = [tree]
     while left:
         node = left.pop()
@@ -81,9 +89,10 @@ def _parts(tree: Any) -> Iterator[Expression]:
         if _OPERATORS.get(str(binary.get("op"))) == "and":
             left += [binary["right"], binary["left"]]
             continue
+        found: Expression | None = None
         with suppress(_UntranslatableError, KeyError, TypeError, ValueError, IndexError, AttributeError):
-            found: Expression = run(_convert(node))
-            yield found
+            found = run(_convert(node))
+        yield found
 
 
 def _convert(node: Any) -> Steps[Expression]:
@@ -133,8 +142,9 @@ def _members(value: Expression, node: Any) -> Expression:
     many = from_arrow(column)
     if many is not None:
         return Call("in", (value, many))
-    members = column.to_pylist()
-    return Call("in", (value, *map(Literal, members))) if members else Literal(False)
+    if not len(column):  # for null Polars answers null, and an empty list has no such form in SQL
+        raise _UntranslatableError("IsIn without values")
+    return Call("in", (value, *map(Literal, column.to_pylist())))
 
 
 def _literal(body: Any) -> Literal:

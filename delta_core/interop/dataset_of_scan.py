@@ -1,8 +1,8 @@
 """A `pyarrow.dataset.Dataset` that scans through this library.
 
 DuckDB and DataFusion recognise the class and push columns and filters into `scanner`. The filter keeps pyarrow's
-semantics: it is evaluated by pyarrow on every batch, and only what certainly means the same prunes files. DataFusion,
-which reads fragments, gets its own meaning of NaN.
+semantics: the scan takes what certainly means the same, and pyarrow evaluates the filter on every batch unless that was
+all of it. DataFusion, which reads fragments, gets its own meaning of NaN.
 """
 
 from __future__ import annotations
@@ -15,8 +15,15 @@ import pyarrow.dataset as ds
 
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import Expression
-from delta_core.interop.predicates import all_filters, compares_floats, file_filter, prunable, referenced_columns
-from delta_core.interop.rows import gathered, schema_of_rows, with_repeated
+from delta_core.interop.predicates import (
+    Pushed,
+    all_filters,
+    compares_floats,
+    file_filter,
+    prunable,
+    referenced_columns,
+)
+from delta_core.interop.rows import gathered, schema_of_rows, shared_out, with_repeated
 from delta_core.snapshot import Snapshot
 
 __all__ = ["ScanDataset", "read_table", "scan_dataset"]
@@ -66,8 +73,10 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
 
     def scanner(self, columns: Columns = None, filter: ds.Expression | None = None, **options: Any) -> ds.Scanner:
         """Return a scanner; options of pyarrow's own Parquet reader have no meaning here."""
-        reader = self._reader(columns, filter, None if filter is None else prunable(self._snapshot, filter))
-        return ds.Scanner.from_batches(reader, columns=columns, filter=filter)
+        pushed = _pushed(self._snapshot, filter)
+        # what the scan has done whole is not done again, batch by batch
+        left = None if pushed.is_all else filter
+        return ds.Scanner.from_batches(self._reader(columns, left, pushed.predicate), columns=columns, filter=left)
 
     def scanner_ranking_nan(self, columns: Columns, filter: ds.Expression | None) -> ds.Scanner:
         """Return a scanner whose filter takes NaN for equal to itself and greater than every number.
@@ -95,7 +104,7 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         scan = self._snapshot.scan([(n,) for n in names or self.schema.names[:1]], predicate=predicate)
         # without a predicate batches are large, and the first one may be all that is taken
         batches = scan.batches() if predicate is None else gathered(scan.batches())
-        return pa.RecordBatchReader.from_batches(scan.schema, batches)
+        return pa.RecordBatchReader.from_batches(scan.schema, shared_out(batches))
 
     def get_fragments(self, filter: ds.Expression | None = None) -> Iterator[Any]:
         """Return one fragment: the scan divides its work itself."""
@@ -123,8 +132,9 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
 
     def count_rows(self, filter: ds.Expression | None = None, **options: Any) -> int:
         """Return the number of rows."""
-        if filter is None:
-            return self._snapshot.scan(predicate=self._predicate).count()
+        pushed = _pushed(self._snapshot, filter)
+        if pushed.is_all:
+            return self._snapshot.scan(predicate=all_filters(self._snapshot, self._predicate, pushed.predicate)).count()
         return int(self.scanner([], filter).count_rows())
 
     def filter(self, expression: ds.Expression) -> ds.Dataset:
@@ -194,3 +204,7 @@ class _Fragment:
         pyarrow, in whose expressions it words them, NaN fails every comparison.
         """
         return self._dataset.scanner_ranking_nan(columns, filter)
+
+
+def _pushed(snapshot: Snapshot, filter: ds.Expression | None) -> Pushed:
+    return Pushed(None, is_all=True) if filter is None else prunable(snapshot, filter)

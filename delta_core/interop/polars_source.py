@@ -1,7 +1,7 @@
 """A lazy Polars frame over a snapshot, through Polars' IO-source plugin.
 
-Polars hands in its expression; it is evaluated by Polars on every batch, and the parts of it that certainly mean
-the same here prune files and rows before that.
+Polars hands in its expression. The scan takes the parts of it that certainly mean the same here, and Polars evaluates
+the expression on every batch unless that was all of it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from delta_core.expressions.polars_filters import from_polars
-from delta_core.interop.predicates import exact_parts
+from delta_core.interop.predicates import Pushed, exact_parts
 from delta_core.interop.rows import gathered, schema_of_rows
 from delta_core.snapshot import Snapshot
 
@@ -45,10 +45,12 @@ def _read(
     snapshot: Snapshot, schema: pa.Schema, columns: list[str] | None, predicate: pl.Expr | None, rows: int | None
 ) -> Iterator[pl.DataFrame]:
     names = schema.names if columns is None else columns
+    pushed = Pushed(None, is_all=True) if predicate is None else _pushed(snapshot, predicate)
+    if pushed.is_all:
+        predicate = None
     needed = set(names) | set(() if predicate is None else predicate.meta.root_names())
     read = [(n,) for n in schema.names if n in needed] or [(schema.names[0],)]
-    pushed = None if predicate is None else exact_parts(snapshot, from_polars(predicate))
-    scan = snapshot.scan(read, predicate=pushed, limit=rows if predicate is None else None)
+    scan = snapshot.scan(read, predicate=pushed.predicate, limit=rows if predicate is None else None)
     left = rows
     batches = scan.batches()
     for batch in gathered(batches) if rows is None else batches:
@@ -61,3 +63,9 @@ def _read(
             left -= frame.height
             if left <= 0:
                 return
+
+
+def _pushed(snapshot: Snapshot, predicate: pl.Expr) -> Pushed:
+    found = from_polars(predicate)
+    pushed = exact_parts(snapshot, found.expression, ranks_nan=True)
+    return pushed if found.is_whole else pushed._replace(is_all=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 __all__ = [
+    "Pushed",
     "all_filters",
     "compares_floats",
     "exact_parts",
@@ -45,8 +46,27 @@ __all__ = [
 #: What means the same to Spark, Arrow, Polars, DuckDB and DataFusion, for columns that hold no NaN.
 _SHARED = frozenset(("and", "or", "not", "=", "!=", "<", "<=", ">", ">=", "in", "isnull", "isnotnull", "startswith"))
 _FLOATING = ("float", "double")
+#: What means the same for doubles to engines that rank NaN; and, with the column first, to those for which NaN fails
+#: every comparison but ``!=``. Not IN: -0.0 and 0.0 differ to some.
+_RANKED = frozenset(("=", "!=", "<", "<=", ">", ">=", "isnull", "isnotnull"))
+_UNRANKED = _RANKED - {">", ">="}
 #: Every whole number up to it is a double.
 _MOST_EXACT = 1 << 53
+
+
+class Pushed(NamedTuple):
+    """What a scan takes of another library's filter.
+
+    Attributes
+    ----------
+    predicate : Expression, optional
+        It drops no row that the filter keeps; None: nothing.
+    is_all : bool
+        Whether it drops every row that the filter drops, so that nothing is left to filter.
+    """
+
+    predicate: Expression | None
+    is_all: bool
 
 
 def plan_files(snapshot: Snapshot, predicate: Any = None) -> FileSet:
@@ -92,12 +112,12 @@ def all_filters(snapshot: Snapshot, *predicates: Any) -> Expression | None:
     return all_of([b for b in bound if b is not None])
 
 
-def prunable(snapshot: Snapshot, filter: ds.Expression) -> Expression | None:
-    """Return what of a pyarrow expression certainly drops the same rows here, None for nothing."""
+def prunable(snapshot: Snapshot, filter: ds.Expression) -> Pushed:
+    """Return what of a pyarrow expression certainly drops the same rows here."""
     try:
-        return exact_parts(snapshot, all_filters(snapshot, filter))
+        return exact_parts(snapshot, all_filters(snapshot, filter), ranks_nan=False)
     except ExpressionError:
-        return None
+        return Pushed(None, is_all=False)
 
 
 def compares_floats(snapshot: Snapshot, filter: ds.Expression) -> Expression | None:
@@ -111,17 +131,38 @@ def compares_floats(snapshot: Snapshot, filter: ds.Expression) -> Expression | N
     return found if floats else None
 
 
-def exact_parts(snapshot: Snapshot, expression: Expression | None) -> Expression | None:
-    """Keep the parts that AND joins which drop no row that another engine keeps; None if none is left.
+def exact_parts(snapshot: Snapshot, expression: Expression | None, *, ranks_nan: bool) -> Pushed:
+    """Keep the parts that AND joins which drop no row that another engine keeps.
 
-    Engines differ about NaN: parts about floats may keep rows that hold NaN, so the querying engine has to filter
-    again.
+    Engines differ about NaN, so parts about floats may keep rows that hold NaN.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        It has the columns' types.
+    expression : Expression, optional
+        The filter, or what translates of it.
+    ranks_nan : bool
+        Whether the other engine takes NaN for equal to itself and greater than every number, as Spark does.
     """
-    parts = [p for p in conjuncts(expression) if _is_shared(snapshot, p)]
+    parts = list(conjuncts(expression))
+    shared = [p for p in parts if _is_shared(snapshot, p)]
     try:
-        return all_filters(snapshot, all_of(parts))
+        found = all_filters(snapshot, all_of(shared))
     except ExpressionError:
-        return None
+        return Pushed(None, is_all=False)
+    is_all = len(shared) == len(parts) and all(_drops_all(snapshot, p, ranks_nan) for p in shared)
+    return Pushed(found, is_all)
+
+
+def _drops_all(snapshot: Snapshot, expression: Expression, ranks_nan: bool) -> bool:
+    """Whether a shared expression drops every row that another engine drops, NaN and -0.0 included."""
+    for e in all_parts(expression):
+        if isinstance(e, Call) and any(isinstance(a, Column) and _type_of(snapshot, a) == "double" for a in e.args):
+            same = e.function in _RANKED if ranks_nan else e.function in _UNRANKED and isinstance(e.args[0], Column)
+            if not same:
+                return False
+    return True
 
 
 def _is_shared(snapshot: Snapshot, expression: Expression) -> bool:

@@ -11,11 +11,13 @@ import pyarrow as pa
 from delta_core.interop.predicates import all_filters, file_filter
 from delta_core.snapshot import Snapshot
 
-__all__ = ["gathered", "read_rows", "schema_of_rows", "with_repeated"]
+__all__ = ["gathered", "read_rows", "schema_of_rows", "shared_out", "with_repeated"]
 
 #: A batch of fewer rows and bytes waits for others, until there are so many together.
 _FEW_ROWS, _FEW_BYTES = 8_192, 1 << 20
 _ENOUGH_ROWS, _ENOUGH_BYTES = 32_768, 8 << 20
+#: The first batches are split into so many parts of so many rows.
+_SHARES, _SHARE_ROWS = 8, 16_384
 #: A plan of all columns takes longer than a small read of a few.
 _schemas: WeakKeyDictionary[Snapshot, pa.Schema] = WeakKeyDictionary()
 
@@ -44,6 +46,21 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield batch
     if waiting:
         yield _joined(waiting)
+
+
+def shared_out(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Split the first rows into several batches, without a copy: a small result may be one batch.
+
+    Other libraries hand a batch to one of their threads whole.
+    """
+    shares = 0
+    for batch in batches:
+        first = 0
+        while shares < _SHARES and batch.num_rows - first > _SHARE_ROWS:
+            yield batch.slice(first, _SHARE_ROWS)
+            first += _SHARE_ROWS
+            shares += 1
+        yield batch.slice(first) if first else batch
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

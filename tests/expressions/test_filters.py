@@ -192,8 +192,9 @@ def test_polars_expression_keeps_the_same_rows() -> None:
         c("i") == pl.lit(9, dtype=pl.Int8),
         c("b"),
     ):
-        found = from_polars(expression)
+        found, is_whole = from_polars(expression)
         assert found is not None, str(expression)
+        assert is_whole, str(expression)
         assert rows(found) == frame.select(expression.fill_null(False)).to_series().to_list(), str(expression)
 
 
@@ -201,15 +202,17 @@ def test_polars_expression_keeps_the_same_rows() -> None:
 def test_polars_members_with_null_are_left_to_polars() -> None:
     """What is not among them is false or unknown there by version, unknown in SQL: a negation would lose rows."""
     pl = pytest.importorskip("polars")
-    assert from_polars(~pl.col("i").is_in([1, None])) is None
-    assert from_polars(pl.col("i").is_in([1, 2])) is not None
+    assert from_polars(~pl.col("i").is_in([1, None])) == (None, False)
+    assert from_polars(~pl.col("i").is_in([])) == (None, False)
+    assert from_polars(pl.col("i").is_in([1, 2])).is_whole
 
 
 def test_polars_expression_is_translated_as_far_as_it_goes() -> None:
     pl = pytest.importorskip("polars")
     unknown = pl.col("s").str.contains("a.*")
-    assert from_polars(unknown) is None
-    assert from_polars(unknown | (pl.col("i") > 0)) is None
-    found = from_polars(unknown & (pl.col("i") > 0))
+    assert from_polars(unknown) == (None, False)
+    assert from_polars(unknown | (pl.col("i") > 0)) == (None, False)
+    found, is_whole = from_polars(unknown & (pl.col("i") > 0))
     assert found is not None
+    assert not is_whole
     assert format_sql(found) == "i > 0"

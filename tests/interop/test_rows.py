@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.interop.rows import gathered
+from delta_core.interop.predicates import prunable
+from delta_core.interop.rows import gathered, shared_out
 
 
 @given(sizes=st.lists(st.sampled_from([0, 1, 5_000, 8_191, 8_192, 40_000]), max_size=20))
@@ -34,6 +35,29 @@ def test_gathered_strings_never_outgrow_an_array() -> None:
     found = [b.num_rows for b in gathered([batch] * 30)]
     assert sum(found) == 30
     assert max(found) <= 9
+
+
+@given(sizes=st.lists(st.sampled_from([0, 1, 16_384, 16_385, 100_000, 300_000]), max_size=5))
+def test_first_rows_are_shared_out_in_several_batches(sizes: list[int]) -> None:
+    table = pa.table({"x": pa.array(range(sum(sizes)), pa.int64())})
+    ends = list(itertools.accumulate(sizes, initial=0))
+    batches = [table.slice(a, b - a).combine_chunks().to_batches()[:1] for a, b in itertools.pairwise(ends)]
+    given_batches = [b for some in batches for b in some]
+    found = list(shared_out(iter(given_batches)))
+    assert pa.Table.from_batches(found, table.schema).equals(table)
+    assert len(found) <= len(given_batches) + 8
+    if sizes and sizes[0] == 100_000:
+        assert [b.num_rows for b in found[:6]] == [16_384] * 6
+
+
+def test_filter_is_left_to_pyarrow_only_where_it_means_something_else(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"i": [1, 2], "f": [1.0, 2.0], "s": ["a", "b"]}))
+    snapshot = DeltaTable(tmp_path).snapshot()
+    i, f, s = pc.field("i"), pc.field("f"), pc.field("s")
+    for whole in (i > 1, (f < 1.5) & (s == "a"), f == 1, f != 1, i.isin([1, 2]) | s.is_null(), ~(i > 1), f.is_valid()):
+        assert prunable(snapshot, whole).is_all, str(whole)
+    for part in (f > 1.5, f.isin([1.0]), ~(f < 1.5), (i > 1) & (i + 1 > 2), pc.scalar(1.5) < f):
+        assert not prunable(snapshot, part).is_all, str(part)
 
 
 def test_filter_on_many_files_hands_over_one_batch(tmp_path: Path) -> None:

@@ -1,0 +1,182 @@
+// Blocks of memory that one batch leaves to the next: to take fresh memory from the system, page by page, takes longer than to
+// decode values into it, on a virtual machine several times as long.
+//
+// A block travels as an array of Arrow's C data interface, whose release callback needs no lock of the interpreter: whoever
+// drops the last slice of it, on whatever thread, returns it. Allocators that PyArrow has return large freed blocks to the
+// system at once, or take memory in huge pages, which a virtual machine may have to wait for.
+#pragma once
+
+#include <sys/mman.h>
+#include <time.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+namespace delta_memory {
+
+// As the C data interface defines it.
+struct ArrowArray {
+    int64_t length, null_count, offset, n_buffers, n_children;
+    const void **buffers;
+    ArrowArray **children;
+    ArrowArray *dictionary;
+    void (*release)(ArrowArray *);
+    void *private_data;
+};
+
+// Blocks that nobody uses. A process that was forked while another thread held the lock never gets it: it goes on without.
+class KeptBlocks {
+   public:
+    // Blocks differ in size by so much.
+    static constexpr size_t STEP = 64 << 10;
+    // Those that are not used for so many seconds are returned to the system when the next one comes.
+    static constexpr time_t MOST_SECONDS = 10;
+
+    explicit KeptBlocks(size_t most_bytes) : most_bytes_(most_bytes) {}
+
+    // Returns a block of at least so many bytes, and how many it has; nullptr if there is no memory. It holds anything.
+    void *take(size_t &size) {
+        void *data = find_or_map(size);
+        if (data) used_ += size;
+        return data;
+    }
+
+    void give(void *data, size_t size) {
+        used_ -= size;
+        keep_or_unmap(data, size);
+    }
+
+    // Returns all that nobody uses to the system.
+    void clear() {
+        Block dropped[MOST_BLOCKS];
+        size_t num_dropped = 0;
+        if (!lock()) return;
+        while (count_) dropped[num_dropped++] = remove(count_ - 1);
+        unlock();
+        for (size_t i = 0; i < num_dropped; ++i) munmap(dropped[i].data, dropped[i].size);
+    }
+
+    // What the blocks have that nobody uses.
+    size_t kept_bytes() const { return bytes_; }
+
+    // What the blocks have that are in use.
+    size_t used_bytes() const { return used_; }
+
+   private:
+    static constexpr size_t MOST_BLOCKS = 256;
+    static constexpr int MOST_TRIES = 1000;
+
+    struct Block {
+        void *data;
+        size_t size;
+        time_t since;
+    };
+
+    void *find_or_map(size_t &size) {
+        size = (size + STEP - 1) / STEP * STEP;
+        if (lock()) {
+            Block found = {};
+            size_t best = count_;
+            for (size_t i = 0; i < count_; ++i) {
+                // a batch of few rows is not to hold what a large one left
+                bool fits = blocks_[i].size >= size && blocks_[i].size / 4 <= size;
+                if (fits && (best == count_ || blocks_[i].size <= blocks_[best].size)) best = i;
+            }
+            if (best < count_) found = remove(best);
+            unlock();
+            if (found.data) {
+                size = found.size;
+                return found.data;
+            }
+        }
+        void *fresh = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return fresh == MAP_FAILED ? nullptr : fresh;
+    }
+
+    void keep_or_unmap(void *data, size_t size) {
+        Block dropped[MOST_BLOCKS + 1];
+        size_t num_dropped = 0;
+        const time_t now = seconds();
+        if (size <= most_bytes_ && lock()) {
+            // the oldest are first
+            while (count_ && (count_ == MOST_BLOCKS || bytes_ + size > most_bytes_ || now - blocks_[0].since > MOST_SECONDS)) {
+                dropped[num_dropped++] = remove(0);
+            }
+            blocks_[count_++] = {data, size, now};
+            bytes_ += size;
+            unlock();
+        } else {
+            dropped[num_dropped++] = {data, size, now};
+        }
+        // to return memory takes long: nobody is to wait for it
+        for (size_t i = 0; i < num_dropped; ++i) munmap(dropped[i].data, dropped[i].size);
+    }
+
+    bool lock() {
+        for (int i = 0; i < MOST_TRIES; ++i) {
+            if (!busy_.test_and_set(std::memory_order_acquire)) return true;
+        }
+        return false;
+    }
+
+    void unlock() { busy_.clear(std::memory_order_release); }
+
+    Block remove(size_t i) {
+        const Block found = blocks_[i];
+        for (--count_; i < count_; ++i) blocks_[i] = blocks_[i + 1];
+        bytes_ -= found.size;
+        return found;
+    }
+
+    static time_t seconds() {
+        timespec now = {};
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return now.tv_sec;
+    }
+
+    std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+    const size_t most_bytes_;
+    std::atomic<size_t> bytes_{0}, used_{0};
+    size_t count_ = 0;
+    Block blocks_[MOST_BLOCKS] = {};
+};
+
+// Of the whole process.
+inline KeptBlocks &kept_blocks() {
+    static KeptBlocks *const blocks = new KeptBlocks(64 << 20);  // never deleted: arrays may outlive static objects
+    return *blocks;
+}
+
+// What an array holds until it is released.
+struct Lent {
+    void *data;
+    size_t size;
+    const void *buffers[2];
+};
+
+inline void release(ArrowArray *array) {
+    Lent *lent = static_cast<Lent *>(array->private_data);
+    kept_blocks().give(lent->data, lent->size);
+    std::free(lent);
+    array->release = nullptr;
+}
+
+// Describe a block as an array of bytes that returns it; false if there is no memory.
+inline bool lend(size_t size, ArrowArray *array) {
+    Lent *lent = static_cast<Lent *>(std::malloc(sizeof(Lent)));
+    if (!lent) return false;
+    lent->size = size;
+    lent->data = kept_blocks().take(lent->size);
+    if (!lent->data) {
+        std::free(lent);
+        return false;
+    }
+    lent->buffers[0] = nullptr;
+    lent->buffers[1] = lent->data;
+    *array = {static_cast<int64_t>(size), 0, 0, 2, 0, lent->buffers, nullptr, nullptr, release, lent};
+    return true;
+}
+
+}  // namespace delta_memory

@@ -1,0 +1,139 @@
+"""Memory of dropped buffers is used again, whoever drops them, and in bounded amounts."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from delta_core import DeltaTable, write_deltalake
+from delta_core.kernels._kept_memory import kept_bytes, used_bytes
+from delta_core.kernels.memory import LEAST_KEPT, allocate, allocated_bytes, release_unused
+
+MB = 1 << 20
+pytestmark = pytest.mark.skipif("ARROW_DEFAULT_MEMORY_POOL" in os.environ, reason="all memory is the chosen pool's")
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept() -> None:
+    release_unused()
+
+
+def test_dropped_memory_is_used_again() -> None:
+    first = allocate(MB)
+    address, held = first.address, used_bytes()
+    assert first.size >= MB
+    ctypes.memset(address, 7, MB)
+    part = first.slice(10, 5)
+    del first
+    assert kept_bytes() == 0  # the slice holds it
+    assert part.to_pybytes() == b"\x07" * 5
+    del part
+    assert kept_bytes() == MB
+    assert used_bytes() == held - MB
+    again = allocate(MB - 1000)
+    assert again.address == address
+    assert kept_bytes() == 0
+
+
+def test_memory_is_not_kept_beyond_a_limit_or_for_much_less() -> None:
+    held = [allocate(MB) for _ in range(200)]
+    assert allocated_bytes() >= 200 * MB
+    del held
+    assert 60 * MB <= kept_bytes() <= 64 * MB
+    release_unused()
+    assert kept_bytes() == 0
+    large = allocate(16 * MB)
+    del large
+    small = allocate(MB)
+    assert small.size == MB
+    assert kept_bytes() == 16 * MB
+    huge = allocate(100 * MB)
+    del huge
+    assert kept_bytes() == 16 * MB
+
+
+def test_small_buffers_and_those_without_memory_come_from_the_pool() -> None:
+    before = used_bytes()
+    small = allocate(LEAST_KEPT - 1)
+    assert used_bytes() == before
+    assert small.is_mutable
+    with pytest.raises(MemoryError):
+        allocate(1 << 60)
+
+
+def test_any_thread_returns_memory() -> None:
+    def work() -> None:
+        for size in range(LEAST_KEPT, 3 * MB, 150_000):
+            buffer = allocate(size)
+            ctypes.memset(buffer.address, size % 251, size)
+            assert buffer.to_pybytes()[-1:] == bytes([size % 251]) or buffer.size > size
+
+    before = used_bytes()
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert used_bytes() == before
+    assert 0 < kept_bytes() <= 64 * MB
+
+
+def test_rows_stay_as_they_are_while_others_are_read(tmp_path: Path) -> None:
+    rows = pa.table({"id": np.arange(300_000), "name": [f"row {i}" for i in range(300_000)]})
+    write_deltalake(tmp_path, rows)
+    table = DeltaTable(tmp_path)
+    first = table.scan().to_table()
+    for _ in range(5):
+        table.scan(predicate="id % 3 = 0").to_table()
+    assert first.equals(rows)
+    assert allocated_bytes() >= first.nbytes
+
+
+def test_second_read_takes_no_fresh_memory(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write_deltalake(path, pa.table({c: np.random.default_rng(1).random(500_000) for c in "abcd"}))
+    (file,) = path.glob("*.parquet")
+    assert pq.read_metadata(file).num_rows == 500_000
+    code = """
+import resource, sys
+from delta_core import DeltaTable
+scan = DeltaTable(sys.argv[1]).scan()
+faults = []
+for _ in range(6):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    assert scan.to_table().num_rows == 500_000
+    faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+print(max(faults[3:]))
+"""
+    found = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    pages = 4 * 500_000 * 8 // 4096
+    assert int(found.stdout) < pages // 10
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_forked_child_takes_and_returns_memory(tmp_path: Path) -> None:
+    code = """
+import os
+from delta_core.kernels.memory import allocate
+held = allocate(1 << 20)
+del held
+mine = allocate(1 << 20)
+child = os.fork()
+if not child:
+    for _ in range(100):
+        allocate(1 << 20)
+    del mine
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout == "7\n"
