@@ -45,7 +45,8 @@ def allocate(size: int) -> pa.Buffer:
 def allocated_bytes() -> int:
     """Return what buffers hold, PyArrow's own and those of `allocate`."""
     pools = {p.backend_name: p for p in (pa.default_memory_pool(), POOL_OF_BATCHES) if p is not None}
-    return sum((p.bytes_allocated() for p in pools.values()), used_bytes())
+    total: int = used_bytes() + sum(p.bytes_allocated() for p in pools.values())
+    return total
 
 
 def release_unused() -> None:
