@@ -489,6 +489,21 @@ def test_files_of_many_bytes_are_read_by_threads_from_the_first_one_on(tmp_path,
     assert threading.get_ident() not in seen
 
 
+def test_few_rows_are_read_by_threads_only_if_the_first_file_has_not_enough(tmp_path, monkeypatch):
+    monkeypatch.setattr(data_files, "QUICK_BYTES", 10)
+    names = [write(tmp_path, pa.table({"x": [k, -1]}), f"{k}") for k in range(4)]
+    seen = {}
+    found = read(
+        tmp_path,
+        names,
+        struct(x="long"),
+        most_rows=1,
+        apply=lambda *a: seen.update({a[0]: threading.get_ident()}) or a[2],
+    )
+    assert found.column(0).to_pylist() == [*range(4)]
+    assert [file for file, thread in seen.items() if thread == threading.get_ident()] == [0]
+
+
 def test_closing_stops_the_threads(tmp_path, monkeypatch):
     monkeypatch.setattr(data_files, "BUDGET_BYTES", 1)
     names = [write(tmp_path, pa.table({"x": range(1000)}), f"{k}", row_group_size=10) for k in range(20)]

@@ -72,7 +72,7 @@ def filtered(
         columns = StructType([Field(f.name, arrow_to_type(f.type)) for f in schema])
         plan = plan_file(file.schema, schema, columns)
         read = FileRead([str(path)], [None], columns, "name", schema, batch_rows=rows, **options)
-        reader = GroupReader(file, plan.leaves)
+        reader = GroupReader(file, plan.leaves, is_limited=read.most_rows is not None)
         groups = range(len(file.footer.group_rows))
         for first, batch, picked in FilteredGroups(reader, plan, read, 0).batches(groups, 0):
             assert 0 < batch.num_rows <= rows
@@ -338,3 +338,20 @@ def test_no_more_than_the_first_rows_of_a_file_are_read(path: Path, most: int, l
     expected = np.flatnonzero(flags)[:most]
     assert positions == expected.tolist()
     assert rows.equals(TABLE.take(expected).cast(rows.schema))
+
+
+def test_no_page_of_lists_behind_the_last_row_of_a_limit_is_looked_at(tmp_path: Path) -> None:
+    path = tmp_path / "lists.parquet"
+    table = pa.table({"x": [[k, k + 1] for k in range(10_000)]})
+    pq.write_table(table, path, data_page_size=1_000, write_batch_size=100, use_dictionary=False)
+    totals = []
+    for last in (9, 9_999):
+        flags = np.zeros(10_000, np.bool_)
+        flags[[3, last]] = True
+        file = DataFile(str(path))
+        reader = GroupReader(file, [0], is_limited=True)
+        rows = reader.columns(0, [0], SelectionVector.of_flags(flags))["x"]
+        file.close()
+        assert rows.to_pylist() == [[3, 4], [last, last + 1]]
+        totals.append(reader.pages.total)
+    assert totals[0] <= 2 < 50 < totals[1]

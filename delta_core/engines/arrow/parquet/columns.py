@@ -24,7 +24,7 @@ from delta_core.engines.arrow.parquet.types import is_encoded_string
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.memory import POOL_OF_BATCHES
-from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn, read_nested_column
+from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn, NestedColumnStretches, read_nested_column
 from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, ColumnTest, PageCounts, read_chunks, read_passing
 
 __all__ = [
@@ -76,9 +76,12 @@ class GroupReader:
     file : DataFile
     leaves : sequence of int
         The Parquet columns to decode, ascending.
+    is_limited : bool
+        Whether first rows are read for a limit. Pages of nested columns behind them are not even counted.
     """
 
-    def __init__(self, file: DataFile, leaves: Sequence[int]) -> None:
+    def __init__(self, file: DataFile, leaves: Sequence[int], is_limited: bool = False) -> None:
+        self._is_limited = is_limited
         self._file = file
         self._leaves = list(leaves)
         self._schema: pa.Schema = file.schema
@@ -292,6 +295,10 @@ class GroupReader:
         if file is None or (picks is not None and picks.mask is None):
             return None
         mask, count = (None, rows) if picks is None else (picks.mask, picks.count)
+        if self._is_limited and picks is not None and 0 < picks.stop <= rows // 2:
+            # which rows a page of lists has, its levels alone specify: of those behind the last row none are looked at
+            first_ones = NestedColumnStretches(file, column, chunks, rows)
+            return first_ones.read(0, picks.stop, mask, count, self.pages)
         return read_nested_column(file, column, chunks, rows, mask, count, self.pages)
 
     def _others(self, group: int, leaves: list[int], picks: SelectionVector | None) -> dict[str, Any]:

@@ -49,6 +49,8 @@ INLINE_BYTES = 4 << 20
 #: the columns of conditions, or all columns if there are no conditions; and all columns in any case.
 QUICK_BYTES = 1 << 20
 MOST_QUICK_BYTES = 8 << 20
+#: So many rows of all files are read by the caller's own thread, as far as the first task has them.
+FEW_ROWS = 1 << 16
 #: Threads that decode small remote files, and that read big ones by ranges, a run of row groups at a time.
 REMOTE_WORKERS = 8
 REMOTE_RUNS = 32
@@ -235,7 +237,10 @@ class _Job:
                 workers, thread_bytes, ahead = max(1, workers // 2), THREAD_BYTES_BESIDE_WRITE, 1
             budget = min(BUDGET_BYTES, workers * thread_bytes)
             tasks = self._tasks()
-            if self._is_quick():
+            if self._has_few_rows():
+                # as a rule the first file has all of them; threads would decode others for nothing
+                yield from next(tasks, tuple)()
+            elif self._is_quick():
                 yield from run_quick(tasks)
             yield from run_ordered(tasks, max(workers, self._ranged.workers), budget, ahead)
         finally:
@@ -244,6 +249,11 @@ class _Job:
             self._ranged.close()
             if self._prefetch is not None:
                 self._prefetch.close()
+
+    def _has_few_rows(self) -> bool:
+        """Whether no more rows of local files are needed than one batch may have."""
+        most = self._read.most_rows
+        return self._prefetch is None and most is not None and most <= min(self._read.batch_rows, FEW_ROWS)
 
     def _is_quick(self) -> bool:
         """Whether files take so little time that threads would wait for each other's Python code, by the first one."""
@@ -356,7 +366,7 @@ class _Job:
                 self._small.learn(file, plan)
             if self._read.opened is not None:
                 self._read.opened(index, file.num_rows)
-            reader = GroupReader(file, plan.leaves)
+            reader = GroupReader(file, plan.leaves, is_limited=self._read.most_rows is not None)
             groups_of = FilteredGroups(reader, plan, self._read, index)
             is_tested = bool(self._read.tests)
             keep = self._kept_groups(index, file.footer, plan, is_part=groups is not None)
