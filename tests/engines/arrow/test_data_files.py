@@ -431,6 +431,22 @@ def test_row_groups_of_a_split_file_are_not_pruned_once_a_part(tmp_path, monkeyp
     assert 1 <= len(calls) <= max(2, num_cores())
 
 
+def test_row_groups_of_a_single_file_are_read_on_all_threads(tmp_path, monkeypatch):
+    """The threads wait for each other: a file that one thread reads to its end would never get there."""
+    monkeypatch.setattr(data_files, "INLINE_BYTES", 100)
+    monkeypatch.setattr(data_files, "num_cores", lambda: 2)
+    monkeypatch.setattr(data_files, "QUICK_BYTES", 0)
+    name = write(tmp_path, pa.table({"x": range(4_000)}), row_group_size=500)
+    both = threading.Barrier(2, timeout=30)
+
+    def apply(file, first, batch, *_):
+        if first in (0, 2_000):
+            both.wait()
+        return batch
+
+    assert read(tmp_path, [name], struct(x="long"), apply=apply)["x"].to_pylist() == list(range(4_000))
+
+
 def test_statistics_that_are_not_there_prune_nothing(tmp_path):
     name = write(tmp_path, pa.table({"x": range(30)}), write_statistics=False)
     assert read(tmp_path, [name], struct(x="long"), prune=prune(">", 50)).num_rows == 30

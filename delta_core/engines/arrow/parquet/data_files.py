@@ -29,6 +29,7 @@ from delta_core.engines.arrow.storage.ranges import REMOTE_GAP
 from delta_core.engines.interface import Apply, Evaluator, FileRead, FileWrite, FootersRead, Split, Storage, WrittenFile
 from delta_core.errors import AccessDeniedError, DataFileError, DataFileNotFoundError, DeltaError, SchemaMismatchError
 from delta_core.protocol.schema import Path, Schema
+from delta_core.runtime.processes import cached_property
 from delta_core.runtime.threads import num_cores, thread_pool
 
 if TYPE_CHECKING:
@@ -41,8 +42,10 @@ BUDGET_BYTES = 256 << 20
 THREAD_BYTES = 16 << 20
 #: The same for each thread if the rows are written as they come, which takes longer than the read, as a rule.
 THREAD_BYTES_BESIDE_WRITE = 2 << 20
-#: Files above this are split into runs of row groups, one thread each.
+#: Files above this are split into runs of row groups, one thread each; smaller ones too, if there are too few for all
+#: threads, into so many runs a thread.
 SPLIT_BYTES = 64 << 20
+_RUNS_PER_THREAD = 2
 #: A file below this is read by the caller's own thread when it is the only one.
 INLINE_BYTES = 4 << 20
 #: Files whose requested columns take less in memory are read by the caller's own thread, if they turn out to be quick:
@@ -268,6 +271,15 @@ class _Job:
         total = _most_bytes(file.footer, plan.leaves)
         return total <= MOST_QUICK_BYTES and (_most_bytes(file.footer, tested) if tested else total) <= QUICK_BYTES
 
+    @cached_property
+    def _part_bytes(self) -> int:
+        """What a run of row groups of a local file takes before it ends."""
+        sizes = self._read.sizes
+        if None in self._local or self._read.most_rows is not None:
+            return SPLIT_BYTES
+        share = sum(size or 0 for size in sizes) // (_RUNS_PER_THREAD * num_cores())
+        return min(max(share, INLINE_BYTES), SPLIT_BYTES)
+
     def _tasks(self) -> Iterator[Task]:
         for start, stop in self._small.runs():
             size = self._read.sizes[start]
@@ -275,7 +287,7 @@ class _Job:
                 yield partial(self._together, start, stop)
             elif start in self._ranged:
                 yield from self._ranges(start)
-            elif size is not None and size > SPLIT_BYTES:
+            elif size is not None and size > self._part_bytes:
                 yield from self._parts(start)
             else:
                 yield partial(self.file, start)
@@ -295,7 +307,7 @@ class _Job:
     def _parts(self, index: int) -> Iterator[Task]:
         """Split a big file into runs of row groups that are read on their own."""
         with _naming(self._read.paths[index]):
-            file = DataFile(self._source(index))
+            file = self._opened(index, None)
             file.close()
         footer, leaves = file.footer, range(len(file.layout.leaves))
         run: list[int] = []
@@ -303,7 +315,7 @@ class _Job:
         for group in range(len(footer.group_rows)):
             run.append(group)
             weight += sum(facts.uncompressed for leaf in leaves if (facts := footer.chunk(group, leaf)) is not None)
-            if weight >= SPLIT_BYTES:
+            if weight >= self._part_bytes:
                 yield partial(self.file, index, footer, run)
                 run, weight = [], 0
         if run or not footer.group_rows:
