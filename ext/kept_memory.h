@@ -36,7 +36,8 @@ class KeptBlocks {
 
     explicit KeptBlocks(size_t most_bytes) : most_bytes_(most_bytes) {}
 
-    // Returns a block of at least so many bytes, and how many it has; nullptr if there is no memory. It holds anything.
+    // Returns a block of at least so many bytes, and how many it has. It holds anything. nullptr if there is no memory, or if
+    // all blocks would take more than the limit: to return the others each time takes longer than an allocator does.
     void *take(size_t &size) {
         void *data = find_or_map(size);
         if (data) used_ += size;
@@ -55,7 +56,7 @@ class KeptBlocks {
         if (!lock()) return;
         while (count_) dropped[num_dropped++] = remove(count_ - 1);
         unlock();
-        for (size_t i = 0; i < num_dropped; ++i) munmap(dropped[i].data, dropped[i].size);
+        unmap(dropped, num_dropped);
     }
 
     // What the blocks have that nobody uses.
@@ -76,6 +77,9 @@ class KeptBlocks {
 
     void *find_or_map(size_t &size) {
         size = (size + STEP - 1) / STEP * STEP;
+        Block dropped[MOST_BLOCKS];
+        size_t num_dropped = 0;
+        bool is_room = used_ + size <= most_bytes_;
         if (lock()) {
             Block found = {};
             size_t best = count_;
@@ -85,12 +89,15 @@ class KeptBlocks {
                 if (fits && (best == count_ || blocks_[i].size <= blocks_[best].size)) best = i;
             }
             if (best < count_) found = remove(best);
+            while (is_room && !found.data && count_ && used_ + bytes_ + size > most_bytes_) dropped[num_dropped++] = remove(0);
             unlock();
             if (found.data) {
                 size = found.size;
                 return found.data;
             }
         }
+        unmap(dropped, num_dropped);
+        if (!is_room) return nullptr;
         void *fresh = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         return fresh == MAP_FAILED ? nullptr : fresh;
     }
@@ -110,8 +117,12 @@ class KeptBlocks {
         } else {
             dropped[num_dropped++] = {data, size, now};
         }
-        // to return memory takes long: nobody is to wait for it
-        for (size_t i = 0; i < num_dropped; ++i) munmap(dropped[i].data, dropped[i].size);
+        unmap(dropped, num_dropped);
+    }
+
+    // Not under the lock: it takes long.
+    static void unmap(const Block *blocks, size_t count) {
+        for (size_t i = 0; i < count; ++i) munmap(blocks[i].data, blocks[i].size);
     }
 
     bool lock() {

@@ -24,7 +24,7 @@ cdef object from_c = pa.Array._import_from_c
 
 
 def lent_buffer(size_t size):
-    """Return a buffer that its maker fills through its address, once; None if there is no memory."""
+    """Return a buffer that its maker fills through its address, once; None if there is none left for it."""
     cdef ArrowArray array
     if not lend(size, &array):
         return None

@@ -29,7 +29,7 @@ _trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linu
 def allocate(size: int) -> pa.Buffer:
     """Return a buffer, not initialised, that its maker fills through its address before anyone else sees it.
 
-    The memory of a large one is kept when it is dropped, up to 64 MiB in all, for the next one: to take fresh memory
+    Up to 64 MiB of large ones have memory that is kept for the next ones when they are dropped: to take fresh memory
     from the system takes longer than to decode values into it. jemalloc, whose the others are, returns neighbouring
     blocks of 8 MB to the system as soon as they are free. PyArrow's default keeps more, but takes memory in huge pages.
     They are a tenth faster if the machine has them at hand, and take half as long again on a virtual machine that

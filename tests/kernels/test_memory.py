@@ -45,10 +45,16 @@ def test_dropped_memory_is_used_again() -> None:
 
 
 def test_memory_is_not_kept_beyond_a_limit_or_for_much_less() -> None:
+    before = used_bytes()
     held = [allocate(MB) for _ in range(200)]
     assert allocated_bytes() >= 200 * MB
+    assert 60 * MB <= used_bytes() <= 64 * MB
     del held
-    assert 60 * MB <= kept_bytes() <= 64 * MB
+    assert 60 * MB - before <= kept_bytes() <= 64 * MB
+    for size in (MB // 2, 5 * MB, 20 * MB):
+        several = [allocate(size) for _ in range(10)]
+        assert used_bytes() + kept_bytes() <= 64 * MB
+        del several
     release_unused()
     assert kept_bytes() == 0
     large = allocate(16 * MB)
@@ -57,6 +63,7 @@ def test_memory_is_not_kept_beyond_a_limit_or_for_much_less() -> None:
     assert small.size == MB
     assert kept_bytes() == 16 * MB
     huge = allocate(100 * MB)
+    assert huge.is_mutable
     del huge
     assert kept_bytes() == 16 * MB
 

@@ -515,6 +515,7 @@ class _Job:
                 encoded=read.encoded,
                 calendar=layout.calendar,
                 types=read.types,
+                num_stored=len(layout.leaves),
             )
             self._plans[key] = plan
         return plan

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -95,6 +96,7 @@ def plan_file(
     encoded: bool = False,
     calendar: Calendar | None = None,
     types: Mapping[str, TypeDef] | None = None,
+    num_stored: int | None = None,
 ) -> FilePlan:
     """Compile the reading of one file schema.
 
@@ -112,6 +114,8 @@ def plan_file(
         How the file's dates and timestamps are to be rebased.
     types : Mapping, optional
         What the primitive types' names mean, for those that provide a ``decode``.
+    num_stored : int, optional
+        The Parquet columns of the file: if it has as many top-level ones, none of the others is looked at.
 
     Raises
     ------
@@ -124,7 +128,8 @@ def plan_file(
             (), "no field ids", "field ids", "the table's columns are matched by id, never by name"
         )
     matcher = _Matcher(match, encoded, calendar, types or {})
-    top = matcher.fields(list(found), list(target), columns.fields, 0, (), top=True)
+    places = _Places(found, is_flat=num_stored == len(found))
+    top = matcher.fields(places, list(target), columns.fields, 0, (), top=True)
     leaves = tuple(sorted(matcher.leaves))
     kept = sorted({i for i, _, _ in top if i is not None})
     position = {index: k for k, index in enumerate(kept)}
@@ -225,11 +230,36 @@ def _is_list(t: pa.DataType) -> bool:
 
 
 class _Places:
-    """The location of a struct's fields, by what may name them; made once, so that wide tables match in one pass."""
+    """The location of a struct's fields, by what may name them; made once, so that wide tables match in one pass.
 
-    def __init__(self, fields: Sequence[pa.Field]) -> None:
+    Parameters
+    ----------
+    fields : pyarrow.Schema or list of pyarrow.Field
+    is_flat : bool
+        Whether each field is one Parquet column.
+    """
+
+    def __init__(self, fields: Any, is_flat: bool = False) -> None:
         self.fields = fields
-        self.by_name = _numbered([f.name for f in fields])
+        self._is_flat = is_flat
+
+    def named(self, name: str) -> list[int]:
+        """Return the numbers of the fields of a name."""
+        if isinstance(self.fields, pa.Schema):  # has them by name already
+            return list(self.fields.get_all_field_indices(name))
+        return self.by_name.get(name, [])
+
+    def start(self, index: int) -> int:
+        """Return how many Parquet columns are before those of a field."""
+        return index if self._is_flat else self._starts[index]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return list(accumulate((num_leaves(f.type) for f in self.fields), initial=0))
+
+    @cached_property
+    def by_name(self) -> dict[Any, list[int]]:
+        return _numbered([f.name for f in self.fields])
 
     @cached_property
     def by_lower(self) -> dict[Any, list[int]]:
@@ -262,7 +292,7 @@ class _Matcher:
 
     def fields(
         self,
-        found: list[pa.Field],
+        places: _Places,
         wanted: list[pa.Field],
         columns: Sequence[Field] | None,
         first: int,
@@ -270,11 +300,8 @@ class _Matcher:
         top: bool = False,
     ) -> list[tuple[int | None, Convert | None, int]]:
         """Return for each requested field the found one's index (None: none), its conversion and its first leaf."""
-        starts = [first]
-        for f in found:
-            starts.append(starts[-1] + num_leaves(f.type))
+        found = places.fields
         out: list[tuple[int | None, Convert | None, int]] = []
-        places = _Places(found)
         for k, w in enumerate(wanted):
             column = columns[k] if columns is not None else None
             index = None if pa.types.is_null(w.type) else self.find(places, w, column, path)
@@ -282,8 +309,8 @@ class _Matcher:
                 out.append((None, None, -1))
                 continue
             t = column.type if column is not None else None
-            convert = self.column(found[index].type, w.type, t, starts[index], (*path, w.name), top)
-            out.append((index, convert, starts[index]))
+            start = first + places.start(index)
+            out.append((index, self.column(found[index].type, w.type, t, start, (*path, w.name), top), start))
         return out
 
     def find(self, found: _Places, wanted: pa.Field, column: Field | None, path: Path) -> int | None:
@@ -291,7 +318,7 @@ class _Matcher:
         if field_id is not None:
             hits = found.by_id.get(int(field_id), [])
         else:
-            hits = found.by_name.get(wanted.name, [])
+            hits = found.named(wanted.name)
             if not hits and self.match == "name":
                 hits = found.by_lower.get(wanted.name.lower(), [])
         if len(hits) > 1:
@@ -340,7 +367,7 @@ class _Matcher:
     ) -> Convert | None:
         fields = [found.field(i) for i in range(found.num_fields)]
         columns = t.fields if isinstance(t, StructType) else None
-        parts = self.fields(fields, [wanted.field(i) for i in range(wanted.num_fields)], columns, first, path)
+        parts = self.fields(_Places(fields), [wanted.field(i) for i in range(wanted.num_fields)], columns, first, path)
         kept = sorted({i for i, _, _ in parts if i is not None})
         if not kept:  # one leaf must be read to find which structs are null
             self.leaves.add(first)
