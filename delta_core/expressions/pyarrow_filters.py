@@ -27,8 +27,8 @@ __all__ = ["from_pyarrow", "is_pyarrow", "pyarrow_columns"]
 _ALTERNATIVES = "Use SQL text (\"x > 5 AND s = 'a'\") or filters ([('x', '>', 5)]) instead."
 _FUNCTIONS = {
     "equal": "=", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
-    "and_kleene": "and",
-    "or_kleene": "or", "and": "and", "or": "or", "invert": "not", "is_null": "isnull", "is_valid": "isnotnull",
+    # not pyarrow's other AND and OR, which are null if one part is: below NOT they would select other rows
+    "and_kleene": "and", "or_kleene": "or", "invert": "not", "is_null": "isnull", "is_valid": "isnotnull",
     "add_checked": "+", "subtract_checked": "-", "multiply_checked": "*", "negate_checked": "negative",
     "coalesce": "coalesce",
     "match_substring": "contains", "starts_with": "startswith", "ends_with": "endswith", "is_nan": "=", "is_in": "in",
