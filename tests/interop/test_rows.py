@@ -56,7 +56,7 @@ def test_filter_is_left_to_pyarrow_only_where_it_means_something_else(tmp_path: 
     i, f, s = pc.field("i"), pc.field("f"), pc.field("s")
     for whole in (i > 1, (f < 1.5) & (s == "a"), f == 1, f != 1, i.isin([1, 2]) | s.is_null(), ~(i > 1), f.is_valid()):
         assert prunable(snapshot, whole).is_all, str(whole)
-    plain_and = ~pc.and_(i > 1, s == "a")  # null where one of its parts is
+    plain_and = ~pc.and_(i > 1, s == "a")  # null if one of its parts is
     for part in (plain_and, f > 1.5, f.isin([1.0]), ~(f < 1.5), (i > 1) & (i + 1 > 2), pc.scalar(1.5) < f):
         assert not prunable(snapshot, part).is_all, str(part)
 
