@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,56 +19,94 @@ from benchmarks.matrix_tables import SHAPES
 from benchmarks.run import ROOT, warm
 from benchmarks.tables import Sizes, table_path
 
-__all__ = ["ASK", "Cell", "format_cells", "format_slow", "format_summary", "run_matrix"]
+__all__ = ["FIGURES", "Cell", "Figure", "format_cells", "format_slow", "format_summary", "run_matrix"]
 
-#: Every cell is to take at most so much of the time of the fastest peer that returns the right rows.
-ASK = 1.1
 PEERS = [s for s in SIDES if s != "ours"]
 
 
 @dataclass(frozen=True)
+class Figure:
+    """What cells are compared by: ``key`` is the name in ``Cell``; shown in ``unit``s, so many to one of the key's."""
+
+    key: str
+    title: str
+    best: str
+    unit: str
+    units: float
+    #: Of the figure of the best peer that returns the right rows.
+    at_most: float
+
+
+FIGURES = {
+    f.key: f
+    for f in (
+        Figure("seconds", "time", "fastest", "ms", 1_000, 1.1),
+        Figure("cpu", "processor time", "fastest", "ms", 1_000, 1.1),
+        Figure("peak_mb", "peak memory", "leanest", "MB", 1, 1.0),
+    )
+}
+
+
+@dataclass(frozen=True)
 class Cell:
-    """One read of one shape: medians of each side, in seconds of the clock or of the processor."""
+    """One read of one shape: medians of each side.
+
+    ``seconds`` are those of the clock, ``cpu`` those of the processor. ``peak_mb`` is the peak of a process's resident
+    memory, imports and result included; ``opened_mb`` what of it was reached before the read.
+    """
 
     shape: str
     read: str
     seconds: dict[str, float]
     cpu: dict[str, float]
     errors: dict[str, str] = field(default_factory=dict)
+    peak_mb: dict[str, float] = field(default_factory=dict)
+    opened_mb: dict[str, float] = field(default_factory=dict)
 
-    def times(self, cpu: bool) -> dict[str, float]:
-        """Return the times of the sides that returned the right rows."""
-        return self.cpu if cpu else self.seconds
+    def figures(self, figure: Figure) -> dict[str, float]:
+        """Return a figure of the sides that returned the right rows."""
+        found: dict[str, float] = getattr(self, figure.key)
+        return found
 
-    def ratio(self, cpu: bool) -> float | None:
-        """Return our time over that of the fastest peer; None if there is none of either."""
-        times = self.times(cpu)
-        best = min((t for side, t in times.items() if side != "ours"), default=None)
-        return times["ours"] / best if best and "ours" in times else None
+    def ratio(self, figure: Figure) -> float | None:
+        """Return our figure over that of the best peer; None if there is none of either."""
+        figures = self.figures(figure)
+        best = min((t for side, t in figures.items() if side != "ours"), default=None)
+        return figures["ours"] / best if best and "ours" in figures else None
 
 
 def run_matrix(
-    tables: Path, sizes: Sizes, shapes: Sequence[str], reads: Sequence[str], repeat: int, say: Callable[[str], None]
+    tables: Path,
+    sizes: Sizes,
+    shapes: Sequence[str],
+    reads: Sequence[str],
+    repeat: int,
+    say: Callable[[str], None],
+    fresh: bool = False,
 ) -> Iterator[Cell]:
-    """Measure cells, ``repeat`` times each after a first run that does not count; sides take turns."""
+    """Measure cells, ``repeat`` times each after a first run that does not count; sides take turns.
+
+    ``fresh``: each run has a new process, and every run counts, for figures of a whole process.
+    """
+    skipped = 0 if fresh else 1
     generators = {f"matrix-{name}": shape.make for name, shape in SHAPES.items()}
     for shape in shapes:
         table = table_path(tables, f"matrix-{shape}", sizes, generators)
         warm(table)
         with ExitStack() as stack:
-            sides = {name: stack.enter_context(_started(name)) for name in SIDES}
+            sides = {name: partial(_once, name) if fresh else stack.enter_context(_started(name)) for name in SIDES}
             for read in reads:
                 say(f"{shape}: {read}")
                 cell = [str(table), shape, read]
                 found: dict[str, list[dict[str, Any]]] = {name: [] for name in sides}
-                for _ in range(repeat + 1):
+                for _ in range(skipped + repeat):
                     for name, run in sides.items():
                         if not found[name] or "error" not in found[name][-1]:
                             found[name].append(run(cell))
-                yield _cell(shape, read, found)
+                yield _cell(shape, read, found, skipped)
 
 
-def _cell(shape: str, read: str, found: dict[str, list[dict[str, Any]]]) -> Cell:
+def _cell(shape: str, read: str, found: dict[str, list[dict[str, Any]]], skipped: int) -> Cell:
     errors = {name: runs[-1]["error"] for name, runs in found.items() if "error" in runs[-1]}
     # deltalake reads every feature of these tables; if it does not, what most sides specify
     answers = {name: tuple(runs[-1]["answer"]) for name, runs in found.items() if name not in errors}
@@ -76,9 +115,15 @@ def _cell(shape: str, read: str, found: dict[str, list[dict[str, Any]]]) -> Cell
     errors |= {name: f"answers {a}, expected {right}" for name, a in answers.items() if a != right}
 
     def medians(key: str) -> dict[str, float]:
-        return {n: statistics.median(r[key] for r in runs[1:]) for n, runs in found.items() if n not in errors}
+        return {n: statistics.median(r[key] for r in runs[skipped:]) for n, runs in found.items() if n not in errors}
 
-    return Cell(shape, read, medians("seconds"), medians("cpu"), errors)
+    seconds, cpu, peak, opened = map(medians, ("seconds", "cpu", "peak_mb", "opened_mb"))
+    return Cell(shape, read, seconds, cpu, errors, peak, opened)
+
+
+def _once(side: str, cell: list[str]) -> dict[str, Any]:
+    with _started(side) as run:
+        return run(cell)
 
 
 @contextmanager
@@ -102,9 +147,9 @@ def _started(side: str) -> Iterator[Callable[[list[str]], dict[str, Any]]]:
             process.stdin.close()
 
 
-def format_cells(cells: Iterable[Cell], cpu: bool) -> str:
-    """Return a table of our time over that of the fastest peer, a row a shape."""
-    ratios = {(c.shape, c.read): c.ratio(cpu) for c in cells}
+def format_cells(cells: Iterable[Cell], figure: Figure) -> str:
+    """Return a table of our figure over that of the best peer, a row a shape."""
+    ratios = {(c.shape, c.read): c.ratio(figure) for c in cells}
     reads = [r for r in READS if any(read == r for _, read in ratios)]
     rows = [["shape", *(READS[r].title for r in reads)], ["---"] * (len(reads) + 1)]
     for shape in dict.fromkeys(shape for shape, _ in ratios):
@@ -113,14 +158,14 @@ def format_cells(cells: Iterable[Cell], cpu: bool) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def format_slow(cells: Iterable[Cell], cpu: bool) -> str:
+def format_slow(cells: Iterable[Cell], figure: Figure) -> str:
     """Return the cells that miss what is requested, the worst first, and sides that failed or returned other rows."""
     cells = list(cells)
     lines = []
-    for cell in sorted(cells, key=lambda c: -(c.ratio(cpu) or 0)):
-        if (ratio := cell.ratio(cpu)) is not None and ratio > ASK:
-            times = ", ".join(f"{side} {1_000 * t:.1f}" for side, t in cell.times(cpu).items())
-            lines.append(f"{cell.shape} {cell.read}: {ratio:.2f} (ms: {times})")
+    for cell in sorted(cells, key=lambda c: -(c.ratio(figure) or 0)):
+        if (ratio := cell.ratio(figure)) is not None and ratio > figure.at_most:
+            sides = ", ".join(f"{side} {figure.units * t:.1f}" for side, t in cell.figures(figure).items())
+            lines.append(f"{cell.shape} {cell.read}: {ratio:.2f} ({figure.unit}: {sides})")
     failed: dict[tuple[str, str, str], list[str]] = {}
     for cell in cells:
         for side, text in cell.errors.items():
@@ -129,12 +174,13 @@ def format_slow(cells: Iterable[Cell], cpu: bool) -> str:
     return "\n".join(lines)
 
 
-def format_summary(cells: Sequence[Cell], cpu: bool) -> str:
-    """Report how many cells reach what is requested, and our median time over each peer's."""
-    ratios = [r for c in cells if (r := c.ratio(cpu)) is not None]
-    parts = [f"{sum(r <= ASK for r in ratios)} of {len(ratios)} cells at most {ASK:g} times the fastest peer's time"]
+def format_summary(cells: Sequence[Cell], figure: Figure) -> str:
+    """Report how many cells reach what is requested, and the median of our figure over each peer's."""
+    ratios = [r for c in cells if (r := c.ratio(figure)) is not None]
+    reached, most = sum(r <= figure.at_most for r in ratios), f"{figure.at_most:g} times the {figure.best} peer's"
+    parts = [f"{reached} of {len(ratios)} cells at most {most} {figure.title}"]
     for peer in PEERS:
-        both = [t["ours"] / t[peer] for c in cells if {"ours", peer} <= (t := c.times(cpu)).keys()]
+        both = [t["ours"] / t[peer] for c in cells if {"ours", peer} <= (t := c.figures(figure)).keys()]
         if both:
             parts.append(f"median {statistics.median(both):.2f} of {peer}'s")
     return "; ".join(parts)

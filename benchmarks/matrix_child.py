@@ -8,9 +8,11 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from benchmarks.child import peak_mb
 from benchmarks.matrix_reads import READS, Read
 from benchmarks.matrix_tables import COLUMNS, SHAPES, Shape
 
@@ -46,8 +48,13 @@ class _Ours(_Side):
         from delta_core import DeltaTable
 
         self.handle = DeltaTable(self.table)
-        self.connection = _duckdb()
-        self.connection.register("t", self.handle.dataset())
+
+    @cached_property
+    def connection(self) -> Any:
+        """Return a connection of DuckDB with the table; made when first used, since reads of our own need none."""
+        connection = _duckdb()
+        connection.register("t", self.handle.dataset())
+        return connection
 
     def run(self, read: Read) -> Any:
         if read.through == "polars":
@@ -133,7 +140,7 @@ def _answer(rows: Any, read: Read) -> Answer:
 
 
 def main() -> None:
-    """Answer each line ``[table, shape, read]`` with ``{seconds, cpu, answer}`` or ``{error}``."""
+    """Answer each line ``[table, shape, read]`` with ``{seconds, cpu, opened_mb, peak_mb, answer}`` or ``{error}``."""
     side = SIDES[sys.argv[1]]
     opened: tuple[str, _Side] | None = None
     for line in sys.stdin:
@@ -143,9 +150,11 @@ def main() -> None:
             if opened is None or opened[0] != table:
                 opened = None
                 opened = table, side(Path(table), SHAPES[shape])
+            before = peak_mb()
             start, cpu = time.perf_counter(), time.process_time()
             rows = opened[1].run(read)
             taken: dict[str, Any] = {"seconds": time.perf_counter() - start, "cpu": time.process_time() - cpu}
+            taken |= {"opened_mb": before, "peak_mb": peak_mb()}
             out = taken | {"answer": _answer(rows, read)}
             del rows
         except Exception as e:  # noqa: BLE001  # whatever a side fails with is its figure

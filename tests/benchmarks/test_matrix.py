@@ -7,13 +7,14 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from benchmarks.matrix import Cell, format_cells, format_slow, format_summary, run_matrix
+from benchmarks.matrix import FIGURES, Cell, format_cells, format_slow, format_summary, run_matrix
 from benchmarks.matrix_reads import READS
 from benchmarks.matrix_tables import COLUMNS, SHAPES
 from benchmarks.tables import Sizes
 from delta_core import DeltaTable
 
 TINY = Sizes(0.0005)
+CLOCK, CPU, PEAK = (FIGURES[key] for key in ("seconds", "cpu", "peak_mb"))
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -41,14 +42,35 @@ def test_all_sides_return_the_same_rows(tmp_path: Path) -> None:
     assert all(set(c.seconds) == {"ours", "deltalake", "polars", "duckdb"} for c in cells)
 
 
+@pytest.mark.peer
+def test_peak_memory_is_that_of_a_process_with_one_read(tmp_path: Path) -> None:
+    pytest.importorskip("deltalake")
+    pytest.importorskip("duckdb")
+    pytest.importorskip("polars")
+    small, large = run_matrix(tmp_path, Sizes(0.02), ["long-text"], ["limit", "all"], 1, lambda _: None, fresh=True)
+    assert [c.errors for c in (small, large)] == [{}] * 2
+    for side, opened in large.opened_mb.items():
+        # 40,000 rows of 200 bytes, read after the other cell in a process that never saw it
+        assert opened == pytest.approx(small.opened_mb[side], rel=0.1)
+        assert opened + 8 < large.peak_mb[side]
+
+
 def test_cell_compares_with_the_fastest_side_that_is_right() -> None:
     right = Cell(
         "plain", "all", {"ours": 3.0, "polars": 2.0, "duckdb": 6.0}, {"ours": 1.0, "polars": 2.0, "duckdb": 6.0}
     )
     wrong = Cell("zstd", "all", {"ours": 3.0, "duckdb": 6.0}, {}, {"polars": "answers differ"})
     alone = Cell("wide", "all", {"ours": 3.0}, {}, {})
-    assert [c.ratio(cpu=False) for c in (right, wrong, alone)] == [1.5, 0.5, None]
-    assert right.ratio(cpu=True) == 0.5
-    assert format_slow([right, wrong, alone], cpu=False).startswith("plain all: 1.50")
-    assert "| 1.50 |" in format_cells([right, wrong], cpu=False)
-    assert format_summary([right, wrong], cpu=False).startswith("1 of 2 cells")
+    assert [c.ratio(CLOCK) for c in (right, wrong, alone)] == [1.5, 0.5, None]
+    assert right.ratio(CPU) == 0.5
+    assert format_slow([right, wrong, alone], CLOCK).startswith("plain all: 1.50")
+    assert "| 1.50 |" in format_cells([right, wrong], CLOCK)
+    assert format_summary([right, wrong], CLOCK).startswith("1 of 2 cells")
+
+
+def test_memory_may_not_exceed_that_of_the_leanest_peer() -> None:
+    more = Cell("plain", "all", {}, {}, peak_mb={"ours": 210.0, "polars": 200.0, "duckdb": 300.0})
+    less = Cell("wide", "all", {}, {}, peak_mb={"ours": 200.0, "polars": 400.0})
+    assert [c.ratio(PEAK) for c in (more, less)] == [1.05, 0.5]
+    assert format_slow([less, more], PEAK) == "plain all: 1.05 (MB: ours 210.0, polars 200.0, duckdb 300.0)"
+    assert format_summary([less, more], PEAK).startswith("1 of 2 cells at most 1 times the leanest peer's peak memory")
