@@ -15,14 +15,7 @@ import pyarrow.dataset as ds
 
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import Expression
-from delta_core.interop.predicates import (
-    Pushed,
-    all_filters,
-    compares_floats,
-    file_filter,
-    prunable,
-    referenced_columns,
-)
+from delta_core.interop.predicates import all_filters, compares_floats, file_filter, prunable, referenced_columns
 from delta_core.interop.rows import gathered, schema_of_rows, shared_out, with_repeated
 from delta_core.snapshot import Snapshot
 
@@ -73,7 +66,7 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
 
     def scanner(self, columns: Columns = None, filter: ds.Expression | None = None, **options: Any) -> ds.Scanner:
         """Return a scanner; options of pyarrow's own Parquet reader have no meaning here."""
-        pushed = _pushed(self._snapshot, filter)
+        pushed = prunable(self._snapshot, filter)
         # what the scan has done whole is not done again, batch by batch
         left = None if pushed.is_all else filter
         return ds.Scanner.from_batches(self._reader(columns, left, pushed.predicate), columns=columns, filter=left)
@@ -132,7 +125,7 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
 
     def count_rows(self, filter: ds.Expression | None = None, **options: Any) -> int:
         """Return the number of rows."""
-        pushed = _pushed(self._snapshot, filter)
+        pushed = prunable(self._snapshot, filter)
         if pushed.is_all:
             return self._snapshot.scan(predicate=all_filters(self._snapshot, self._predicate, pushed.predicate)).count()
         return int(self.scanner([], filter).count_rows())
@@ -204,7 +197,3 @@ class _Fragment:
         pyarrow, in whose expressions it words them, NaN fails every comparison.
         """
         return self._dataset.scanner_ranking_nan(columns, filter)
-
-
-def _pushed(snapshot: Snapshot, filter: ds.Expression | None) -> Pushed:
-    return Pushed(None, is_all=True) if filter is None else prunable(snapshot, filter)

@@ -112,8 +112,8 @@ def all_filters(snapshot: Snapshot, *predicates: Any) -> Expression | None:
     return all_of([b for b in bound if b is not None])
 
 
-def prunable(snapshot: Snapshot, filter: ds.Expression) -> Pushed:
-    """Return what of a pyarrow expression certainly drops the same rows here."""
+def prunable(snapshot: Snapshot, filter: ds.Expression | None) -> Pushed:
+    """Return what of a pyarrow expression certainly drops the same rows here; of None, which drops none, all."""
     try:
         return exact_parts(snapshot, all_filters(snapshot, filter), ranks_nan=False)
     except ExpressionError:
