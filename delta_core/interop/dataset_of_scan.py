@@ -8,6 +8,7 @@ all of it. DataFusion, which reads fragments, gets its own meaning of NaN.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,9 @@ import pyarrow.dataset as ds
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import Expression
 from delta_core.interop.predicates import all_filters, compares_floats, file_filter, prunable, referenced_columns
-from delta_core.interop.rows import gathered, schema_of_rows, shared_out, with_repeated
+from delta_core.interop.rows import schema_of_rows, with_repeated
+from delta_core.interop.scanner_of_scan import ScanScanner, reader_of
+from delta_core.scan import Scan
 from delta_core.snapshot import Snapshot
 
 __all__ = ["ScanDataset", "read_table", "scan_dataset"]
@@ -64,14 +67,18 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         """True: nothing is promised of all rows."""
         return ds.scalar(True)
 
-    def scanner(self, columns: Columns = None, filter: ds.Expression | None = None, **options: Any) -> ds.Scanner:
-        """Return a scanner; options of pyarrow's own Parquet reader have no meaning here."""
+    def scanner(
+        self, columns: Columns = None, filter: ds.Expression | None = None, **options: Any
+    ) -> ds.Scanner | ScanScanner:
+        """Return a scanner; options of pyarrow's own Parquet reader have no meaning here.
+
+        With options it is pyarrow's own, which `pyarrow.dataset.write_dataset` needs.
+        """
         pushed = prunable(self._snapshot, filter)
         # what the scan has done whole is not done again, batch by batch
-        left = None if pushed.is_all else filter
-        return ds.Scanner.from_batches(self._reader(columns, left, pushed.predicate), columns=columns, filter=left)
+        return self._scanner(columns, None if pushed.is_all else filter, pushed.predicate, is_own=not options)
 
-    def scanner_ranking_nan(self, columns: Columns, filter: ds.Expression | None) -> ds.Scanner:
+    def scanner_ranking_nan(self, columns: Columns, filter: ds.Expression | None) -> ds.Scanner | ScanScanner:
         """Return a scanner whose filter takes NaN for equal to itself and greater than every number.
 
         A filter that is not about floats, or does not translate, keeps pyarrow's semantics.
@@ -79,25 +86,32 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         test = None if filter is None else compares_floats(self._snapshot, filter)
         if test is None:
             return self.scanner(columns, filter)
-        return ds.Scanner.from_batches(self._reader(columns, None, test), columns=columns)
+        return self._scanner(columns, None, test)
 
-    def _reader(
-        self, columns: Columns, filter: ds.Expression | None, pushed: Expression | None
-    ) -> pa.RecordBatchReader:
-        names = self.schema.names
+    def _scanner(
+        self, columns: Columns, left: ds.Expression | None, pushed: Expression | None, *, is_own: bool = True
+    ) -> ds.Scanner | ScanScanner:
+        """Return a scanner that filters by what is pushed and what is left, the latter by pyarrow."""
+        predicate = all_filters(self._snapshot, self._predicate, pushed)
+
+        def plan(names: Sequence[str], limit: int | None = None) -> Scan:
+            return self._snapshot.scan([(n,) for n in names], predicate=predicate, limit=limit)
+
+        every = self.schema.names
+        if is_own and left is None and not isinstance(columns, Mapping):
+            chosen = every if columns is None else list(columns)
+            if chosen and len(set(chosen)) == len(chosen) and set(every).issuperset(chosen):
+                return ScanScanner(partial(plan, chosen), self.schema)
+        names = every
         if columns is not None:
             needed = set() if isinstance(columns, Mapping) else set(columns)
             requested = [
                 *(columns.values() if isinstance(columns, Mapping) else ()),
-                *(() if filter is None else (filter,)),
+                *(() if left is None else (left,)),
             ]
             needed |= referenced_columns(requested, self.schema)
             names = [n for n in names if n in needed]
-        predicate = all_filters(self._snapshot, self._predicate, pushed)
-        scan = self._snapshot.scan([(n,) for n in names or self.schema.names[:1]], predicate=predicate)
-        # without a predicate batches are large, and the first one may be all that is taken
-        batches = scan.batches() if predicate is None else gathered(scan.batches())
-        return pa.RecordBatchReader.from_batches(scan.schema, shared_out(batches))
+        return ds.Scanner.from_batches(reader_of(plan(names or every[:1])), columns=columns, filter=left)
 
     def get_fragments(self, filter: ds.Expression | None = None) -> Iterator[Any]:
         """Return one fragment: the scan divides its work itself."""
@@ -190,7 +204,7 @@ class _Fragment:
         columns: Columns = None,
         filter: ds.Expression | None = None,
         **options: Any,
-    ) -> ds.Scanner:
+    ) -> ds.Scanner | ScanScanner:
         """Return a scanner of the dataset.
 
         DataFusion leaves its filters to fragments and looks at no row again. To it NaN is above all numbers, while to

@@ -1,0 +1,84 @@
+"""A scan in the shape of a `pyarrow.dataset.Scanner`, where pyarrow has nothing left to filter or compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from delta_core.interop.rows import gathered, shared_out
+from delta_core.scan import Scan
+
+__all__ = ["ScanScanner", "reader_of"]
+
+
+def reader_of(scan: Scan) -> pa.RecordBatchReader:
+    """Return a scan's rows in batches of sizes that other libraries take best."""
+    # without a predicate batches are large, and the first one may be all that is taken
+    batches = scan.batches() if scan.predicate is None else gathered(scan.batches())
+    return pa.RecordBatchReader.from_batches(scan.schema, shared_out(batches))
+
+
+class ScanScanner:
+    """A scan with the methods of a `pyarrow.dataset.Scanner`, for other libraries and callers of `ScanDataset.scanner`.
+
+    pyarrow's own scanner passes each batch through a plan of its executor, on other threads, which adds about a
+    millisecond to a small read. Each call reads again, also if a scanner of pyarrow is used up by its first.
+
+    It does not inherit from pyarrow's class: pyarrow's C++ code takes the scanner inside and crashes if there is none.
+    Whatever takes an Arrow stream takes it, `pyarrow.dataset.write_dataset` too.
+
+    Parameters
+    ----------
+    plan : callable
+        Returns the scan for a limit, None for all rows.
+    dataset_schema : pyarrow.Schema
+        All columns of the dataset.
+    """
+
+    def __init__(self, plan: Callable[[int | None], Scan], dataset_schema: pa.Schema) -> None:
+        self._plan = plan
+        self.dataset_schema = dataset_schema
+
+    @cached_property
+    def _scan(self) -> Scan:
+        return self._plan(None)
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        return self._scan.schema
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows as a reader."""
+        return reader_of(self._scan)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Return the rows as batches."""
+        return iter(self.to_reader())
+
+    def scan_batches(self) -> Iterator[ds.TaggedRecordBatch]:
+        """Return the rows as batches, of no fragment: the scan divides its work itself."""
+        return (ds.TaggedRecordBatch(batch, None) for batch in self.to_reader())
+
+    def to_table(self) -> pa.Table:
+        """Return the rows in memory."""
+        return self._scan.to_table()
+
+    def head(self, num_rows: int) -> pa.Table:
+        """Return the first rows."""
+        return self._plan(num_rows).to_table()
+
+    def take(self, indices: Any) -> pa.Table:
+        """Return rows by number."""
+        return self.to_table().take(indices)
+
+    def count_rows(self) -> int:
+        """Return the number of rows."""
+        return self._scan.count()
