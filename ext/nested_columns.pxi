@@ -141,6 +141,8 @@ cdef class NestedJobs:
         cdef Levels levels
         if job.status == NO_MEMORY:
             raise MemoryError("no memory for a page of a Parquet file")
+        if job.status == DAMAGED:  # PyArrow would return the rows that the footer specifies, whichever these are
+            raise ArrowInvalid("the pages of a nested column have more rows or values than the footer specifies")
         if job.status != DONE:
             return None
         levels, out, bits, text = self.held[i]

@@ -193,7 +193,8 @@ class NestedReader : private ChunkReader {
             }
             // pages of other types hold no rows
             if ((page_.type != DATA_PAGE && page_.type != DATA_PAGE_V2) || page_.num_values == 0) continue;
-            if (page_.num_values < 0 || page_.num_values > entries_left_) return UNSUPPORTED;
+            if (page_.num_values < 0) return UNSUPPORTED;
+            if (page_.num_values > entries_left_) return DAMAGED;
             n_ = page_.num_values;
             count_met();
             entries_left_ -= n_;
@@ -274,7 +275,8 @@ class NestedReader : private ChunkReader {
         if (is_repeated() &&
             !decode_levels(repetitions, repetitions + repetition_bytes, job_->most_repetition, n_, repeated)) return UNSUPPORTED;
         if (job_->entries + n_ > job_->num_entries && !job_->grow(job_->entries + n_)) return NO_MEMORY;
-        if (!keep_entries(defined, repeated)) return UNSUPPORTED;
+        const Status status = keep_entries(defined, repeated);
+        if (status != PAGE) return status;
         if (!kept_) return PAGE;
         count_decoded();
         if (in_parts) {  // the levels were copied
@@ -317,12 +319,13 @@ class NestedReader : private ChunkReader {
     }
 
     // Add the levels of the entries that belong to kept rows; count these, the slots and the values.
-    bool keep_entries(const uint8_t *defined, const uint8_t *repeated) {
+    Status keep_entries(const uint8_t *defined, const uint8_t *repeated) {
         page_definitions_ = job_->definitions + job_->entries;
         uint8_t *const repetitions = job_->repetitions + job_->entries;
         values_ = count_levels(defined, n_, most_);
         const int64_t rows = is_repeated() ? n_ - count_levels(repeated, n_, 1) : n_;
-        if (rows > num_rows_ - rows_begun_ || (is_repeated() && !rows_begun_ && repeated[0])) return false;
+        if (rows > num_rows_ - rows_begun_) return DAMAGED;
+        if (is_repeated() && !rows_begun_ && repeated[0]) return UNSUPPORTED;
         const int64_t first_row = rows_begun_ - (is_repeated() && repeated[0]);
         if (!keep_ && first_row >= first_ && rows_begun_ + rows <= stop_) {
             std::memcpy(page_definitions_, defined, n_);
@@ -360,7 +363,7 @@ class NestedReader : private ChunkReader {
         rows_begun_ += rows;
         page_slots_ = count_levels(page_definitions_, kept_, job_->slot_definition);
         job_->entries += kept_;
-        return true;
+        return PAGE;
     }
 
     Status append(const PageHeader &page, const uint8_t *in, const uint8_t *end) {

@@ -8,6 +8,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 
+from pyarrow import ArrowInvalid
+
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels.memory import allocate
 
@@ -19,6 +21,7 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         PAGE
         UNSUPPORTED
         NO_MEMORY
+        DAMAGED
     cdef cppclass Scratch:
         uint8_t* room(size_t size)
     ctypedef int (*Decompress)(void* codec, const uint8_t* data, int64_t n, uint8_t* out, int64_t size) noexcept nogil
@@ -38,6 +41,7 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         ReadBytes read_bytes
         void* reader
     const uint8_t* read_source(WorkspaceBytes& space, const Source& source, int64_t offset, int64_t size)
+    int64_t count_page_values(WorkspaceBytes& space, const Source& source, int64_t offset, int64_t size, int64_t num_values)
     enum: WINDOW_BYTES
     cdef cppclass ChunkBytes:
         ChunkBytes(Scratch& block, const Source& source, int64_t offset, int64_t size, int64_t window)
@@ -590,6 +594,32 @@ cdef class ValueTest:
         # bounds of a wider type, or none at all
         return (width == 8 or self.test.is_float or self.test.kind == IN_SET
                 or -(1 << 31) <= self.test.least <= self.test.most < 1 << 31)
+
+
+def page_values(source, int64_t offset, int64_t size, int64_t num_values):
+    """Return how many values the pages of a chunk have by their headers, which alone are read.
+
+    Parameters
+    ----------
+    source : int or buffer or function
+        See `read_columns`.
+    offset, size : int
+        Where the chunk lies.
+    num_values : int
+        Those of the chunk by the footer: pages behind the last of them do not count.
+
+    Returns
+    -------
+    int
+        Fewer than ``num_values`` if not all headers are understood.
+    """
+    cdef OpenSource opened = OpenSource(source)
+    cdef Workspace space = Workspace()
+    cdef int64_t found
+    with nogil:
+        found = count_page_values(space.bytes[0], opened.source, offset, size, num_values)
+    opened.check()
+    return found
 
 
 def read_passing(Workspace space not None, source, tuple chunk, int64_t num_rows, ValueTest values not None, bint has_values,

@@ -185,6 +185,11 @@ def read_nested_column(
     -------
     pyarrow.Array of **num_rows values**, or **num_kept**
         None if a page is encoded in a way that only a complete reader decodes, or is damaged.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        The pages have more rows or values than the footer specifies: PyArrow would return a part of them.
     """
     described = [_described(column, number, chunk) for number, chunk in chunks.items()]
     with lent_workspace(pages) as space:

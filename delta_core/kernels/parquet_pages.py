@@ -23,6 +23,7 @@ from delta_core.kernels._parquet_pages import (
     ValueTest,
     Workspace,
     has_zstd,
+    page_values,
     read_columns,
 )
 from delta_core.kernels._parquet_pages import read_passing as read_passing_rows
@@ -48,6 +49,7 @@ __all__ = [
     "ValueSet",
     "is_text",
     "lent_workspace",
+    "page_values",
     "read_chunk",
     "read_chunks",
     "read_passing",

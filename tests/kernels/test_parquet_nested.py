@@ -130,7 +130,7 @@ def test_nested_column_is_what_pyarrow_reads(table: pa.Table, form: dict[str, An
 
 
 @given(table=tables(), form=NESTED_FORMS, seed=st.integers(0, 1 << 32))
-def test_damaged_column_is_read_or_returned_undone(table: pa.Table, form: dict[str, Any], seed: int) -> None:
+def test_damaged_column_is_read_or_rejected(table: pa.Table, form: dict[str, Any], seed: int) -> None:
     source = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.parquet"
@@ -142,7 +142,11 @@ def test_damaged_column_is_read_or_returned_undone(table: pa.Table, form: dict[s
         stop = max(c.chunk.offset + c.chunk.num_bytes for c in chunks.values())
         for _ in range(source.randint(1, 4)):
             data[source.randrange(4, stop)] = source.choice([0, 1, 255, source.randrange(256)])
-        found = read_nested_column(bytes(data), column, chunks, table.num_rows)
+        try:
+            found = read_nested_column(bytes(data), column, chunks, table.num_rows)
+        except pa.ArrowInvalid as e:
+            assert "more rows or values than the footer specifies" in str(e)
+            return
         if found is not None:
             assert len(found) == table.num_rows
             found.validate()

@@ -381,6 +381,37 @@ def test_rows_that_pyarrow_loses_are_an_error(tmp_path, monkeypatch, columns):
         read(tmp_path, [name], columns)
 
 
+@pytest.mark.parametrize("decoder", ["own", "pyarrow"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("page", [1, 3])
+def test_page_of_more_values_than_the_footer_specifies_is_an_error(tmp_path, monkeypatch, decoder, version, page):
+    # PyArrow returns a row of null behind the page's last one, and leaves out the last row of the file
+    table = pa.table({"x": pa.array([None if i % 3 == 0 else i for i in range(200)], pa.int64())})
+    options = {"data_page_size": 1, "write_batch_size": 50, "row_group_size": 100, "write_statistics": False}
+    name = write(tmp_path, table, data_page_version=version, compression="none", **options)
+    data = bytearray((tmp_path / name).read_bytes())
+    header = b"\x2c\x15\x64" if version == "1.0" else b"\x5c\x15\x64"  # 50 values, twice that as a zigzag number
+    at = [i for i in range(len(data)) if data[i : i + 3] == header]
+    data[at[page] + 2] += 2
+    (tmp_path / name).write_bytes(data)
+    monkeypatch.setattr(parquet_columns, "USES_OWN_DECODER", decoder == "own")
+    with pytest.raises(DataFileError, match=r"f\.parquet.*have 101 values, by the footer 100"):
+        read(tmp_path, [name], struct(x="long"))
+
+
+def test_list_of_more_rows_than_the_footer_specifies_is_an_error(tmp_path):
+    # PyArrow returns the first rows
+    table = pa.table({"x": pa.array([[1, 2, 3, 4, 5, 6, 7, 8]] * 9, pa.list_(pa.int64()))})
+    name = write(tmp_path, table, compression="none", data_page_version="2.0", use_dictionary=False)
+    data = bytearray((tmp_path / name).read_bytes())
+    levels = b"\xfe" * 9  # the first of 8 entries begins a row
+    at = bytes(data).index(levels)
+    data[at + 4] = 0xFC
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(DataFileError, match=r"f\.parquet.*more rows or values than the footer"):
+        read(tmp_path, [name], struct(x=ArrayType("long")))
+
+
 def positions(seen):
     def apply(file, first, batch, *_):
         seen.append((file, first, batch.num_rows))

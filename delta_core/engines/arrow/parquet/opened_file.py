@@ -279,9 +279,20 @@ class DataFile:
         """PyArrow's reader of the file."""
         if self._arrow is None:
             self._arrow = ParquetFile(
-                self._source, self._arrow_metadata(), dictionary=self.encoded, pre_buffer=self.descriptor is None
+                self._source,
+                self._arrow_metadata(),
+                dictionary=self.encoded,
+                pre_buffer=self.descriptor is None,
+                pages=self._pages(),
             )
         return self._arrow
+
+    def _pages(self) -> Source | None:
+        """Return what the headers of pages are read from; None if each would be one more call to a store."""
+        source = self._source
+        if isinstance(source, RangedSource | pa.BufferReader):
+            return lambda offset, size: source.read_at(size, offset)
+        return self.descriptor
 
     def source_of(self, ranges: Sequence[tuple[int, int]]) -> Source | None:
         """Return what our own decoder reads ranges from, each by its first byte and its length; None if it can't."""

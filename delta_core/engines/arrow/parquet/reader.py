@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from delta_core.engines.arrow.storage.prefetch import RangedSource
 from delta_core.kernels import compute as pc
+from delta_core.kernels.parquet_pages import Source, page_values
 
 __all__ = ["ParquetFile"]
 
@@ -38,6 +39,9 @@ class ParquetFile:
         Paths of the leaves that are returned as dictionary codes.
     pre_buffer : bool
         Whether ranges are read ahead and joined, which is worth it on slow stores.
+    pages : Source, optional
+        The file's bytes, from which the headers of pages are read that PyArrow decodes: it returns other rows without an
+        error if they have more values than the footer specifies.
     """
 
     def __init__(
@@ -47,8 +51,10 @@ class ParquetFile:
         *,
         dictionary: Sequence[str] | None = None,
         pre_buffer: bool = False,
+        pages: Source | None = None,
     ) -> None:
         self._source = source
+        self._pages = pages
         self._dictionary = list(dictionary) if dictionary else None
         self.reader = self._open(metadata, pre_buffer=pre_buffer and not isinstance(source, RangedSource))
 
@@ -98,6 +104,7 @@ class ParquetFile:
     def read_leaves(self, group: int, leaves: Sequence[int]) -> pa.Table:
         """Return leaves of a row group, by number, in the types of `schema_arrow`."""
         self.fetch((group, leaf) for leaf in leaves)
+        self._check_pages([group], leaves)
         found = self.reader.read_row_group(group, column_indices=list(leaves), use_threads=False)
         if leaves:
             _check_rows(found.num_rows, self.metadata.row_group(group).num_rows)
@@ -106,6 +113,7 @@ class ParquetFile:
     def stream_leaves(self, rows: int, groups: Sequence[int], leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
         """Stream leaves of row groups, by number, in batches of at most so many rows, fewer if they are long."""
         self.fetch((group, leaf) for group in groups for leaf in leaves)
+        self._check_pages(groups, leaves)
         size, total = self._plain_size(groups, leaves)
         most = _BATCH_BYTES * total // max(size, 1) // 64 * 64
         reader = self.reader
@@ -128,6 +136,21 @@ class ParquetFile:
             if reader is not self.reader:
                 reader.close()
 
+    def _check_pages(self, groups: Sequence[int], leaves: Sequence[int]) -> None:
+        """Raise for column chunks whose pages have more values than the footer specifies."""
+        if self._pages is None:
+            return
+        for group in groups:
+            chunks = self.metadata.row_group(group)
+            for leaf in leaves:
+                column = chunks.column(leaf)
+                first, size = _place(column)
+                found = page_values(self._pages, first, size, column.num_values)
+                if found > column.num_values:
+                    raise pa.ArrowInvalid(
+                        f"the pages of column {column.path_in_schema} have {found} values, by the footer {column.num_values}"
+                    )
+
     def _plain_size(self, groups: Sequence[int], leaves: Sequence[int]) -> tuple[int, int]:
         """Return the bytes of leaves of row groups, not compressed, and the rows of these groups."""
         found = [self.metadata.row_group(group) for group in groups]
@@ -140,9 +163,7 @@ class ParquetFile:
             return
         ranges = []
         for number, leaf in chunks:
-            column = self.metadata.row_group(number).column(leaf)
-            first = min(column.data_page_offset, column.dictionary_page_offset or column.data_page_offset)
-            ranges.append((first, column.total_compressed_size))
+            ranges.append(_place(self.metadata.row_group(number).column(leaf)))
         self._source.fetch(ranges)
 
     def _leaves(self, columns: Sequence[str]) -> list[int]:
@@ -152,6 +173,12 @@ class ParquetFile:
     def close(self) -> None:
         """Close the source too."""
         self.reader.close()
+
+
+def _place(column: Any) -> tuple[int, int]:
+    """Return where a column chunk begins, and its bytes."""
+    first = min(column.data_page_offset, column.dictionary_page_offset or column.data_page_offset)
+    return first, column.total_compressed_size
 
 
 def _check_rows(found: int, expected: int) -> None:

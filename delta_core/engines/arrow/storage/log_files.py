@@ -148,7 +148,13 @@ class ParquetCheckpoint:
             yield self._parquet(source, dictionary)
 
     def _parquet(self, source: Any, dictionary: list[str] | None = None) -> ParquetFile:
-        return ParquetFile(source, self._metadata, dictionary=dictionary, pre_buffer=self._file.local is None)
+        return ParquetFile(
+            source,
+            self._metadata,
+            dictionary=dictionary,
+            pre_buffer=self._file.local is None,
+            pages=None if self._file.local is None else source.fileno(),
+        )
 
     def _guard(self) -> _Guard:
         return _Guard(self.path)
