@@ -40,8 +40,8 @@ class ParquetFile:
     pre_buffer : bool
         Whether ranges are read ahead and joined, which is worth it on slow stores.
     pages : Source, optional
-        The file's bytes, from which the headers of pages are read that PyArrow decodes: it returns other rows without an
-        error if they have more values than the footer specifies.
+        The file's bytes, from which the headers of pages are read that PyArrow decodes: it returns other rows without
+        an error if they have more values than the footer specifies.
     """
 
     def __init__(
@@ -144,12 +144,11 @@ class ParquetFile:
             chunks = self.metadata.row_group(group)
             for leaf in leaves:
                 column = chunks.column(leaf)
-                first, size = _place(column)
-                found = page_values(self._pages, first, size, column.num_values)
-                if found > column.num_values:
-                    raise pa.ArrowInvalid(
-                        f"the pages of column {column.path_in_schema} have {found} values, by the footer {column.num_values}"
-                    )
+                expected = column.num_values
+                found = page_values(self._pages, *_place(column), expected)
+                if found > expected:
+                    name = column.path_in_schema
+                    raise pa.ArrowInvalid(f"the pages of column {name} have {found} values, by the footer {expected}")
 
     def _plain_size(self, groups: Sequence[int], leaves: Sequence[int]) -> tuple[int, int]:
         """Return the bytes of leaves of row groups, not compressed, and the rows of these groups."""
