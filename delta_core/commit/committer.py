@@ -8,7 +8,7 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from delta_core.engines.interface import PutResult, RangeRequest, Storage
@@ -34,10 +34,19 @@ class StoreCommitter:
     """Publishes ``<version>.json`` by put-if-absent.
 
     A store other than a local disk first proves, once a process, that it creates a file once.
+
+    Parameters
+    ----------
+    storage : Storage
+        Where the table is.
+    ready : function(), optional
+        Called before a commit can be seen; nothing is committed if it raises, and that error is raised.
     """
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, ready: Callable[[], None] | None = None) -> None:
         self._storage = storage
+        self._ready = ready
+        self._not_ready: BaseException | None = None
 
     def commit(self, proposal: Proposal) -> Outcome:
         """Put the commit; an unknown outcome is settled by the transaction id in what lies there.
@@ -51,6 +60,8 @@ class StoreCommitter:
             If the store rejects the first put: nothing was committed.
         CommitStateUnknownError
             If the store does not report the outcome of any put.
+        EngineError
+            Of ``ready``: nothing was committed.
         """
         prove_exclusive(self._storage)
         name = commit_name(proposal.version)
@@ -61,16 +72,31 @@ class StoreCommitter:
                 time.sleep(PAUSE * 4 ** (attempt - 1))
             try:
                 # a client library may have repeated a put whose first answer was lost: what exists may be ours
-                if self._storage.put_if_absent(path, proposal.lines) == "created" or self._is_ours(path, proposal):
+                if self._put(path, proposal) == "created" or self._is_ours(path, proposal):
                     return Committed(proposal.version, name)
                 return Conflict(proposal.version)
             except FileNotFoundError:  # of a listing that lags
                 continue
             except EngineError as e:
+                if e is self._not_ready:
+                    raise
                 failures.append(e)
                 if is_refusal(e) and len(failures) == 1:
                     raise _refused(proposal, e) from e
         raise _unknown(proposal, path, failures)
+
+    def _put(self, path: str, proposal: Proposal) -> PutResult:
+        if self._ready is None:
+            return self._storage.put_if_absent(path, proposal.lines)
+        return self._storage.put_if_absent(path, proposal.lines, ready=self._check_ready)
+
+    def _check_ready(self) -> None:
+        assert self._ready is not None
+        try:
+            self._ready()
+        except BaseException as e:
+            self._not_ready = e
+            raise
 
     def _is_ours(self, path: str, proposal: Proposal) -> bool:
         (found,) = self._storage.read([RangeRequest(path)])

@@ -135,6 +135,9 @@ class Transaction(Generic[Base]):
         self.txn_id = str(uuid.uuid4())
         #: Vector files of attempts; deleted as soon as no commit can name them.
         self.abandoned: list[str] = []
+        #: Functions that wait until files which are staged are synced; called before a commit can be seen.
+        self.syncs: list[Callable[[], None]] = []
+        self._failed_sync: BaseException | None = None
         self._isolation = isolation
         self._committer = committer
         #: Whether the commit landed, or may have: what it names must stay.
@@ -476,8 +479,21 @@ class Transaction(Generic[Base]):
             # lines that can't be formatted were put nowhere; any other such error may come after the commit
             self.in_doubt = getattr(attempt.lines, "failure", None) is not e
             raise
+        except BaseException as e:
+            self.in_doubt = e is not self._failed_sync
+            raise
         self.in_doubt = isinstance(outcome, Committed)
         return outcome
+
+    def _finish_syncs(self) -> None:
+        """Wait until all staged files are synced; raises EngineError if one can't be."""
+        try:
+            for wait in self.syncs:
+                wait()
+        except BaseException as e:
+            self._failed_sync = e
+            raise
+        self.syncs.clear()
 
     def _target_on(self, base: Base | None) -> tuple[TableState, PluginSet]:
         """Return the target with the domains of the version that an attempt builds on."""
@@ -530,16 +546,24 @@ class Transaction(Generic[Base]):
         )
 
     def _choose_committer(self) -> Committer:
-        """Return the given committer, else a feature's, else the store's configured one, else put-if-absent."""
+        """Return the given committer, else a feature's, else the store's configured one, else put-if-absent.
+
+        The last one waits for the staged files itself, while the commit is on its way to the disk.
+        """
         given: Committer | None = self._committer or self.context.committer
         if given is not None:
+            self._finish_syncs()
             return given
         state, plugins = self._definition
         storage = self.context.log.engine.storage
         chosen: Committer | None = plugins.single(
             "committer", table=state, commits=self.context.log.catalog, storage=storage
         )
-        return chosen or self.context.store_committer or StoreCommitter(storage)
+        chosen = chosen or self.context.store_committer
+        if chosen is None:
+            return StoreCommitter(storage, self._finish_syncs if self.syncs else None)
+        self._finish_syncs()
+        return chosen
 
     def _advance(self, base: Base | None, conflict: Conflict) -> Base:
         """Return the latest snapshot, after every winner was checked, from the last attempted version on."""

@@ -193,12 +193,15 @@ class Storage(Protocol):
         """
         ...
 
-    def put_if_absent(self, path: str, data: bytes | Iterable[bytes], *, durable: bool = True) -> PutResult:
+    def put_if_absent(
+        self, path: str, data: bytes | Iterable[bytes], *, durable: bool = True, ready: Callable[[], None] | None = None
+    ) -> PutResult:
         """Create the file whole, or report that it exists; never overwrite, never leave a part visible.
 
         ``data`` may come in pieces; nothing is created if making them raises an error.
         It is on the disk when this returns, unless not ``durable``: what can be computed again need not survive the
-        machine.
+        machine. ``ready`` is called when all of it was taken, before the file has its name; nothing is created if it
+        raises an error. It is passed only if a write by the same engine returned files that were not synced yet.
         """
         ...
 
@@ -608,6 +611,9 @@ class FileWrite(Struct, frozen=True):
     beside_reads : bool
         Whether the rows come from a read that runs meanwhile on threads of its own. Less memory is then worth more than
         further threads: row groups may be smaller.
+    syncs : list of function(), optional
+        If given, files may be returned before they are synced. The engine then appends a function that waits until they
+        are, and raises EngineError if they can't be; the caller calls it before a commit names the files.
     """
 
     schema: pa.Schema
@@ -618,6 +624,7 @@ class FileWrite(Struct, frozen=True):
     partitioned: bool = False
     in_order: bool = False
     beside_reads: bool = False
+    syncs: list[Callable[[], None]] | None = None
 
 
 class ColumnStatistics(Struct, frozen=True):
@@ -729,8 +736,9 @@ class DataFiles(Protocol):
     def write(self, write: FileWrite, source: pa.Table | pa.RecordBatchReader, apply: Split) -> list[WrittenFile]:
         """Write rows as data files, several at once, in bounded memory.
 
-        Files are synced if the store is a disk. Rows keep their order within a file; those of a table without
-        partitions lie in consecutive runs. Whatever goes wrong, every file that was begun is deleted before it is
+        Files are synced if the store is a disk, or will be if ``write.syncs`` is given. Rows keep their order within a
+        file; those of a table without partitions lie in consecutive runs. Whatever goes wrong, every file that was
+        begun is deleted before it is
         raised.
         """
         ...

@@ -515,6 +515,7 @@ class TableWrite:
             properties=options.writer_properties,
             target_size=options.target_file_size,
             data_change=options.data_change,
+            syncs=self.transaction.syncs,
         )
 
     def write_kept(self, plan: WritePlan, rows: Scan, carried: Mapping[str, str]) -> Written:

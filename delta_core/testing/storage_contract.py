@@ -260,6 +260,27 @@ class StorageContract:
         assert storage.list_from("_delta_log").names == ["x"]
         assert storage.put_if_absent("_delta_log/0.json", b"again") == "created"
 
+    def test_put_if_absent_calls_ready_before_the_file_is_there(self, storage: Storage) -> None:
+        storage.put("_delta_log/x", b"")
+        seen: list[list[str]] = []
+        path = "_delta_log/0.json"
+        ready = lambda: seen.append([n for n in storage.list_from("_delta_log").names if n[0] != "."])  # noqa: E731
+        assert storage.put_if_absent(path, b"first", ready=ready) == "created"
+        assert seen == [["x"]]
+        assert bytes(storage.read([RangeRequest(path)])[0]) == b"first"
+
+    @pytest.mark.parametrize("error", [EngineError("not synced"), KeyboardInterrupt()])
+    def test_put_if_absent_that_is_not_ready_creates_nothing(self, storage: Storage, error: BaseException) -> None:
+        def fail() -> None:
+            raise error
+
+        storage.put("_delta_log/x", b"")
+        with pytest.raises(type(error)) as raised:
+            storage.put_if_absent("_delta_log/0.json", b"first", ready=fail)
+        assert raised.value is error
+        assert storage.list_from("_delta_log").names == ["x"]
+        assert storage.put_if_absent("_delta_log/0.json", b"again") == "created"
+
     def test_race_for_a_name_is_won_by_exactly_one(self, storage: Storage) -> None:
         storage.put("_delta_log/x", b"")  # the folder is there: the race is for the name alone
         for round_ in range(3):

@@ -100,6 +100,7 @@ def write_files(
     task_index: int = 0,
     num_tasks: int = 1,
     in_order: bool = False,
+    syncs: list[Callable[[], None]] | None = None,
 ) -> Written:
     """Write rows as data files of a table; no rows make no file.
 
@@ -123,6 +124,9 @@ def write_files(
         Which of how many writes of one transaction this is, for expressions over `TaskIndex` and `TaskCount`.
     in_order : bool
         Whether files of a partition hold consecutive rows, each full before the next one begins: see `FileWrite`.
+    syncs : list of function(), optional
+        Takes what waits until the files are synced, such as `Transaction.syncs`; they are when this returns unless
+        given.
 
     Raises
     ------
@@ -142,7 +146,7 @@ def write_files(
     size = target_file_size(plan.table, target_size)
     # rows of the table are read while they are written; compaction takes the threads, for files that are many and small
     beside_reads = origin != "new" and data_change
-    found = _write(engine, plan, prepare, source, chosen, size, plan.statistics, "", in_order, beside_reads)
+    found = _write(engine, plan, prepare, source, chosen, size, plan.statistics, "", in_order, beside_reads, syncs)
     prefix = chosen.statistics_truncate_length or read_property(
         plan.table.configuration, "delta.dataSkippingStringPrefixLength"
     )
@@ -276,6 +280,7 @@ def _write(
     directory: str,
     in_order: bool = False,
     beside_reads: bool = False,
+    syncs: list[Callable[[], None]] | None = None,
 ) -> list[WrittenFile]:
     numbers = itertools.count()
     names = [n for n, _ in prepare.partitions.columns]
@@ -289,7 +294,7 @@ def _write(
             place = partition_directory(names, prepare.partitions.keys[partition])
         return "/".join(p for p in (directory, place, own) if p)
 
-    write = FileWrite(prepare.schema, name, statistics, properties, target, bool(names), in_order, beside_reads)
+    write = FileWrite(prepare.schema, name, statistics, properties, target, bool(names), in_order, beside_reads, syncs)
     start = perf_counter()
     found = engine.data.write(write, source, prepare)
     if _log.isEnabledFor(logging.DEBUG):

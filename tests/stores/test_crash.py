@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import signal
@@ -16,9 +17,13 @@ import pyarrow as pa
 import pytest
 
 from delta_core import CommitProperties, DeltaTable, Transaction, write_deltalake
+from delta_core.commit.committer import StoreCommitter
+from delta_core.engines.arrow.parquet import data_writer
 from delta_core.engines.arrow.storage.local import LocalStorage
-from delta_core.errors import TableNotFoundError
+from delta_core.errors import CommitError, EngineError, TableNotFoundError
+from delta_core.plugins.committer import Outcome, Proposal
 from delta_core.snapshot import open_snapshot
+from delta_core.write.files import write_files
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
@@ -179,8 +184,9 @@ def test_killed_writer_loses_no_commit_that_it_reported_and_leaves_no_half(tmp_p
 # --- what a machine that dies keeps --------------------------------------------------------
 
 
+@pytest.mark.parametrize("slow", [".parquet", "t", ".tmp"])
 def test_everything_that_a_commit_names_is_on_the_disk_before_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    slow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = str(tmp_path / "t")
     write_deltalake(uri, rows(0))
@@ -190,7 +196,10 @@ def test_everything_that_a_commit_names_is_on_the_disk_before_it(
 
     def noted_sync(handle: int) -> None:
         sync(handle)
-        synced.add(os.readlink(f"/proc/self/fd/{handle}"))
+        path = os.readlink(f"/proc/self/fd/{handle}")
+        if path.endswith(slow):
+            time.sleep(0.1)
+        synced.add(path)
 
     def noted_link(source: str, target: str) -> None:
         if target.endswith(f"{1:020d}.json"):
@@ -205,6 +214,79 @@ def test_everything_that_a_commit_names_is_on_the_disk_before_it(
     [before] = at_link
     data = {str(Path(uri) / p) for p in open_snapshot(uri).files.columns(["path"]).column("path").to_pylist()}
     assert len(data & before) == 1, "the new data file"
+    assert len(data) == 2
     assert uri in before, "the folder that has its name"
     assert any(p.endswith(".tmp") for p in before), "the commit's own bytes"
     assert str(Path(uri) / "_delta_log") in synced, "and then the commit's name"
+
+
+@pytest.mark.parametrize("broken", [".parquet", "t"])
+@pytest.mark.parametrize("big", [False, True])
+def test_data_that_can_not_be_synced_is_not_committed(
+    broken: str, big: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("needs /proc")
+    uri = str(tmp_path / "t")
+    table = DeltaTable.create(uri, rows(0).schema)
+    sync = os.fsync
+    tried: list[str] = []
+
+    def broken_sync(handle: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{handle}")
+        tried.append(path)
+        if path.endswith(broken):
+            raise OSError(errno.EIO, "the disk is broken")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", broken_sync)
+    if big:
+        monkeypatch.setattr(data_writer, "SYNC_BYTES", 1)
+    with pytest.raises(EngineError, match=r"data file .*the disk is broken") as caught:
+        write_deltalake(table, rows(10), mode="append")
+    assert not isinstance(caught.value, CommitError), "another try may succeed"
+    assert any(p.endswith(broken) for p in tried)
+    monkeypatch.setattr(os, "fsync", sync)
+    assert open_snapshot(uri).version == 0
+    assert sorted(p.name for p in Path(uri).rglob("*") if p.is_file()) == [f"{0:020d}.crc", f"{0:020d}.json"]
+    write_deltalake(table, rows(10), mode="append")
+    assert ids(uri) == list(range(10, 15))
+
+
+class Noting:
+    """A committer of a caller's own, which notes what is synced when it is called."""
+
+    def __init__(self, committer: StoreCommitter, synced: set[str]) -> None:
+        self._committer = committer
+        self._synced = synced
+        self.before: set[str] = set()
+
+    def commit(self, proposal: Proposal) -> Outcome:
+        self.before = set(self._synced)
+        return self._committer.commit(proposal)
+
+
+def test_files_are_synced_before_a_committer_of_the_caller_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("needs /proc")
+    uri = str(tmp_path / "t")
+    base = DeltaTable.create(uri, rows(0).schema).snapshot()
+    synced: set[str] = set()
+    sync = os.fsync
+
+    def slow_sync(handle: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{handle}")
+        time.sleep(0.05)
+        sync(handle)
+        synced.add(path)
+
+    monkeypatch.setattr(os, "fsync", slow_sync)
+    committer = Noting(StoreCommitter(base.context.log.engine.storage), synced)
+    transaction = base.begin("WRITE", committer=committer)
+    written = write_files(base.engine, transaction.plan, rows(10), syncs=transaction.syncs)
+    transaction.add_files(written.adds)
+    transaction.commit()
+    assert committer.before >= {uri, *(str(Path(uri) / p) for p in written.paths)}
+    assert ids(uri) == list(range(10, 15))

@@ -104,6 +104,7 @@ class _File:
     def __init__(self, job: _Job, partition: int, worker: int) -> None:
         self.partition = partition
         self.worker = worker
+        self._job = job
         self.path = job.write.name(partition)
         self._local = job.storage.local_path(self.path)
         self._leaves = job.leaves
@@ -143,7 +144,7 @@ class _File:
             if self._local is not None:
                 modified_ms = os.stat(self._local).st_mtime_ns // 1_000_000
                 if size >= SYNC_BYTES:
-                    _sync(self._local)
+                    self._job.begin_sync(self.path)
         found = footer_statistics(self._writer.metadata, self._leaves, self._measured)
         return WrittenFile(self.path, self.partition, size, modified_ms, self._num_rows, found)
 
@@ -246,6 +247,7 @@ class _Job:
         self._plain_bytes = self._encoded_bytes = 0
         self._stopped = False
         self._runs = _Runs()
+        self._syncs: list[Future[None]] = []
 
     def begin(self, file: _File) -> tuple[int, int]:
         """Note a file that is begun; return its place among the files, which is that of its rows if it can be."""
@@ -470,8 +472,19 @@ class _Job:
 
     # --- afterwards ---
 
+    def begin_sync(self, path: str) -> None:
+        """Sync a file or a directory on another thread."""
+        self._syncs.append(_syncs.get().submit(self._sync, path))
+
+    def _sync(self, path: str) -> None:
+        with _Failing(path):
+            _sync(self.storage.local_path(path) or path)
+
     def sync(self) -> None:
-        """Sync small files to the disk, and the directories of all, so that the names last too."""
+        """Sync small files to the disk, and the directories of all, so that the names last too.
+
+        Syncs that may last longer go on meanwhile; the others have ended when this returns.
+        """
         if self.storage.local_path("") is None:
             return
         written = self.written
@@ -479,20 +492,23 @@ class _Job:
         # each directory may be new, and so may those above it
         above = {"/".join(path.split("/")[:i]) for path in directories for i in range(path.count("/") + 2)}
         paths = [f.path for f in written if f.size < SYNC_BYTES] + sorted(above)
-
-        def one(path: str) -> None:
-            with _Failing(path):
-                _sync(self.storage.local_path(path) or path)
-
         # a file and its directory at once: the disk writes its journal once for both, in half the time
-        pending = [_syncs.get().submit(one, path) for path in paths[1:]]
+        if self.write.syncs is not None:
+            for path in paths:
+                self.begin_sync(path)
+            self.write.syncs.append(self._wait)
+            return
+        for path in paths[1:]:
+            self.begin_sync(path)
         try:
             for path in paths[:1]:
-                one(path)
+                self._sync(path)
         finally:
-            wait(pending)
-        for sync in pending:
-            sync.result()
+            wait(self._syncs)
+        self._wait()
+
+    def _wait(self) -> None:
+        self._raise_first(self._syncs)
 
     def discard(self) -> None:
         """Delete every file that was begun."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import IO, Any, NoReturn
@@ -85,7 +85,9 @@ class ChainedStorage(FsspecStorage):
             path=path,
         )
 
-    def put_if_absent(self, path: str, data: bytes | Iterable[bytes], *, durable: bool = True) -> PutResult:
+    def put_if_absent(
+        self, path: str, data: bytes | Iterable[bytes], *, durable: bool = True, ready: Callable[[], None] | None = None
+    ) -> PutResult:
         """Raise UnsupportedOperationError."""
         self._reject(path)
 

@@ -166,11 +166,13 @@ class LocalStorage(CrossStoreStorage):
 
     # --- writing ---
 
-    def put_if_absent(self, path: str, data: bytes | Iterable[bytes], *, durable: bool = True) -> PutResult:
+    def put_if_absent(
+        self, path: str, data: bytes | Iterable[bytes], *, durable: bool = True, ready: Callable[[], None] | None = None
+    ) -> PutResult:
         """Write a temporary file and link it to the name."""
         local = self._inside(path)
         with StoreErrors("create", path, self.root):
-            return "created" if create_whole(local, data, durable) else "exists"
+            return "created" if create_whole(local, data, durable, ready) else "exists"
 
     def put(self, path: str, data: bytes) -> None:
         """Replace the file by a synced temporary one."""

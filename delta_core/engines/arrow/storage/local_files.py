@@ -8,7 +8,7 @@ import io
 import os
 import sys
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
 
@@ -39,11 +39,14 @@ _SYNC_FILE_RANGE_WRITE = 2
 _sync_file_range = getattr(ctypes.CDLL(None), "sync_file_range", None) if sys.platform == "linux" else None
 
 
-def create_whole(target: str, data: bytes | Iterable[bytes], durable: bool) -> bool:
+def create_whole(
+    target: str, data: bytes | Iterable[bytes], durable: bool, ready: Callable[[], None] | None = None
+) -> bool:
     """Create a file with its whole content unless there is one of that name; return whether it was created.
 
     The content goes to a temporary name first, and is on the disk before it gets its own, as is that name when this
-    returns; neither unless ``durable``. Makes the directory where it is missing.
+    returns; neither unless ``durable``. ``ready`` is called right before the file gets its name, which it does not get
+    if that raises. Makes the directory where it is missing.
     """
     directory = os.path.dirname(target)
     temporary, handle = _create_temporary(target)
@@ -55,6 +58,8 @@ def create_whole(target: str, data: bytes | Iterable[bytes], durable: bool) -> b
                 os.fsync(handle)
         finally:
             os.close(handle)
+        if ready is not None:
+            ready()
         created = claim(temporary, target)
     finally:
         # gone already if it became the target

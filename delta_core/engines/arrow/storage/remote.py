@@ -277,11 +277,15 @@ class FsspecStorage(CrossStoreStorage):
 
     # --- writing ---
 
-    def put_if_absent(self, path: str, data: bytes | Iterable[bytes], *, durable: bool = True) -> PutResult:
+    def put_if_absent(
+        self, path: str, data: bytes | Iterable[bytes], *, durable: bool = True, ready: Callable[[], None] | None = None
+    ) -> PutResult:
         """Create the object by the store's conditional put."""
         key = self._inside(path)
         whole = data if isinstance(data, bytes) else b"".join(data)
         with StoreErrors("create", path, self.shown):
+            if ready is not None:
+                ready()
             return "created" if self._create(key, whole) else "exists"
 
     def _create(self, key: str, data: bytes) -> bool:
