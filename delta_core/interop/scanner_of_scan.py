@@ -26,7 +26,8 @@ class ScanScanner:
     """A scan with the methods of a `pyarrow.dataset.Scanner`, for other libraries and callers of `ScanDataset.scanner`.
 
     pyarrow's own scanner passes each batch through a plan of its executor, on other threads, which adds about a
-    millisecond to a small read. Each call reads again, also if a scanner of pyarrow is used up by its first.
+    millisecond to a small read. Each call reads again; of a scanner of pyarrow that is made of batches only the first
+    call has rows.
 
     It does not inherit from pyarrow's class: pyarrow's C++ code takes the scanner inside and crashes if there is none.
     Whatever takes an Arrow stream takes it, `pyarrow.dataset.write_dataset` too.

@@ -136,6 +136,11 @@ class PageCounts(Struct):
     total: int = 0
     decoded: int = 0
 
+    def add(self, other: PageCounts) -> None:
+        """Add what another thread counted."""
+        self.total += other.total
+        self.decoded += other.decoded
+
 
 def read_chunk(
     source: Source, chunk: ColumnChunk, coded: bool = False, keep: NDArray[np.uint64] | None = None

@@ -6,14 +6,18 @@ from contextlib import closing
 from itertools import accumulate
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from delta_core.engines.arrow.parquet import columns as parquet_columns
+from delta_core.engines.arrow.parquet import stretches
 from delta_core.engines.arrow.parquet.columns import GroupReader
 from delta_core.engines.arrow.parquet.opened_file import DataFile
-from delta_core.kernels.parquet_pages import read_chunks
+from delta_core.engines.arrow.parquet.stretches import Own
+from delta_core.kernels.gather import SelectionVector
+from delta_core.kernels.parquet_pages import ColumnChunk, read_chunks
 
 ROWS = 1_000
 TABLE = pa.table(
@@ -48,6 +52,33 @@ def path(tmp_path: Path) -> Path:
 def test_columns_of_both_readers_are_in_the_order_of_the_file(path: Path) -> None:
     leaves = list(range(pq.read_metadata(path).num_columns))
     assert read(path, leaves).equals(TABLE)
+
+
+@pytest.mark.parametrize("picks", [None, SelectionVector.of_flags(np.arange(400) % 3 == 0)])
+def test_columns_on_several_threads_are_the_same(
+    path: Path, picks: SelectionVector | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stretches, "_LANE_NANOSECONDS", 0)
+    with closing(DataFile(str(path))) as file:
+        leaves = range(len(file.layout.leaves))
+        readers = [GroupReader(file, leaves, lanes=lanes) for lanes in (1, 2, 3, 20)]
+        found = [(reader.columns(1, leaves, picks), reader.pages) for reader in readers]
+    assert found[0][1].decoded > 0
+    for columns, pages in found[1:]:
+        assert columns == found[0][0]
+        assert pages == found[0][1]
+
+
+def test_columns_are_shared_out_by_their_time() -> None:
+    def chunk(t: pa.DataType, stored: int) -> ColumnChunk:
+        return ColumnChunk(t, 0, stored, "SNAPPY", 1, 1_000_000, stored)
+
+    flat = {0: chunk(pa.string(), 2_000_000), 1: chunk(pa.int64(), 8_000_000), 2: chunk(pa.float64(), 8_000_000)}
+    own = Own(flat, {})
+    assert [set(part.flat) for part in own.shares((), 2)] == [{0}, {1, 2}]
+    # as codes the strings take no longer than numbers
+    assert [len(part.flat) for part in own.shares((0,), 3)] == [1, 1, 1]
+    assert own.shares((), 1) == own.shares((), 2, share=0.01) == [own]
 
 
 def test_a_name_with_a_dot_is_not_taken_for_a_field(path: Path) -> None:

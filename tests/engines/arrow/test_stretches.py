@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_core.engines.arrow.parquet import columns as parquet_columns
+from delta_core.engines.arrow.parquet import stretches
 from delta_core.engines.arrow.parquet.columns import GroupReader
 from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.engines.arrow.storage import prefetch
@@ -69,6 +70,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
     shares=st.lists(st.sampled_from([0.0, 0.02, 0.5, 1.0, None]), min_size=9, max_size=9),
     kept=st.sampled_from([0, 2_000, 1 << 20]),
     window=st.sampled_from([1, 500, 1 << 20]),
+    lanes=st.sampled_from([1, 3]),
     seed=st.integers(0, 1 << 32),
 )
 def test_stretches_are_parts_of_a_full_read(
@@ -80,6 +82,7 @@ def test_stretches_are_parts_of_a_full_read(
     shares: list[float | None],
     kept: int,
     window: int,
+    lanes: int,
     seed: int,
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "stretches.parquet"
@@ -88,18 +91,19 @@ def test_stretches_are_parts_of_a_full_read(
     with pytest.MonkeyPatch.context() as patch, closing(DataFile(str(path) if local else Files(path).source())) as file:
         patch.setattr(parquet_pages, "_KEPT_BYTES", kept)
         patch.setattr(parquet_pages, "_WINDOW_BYTES", window)
+        patch.setattr(stretches, "_LANE_NANOSECONDS", 0)
         patch.setattr(prefetch, "LEAST_PART_BYTES", 100)
         patch.setattr(parquet_columns, "FETCHED_BYTES", 0)
         patch.setattr(prefetch, "AHEAD_BYTES", 5_000)
         if numbers.random() < 0.5:
             file.encode(["c3", "c4"])
-        reader = GroupReader(file, range(len(file.layout.leaves)))
-        stretches = reader.stretches(0, range(len(file.layout.leaves)))
+        reader = GroupReader(file, range(len(file.layout.leaves)), lanes=lanes)
+        parts = reader.stretches(0, range(len(file.layout.leaves)))
         for (start, stop), share in zip(pairwise([0, *sorted(cuts), ROWS]), shares, strict=False):
             if share == 0.0:
                 continue  # left out altogether
             flags = np.ones(stop - start, np.bool_) if share is None else numbers.random(stop - start) < share
-            found = stretches.read(start, stop, None if share is None else SelectionVector.of_flags(flags))
+            found = parts.read(start, stop, None if share is None else SelectionVector.of_flags(flags))
             expected = table.slice(start, stop - start).filter(pa.array(flags))
             assert sorted(found) == table.column_names
             for name, array in found.items():

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
+from delta_core.engines.arrow.lanes import run_at_once
 from delta_core.engines.arrow.parquet.opened_file import (
     ArrowFooter,
     ChunkFacts,
@@ -78,10 +80,13 @@ class GroupReader:
         The Parquet columns to decode, ascending.
     is_limited : bool
         Whether first rows are read for a limit. Pages of nested columns behind them are not even counted.
+    lanes : int
+        The threads that decode columns of a row group.
     """
 
-    def __init__(self, file: DataFile, leaves: Sequence[int], is_limited: bool = False) -> None:
+    def __init__(self, file: DataFile, leaves: Sequence[int], is_limited: bool = False, lanes: int = 1) -> None:
         self._is_limited = is_limited
+        self._lanes = lanes
         self._file = file
         self._leaves = list(leaves)
         self._schema: pa.Schema = file.schema
@@ -157,13 +162,13 @@ class GroupReader:
         own = self._own(group, leaves, is_whole=False) if self.has_stretches(group, leaves) else Own({}, {})
         names = {leaf: self._schema.field(self._flat[leaf]).name for leaf in own.flat}
         coded = [leaf for leaf in own.flat if is_encoded_string(self._schema.field(self._flat[leaf]).type)]
-        return Stretches(self._file, group, leaves, own, names, coded, self.pages)
+        return Stretches(self._file, group, leaves, own, names, coded, self.pages, self._lanes)
 
     def stretch_rows(self, group: int, leaves: Sequence[int], batch_rows: int, share: float = 1.0) -> int:
         """Return how many rows of a row group are read at a time; all, if those that are requested are few."""
         rows, size = self.group_rows[group], self.plain_bytes(group, leaves)
         is_flat = all(leaf in self._flat for leaf in leaves)
-        window = STRETCH_BYTES if is_flat else NESTED_STRETCH_BYTES
+        window = STRETCH_BYTES * self._lanes if is_flat else NESTED_STRETCH_BYTES
         if len(leaves) >= WIDE_LEAVES:
             window = WIDE_STRETCH_BYTES
         # of few rows only these are in memory, but for what whole row groups are not decoded of
@@ -275,21 +280,33 @@ class GroupReader:
         coded = [leaf for leaf, f in fields.items() if is_encoded_string(f.type)]
         mask = None if picks is None else picks.mask
         file = self._file.descriptor
-        found = {} if file is None or not own.flat else read_chunks(file, own.flat, coded, mask, self.pages)
-        columns: dict[str, Any] = {fields[leaf].name: array for leaf, array in found.items()}
-        done = set(found)
-        for name, (column, chunks) in own.nested.items():
-            array = self._read_nested(group, column, chunks, picks)
-            if array is not None:
-                columns[name] = array
-                done.update(chunks)
+
+        def decoded(part: Own) -> tuple[dict[int, pa.Array], dict[str, pa.Array], PageCounts]:
+            pages = PageCounts()
+            flat = {} if file is None else read_chunks(file, part.flat, coded, mask, pages)
+            nested = {n: self._read_nested(group, *found, picks, pages) for n, found in part.nested.items()}
+            return flat, {n: array for n, array in nested.items() if array is not None}, pages
+
+        columns: dict[str, Any] = {}
+        done = set[int]()
+        # pages behind the last row are not decoded
+        share = 1.0 if picks is None else picks.stop / max(picks.num_rows, 1)
+        for flat, nested, pages in run_at_once([partial(decoded, p) for p in own.shares(coded, self._lanes, share)]):
+            columns |= {fields[leaf].name: array for leaf, array in flat.items()} | nested
+            done.update(flat, *(own.nested[name][1] for name in nested))
+            self.pages.add(pages)
         others = [leaf for leaf in leaves if leaf not in done]
         if others:
             columns.update(self._others(group, others, picks))
         return columns
 
     def _read_nested(
-        self, group: int, column: NestedColumn, chunks: dict[int, NestedChunk], picks: SelectionVector | None
+        self,
+        group: int,
+        column: NestedColumn,
+        chunks: dict[int, NestedChunk],
+        picks: SelectionVector | None,
+        pages: PageCounts,
     ) -> pa.Array | None:
         file, rows = self._file.descriptor, self.group_rows[group]
         if file is None or (picks is not None and picks.mask is None):
@@ -298,8 +315,8 @@ class GroupReader:
         if self._is_limited and picks is not None and 0 < picks.stop <= rows // 2:
             # which rows a page of lists has, its levels alone specify: of those behind the last row none are looked at
             first_ones = NestedColumnStretches(file, column, chunks, rows)
-            return first_ones.read(0, picks.stop, mask, count, self.pages)
-        return read_nested_column(file, column, chunks, rows, mask, count, self.pages)
+            return first_ones.read(0, picks.stop, mask, count, pages)
+        return read_nested_column(file, column, chunks, rows, mask, count, pages)
 
     def _others(self, group: int, leaves: list[int], picks: SelectionVector | None) -> dict[str, Any]:
         """Read columns through PyArrow; few rows of a big row group, or its first ones, in the memory of a batch."""

@@ -230,7 +230,7 @@ class _Job:
         sizes = self._read.sizes
         try:
             if len(sizes) == 1 and (sizes[0] or SPLIT_BYTES) <= INLINE_BYTES:
-                yield from self.file(0)
+                yield from self.file(0, lanes=self._lanes(1))
                 return
             cores = num_cores()
             workers = min(cores if self._prefetch is None else max(cores, REMOTE_WORKERS), max(len(sizes), cores))
@@ -280,7 +280,16 @@ class _Job:
         share = sum(size or 0 for size in sizes) // (_RUNS_PER_THREAD * num_cores())
         return min(max(share, INLINE_BYTES), SPLIT_BYTES)
 
+    def _lanes(self, tasks: int) -> int:
+        """Return how many threads a task may use if there are so many tasks: those that have none."""
+        read = self._read
+        # beside a write, rows that are decoded at once are in memory at once
+        if None in self._local or read.most_rows is not None or read.beside_write:
+            return 1
+        return max(1, num_cores() // max(tasks, 1))
+
     def _tasks(self) -> Iterator[Task]:
+        lanes = self._lanes(len(self._read.sizes))
         for start, stop in self._small.runs():
             size = self._read.sizes[start]
             if stop - start > 1:
@@ -290,7 +299,7 @@ class _Job:
             elif size is not None and size > self._part_bytes:
                 yield from self._parts(start)
             else:
-                yield partial(self.file, start)
+                yield partial(self.file, start, lanes=lanes)
 
     def _together(self, start: int, stop: int) -> Iterator[pa.RecordBatch]:
         """Read a run of small files, many at a time, and by itself each file that differs from those before."""
@@ -308,18 +317,23 @@ class _Job:
         """Split a big file into runs of row groups that are read on their own."""
         with _naming(self._read.paths[index]):
             file = self._opened(index, None)
-            file.close()
+            try:
+                keep = self._kept_groups(index, file.footer, self._plan_of(file), is_part=True)
+            finally:
+                file.close()
         footer, leaves = file.footer, range(len(file.layout.leaves))
-        run: list[int] = []
-        weight = 0
+        runs: list[list[int]] = []
+        weight = self._part_bytes
         for group in range(len(footer.group_rows)):
-            run.append(group)
-            weight += sum(facts.uncompressed for leaf in leaves if (facts := footer.chunk(group, leaf)) is not None)
-            if weight >= self._part_bytes:
-                yield partial(self.file, index, footer, run)
-                run, weight = [], 0
-        if run or not footer.group_rows:
-            yield partial(self.file, index, footer, run)
+            if keep is None or keep[group]:
+                if weight >= self._part_bytes:
+                    runs.append([])
+                    weight = 0
+                runs[-1].append(group)
+                weight += sum(facts.uncompressed for leaf in leaves if (facts := footer.chunk(group, leaf)) is not None)
+        lanes = self._lanes(max(len(runs), len(self._read.sizes)))
+        for run in runs or [[]]:
+            yield partial(self.file, index, footer, run, lanes=lanes)
 
     def _ranges(self, index: int) -> Iterator[Task]:
         """Split a remote file into runs of row groups that wait for the store at the same time, in bounded memory."""
@@ -365,7 +379,13 @@ class _Job:
         return fetched if fetched is not None else self._storage.open(path, size)
 
     def file(
-        self, index: int, footer: FileFooter | None = None, groups: list[int] | None = None, is_example: bool = False
+        self,
+        index: int,
+        footer: FileFooter | None = None,
+        groups: list[int] | None = None,
+        *,
+        is_example: bool = False,
+        lanes: int = 1,
     ) -> Iterator[pa.RecordBatch]:
         """Read a file, or some of its row groups, through ``apply``; an example is how its like are read together."""
         path = self._read.paths[index]
@@ -378,7 +398,7 @@ class _Job:
                 self._small.learn(file, plan)
             if self._read.opened is not None:
                 self._read.opened(index, file.num_rows)
-            reader = GroupReader(file, plan.leaves, is_limited=self._read.most_rows is not None)
+            reader = GroupReader(file, plan.leaves, is_limited=self._read.most_rows is not None, lanes=lanes)
             groups_of = FilteredGroups(reader, plan, self._read, index)
             is_tested = bool(self._read.tests)
             keep = self._kept_groups(index, file.footer, plan, is_part=groups is not None)

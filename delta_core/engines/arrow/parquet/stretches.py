@@ -6,20 +6,25 @@ Our own decoder reads what it can; PyArrow streams the other columns beside it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct
 
+from delta_core.engines.arrow.lanes import run_at_once
 from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn, NestedColumnStretches
-from delta_core.kernels.parquet_pages import ChunkStretches, ColumnChunk, PageCounts
+from delta_core.kernels.parquet_pages import ChunkStretches, ColumnChunk, PageCounts, is_text
 
 __all__ = ["Own", "Stretches"]
 
 #: PyArrow's batches have so many rows at most.
 _BATCH_ROWS = 131_072
+#: Columns that take less time are decoded on one thread: the other one begins a tenth of it later.
+_LANE_NANOSECONDS = 2_000_000
 
 
 class Own(Struct, frozen=True):
@@ -37,6 +42,36 @@ class Own(Struct, frozen=True):
     def chunks(self) -> list[ColumnChunk]:
         """Where their chunks lie."""
         return [*self.flat.values(), *(c.chunk for _, chunks in self.nested.values() for c in chunks.values())]
+
+    def shares(self, coded: Collection[int], lanes: int, share: float = 1.0) -> list[Own]:
+        """Divide the columns among so many threads by the time that they take; among one, if that is little.
+
+        Parameters
+        ----------
+        coded : collection of int
+            The leaves of strings that are requested as codes.
+        lanes : int
+            Threads.
+        share : float
+            Of the rows, about how many are decoded.
+        """
+        weights: dict[int | str, float] = {}
+        if lanes > 1 and len(self.flat) + len(self.nested) > 1:
+            weights = {leaf: _weight(chunk, leaf in coded) for leaf, chunk in self.flat.items()}
+            for name, (_, chunks) in self.nested.items():
+                weights[name] = sum(_weight(chunk.chunk, False) for chunk in chunks.values())
+        if not weights or sum(weights.values()) * share < _LANE_NANOSECONDS:
+            return [self]
+        found = [Own({}, {}) for _ in range(min(lanes, len(weights)))]
+        taken = [0.0] * len(found)
+        for key in sorted(weights, key=weights.__getitem__, reverse=True):
+            lightest = taken.index(min(taken))
+            taken[lightest] += weights[key]
+            if isinstance(key, int):
+                found[lightest].flat[key] = self.flat[key]
+            else:
+                found[lightest].nested[key] = self.nested[key]
+        return found
 
 
 class Stretches:
@@ -57,6 +92,8 @@ class Stretches:
         Those of strings that are requested as codes.
     pages : PageCounts
         Is counted up.
+    lanes : int
+        The threads that decode them.
     """
 
     def __init__(
@@ -68,19 +105,24 @@ class Stretches:
         names: Mapping[int, str],
         coded: Collection[int],
         pages: PageCounts,
+        lanes: int,
     ) -> None:
         self._file, self._group, self._pages = file, group, pages
         self._names = dict(names)
-        self._flat: ChunkStretches[int] | None = None
-        self._nested: dict[str, tuple[NestedColumnStretches, list[int]]] = {}
+        self._parts: list[_Part] = []
         self._streamed: list[_Streamed] = []
         source, mine = file.source_of([(c.offset, c.num_bytes) for c in own.chunks]), own.leaves
         if source is not None:
             rows = file.footer.group_rows[group]
-            if own.flat:
-                self._flat = ChunkStretches(source, own.flat, coded, len(mine))
-            for name, (column, chunks) in own.nested.items():
-                self._nested[name] = NestedColumnStretches(source, column, chunks, rows, len(mine)), list(chunks)
+            # a source that fetches ahead is one thread's
+            for share in own.shares(coded, lanes if isinstance(source, int) else 1):
+                flat = ChunkStretches(source, share.flat, coded, len(mine)) if share.flat else None
+                nested = {
+                    name: NestedColumnStretches(source, column, chunks, rows, len(mine))
+                    for name, (column, chunks) in share.nested.items()
+                }
+                self._parts.append(_Part(flat, nested))
+        self._nested = {name: list(chunks) for name, (_, chunks) in own.nested.items()} if source is not None else {}
         self._stream([leaf for leaf in leaves if source is None or leaf not in mine])
 
     def _stream(self, leaves: list[int]) -> None:
@@ -99,24 +141,48 @@ class Stretches:
             Which of these rows are returned.
         """
         mask, count = (None, stop - start) if picks is None else (picks.mask, picks.count)
-        columns = {}
-        if self._flat is not None:
-            found = self._flat.read(start, stop, mask, self._pages)
-            columns.update({self._names[leaf]: array for leaf, array in found.items()})
-            undone = [leaf for leaf in self._names if leaf not in found]
-            for leaf in undone:
-                del self._names[leaf]
-            self._stream(undone)
-        for name, (stretches, leaves) in list(self._nested.items()):
-            array = stretches.read(start, stop, mask, count, self._pages)
-            if array is None:
-                del self._nested[name]
-                self._stream(leaves)
-            else:
-                columns[name] = array
+        columns: dict[str, pa.Array] = {}
+        for flat, nested, pages in run_at_once([partial(p.read, start, stop, mask, count) for p in self._parts]):
+            columns |= {self._names[leaf]: array for leaf, array in flat.items()} | nested
+            self._pages.add(pages)
+        for leaf in [leaf for leaf, name in self._names.items() if name not in columns]:
+            del self._names[leaf]
+            self._stream([leaf])
+        for name in [name for name in self._nested if name not in columns]:
+            self._stream(self._nested.pop(name))
         for streamed in self._streamed:
             columns.update(streamed.read(start, stop, picks))
         return columns
+
+
+def _weight(chunk: ColumnChunk, coded: bool) -> float:
+    """Return how many nanoseconds a chunk takes, about: to copy its values, or to look them up by codes."""
+    is_copied = chunk.plain_bytes >= 4 * chunk.num_rows
+    per_row = 3 if is_text(chunk.type) and not coded else 0 if is_copied else 1
+    return chunk.plain_bytes / 10 + per_row * chunk.num_rows
+
+
+class _Part:
+    """Columns that one thread decodes."""
+
+    def __init__(self, flat: ChunkStretches[int] | None, nested: dict[str, NestedColumnStretches]) -> None:
+        self._flat = flat
+        self._nested = nested
+
+    def read(
+        self, start: int, stop: int, mask: Any, count: int
+    ) -> tuple[dict[int, pa.Array], dict[str, pa.Array], PageCounts]:
+        """Return the columns of a stretch that can be decoded, the flat ones by leaf, and how many pages that read."""
+        pages = PageCounts()
+        flat = {} if self._flat is None else self._flat.read(start, stop, mask, pages)
+        nested = {}
+        for name, stretches in list(self._nested.items()):
+            array = stretches.read(start, stop, mask, count, pages)
+            if array is None:
+                del self._nested[name]
+            else:
+                nested[name] = array
+        return flat, nested, pages
 
 
 class _Streamed:
