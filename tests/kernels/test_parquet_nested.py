@@ -97,7 +97,7 @@ def read(file: DataFile, leaves: list[int], picks: SelectionVector | None = None
     """Read a part of the first column by our own decoder."""
     reader = GroupReader(file, leaves)
     ((column, chunks),) = reader._own(0, leaves).nested.values()
-    return reader._read_nested(0, column, chunks, picks)
+    return reader._read_nested(0, column, chunks, picks, reader.pages)
 
 
 @given(table=tables(), form=NESTED_FORMS, seed=st.integers(0, 1 << 32), share=st.sampled_from([0.0, 0.03, 0.5, 1.0]))
