@@ -41,9 +41,7 @@ from delta_core.handles.secrets import shown_uri
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array
 from delta_core.kernels.json_actions import ParsedActions
-from delta_core.kernels.row_set import RowSet, RowSets
-from delta_core.log.checkpoint import CheckpointReader, read_removes
-from delta_core.log.checksum import Checksum
+from delta_core.log import parts
 from delta_core.log.chunks import BASE_COLUMNS, CommitChunk
 from delta_core.log.committers import find_committer
 from delta_core.log.files import FileSet
@@ -63,6 +61,8 @@ from delta_core.protocol.schema import Path, Schema
 from delta_core.runtime.processes import cached_property
 
 if TYPE_CHECKING:
+    from delta_core.kernels.row_set import RowSet, RowSets
+    from delta_core.log.checksum import Checksum
     from delta_core.log.commits import Commit
     from delta_core.log.history import CommitHistory
     from delta_core.write.plan import WritePlan
@@ -641,7 +641,7 @@ class Snapshot:
     ) -> Iterator[tuple[CheckpointHandle | None, pa.Table]]:
         found = contents.reconciled
         names = ["path", "dvId", *(c for c in columns if c not in ("path", "dvId"))]
-        newer = read_removes(self.engine.logs, contents.segment.deltas, names, self.action_fields)
+        newer = parts.read_removes(self.engine.logs, contents.segment.deltas, names, self.action_fields)
         if not newer.column("path").equals(contents.tail.removes.column("path")):
             raise LogChangedError.of_replaced(self.uri)
         yield None, pc.filter(newer, bool_array(found.removes))
@@ -927,7 +927,7 @@ class Snapshot:
         segment = LogSegment(self.version, found, (), commits, notes=("This process wrote the checkpoint.",))
         logs = self.engine.logs
         tail = logs.read_commits([], _TAIL)
-        contents = LogContents(segment, tail, CheckpointReader(logs, found), self.protocol, self.metadata)
+        contents = LogContents(segment, tail, parts.CheckpointReader(logs, found), self.protocol, self.metadata)
         return Snapshot(
             self.context,
             contents,

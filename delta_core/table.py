@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, SupportsIndex
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core import interop, operations, table_parts
+from delta_core import expressions, interop, operations, table_parts
 from delta_core import log as delta_log
 from delta_core.commit.options import (
     AddAction,
@@ -38,7 +38,6 @@ from delta_core.errors import (
     VersionNotFoundError,
     did_you_mean,
 )
-from delta_core.expressions.pyarrow_filters import is_pyarrow
 from delta_core.handles.opening import Pickled
 from delta_core.handles.secrets import shown_uri
 from delta_core.plugins.entry_points import entry_points
@@ -555,7 +554,7 @@ class DeltaTable:
         """
         if filesystem is not None:
             return interop.read_table(self.to_pyarrow_dataset(partitions, filesystem), columns, filters)
-        if is_pyarrow(filters):
+        if expressions.is_pyarrow(filters):
             return interop.read_table(interop.scan_dataset(self._snapshot, partitions), columns, filters)
         return interop.read_rows(self._snapshot, partitions, columns, filters)
 

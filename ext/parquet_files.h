@@ -129,7 +129,7 @@ class FileRun {
             first > size || chunk.compressed > size - first) return false;
         space_.decompress = foreign_.decompress;
         space_.codec = is_foreign ? foreign_.codecs[chunk.codec] : nullptr;
-        const int codec = chunk.codec == ZSTD_NUMBER && ZstdLibrary::loaded() ? ZSTD : is_foreign ? FOREIGN : chunk.codec == 1 ? SNAPPY : UNCOMPRESSED;
+        const int codec = chunk.codec == ZSTD_NUMBER ? ZSTD : is_foreign ? FOREIGN : chunk.codec == 1 ? SNAPPY : UNCOMPRESSED;
         ChunkReader reader(space_, ChunkBytes(data + first, chunk.compressed), codec, column.width, column.most_level, rows, nullptr, rows);
         Status status;
         int64_t done = 0;

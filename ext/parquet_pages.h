@@ -955,7 +955,7 @@ class ChunkReader {
     // appended a test of nulls reads the levels alone.
     ChunkReader(Workspace &space, const ChunkBytes &bytes, int codec, int width, int most_level, int64_t num_rows,
                 const uint64_t *keep, int64_t num_kept, const Test *test = nullptr, uint64_t *passed = nullptr, bool appends = true)
-        : space_(space), bytes_(bytes), codec_(codec), width_(width), most_(most_level),
+        : space_(space), bytes_(bytes), codec_(codec == ZSTD && !ZstdLibrary::loaded() ? FOREIGN : codec), width_(width), most_(most_level),
           num_rows_(num_rows), test_(test), passed_(passed),
           has_value_test_(test && !test->is_of_levels()), is_of_levels_(test && test->is_of_levels() && !appends),
           keep_(keep), stop_(num_rows), kept_left_(num_kept) {}

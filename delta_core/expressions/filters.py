@@ -13,15 +13,15 @@ from typing import Any, get_args
 import pyarrow as pa
 
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
+from delta_core.expressions import parts
 from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of, any_of, column
 from delta_core.expressions.binding import ResultOf, bind_typed
 from delta_core.expressions.coercion import VOID, spark_name
 from delta_core.expressions.members import from_arrow, from_python
-from delta_core.expressions.pyarrow_filters import from_pyarrow, is_pyarrow
 from delta_core.expressions.sql import parse_sql
 from delta_core.protocol.types import PrimitiveType, StructType
 
-__all__ = ["from_filters", "to_expression"]
+__all__ = ["from_filters", "is_pyarrow", "to_expression"]
 
 _COMPARE = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>"}
 
@@ -63,13 +63,18 @@ def _read(predicate: Any, schema: StructType) -> Expression | None:
     if isinstance(predicate, str):
         return parse_sql(predicate)
     if is_pyarrow(predicate):
-        return from_pyarrow(predicate, schema)
+        return parts.from_pyarrow(predicate, schema)
     if isinstance(predicate, (list, tuple)):
         return from_filters(predicate, schema)
     raise UnsupportedExpressionError(
         f"Found a predicate of type {type(predicate).__name__}; expected Spark SQL text, a list of (column, operator, "
         "value), an expression of delta_core or a pyarrow expression."
     )
+
+
+def is_pyarrow(value: Any) -> bool:
+    """Return whether a value is a pyarrow expression, without importing pyarrow.compute."""
+    return type(value).__name__ == "Expression" and type(value).__module__.startswith("pyarrow")
 
 
 def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Expression | None:

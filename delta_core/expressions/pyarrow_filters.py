@@ -22,7 +22,7 @@ from delta_core.kernels import compute as pc
 from delta_core.protocol.types import DataType, PrimitiveType, StructType, arrow_to_type
 from delta_core.runtime.patterns import lazy_pattern
 
-__all__ = ["from_pyarrow", "is_pyarrow", "pyarrow_columns"]
+__all__ = ["from_pyarrow", "pyarrow_columns"]
 
 _ALTERNATIVES = "Use SQL text (\"x > 5 AND s = 'a'\") or filters ([('x', '>', 5)]) instead."
 _FUNCTIONS = {
@@ -37,11 +37,6 @@ _FUNCTIONS = {
 _KNOWN_OPTIONS = {"nan_is_null": False, "ignore_case": False, "null_matching_behavior": 0}
 _STEP = lazy_pattern(r"(call|end|field_ref|nested_field_ref|literal|options): '(.*)'")
 _METADATA = "-- schema metadata --\n"
-
-
-def is_pyarrow(value: Any) -> bool:
-    """Return whether a value is a pyarrow expression, without importing pyarrow.compute."""
-    return type(value).__name__ == "Expression" and type(value).__module__.startswith("pyarrow")
 
 
 def from_pyarrow(expression: Any, schema: StructType) -> Expression:

@@ -22,7 +22,6 @@ from delta_core.kernels._parquet_pages import (
     UnsupportedPagesError,
     ValueTest,
     Workspace,
-    has_zstd,
     page_values,
     read_columns,
 )
@@ -77,12 +76,13 @@ def _gzip(data: pa.Buffer, size: int) -> bytes:
 
 
 _GZIP_OR_ZLIB = 47
-#: Codecs of pages: their numbers in the compiled module, and what decompresses those that it does not support itself.
+#: Codecs of pages: their numbers in the compiled module, and what decompresses those that it does not support itself,
+#: or not on a machine without the library.
 CODECS: Mapping[str, tuple[int, Callable[[pa.Buffer, int], Any] | None]] = {
     "UNCOMPRESSED": (0, None),
     "SNAPPY": (1, None),
     "GZIP": (2, _gzip),
-} | ({"ZSTD": (3 if has_zstd() else 2, _zstd)} if pa.Codec.is_available("zstd") else {})
+} | ({"ZSTD": (3, _zstd)} if pa.Codec.is_available("zstd") else {})
 #: A descriptor of a file, its bytes, or a function(offset, size) that returns bytes of it.
 Source = int | bytes | memoryview | Callable[[int, int], Any]
 #: Workspaces that nobody uses, for whoever reads next: fresh memory takes longer than what is done in it.

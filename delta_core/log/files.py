@@ -20,13 +20,13 @@ from delta_core.expressions.ast import Expression, FileStatistic
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import is_valid
 from delta_core.kernels.dedup import KeySet
-from delta_core.kernels.row_set import RowSet
 from delta_core.log.file_columns import PARTITION, Chunk, TableChunk, json_statistics, pick_all, statistic_type
 from delta_core.log.file_pruning import FilePruner, plan_tests
 from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.runtime.processes import cached_property
 
 if TYPE_CHECKING:
+    from delta_core.kernels.row_set import RowSet
     from delta_core.log.file_columns import Mask
 
 __all__ = ["MOST_CHANGES", "PARTITION", "Chunk", "FileSet", "Map", "Part", "TableChunk", "json_statistics"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +16,11 @@ from delta_core.engines.interface import ActionQuery, Engine, FileIdentity
 from delta_core.errors import CheckpointError, LogChangedError, LogError, TableNotFoundError, VersionNotFoundError
 from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.json_actions import ParsedActions
-from delta_core.log.checkpoint import CheckpointReader
-from delta_core.log.checksum import read_checksum
+from delta_core.log import parts
 from delta_core.log.chunks import BASE_COLUMNS
 from delta_core.log.files import MOST_CHANGES
 from delta_core.log.hint import Hint, read_hint
 from delta_core.log.listing import LogListing, list_log
-from delta_core.log.missing import why_no_table, why_no_table_on_store
 from delta_core.log.names import LOG_DIRECTORY, STAGED_DIRECTORY, commit_name
 from delta_core.log.reconcile import Reconciled, reconcile
 from delta_core.log.segment import choose_segment
@@ -30,6 +28,9 @@ from delta_core.plugins.catalog import CommitSource, StagedCommit
 from delta_core.plugins.plans import LogFile, LogSegment
 from delta_core.protocol.actions import Metadata, Protocol, parse_action
 from delta_core.runtime.processes import cached_property
+
+if TYPE_CHECKING:
+    from delta_core.log.checkpoint import CheckpointReader
 
 __all__ = ["LogContents", "LogMark", "TableLog", "concat_actions", "newest"]
 
@@ -221,7 +222,7 @@ class TableLog:
             segment = choose_segment(listing.files, version, hint=hint, where=self.uri, rejected=rejected)
         except TableNotFoundError as e:
             storage = self.engine.storage
-            why = why_no_table(storage.root) if self._is_local else why_no_table_on_store(storage)
+            why = parts.why_no_table(storage.root) if self._is_local else parts.why_no_table_on_store(storage)
             raise (TableNotFoundError(f"No Delta table at {self.uri}. {why}", **e.facts) if why else e) from None
         return _with_embedded(segment, listing)
 
@@ -366,7 +367,8 @@ class TableLog:
             If the checkpoint can't be read.
         """
         mark = self.mark_of(segment)
-        checkpoint = None if segment.checkpoint is None else CheckpointReader(self.engine.logs, segment.checkpoint)
+        chosen = segment.checkpoint
+        checkpoint = None if chosen is None else parts.CheckpointReader(self.engine.logs, chosen)
         tail = self._read_tail(segment, checkpoint)
         protocol, metadata = newest_definition(tail.other_actions, self.uri)
         checksum = None
@@ -410,7 +412,7 @@ class TableLog:
         """Return protocol and metadata of a checksum file within the segment, None if there is none."""
         if segment.checksum is None or segment.checkpoint is None:
             return None
-        found = read_checksum(self.engine.storage, segment.checksum)
+        found = parts.read_checksum(self.engine.storage, segment.checksum)
         if found is None:
             return None
         try:

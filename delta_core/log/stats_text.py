@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from delta_core.kernels import compute as pc
-from delta_core.kernels.json_lines import format_objects
+from delta_core.kernels import parts as kernels
 
 __all__ = ["statistics_text"]
 
@@ -16,7 +16,7 @@ def statistics_text(parsed: pa.StructArray) -> pa.Array:
     Timestamps are floored to milliseconds, as everywhere in the text; bounds that JSON can't hold (NaN, infinities, and
     values of types without a text form) are left out, that is unknown.
     """
-    return format_objects(_plain(parsed))
+    return kernels.format_objects(_plain(parsed))
 
 
 def _plain(column: pa.Array) -> pa.Array:

@@ -15,11 +15,12 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.expressions.ast import Expression
-from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.protocol.types import DataType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from delta_core.kernels.row_set import RowSet, RowSets
 
 __all__ = [
     "ActionColumn", "ChangeCapture", "ChecksumField",

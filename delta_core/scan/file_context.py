@@ -11,12 +11,14 @@ import pyarrow as pa
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import number_array, scalar_of, strings_of
 from delta_core.kernels.gather import SelectionVector
-from delta_core.kernels.row_set import RowSet
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["FileContext", "OneFile", "RowOrigin", "WholeFiles"]
+    from delta_core.kernels.row_set import RowSet
+    from delta_core.plugins.rules import RowSelector
+
+__all__ = ["FileContext", "NoVectors", "OneFile", "RowOrigin", "WholeFiles"]
 
 
 class DroppedRows(Protocol):
@@ -29,6 +31,30 @@ class DroppedRows(Protocol):
     def between(self, first: int, stop: int) -> Sequence[int]:
         """Return which of some files have any."""
         ...
+
+
+class NoVectors:
+    """The `Vectors` of files from which no selector drops rows."""
+
+    located: Sequence[tuple[RowSelector, pa.Table]] = ()
+
+    def start(self) -> None:
+        """Read nothing."""
+
+    def close(self) -> None:
+        """See `start`."""
+
+    def rows(self, file: int) -> RowSet | None:
+        """Return None: no row is dropped."""
+        return None
+
+    def between(self, first: int, stop: int) -> Sequence[int]:
+        """Return no file."""
+        return ()
+
+    def num_dropped(self) -> int | None:
+        """Return zero."""
+        return 0
 
 
 class FileContext:

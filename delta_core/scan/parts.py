@@ -1,4 +1,4 @@
-"""The parts of a scan that describe it, loaded on first use: a read needs none of them."""
+"""The parts of a scan that describe it, and that read vectors, loaded on first use: few reads need them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ if TYPE_CHECKING:
     from delta_core.expressions.printing import format_sql
     from delta_core.handles.notebooks import page, schema_table
     from delta_core.scan.explain import RunCounters, ScanReport, describe_effects, describe_predicate, prune_in_steps
+    from delta_core.scan.vectors import Vectors
 
 __all__ = [
     "RunCounters",
     "ScanReport",
+    "Vectors",
     "describe_effects",
     "describe_predicate",
     "format_sql",
@@ -28,5 +30,6 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.scan.explain": "RunCounters ScanReport describe_effects describe_predicate prune_in_steps",
         "delta_core.expressions.printing": "format_sql",
         "delta_core.handles.notebooks": "page schema_table",
+        "delta_core.scan.vectors": "Vectors",
     },
 )

@@ -37,14 +37,14 @@ from delta_core.protocol.types import DataType
 from delta_core.runtime.processes import cached_property
 from delta_core.scan import parts
 from delta_core.scan.apply import CompiledPlan
-from delta_core.scan.file_context import FileContext
+from delta_core.scan.file_context import FileContext, NoVectors
 from delta_core.scan.plan import FILE_PATH, LOCATION, ROW_INDEX, ReadPlan, plan_scan, resolve_columns
-from delta_core.scan.vectors import Vectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from delta_core.scan.explain import RunCounters, ScanReport
+    from delta_core.scan.vectors import Vectors
 
 __all__ = ["Scan", "ScanSource"]
 
@@ -447,7 +447,8 @@ class _Inputs:
         self.table = files.columns(self._names()) if table is None else table
         self.paths = decode_paths(self.table.column("path"))
         self.sizes: list[int | None] = self.table.column("size").to_pylist()
-        self.vectors = Vectors(self._source.engine.storage, self._plan.selectors, self.table)
+        selectors, storage = self._plan.selectors, self._source.engine.storage
+        self.vectors: Vectors | NoVectors = parts.Vectors(storage, selectors, self.table) if selectors else NoVectors()
 
     def _names(self) -> list[str]:
         names = ["path", "size", *(c for s in self._plan.selectors for c in s.columns)]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.errors import DeltaError
-from delta_core.expressions import sql
 from delta_core.expressions.ast import Call, Column, Expression, Literal
 from delta_core.expressions.simple_sql import RESERVED, parse_simple
+from delta_core.expressions.sqlglot_trees import parse_with_sqlglot
 from delta_core.protocol.types import PrimitiveType
 
 LEAVES = st.sampled_from([
@@ -54,7 +54,7 @@ NOISE = st.sampled_from(["'", "(", ")", "=", ".", "`", " ", " not ", "5", "L", "
 
 def by_sqlglot(text: str) -> Expression | None:
     try:
-        return sql._parse(text, text, {})
+        return parse_with_sqlglot(text, text, {})
     except DeltaError:
         return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -23,11 +23,14 @@ from delta_core.engines.arrow.parquet.opened_file import (
 )
 from delta_core.engines.arrow.parquet.stretches import Own, Stretches
 from delta_core.engines.arrow.parquet.types import is_encoded_string
+from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.memory import POOL_OF_BATCHES
-from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn, NestedColumnStretches, read_nested_column
 from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, ColumnTest, PageCounts, read_chunks, read_passing
+
+if TYPE_CHECKING:
+    from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn
 
 __all__ = [
     "GROUP_BYTES",
@@ -314,9 +317,9 @@ class GroupReader:
         mask, count = (None, rows) if picks is None else (picks.mask, picks.count)
         if self._is_limited and picks is not None and 0 < picks.stop <= rows // 2:
             # which rows a page of lists has, its levels alone specify: of those behind the last row none are looked at
-            first_ones = NestedColumnStretches(file, column, chunks, rows)
+            first_ones = kernels.NestedColumnStretches(file, column, chunks, rows)
             return first_ones.read(0, picks.stop, mask, count, pages)
-        return read_nested_column(file, column, chunks, rows, mask, count, pages)
+        return kernels.read_nested_column(file, column, chunks, rows, mask, count, pages)
 
     def _others(self, group: int, leaves: list[int], picks: SelectionVector | None) -> dict[str, Any]:
         """Read columns through PyArrow; few rows of a big row group, or its first ones, in the memory of a batch."""
@@ -404,7 +407,7 @@ def _nested_chunk(
         return None
     stored = _nested_value_type(leaf, type)
     chunk = None if stored is None else _place(facts, rows, leaf, stored)
-    return None if chunk is None else NestedChunk(chunk, facts.num_values, leaf.length)
+    return None if chunk is None else kernels.NestedChunk(chunk, facts.num_values, leaf.length)
 
 
 def _chunk(facts: ChunkFacts | None, rows: int, leaf: ParquetLeaf, type: pa.DataType) -> ColumnChunk | None:

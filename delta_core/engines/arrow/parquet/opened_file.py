@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 from msgspec import Struct
@@ -19,9 +19,12 @@ from delta_core.engines.arrow.parquet.legacy_calendar import Calendar, read_cale
 from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.types import num_leaves
 from delta_core.engines.arrow.storage.prefetch import RangedSource
+from delta_core.kernels import parts as kernels
 from delta_core.kernels._parquet_footer import Footer as ParsedFooter
-from delta_core.kernels.parquet_nested import NestedColumn, nested_column
 from delta_core.kernels.parquet_pages import Source
+
+if TYPE_CHECKING:
+    from delta_core.kernels.parquet_nested import NestedColumn
 
 __all__ = [
     "ArrowFooter",
@@ -373,7 +376,7 @@ def _nested_columns(schema: pa.Schema, leaves: Sequence[ParquetLeaf]) -> dict[in
     for field in schema:
         t = field.type
         is_read = pa.types.is_nested(t) or pa.types.is_boolean(t) or pa.types.is_decimal128(t)
-        column = nested_column(field, first) if is_read else None
+        column = kernels.nested_column(field, first) if is_read else None
         # where levels are not those of Arrow's fields, PyArrow decodes the column
         if column is not None and all(
             (leaves[n].most_level, leaves[n].most_repetition) == (level, repetition)

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.engines.arrow.lanes import run_at_once
 from delta_core.engines.arrow.parquet.opened_file import DataFile
+from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
-from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn, NestedColumnStretches
 from delta_core.kernels.parquet_pages import ChunkStretches, ColumnChunk, PageCounts, is_text
+
+if TYPE_CHECKING:
+    from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn, NestedColumnStretches
 
 __all__ = ["Own", "Stretches"]
 
@@ -118,7 +121,7 @@ class Stretches:
             for share in own.shares(coded, lanes if isinstance(source, int) else 1):
                 flat = ChunkStretches(source, share.flat, coded, len(mine)) if share.flat else None
                 nested = {
-                    name: NestedColumnStretches(source, column, chunks, rows, len(mine))
+                    name: kernels.NestedColumnStretches(source, column, chunks, rows, len(mine))
                     for name, (column, chunks) in share.nested.items()
                 }
                 self._parts.append(_Part(flat, nested))

@@ -1,4 +1,4 @@
-"""What writes the log's files, and what lists, finds and deletes many files, loaded on first use."""
+"""What reads checkpoints, writes the log's files, and lists, finds and deletes many files, loaded on first use."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from delta_core.engines.arrow.storage.checkpoint_files import ParquetCheckpoint
     from delta_core.engines.arrow.storage.log_writer import write_lines, write_parquet
     from delta_core.kernels.folders import Folder, delete_files, find_files, list_folder
 
-__all__ = ["Folder", "delete_files", "find_files", "list_folder", "write_lines", "write_parquet"]
+__all__ = ["Folder", "ParquetCheckpoint", "delete_files", "find_files", "list_folder", "write_lines", "write_parquet"]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "delta_core.engines.arrow.storage.checkpoint_files": "ParquetCheckpoint",
         "delta_core.engines.arrow.storage.log_writer": "write_lines write_parquet",
         "delta_core.kernels.folders": "Folder delete_files find_files list_folder",
     },

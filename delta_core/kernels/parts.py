@@ -1,0 +1,21 @@
+"""Kernels of nested columns and of rows as JSON, loaded on first use: reads of flat columns need neither."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from delta_core.runtime.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from delta_core.kernels.json_lines import format_objects
+    from delta_core.kernels.parquet_nested import NestedChunk, NestedColumnStretches, nested_column, read_nested_column
+
+__all__ = ["NestedChunk", "NestedColumnStretches", "format_objects", "nested_column", "read_nested_column"]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "delta_core.kernels.json_lines": "format_objects",
+        "delta_core.kernels.parquet_nested": "NestedChunk NestedColumnStretches nested_column read_nested_column",
+    },
+)

@@ -1,0 +1,23 @@
+"""What reads checkpoints and checksums, and finds out why there is no table, loaded on first use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from delta_core.runtime.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from delta_core.log.checkpoint import CheckpointReader, read_removes
+    from delta_core.log.checksum import read_checksum
+    from delta_core.log.missing import why_no_table, why_no_table_on_store
+
+__all__ = ["CheckpointReader", "read_checksum", "read_removes", "why_no_table", "why_no_table_on_store"]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "delta_core.log.checkpoint": "CheckpointReader read_removes",
+        "delta_core.log.checksum": "read_checksum",
+        "delta_core.log.missing": "why_no_table why_no_table_on_store",
+    },
+)
