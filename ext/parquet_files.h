@@ -53,8 +53,10 @@ class Growing {
 
 // One column: which it is in the files, and what was decoded of it.
 struct RunColumn {
-    RunColumn(int leaf, int type, int width, int most_level) : leaf(leaf), type(type), width(width), most_level(most_level) {}
-    const int leaf, type, width, most_level;  // width 0: strings
+    RunColumn(int leaf, int type, const ValueLayout &layout, int most_level) : leaf(leaf), type(type), layout(layout), most_level(most_level) {}
+    const int leaf, type;
+    const ValueLayout layout;
+    const int most_level;
     Growing data, ends, bits;
     int64_t text = 0, nulls = 0;
     bool has_bits = false;
@@ -77,7 +79,9 @@ class FileRun {
     FileRun(const FileRun &) = delete;
     FileRun &operator=(const FileRun &) = delete;
 
-    void add_column(int leaf, int type, int width, int most_level) { columns_.push_back(new RunColumn(leaf, type, width, most_level)); }
+    void add_column(int leaf, int type, int width, int stored, int most_level) {
+        columns_.push_back(new RunColumn(leaf, type, ValueLayout{width, stored}, most_level));
+    }
     int64_t rows() const { return rows_; }
     RunColumn &column(int64_t i) { return *columns_[i]; }
     bool fits(const FooterFacts &footer) const { return footer.schema == schema_ && footer.metadata == metadata_; }
@@ -103,7 +107,7 @@ class FileRun {
     // What the columns hold.
     int64_t bytes() const {
         int64_t total = 0;
-        for (const RunColumn *c : columns_) total += c->width ? rows_ * c->width : c->text + 4 * rows_;
+        for (const RunColumn *c : columns_) total += c->layout.width ? c->layout.bytes_of(rows_) : c->text + 4 * rows_;
         return total;
     }
 
@@ -130,12 +134,12 @@ class FileRun {
         space_.decompress = foreign_.decompress;
         space_.codec = is_foreign ? foreign_.codecs[chunk.codec] : nullptr;
         const int codec = chunk.codec == ZSTD_NUMBER ? ZSTD : is_foreign ? FOREIGN : chunk.codec == 1 ? SNAPPY : UNCOMPRESSED;
-        ChunkReader reader(space_, ChunkBytes(data + first, chunk.compressed), codec, column.width, column.most_level, rows, nullptr, rows);
+        ChunkReader reader(space_, ChunkBytes(data + first, chunk.compressed), codec, column.layout, column.most_level, rows, nullptr, rows);
         Status status;
         int64_t done = 0;
         while ((status = reader.next_page()) == PAGE) {
             const int64_t at = rows_ + done;
-            if (!(column.width ? append_fixed(reader, column, at) : append_text(reader, column, at))) return false;
+            if (!(column.layout.width ? append_fixed(reader, column, at) : append_text(reader, column, at))) return false;
             if (!append_validity(reader, column, at)) return false;
             done += reader.rows();
         }
@@ -143,7 +147,14 @@ class FileRun {
     }
 
     bool append_fixed(ChunkReader &reader, RunColumn &column, int64_t at) {
-        return column.data.room((at + reader.rows()) * column.width) && reader.append_fixed(column.data.data + at * column.width);
+        const int64_t size = column.layout.bytes_of(at + reader.rows());
+        if (!column.data.room(size)) return false;
+        if (column.layout.is_bits()) {
+            uint8_t *const bits = column.data.data;
+            if (at % 8) bits[at / 8] &= static_cast<uint8_t>((1 << at % 8) - 1);
+            std::memset(bits + (at + 7) / 8, 0, size - (at + 7) / 8);
+        }
+        return reader.append_fixed(column.data.data, at);
     }
 
     bool append_text(ChunkReader &reader, RunColumn &column, int64_t at) {

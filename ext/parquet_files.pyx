@@ -32,13 +32,16 @@ cdef extern from "parquet_footer.h" namespace "delta_parquet" nogil:
 cdef extern from "parquet_files.h" namespace "delta_parquet" nogil:
     cdef cppclass Growing:
         uint8_t* data
-    cdef cppclass RunColumn:
+    cdef cppclass ValueLayout:
         int width
+        int64_t bytes_of(int64_t n)
+    cdef cppclass RunColumn:
+        ValueLayout layout
         Growing data, ends, bits
         int64_t text, nulls
         bint has_bits
     cdef cppclass FileRun:
-        void add_column(int leaf, int type, int width, int most_level)
+        void add_column(int leaf, int type, int width, int stored, int most_level)
         int64_t rows()
         RunColumn& column(int64_t i)
     cdef cppclass FileRuns:
@@ -84,8 +87,8 @@ cdef class Runs:
         cdef bytes schema, metadata
         for schema, metadata, columns in layouts:
             run = self.runs.add(PyBytes_AS_STRING(schema), len(schema), PyBytes_AS_STRING(metadata), len(metadata))
-            for leaf, type, width, most_level in columns:
-                run.add_column(leaf, type, width, most_level)
+            for leaf, type, width, stored, most_level in columns:
+                run.add_column(leaf, type, width, stored, most_level)
             self.counts.append(len(columns))
 
     def __dealloc__(self):
@@ -122,8 +125,8 @@ cdef class Runs:
         cdef RunColumn* column = &run.column(i)
         cdef int64_t rows = run.rows()
         valid = self._buffer(column.bits.data, (rows + 7) // 8) if column.nulls else None
-        if column.width:
-            return valid, column.nulls, [self._buffer(column.data.data, rows * column.width)]
+        if column.layout.width:
+            return valid, column.nulls, [self._buffer(column.data.data, column.layout.bytes_of(rows))]
         ends = self._buffer(column.ends.data, (rows + 1) * 4) if rows else pa.py_buffer(bytes(4))
         return valid, column.nulls, [ends, self._buffer(column.data.data, column.text)]
 

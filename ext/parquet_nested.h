@@ -167,7 +167,7 @@ class NestedReader : private ChunkReader {
    public:
     // See ChunkReader; `job` specifies the chunk.
     NestedReader(Workspace &space, const ChunkBytes &bytes, int64_t num_rows, int64_t most_text, const NestedJob &job)
-        : ChunkReader(space, bytes, job.codec, stored_width(job), job.most_definition, num_rows, nullptr, 0),
+        : ChunkReader(space, bytes, job.codec, ValueLayout{stored_width(job)}, job.most_definition, num_rows, nullptr, 0),
           most_text_(most_text), entries_left_(job.num_entries) {}
 
     // Decode the rows from `first`, behind those before, up to `stop`; the mask's first bit is that of `first`.

@@ -614,6 +614,119 @@ class ThriftReader {
     const uint8_t *in_, *end_;
 };
 
+// --- values that lie in memory otherwise than in pages ---
+
+// How values lie in memory and in pages.
+struct ValueLayout {
+    // Of `stored`: as in memory; a bit each, in memory too (booleans); whole numbers of 4 or 8 bytes.
+    enum : int { AS_IN_MEMORY = 0, BITS = 1, INT_4 = 4, INT_8 = 8, MOST_BYTES = 16 };
+
+    // Bytes of a value in memory, 0 for strings; 1 for bits, 8 to a byte.
+    int width = 0;
+    // One of these; or that it has -1 to -16 bytes, the highest one first.
+    int stored = AS_IN_MEMORY;
+
+    bool is_bits() const { return stored == BITS; }
+    bool is_converted() const { return stored != AS_IN_MEMORY && stored != BITS; }
+    // Bytes of a value in pages.
+    int page_bytes() const { return stored == AS_IN_MEMORY ? width : stored < 0 ? -stored : stored; }
+    // Bytes of so many values in memory.
+    int64_t bytes_of(int64_t n) const { return is_bits() ? (n + 7) / 8 : n * width; }
+    // Whether values of this kind are converted.
+    bool is_known() const {
+        if (!is_converted()) return true;
+        if (stored == INT_4) return width == 1 || width == 2 || width == 16;
+        return width == 16 && (stored == INT_8 || (stored < 0 && stored >= -MOST_BYTES));
+    }
+};
+
+// A number of 128 bits as Arrow has it.
+struct Wide {
+    uint64_t low = 0, high = 0;
+    Wide() = default;
+    explicit Wide(int64_t value) : low(static_cast<uint64_t>(value)), high(static_cast<uint64_t>(value >> 63)) {}
+    Wide(uint64_t low, uint64_t high) : low(low), high(high) {}
+};
+
+// Read a number of so many bytes, the highest one first; up to 7 bytes behind it are read too.
+template <int bytes>
+inline int64_t load_highest_first(const uint8_t *in) {
+    return static_cast<int64_t>(__builtin_bswap64(load<uint64_t>(in))) >> (64 - 8 * bytes);
+}
+template <int bytes>
+inline Wide load_wide(const uint8_t *in) {
+    if constexpr (bytes <= 8) return Wide(load_highest_first<bytes>(in));
+    else return Wide(__builtin_bswap64(load<uint64_t>(in + bytes - 8)), static_cast<uint64_t>(load_highest_first<bytes - 8>(in)));
+}
+
+// Write what `read` returns of all `n` values of so many bytes, or of those that a mask keeps.
+template <class T, class Read>
+__attribute__((always_inline)) inline void convert(const uint8_t *in, int bytes, const uint64_t *keep, int64_t n, uint8_t *out, Read read) {
+    const auto write = [&](int64_t i) {
+        const T value = static_cast<T>(read(in + i * bytes));
+        std::memcpy(out, &value, sizeof(T));
+        out += sizeof(T);
+    };
+    if (!keep) {
+        for (int64_t i = 0; i < n; i++) write(i);
+        return;
+    }
+    for (int64_t w = 0; 64 * w < n; w++)
+        for (uint64_t word = mask_word(keep, w, n); word; word &= word - 1) write(64 * w + __builtin_ctzll(word));
+}
+
+using Convert = void (*)(const uint8_t *in, const uint64_t *keep, int64_t n, uint8_t *out);
+
+template <int bytes>
+inline void convert_to_wide(const uint8_t *in, const uint64_t *keep, int64_t n, uint8_t *out) {
+    convert<Wide>(in, bytes, keep, n, out, load_wide<bytes>);
+}
+template <int bytes>
+inline void convert_to_long(const uint8_t *in, const uint64_t *keep, int64_t n, uint8_t *out) {
+    convert<int64_t>(in, bytes, keep, n, out, load_highest_first<bytes>);
+}
+template <int... less>
+inline Convert wide_converter(int bytes, std::integer_sequence<int, less...>) {
+    static constexpr Convert of[] = {convert_to_wide<less + 1>...};
+    return of[bytes - 1];
+}
+template <int... less>
+inline Convert long_converter(int bytes, std::integer_sequence<int, less...>) {
+    static constexpr Convert of[] = {convert_to_long<less + 1>...};
+    return of[bytes - 1];
+}
+
+// Write values as they lie in memory, in `layout.width` bytes each, or in 8 if they fit: all `n`, or those that a mask keeps.
+inline void convert_values(const ValueLayout &layout, const uint8_t *in, const uint64_t *keep, int64_t n, uint8_t *out) {
+    if (layout.stored < 0) {
+        const Convert convert_all = layout.width == 8 ? long_converter(-layout.stored, std::make_integer_sequence<int, 8>())
+                                                      : wide_converter(-layout.stored, std::make_integer_sequence<int, 16>());
+        convert_all(in, keep, n, out);
+    } else if (layout.stored == ValueLayout::INT_8) {
+        if (layout.width == 8) convert<int64_t>(in, 8, keep, n, out, load<int64_t>);
+        else convert<Wide>(in, 8, keep, n, out, load<int64_t>);
+    } else if (layout.width == 1) {
+        convert<int8_t>(in, 4, keep, n, out, load<int32_t>);
+    } else if (layout.width == 2) {
+        convert<int16_t>(in, 4, keep, n, out, load<int32_t>);
+    } else if (layout.width == 8) {
+        convert<int64_t>(in, 4, keep, n, out, load<int32_t>);
+    } else {
+        convert<Wide>(in, 4, keep, n, out, load<int32_t>);
+    }
+}
+
+// Whether numbers of 4 bytes fit into 1 or 2.
+inline bool fit_into(const uint8_t *in, int64_t n, int width) {
+    const int32_t most = width == 1 ? INT8_MAX : INT16_MAX;
+    int32_t beyond = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t value = load<int32_t>(in + 4 * i);
+        beyond |= (value > most) | (value < -most - 1);
+    }
+    return !beyond;
+}
+
 // --- runs of small numbers: definition levels, dictionary codes ---
 
 inline int bit_width(uint64_t most) {
@@ -766,6 +879,9 @@ struct Test {
     bool is_float = false, with_nan = false;
     int64_t least = 0, most = 0;
     double low = 0, high = 0;
+    // Of numbers of 16 bytes; then `least` and `most` are the bounds of those that 8 bytes hold.
+    bool is_wide = false;
+    Wide wide_least, wide_most;
     // Keys ascend: numbers of 8 bytes each (of floats without NaN), or strings one behind the other, which end at `ends[1 ...]`.
     const uint8_t *keys = reinterpret_cast<const uint8_t *>("");
     const int32_t *ends = nullptr;
@@ -901,6 +1017,18 @@ __attribute__((target("avx2"))) inline void mark_avx2(const uint8_t *values, int
 }
 #endif
 
+inline __int128 number_of(const Wide &value) {
+    return static_cast<__int128>(static_cast<unsigned __int128>(value.high) << 64 | value.low);
+}
+
+inline void mark_wide(const uint8_t *values, int64_t n, const Test &test, uint8_t *out) {
+    const __int128 least = number_of(test.wide_least), most = number_of(test.wide_most);
+    for (int64_t i = 0; i < n; i++) {
+        const __int128 value = number_of(load<Wide>(values + i * sizeof(Wide)));
+        out[i] = static_cast<uint8_t>((value >= least) & (value <= most));
+    }
+}
+
 template <class T>
 inline void mark_keys(const uint8_t *values, int64_t n, const Test &test, uint8_t *out) {
     using Key = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
@@ -926,7 +1054,13 @@ inline void mark_values(const uint8_t *values, int64_t n, const Test &test, uint
 
 inline void mark_values(const uint8_t *values, int64_t n, int width, const Test &test, uint8_t *out) {
     if (test.is_float) return width == 4 ? mark_values<float>(values, n, test, out) : mark_values<double>(values, n, test, out);
-    return width == 4 ? mark_values<int32_t>(values, n, test, out) : mark_values<int64_t>(values, n, test, out);
+    switch (width) {
+        case 1: return mark_values<int8_t>(values, n, test, out);
+        case 2: return mark_values<int16_t>(values, n, test, out);
+        case 4: return mark_values<int32_t>(values, n, test, out);
+        case 8: return mark_values<int64_t>(values, n, test, out);
+        default: return mark_wide(values, n, test, out);
+    }
 }
 
 // The same of PLAIN strings; false if they don't end where the page does.
@@ -950,12 +1084,13 @@ enum : int64_t { WINDOW_BYTES = 256 << 10 };
 // Reads pages one by one: `next_page` decodes what needs no output, then `append` writes the page's rows.
 class ChunkReader {
    public:
-    // `width` is the bytes of a value, 0 for strings; `keep` is nullptr or a mask of the chunk's rows that keeps `num_kept`.
+    // `keep` is nullptr or a mask of the chunk's rows that keeps `num_kept`.
     // With a test only rows that pass are kept, and their bits of `passed`, which were zero, are set; without values to be
     // appended a test of nulls reads the levels alone.
-    ChunkReader(Workspace &space, const ChunkBytes &bytes, int codec, int width, int most_level, int64_t num_rows,
+    ChunkReader(Workspace &space, const ChunkBytes &bytes, int codec, const ValueLayout &layout, int most_level, int64_t num_rows,
                 const uint64_t *keep, int64_t num_kept, const Test *test = nullptr, uint64_t *passed = nullptr, bool appends = true)
-        : space_(space), bytes_(bytes), codec_(codec == ZSTD && !ZstdLibrary::loaded() ? FOREIGN : codec), width_(width), most_(most_level),
+        : space_(space), bytes_(bytes), codec_(codec == ZSTD && !ZstdLibrary::loaded() ? FOREIGN : codec), layout_(layout),
+          width_(layout.width), most_(most_level),
           num_rows_(num_rows), test_(test), passed_(passed),
           has_value_test_(test && !test->is_of_levels()), is_of_levels_(test && test->is_of_levels() && !appends),
           keep_(keep), stop_(num_rows), kept_left_(num_kept) {}
@@ -1051,8 +1186,18 @@ class ChunkReader {
         return total;
     }
 
-    // Write the page's values of `width` bytes; rows without one are 0.
-    bool append_fixed(uint8_t *out) { return width_ == 4 ? append_numbers<uint32_t>(out) : append_numbers<uint64_t>(out); }
+    // Write the page's values behind `first` others; rows without one are 0. Bits there were zero.
+    bool append_fixed(uint8_t *out, int64_t first) {
+        if (layout_.is_bits()) return append_booleans(out, first);
+        out += first * width_;
+        switch (width_) {
+            case 1: return append_numbers<uint8_t>(out);
+            case 2: return append_numbers<uint16_t>(out);
+            case 4: return append_numbers<uint32_t>(out);
+            case 8: return append_numbers<uint64_t>(out);
+            default: return append_numbers<Wide>(out);
+        }
+    }
 
     // Write the page's codes.
     bool append_codes(uint8_t *out) { return append_rows<uint32_t>(code_scratch_, out); }
@@ -1130,8 +1275,40 @@ class ChunkReader {
         return true;
     }
 
+    // Write a bit for each kept row.
+    bool append_booleans(uint8_t *out, int64_t first) {
+        const size_t words = (rows_ + 63) / 64 + 1;
+        uint64_t *const inner = reinterpret_cast<uint64_t *>(space_.inner.room(2 * words * sizeof(uint64_t)));
+        if (!inner) return false;
+        const uint64_t *bits = reinterpret_cast<const uint64_t *>(values_at_);
+        if (values_ < rows_) {
+            mask_narrow(valid_, rows_, bits, values_, inner);
+            bits = inner;
+        }
+        if (kept_ < rows_) {
+            compact_bits(reinterpret_cast<const uint8_t *>(bits), 0, mask_, rows_, reinterpret_cast<uint8_t *>(inner + words));
+            bits = inner + words;
+        }
+        or_bits(out, first, bits, kept_);
+        return true;
+    }
+
+    // Write numbers that are not stored as they lie in memory.
+    template <class T>
+    bool append_converted(uint8_t *out) {
+        if (values_ == rows_) {
+            convert_values(layout_, values_at_, kept_ == rows_ ? nullptr : mask_, rows_, out);
+            return true;
+        }
+        uint8_t *const values = space_.looked_up.room(values_ * sizeof(T));
+        if (!values) return false;
+        convert_values(layout_, values_at_, nullptr, values_, values);
+        return append_rows<T>(values, out);
+    }
+
     template <class T>
     bool append_numbers(uint8_t *out) {
+        if (!codes_ && layout_.is_converted()) return append_converted<T>(out);
         if (!codes_) return end_of_values_ - values_at_ == values_ * static_cast<int64_t>(sizeof(T)) && append_rows<T>(values_at_, out);
         if (kept_ < rows_ && values_ == rows_) {  // looked up for those that are kept
             uint8_t *const kept = space_.spread.room(kept_ * sizeof(uint32_t));
@@ -1287,11 +1464,12 @@ class ChunkReader {
         const uint8_t *const in = plain(body, page.compressed, page.uncompressed, true, space_.dictionary_page);
         if (count < 0 || count > INT32_MAX / 8 || !in) return UNSUPPORTED;
         if (width_) {
-            if (page.uncompressed != count * width_) return UNSUPPORTED;
+            if (layout_.is_bits() || page.uncompressed != count * layout_.page_bytes() || !are_in_range(in, count)) return UNSUPPORTED;
             // values are read as numbers: where they lie has to be aligned
-            uint8_t *const aligned = space_.dictionary.room(page.uncompressed);
+            uint8_t *const aligned = space_.dictionary.room(count * width_);
             if (!aligned) return NO_MEMORY;
-            std::memcpy(aligned, in, page.uncompressed);
+            if (layout_.is_converted()) convert_values(layout_, in, nullptr, count, aligned);
+            else std::memcpy(aligned, in, page.uncompressed);
             dictionary_ = aligned;
         } else {
             if (page.uncompressed < 4 * count) return UNSUPPORTED;
@@ -1362,6 +1540,10 @@ class ChunkReader {
         if (codes_) {
             const uint32_t *const code = codes();
             for (int64_t i = 0; i < values_; i++) flags[i] = matches_[code[i]];
+        } else if (layout_.is_bits()) {
+            return false;
+        } else if (layout_.is_converted()) {
+            mark_converted(flags);
         } else if (width_) {
             if (end_of_values_ - values_at_ != values_ * width_) return false;
             mark_values(values_at_, values_, width_, *test_, flags);
@@ -1377,6 +1559,22 @@ class ChunkReader {
         }
         return true;
     }
+
+    // The same of numbers that are not stored as they lie in memory.
+    void mark_converted(uint8_t *flags) const {
+        enum : int64_t { BLOCK = 512 };  // stays in a core's cache
+        alignas(Wide) uint8_t block[BLOCK * sizeof(Wide)];
+        const int bytes = layout_.page_bytes();
+        const ValueLayout layout{width_ > 8 && bytes <= 8 ? 8 : width_, layout_.stored};
+        for (int64_t i = 0; i < values_; i += BLOCK) {
+            const int64_t n = std::min<int64_t>(BLOCK, values_ - i);
+            convert_values(layout, values_at_ + i * bytes, nullptr, n, block);
+            mark_values(block, n, layout.width, *test_, flags + i);
+        }
+    }
+
+    // Whether numbers that are stored in more bytes than they have in memory fit into these.
+    bool are_in_range(const uint8_t *in, int64_t n) const { return !layout_.is_converted() || width_ > 2 || fit_into(in, n, width_); }
 
     uint64_t mask_of(int64_t word) const { return keep_ ? mask_[word] : ~UINT64_C(0); }
 
@@ -1455,9 +1653,12 @@ class ChunkReader {
         end_of_values_ = end;
         codes_ = is_coded(page);
         if (!codes_) {
+            if (layout_.is_bits()) return find_booleans(page, in, end);
             if (page.encoding != PLAIN) return UNSUPPORTED;
-            return width_ || end - in >= 4 * values_ ? PAGE : UNSUPPORTED;
+            if (!layout_.is_converted()) return width_ || end - in >= 4 * values_ ? PAGE : UNSUPPORTED;
+            return end - in == values_ * layout_.page_bytes() && are_in_range(in, values_) ? PAGE : UNSUPPORTED;
         }
+        if (layout_.is_bits()) return UNSUPPORTED;
         code_scratch_ = space_.codes.room(rows_ * sizeof(uint32_t));
         if (!code_scratch_) return NO_MEMORY;
         if (!values_) return PAGE;
@@ -1469,12 +1670,32 @@ class ChunkReader {
         return most < dictionary_length_ ? PAGE : UNSUPPORTED;
     }
 
+    // Find the page's booleans, one bit for each, in whole words.
+    Status find_booleans(const PageHeader &page, const uint8_t *in, const uint8_t *end) {
+        const size_t size = (values_ + 63) / 64 * 8;
+        uint8_t *const bits = space_.codes.room(size);
+        if (!bits) return NO_MEMORY;
+        values_at_ = bits;
+        end_of_values_ = bits + size;
+        if (!values_) return PAGE;
+        std::memset(bits, 0, size + SLACK);
+        if (page.encoding == PLAIN) {
+            if (end - in != (values_ + 7) / 8) return UNSUPPORTED;
+            std::memcpy(bits, in, end - in);
+            return PAGE;
+        }
+        if (page.encoding != RLE || end - in < 4 || load<uint32_t>(in) != static_cast<uint64_t>(end - in - 4)) return UNSUPPORTED;
+        return decode_bits(in + 4, end, values_, bits) ? PAGE : UNSUPPORTED;
+    }
+
     // A page header has no more bytes than the first number, as a rule, and never more than the second.
     enum : int64_t { HEADER_BYTES = 256, MOST_HEADER_BYTES = 16 << 20 };
 
     Workspace &space_;
     ChunkBytes bytes_;
-    const int codec_, width_, most_;
+    const int codec_;
+    const ValueLayout layout_;
+    const int width_, most_;
     const int64_t num_rows_;
     const Test *const test_;
     uint64_t *const passed_;
@@ -1544,10 +1765,11 @@ inline bool count_page(ChunkReader &reader, uint8_t *bits, int64_t num_kept, Row
 }
 
 // Read every page of a chunk of numbers, or of a stretch of it. `out` is nullptr if rows are only tested, of strings too.
-inline Status read_values(ChunkReader &reader, int width, int64_t num_kept, uint8_t *out, uint8_t *bits, Rows &rows) {
+inline Status read_values(ChunkReader &reader, const ValueLayout &layout, int64_t num_kept, uint8_t *out, uint8_t *bits, Rows &rows) {
     Status status;
+    if (out && layout.is_bits()) std::memset(out, 0, layout.bytes_of(num_kept));
     while ((status = reader.next_page()) == PAGE) {
-        if (out && !reader.append_fixed(out + rows.kept * width)) return UNSUPPORTED;
+        if (out && !reader.append_fixed(out, rows.kept)) return UNSUPPORTED;
         if (!count_page(reader, bits, num_kept, rows)) return NO_MEMORY;
     }
     return status;
@@ -1612,7 +1834,8 @@ enum Form { NUMBERS = 0, STRINGS = 1, CODES = 2 };
 // and one more; of their bits, if one may be null; and of `room` bytes of strings.
 struct ChunkJob {
     int64_t offset = 0, size = 0;
-    int codec = UNCOMPRESSED, width = 0, most_level = 0, form = NUMBERS;
+    int codec = UNCOMPRESSED, most_level = 0, form = NUMBERS;
+    ValueLayout layout;
     void *decompressor = nullptr;
     uint8_t *out = nullptr, *bits = nullptr, *text = nullptr;
     int64_t room = 0;
@@ -1657,7 +1880,7 @@ inline Status keep_dictionary(const ChunkReader &reader, ChunkJob &job) {
 // Decode the rows of a reader's stretch; as many of them are kept.
 inline void read_rows(ChunkReader &reader, int64_t stop, int64_t num_kept, int64_t most_text, ChunkJob &job) {
     Rows rows;
-    Status status = job.form == NUMBERS ? read_values(reader, job.width, num_kept, job.out, job.bits, rows)
+    Status status = job.form == NUMBERS ? read_values(reader, job.layout, num_kept, job.out, job.bits, rows)
                     : job.form == CODES ? read_codes(reader, num_kept, job.out, job.bits, rows)
                                         : read_strings(reader, num_kept, most_text, job, rows);
     if (status == DONE && (reader.done() < stop || (!job.test && rows.kept != num_kept))) status = UNSUPPORTED;
@@ -1670,7 +1893,7 @@ inline void read_rows(ChunkReader &reader, int64_t stop, int64_t num_kept, int64
 inline void run_job(Workspace &space, const Source &source, int64_t num_rows, const uint64_t *keep, int64_t num_kept,
                     int64_t most_text, ChunkJob &job) {
     space.codec = job.decompressor;
-    ChunkReader reader(space, ChunkBytes(space.chunk, source, job.offset, job.size, WINDOW_BYTES), job.codec, job.width,
+    ChunkReader reader(space, ChunkBytes(space.chunk, source, job.offset, job.size, WINDOW_BYTES), job.codec, job.layout,
                        job.most_level, num_rows, keep, num_kept, job.test, job.passed, job.out != nullptr);
     read_rows(reader, num_rows, num_kept, most_text, job);
     if (job.status == DONE && job.form == CODES) job.status = keep_dictionary(reader, job);
@@ -1721,7 +1944,7 @@ class ChunkStream : private KeptSpace {
     // bytes each stay in memory in between.
     ChunkStream(const Source &source, const ChunkJob &job, int64_t num_rows, int64_t window, int64_t most_kept)
         : KeptSpace(job.decompressor, most_kept),
-          reader_(space_, ChunkBytes(space_.chunk, source, job.offset, job.size, window), job.codec, job.width, job.most_level,
+          reader_(space_, ChunkBytes(space_.chunk, source, job.offset, job.size, window), job.codec, job.layout, job.most_level,
                   num_rows, nullptr, 0) {}
 
     // Decode the rows from `first`, behind those before, up to `stop`; `keep` is a mask of these.

@@ -45,8 +45,18 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
     enum: WINDOW_BYTES
     cdef cppclass ChunkBytes:
         ChunkBytes(Scratch& block, const Source& source, int64_t offset, int64_t size, int64_t window)
+    cdef cppclass ValueLayout:
+        int width, stored
+        ValueLayout()
+        bint is_known()
+        bint is_bits()
+        bint is_converted()
+        int page_bytes()
+        int64_t bytes_of(int64_t n)
+    cdef cppclass Wide:
+        uint64_t low, high
     cdef cppclass ChunkReader:
-        ChunkReader(WorkspaceBytes& space, const ChunkBytes& bytes, int codec, int width, int most_level, int64_t num_rows,
+        ChunkReader(WorkspaceBytes& space, const ChunkBytes& bytes, int codec, const ValueLayout& layout, int most_level, int64_t num_rows,
                     const uint64_t* keep, int64_t num_kept)
         Status next_page()
         int64_t rows()
@@ -73,8 +83,9 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         HAS_VALUE
     cdef cppclass Test:
         int kind
-        bint is_float, with_nan
+        bint is_float, with_nan, is_wide
         int64_t least, most
+        Wide wide_least, wide_most
         double low, high
         const uint8_t* keys
         const int32_t* ends
@@ -84,7 +95,8 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         int64_t offset, size, room, nulls, used, kept, length
         const Test* test
         uint64_t* passed
-        int codec, width, most_level, form
+        int codec, most_level, form
+        ValueLayout layout
         void* decompressor
         uint8_t* out
         uint8_t* bits
@@ -256,6 +268,17 @@ cdef object copied(const uint8_t* data, int64_t size):
     return out.cut(size)
 
 
+cdef bint describe(ChunkJob* job, tuple chunk) except -1:
+    """Set what a job decodes, and return whether strings are requested as codes."""
+    cdef bint coded
+    (job.offset, job.size, job.codec, job.layout.width, job.layout.stored, job.most_level, coded, job.room,
+     decompress) = chunk
+    job.decompressor = <void*>decompress  # the tuple holds it
+    if not job.layout.is_known():
+        raise InvalidArgumentError(f"no values of {job.layout.width} bytes are stored in the form {job.layout.stored}")
+    return coded
+
+
 cdef class ColumnJobs:
     """Chunks to decode, with room for their rows; see `read_columns`."""
 
@@ -271,9 +294,8 @@ cdef class ColumnJobs:
         self.jobs = new_jobs(self.count)
         for i in range(self.count):
             job = &self.jobs[i]
-            job.offset, job.size, job.codec, job.width, job.most_level, coded, job.room, decompress = chunks[i]
-            job.decompressor = <void*>decompress  # the list holds it
-            job.form = NUMBERS if job.width else CODES if coded else STRINGS
+            coded = describe(job, chunks[i])
+            job.form = NUMBERS if job.layout.width else CODES if coded else STRINGS
             if job.form != STRINGS:
                 job.room = 0
 
@@ -308,8 +330,8 @@ cdef class ColumnJobs:
         return 0
 
     cdef int64_t value_bytes(self, int64_t i, int64_t num_kept) noexcept:
-        cdef int width = self.jobs[i].width
-        return num_kept * width if width else (num_kept + 1) * 4
+        cdef ValueLayout layout = self.jobs[i].layout
+        return layout.bytes_of(num_kept) if layout.width else (num_kept + 1) * 4
 
     cdef int64_t room_for(self, int64_t i, int64_t num_kept) noexcept:
         return room_of(self.value_bytes(i, num_kept)) + (room_of((num_kept + 7) // 8) if self.jobs[i].most_level else 0)
@@ -324,7 +346,7 @@ cdef class ColumnJobs:
         if job.status != DONE:
             return None
         valid = block.buffer.slice(job.bits - block.data, bits) if job.nulls else None
-        size = num_kept * (job.width if job.width else 4) + (4 if job.form == STRINGS else 0)
+        size = job.layout.bytes_of(num_kept) if job.layout.width else num_kept * 4 + (4 if job.form == STRINGS else 0)
         values = block.buffer.slice(job.out - block.data, size)
         if job.form == NUMBERS:
             return valid, job.nulls, values
@@ -349,8 +371,8 @@ def read_columns(Workspace space not None, source, list chunks, int64_t num_rows
     source : int, buffer or function
         A file descriptor, bytes that start where the file does, or a function(offset, size) that returns bytes.
     chunks : list of tuple
-        Of each: where it lies (offset, size), its codec and the bytes of a value (0: strings), the definition level of a
-        value, whether strings are requested as codes, how many bytes its strings have at most, about, and for pages of a
+        Of each: where it lies (offset, size), its codec, the bytes of a value (0: strings), how it is stored (see
+        `ValueLayout` in parquet_pages.h), the definition level of a value, whether strings are requested as codes, how many bytes its strings have at most, about, and for pages of a
         codec that is not Snappy a function(pyarrow.Buffer, int) -> buffer that returns as many plain bytes.
     num_rows : int
         Of each chunk.
@@ -458,6 +480,13 @@ cdef class ColumnStretches:
         return found
 
 
+cdef int set_wide(Wide* out, value) except -1:
+    out.low, out.high = value & ((1 << 64) - 1), (value >> 64) & ((1 << 64) - 1)
+    if not -(1 << 127) <= value < 1 << 127:
+        raise InvalidArgumentError(f"{value} is no number of 128 bits")
+    return 0
+
+
 cdef class ValueTest:
     """Which values of a chunk pass.
 
@@ -473,6 +502,8 @@ cdef class ValueTest:
         Both included.
     with_nan : bool
         Whether NaN passes, of a range.
+    is_wide : bool
+        Whether the values of a range have 16 bytes.
     keys : uint8[n], optional
         Ascending, without NaN: 8 bytes for each number, or strings one behind the other.
     ends : int32[n + 1], optional
@@ -484,14 +515,22 @@ cdef class ValueTest:
     cdef const int32_t[::1] ends
 
     def __cinit__(self, int kind, bint is_float=False, least=0, most=0, bint with_nan=False,
-                  const uint8_t[::1] keys=None, const int32_t[::1] ends=None):
+                  const uint8_t[::1] keys=None, const int32_t[::1] ends=None, bint is_wide=False):
         cdef int64_t i, size = 0 if keys is None else keys.shape[0]
         self.keys, self.ends = keys, ends
         self.test.kind, self.test.is_float, self.test.with_nan = kind, is_float, with_nan
         if not IN_RANGE <= kind <= HAS_VALUE:
             raise InvalidArgumentError(f"a test of values is of a kind from {IN_RANGE} to {HAS_VALUE}, not {kind}")
+        self.test.is_wide = is_wide
         if is_float:
             self.test.low, self.test.high = least, most
+        elif is_wide:
+            set_wide(&self.test.wide_least, least)
+            set_wide(&self.test.wide_most, most)
+            # a range without values, if none has 8 bytes
+            is_empty = least >= 1 << 63 or most < -(1 << 63)
+            self.test.least = 1 if is_empty else max(least, -(1 << 63))
+            self.test.most = 0 if is_empty else min(most, (1 << 63) - 1)
         else:
             self.test.least, self.test.most = least, most
         if kind != IN_SET and kind != LIKE_PATTERN:
@@ -513,7 +552,7 @@ cdef class ValueTest:
         if kind == IN_SET:
             self.test.hash_keys()
 
-    def is_excluded(self, source, int64_t offset, int64_t size, int width):
+    def is_excluded(self, source, int64_t offset, int64_t size, int width, int stored=0):
         """Whether no value of a chunk can pass, by the chunk's Bloom filter.
 
         Parameters
@@ -522,14 +561,17 @@ cdef class ValueTest:
             A file descriptor, or bytes that start where the file does.
         offset, size : int
             Where the filter lies; a size of -1 is not known.
-        width : int
-            The bytes of a value, 0 for strings.
+        width, stored : int
+            The bytes of a value, 0 for strings, and how it is stored; see `read_columns`.
         """
         cdef OpenSource opened = OpenSource(source)
         cdef BloomFilter* filter
         cdef bint found
-        if not self.fits(width):
+        cdef ValueLayout layout
+        layout.width, layout.stored = width, stored
+        if not self.fits(layout) or not has_stored_bounds(&layout):
             return False
+        width = layout.page_bytes()
         filter = new BloomFilter(opened.source, offset, size)
         try:
             with nogil:
@@ -538,7 +580,8 @@ cdef class ValueTest:
             del filter
         return found
 
-    def find_rows(self, source, tuple columns, tuple offsets, int width, int64_t num_rows, uint64_t[::1] rows not None):
+    def find_rows(self, source, tuple columns, tuple offsets, int width, int64_t num_rows, uint64_t[::1] rows not None,
+                  int stored=0):
         """Set the bits of the rows that may pass, by a chunk's page index.
 
         Parameters
@@ -547,8 +590,8 @@ cdef class ValueTest:
             A file descriptor, or bytes that start where the file does.
         columns, offsets : tuple of int
             Offset and bytes of the column index, and of the offset index.
-        width : int
-            The bytes of a value, 0 for strings.
+        width, stored : int
+            The bytes of a value, 0 for strings, and how it is stored; see `read_columns`.
         num_rows : int
             Of the chunk.
         rows : uint64[n]
@@ -565,12 +608,17 @@ cdef class ValueTest:
         cdef const uint8_t* data
         cdef bint is_used
         cdef Block copy
+        cdef ValueLayout layout
+        layout.width, layout.stored = width, stored
         at, size = columns
         first, length = offsets
         if num_rows < 1 or rows.shape[0] < (num_rows + 63) // 64:
             raise InvalidArgumentError(f"a mask of {num_rows} rows has fewer than {(num_rows + 63) // 64} words")
-        if at < 0 or first < 0 or not 0 < size <= MOST_INDEX or not 0 < length <= MOST_INDEX or not self.fits(width):
+        if at < 0 or first < 0 or not 0 < size <= MOST_INDEX or not 0 < length <= MOST_INDEX or not self.fits(layout):
             return False
+        if not (has_stored_bounds(&layout) or self.test.kind == IS_NULL or self.test.kind == HAS_VALUE):
+            return False
+        width = layout.page_bytes()
         data = read_source(space.bytes[0], opened.source, at, size)
         if data is NULL:
             return False
@@ -583,17 +631,31 @@ cdef class ValueTest:
             is_used = find_rows(copy.data, size, data, length, self.test, width, num_rows, &rows[0])
         return is_used
 
-    cdef bint fits(self, int width):
-        """Whether values of so many bytes, 0 for strings, can be tested."""
+    cdef bint fits(self, ValueLayout layout):
+        """Whether values of a layout can be tested."""
+        cdef int width = layout.width
+        if not layout.is_known():
+            return False
         if self.test.kind == IS_NULL or self.test.kind == HAS_VALUE:
-            return width == 0 or width == 4 or width == 8
+            return width == 0 or width == 1 or width == 2 or width == 4 or width == 8 or width == 16
+        if layout.is_bits():
+            return False
         if self.test.kind == LIKE_PATTERN or self.test.ends is not NULL:
             return width == 0
-        if width != 4 and width != 8:
+        if self.test.is_wide or width == 16:
+            return self.test.is_wide and width == 16 and self.test.kind == IN_RANGE
+        if self.test.is_float:
+            return width == 4 or width == 8
+        if width != 1 and width != 2 and width != 4 and width != 8:
             return False
         # bounds of a wider type, or none at all
-        return (width == 8 or self.test.is_float or self.test.kind == IN_SET
-                or -(1 << 31) <= self.test.least <= self.test.most < 1 << 31)
+        return (width == 8 or self.test.kind == IN_SET
+                or -(<int64_t>1 << (8 * width - 1)) <= self.test.least <= self.test.most < <int64_t>1 << (8 * width - 1))
+
+
+cdef bint has_stored_bounds(ValueLayout* layout) noexcept:
+    """Whether a test's bounds or keys can be compared with values as pages store them."""
+    return not layout.is_converted() or layout.width < 4
 
 
 def page_values(source, int64_t offset, int64_t size, int64_t num_values):
@@ -658,15 +720,14 @@ def read_passing(Workspace space not None, source, tuple chunk, int64_t num_rows
     if keep is not None:
         mask = &keep[0]
         num_kept = mask_count(mask, num_rows)
-    job.offset, job.size, job.codec, job.width, job.most_level, coded, _, decompress = chunk
-    if not values.fits(job.width) or (has_values and (values.test.kind == IS_NULL or not (job.width or coded))):
+    coded = describe(&job, chunk)
+    job.room = 0
+    if not values.fits(job.layout) or (has_values and (values.test.kind == IS_NULL or not (job.layout.width or coded))):
         return None
-    job.decompressor = <void*>decompress
-    job.form = CODES if has_values and not job.width else NUMBERS
+    job.form = CODES if has_values and not job.layout.width else NUMBERS
     job.test, job.passed = &values.test, &passed[0]
-    size = job.width if job.width else 4
     if has_values:
-        block = Block(num_kept * size)
+        block = Block(job.layout.bytes_of(num_kept) if job.layout.width else num_kept * 4)
         job.out = block.data
     space.bytes.decompress = decompress_page
     with nogil:
@@ -678,7 +739,7 @@ def read_passing(Workspace space not None, source, tuple chunk, int64_t num_rows
         return None
     if not has_values:
         return job.kept, None
-    size *= job.kept
+    size = job.layout.bytes_of(job.kept) if job.layout.width else job.kept * 4
     # a slice would hold all of the room
     found = copied(block.data, size) if 2 * job.kept < num_kept else block.cut(size)
     if job.form == NUMBERS:
@@ -713,7 +774,7 @@ cdef class Column:
         space.bytes.codec = <void*>decompress
         space.bytes.decompress = decompress_page
         self.reader = new ChunkReader(space.bytes[0], ChunkBytes(space.bytes.chunk, self.opened.source, offset, size, WINDOW_BYTES),
-                                      codec, 0, most_level, num_rows, NULL, num_rows)
+                                      codec, ValueLayout(), most_level, num_rows, NULL, num_rows)
 
     def __dealloc__(self):
         del self.reader

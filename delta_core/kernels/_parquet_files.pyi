@@ -10,7 +10,7 @@ def footer_key(footer: bytes | memoryview) -> tuple[bytes, bytes] | None: ...
 class Runs:
     def __init__(
         self,
-        layouts: Iterable[tuple[bytes, bytes, Sequence[tuple[int, int, int, int]]]],
+        layouts: Iterable[tuple[bytes, bytes, Sequence[tuple[int, int, int, int, int]]]],
         codecs: dict[int, Callable[[pa.Buffer, int], Any]],
     ) -> None: ...
     def read(

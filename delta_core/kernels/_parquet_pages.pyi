@@ -12,9 +12,9 @@ class Workspace:
     def is_small(self) -> bool: ...
     def take_page_counts(self) -> tuple[int, int]: ...
 
-#: Offset, bytes, codec, width, level of a value, whether strings are requested as codes, their expected bytes, and how
-#: pages of another codec are decompressed.
-Chunk: TypeAlias = tuple[int, int, int, int, int, bool, int, Callable[[pa.Buffer, int], Any] | None]
+#: Offset, bytes, codec, width, how values are stored, level of a value, whether strings are requested as codes, their
+#: expected bytes, and how pages of another codec are decompressed.
+Chunk: TypeAlias = tuple[int, int, int, int, int, int, bool, int, Callable[[pa.Buffer, int], Any] | None]
 
 #: Offset, bytes, codec, width, definition and repetition level of a value, definition level of an element
 #: of the innermost list, entries, expected bytes of strings, and how pages of another codec are decompressed.
@@ -55,12 +55,12 @@ class Column:
 class ValueTest:
     def __init__(
         self, kind: int, is_float: bool = False, least: float = 0, most: float = 0, with_nan: bool = False,
-        keys: NDArray[np.uint8] | bytes | None = None, ends: NDArray[np.int32] | None = None,
+        keys: NDArray[np.uint8] | bytes | None = None, ends: NDArray[np.int32] | None = None, is_wide: bool = False,
     ) -> None: ...  # fmt: skip
-    def is_excluded(self, source: Source, offset: int, size: int, width: int) -> bool: ...
+    def is_excluded(self, source: Source, offset: int, size: int, width: int, stored: int = 0) -> bool: ...
     def find_rows(
         self, source: Source, columns: tuple[int, int], offsets: tuple[int, int], width: int,
-        num_rows: int, rows: NDArray[np.uint64],
+        num_rows: int, rows: NDArray[np.uint64], stored: int = 0,
     ) -> bool: ...  # fmt: skip
 
 def read_columns(

@@ -14,14 +14,22 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.kernels._parquet_files import Runs, footer_key
-from delta_core.kernels.parquet_pages import CODECS, is_text
+from delta_core.kernels.parquet_pages import CODECS, width_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["FileLayout", "FilesRead", "FlatColumn", "footer_key", "read_files"]
 
-_PHYSICAL_TYPES = {"INT32": 1, "INT64": 2, "FLOAT": 4, "DOUBLE": 5, "BYTE_ARRAY": 6}
+_PHYSICAL_TYPES = {
+    "BOOLEAN": 0,
+    "INT32": 1,
+    "INT64": 2,
+    "FLOAT": 4,
+    "DOUBLE": 5,
+    "BYTE_ARRAY": 6,
+    "FIXED_LEN_BYTE_ARRAY": 7,
+}
 _CODECS = {"GZIP": 2, "ZSTD": 6}
 #: What decompresses pages that the compiled module does not.
 _FOREIGN = {_CODECS[name]: found for name, (_, found) in CODECS.items() if found is not None}
@@ -35,17 +43,20 @@ class FlatColumn(Struct, frozen=True):
     leaf : int
         The Parquet column's number.
     physical : str
-        Its Parquet type: INT32, INT64, FLOAT, DOUBLE or BYTE_ARRAY.
+        Its Parquet type.
     type : pyarrow.DataType
-        The Arrow type, stored in as many bytes; ``string`` or ``binary`` for BYTE_ARRAY.
+        The Arrow type; ``string`` or ``binary`` for BYTE_ARRAY.
     most_level : int
         The definition level of a value; 0: nothing is null.
+    stored : int
+        How values are stored, see `delta_core.kernels.parquet_pages.ColumnChunk`.
     """
 
     leaf: int
     physical: str
     type: pa.DataType
     most_level: int
+    stored: int = 0
 
 
 class FileLayout(Struct, frozen=True):
@@ -107,6 +118,5 @@ def read_files(
     return FilesRead(chosen, rows, columns)
 
 
-def _row(column: FlatColumn) -> tuple[int, int, int, int]:
-    width = 0 if is_text(column.type) else column.type.bit_width // 8
-    return column.leaf, _PHYSICAL_TYPES[column.physical], width, column.most_level
+def _row(column: FlatColumn) -> tuple[int, int, int, int, int]:
+    return column.leaf, _PHYSICAL_TYPES[column.physical], width_of(column.type), column.stored, column.most_level

@@ -257,7 +257,7 @@ def _described(column: NestedColumn, number: int, nested: NestedChunk) -> Nested
     codec, decompress = CODECS[chunk.codec]
     levels = part.there, part.repetition, part.slot
     place = chunk.offset, chunk.num_bytes
-    width = 1 if pa.types.is_boolean(chunk.type) else width_of(chunk.type)
+    width = width_of(chunk.type)
     decimal = nested.length if pa.types.is_decimal(chunk.type) else 0
     return *place, codec, width, decimal, *levels, nested.num_entries, chunk.plain_bytes, decompress
 

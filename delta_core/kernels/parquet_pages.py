@@ -95,7 +95,7 @@ class ColumnChunk(Struct, frozen=True):
     Parameters
     ----------
     type : pyarrow.DataType
-        ``string``, ``binary``, or numbers, dates and timestamps that are stored in as many bytes as Arrow's have.
+        ``string``, ``binary``, a number, a decimal, a date, a timestamp or ``bool``.
     offset, num_bytes : int
         In the file, page headers included.
     codec : str
@@ -109,6 +109,9 @@ class ColumnChunk(Struct, frozen=True):
         Where its Bloom filter begins, and how many bytes this has; -1: not known.
     page_index : tuple of int, optional
         Where its column index begins, how many bytes this has, and the same of its offset index.
+    stored : int
+        How values are stored: as they lie in memory (0), a bit each (1: booleans), whole numbers of 4 or 8 bytes (4, 8:
+        decimals and small integers), or numbers of 1 to 16 bytes, the highest one first (-1 to -16: decimals).
     """
 
     type: pa.DataType
@@ -120,6 +123,7 @@ class ColumnChunk(Struct, frozen=True):
     plain_bytes: int
     bloom_filter: tuple[int, int] | None = None
     page_index: tuple[int, int, int, int] | None = None
+    stored: int = 0
 
 
 class PageCounts(Struct):
@@ -279,7 +283,7 @@ class ValueRange(Struct, frozen=True):
     column : int
         The number of the physical column in the read.
     least, most : int or float
-        As Arrow stores them, both included; dates in days, timestamps in microseconds.
+        As Arrow stores them, both included; dates in days, timestamps in microseconds, decimals without their point.
     with_nan : bool
         Whether NaN passes.
     """
@@ -384,7 +388,9 @@ def read_passing(
     test = _compiled(values, chunk.type)
     if test is None:
         return None
-    is_excluded = chunk.bloom_filter is not None and test.is_excluded(source, *chunk.bloom_filter, width_of(chunk.type))
+    is_excluded = chunk.bloom_filter is not None and test.is_excluded(
+        source, *chunk.bloom_filter, width_of(chunk.type), chunk.stored
+    )
     keep = keep if is_excluded else _kept_pages(source, chunk, test, keep)
     if is_excluded or (keep is not None and not keep.any()):
         return np.zeros((chunk.num_rows + 63) // 64, np.uint64), 0, None
@@ -415,7 +421,7 @@ def _kept_pages(
         return keep
     rows = np.zeros((chunk.num_rows + 63) // 64, np.uint64)
     columns, offsets = chunk.page_index[:2], chunk.page_index[2:]
-    if not test.find_rows(source, columns, offsets, width_of(chunk.type), chunk.num_rows, rows):
+    if not test.find_rows(source, columns, offsets, width_of(chunk.type), chunk.num_rows, rows, chunk.stored):
         return keep
     return rows if keep is None else rows & keep[: len(rows)]
 
@@ -426,7 +432,9 @@ def _compiled(values: ColumnTest, t: pa.DataType) -> ValueTest | None:
     if isinstance(values, NullTest):
         return ValueTest(_IS_NULL if values.is_null else _HAS_VALUE)
     if isinstance(values, ValueRange):
-        return None if is_text(t) else ValueTest(_IN_RANGE, is_float, values.least, values.most, values.with_nan)
+        is_wide = bool(pa.types.is_decimal128(t))
+        bounds = values.least, values.most, values.with_nan
+        return None if is_text(t) else ValueTest(_IN_RANGE, is_float, *bounds, is_wide=is_wide)
     if isinstance(values, ValuePattern):
         return _test_of(_LIKE_PATTERN, values.parts) if is_text(t) else None
     if isinstance(values.keys, tuple) or is_text(t):
@@ -445,7 +453,8 @@ def _test_of(kind: int, keys: NDArray[Any] | tuple[bytes, ...]) -> ValueTest:
 def _described(chunk: ColumnChunk, coded: bool) -> Chunk:
     codec, decompress = CODECS[chunk.codec]
     width = width_of(chunk.type)
-    return chunk.offset, chunk.num_bytes, codec, width, chunk.most_level, coded, chunk.plain_bytes, decompress
+    form = codec, width, chunk.stored, chunk.most_level, coded
+    return chunk.offset, chunk.num_bytes, *form, chunk.plain_bytes, decompress
 
 
 def _array(t: pa.DataType, n: int, valid: pa.Buffer | None, nulls: int, *data: Any) -> pa.Array[Any]:
@@ -469,8 +478,8 @@ def text_pages(source: Source, chunk: ColumnChunk) -> Iterator[pa.Array[Any]]:
 
 
 def width_of(t: pa.DataType) -> int:
-    """Return the bytes of a value, 0 for strings."""
-    return 0 if is_text(t) else t.bit_width // 8
+    """Return the bytes of a value, 0 for strings, 1 for booleans."""
+    return 0 if is_text(t) else max(t.bit_width // 8, 1)
 
 
 def is_text(t: pa.DataType) -> bool:

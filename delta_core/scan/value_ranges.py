@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from delta_core.expressions.ast import Call, Column, Expression, Leaf, Literal, PhysicalColumn, Values, conjuncts
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, PhysicalColumn, Values, conjuncts
 from delta_core.expressions.patterns import parse_like
 from delta_core.kernels.arrow_buffers import array_of, distinct_numbers, string_bytes, values_of
 from delta_core.kernels.parquet_pages import ColumnTest, NullTest, ValuePattern, ValueRange, ValueSet, is_text
@@ -34,6 +35,8 @@ _PATTERNS: Mapping[str, tuple[list[None], list[None]]] = {
 #: first, and take more memory.
 _MOST_KEYS = 1_000_000
 _MOST_TEXTS = 100_000
+#: Decimals of a greater exponent are compared by the evaluator.
+_MOST_EXPONENT = 100
 
 
 def column_test(
@@ -79,14 +82,15 @@ def part_test(e: Expression, sources: Mapping[Leaf, Source], types: Mapping[Leaf
         return None
     if e.function in _MIRRORED:
         return _of_comparison(e, sources, types)
-    column = _column(e.args[0], sources)
-    if column is None or not isinstance(e.args[0], (Column, PhysicalColumn)):
+    value = _stored(e.args[0], types)
+    column = None if value is None else _column(value, sources)
+    if value is None or column is None:
         return None
     if e.function in ("isnull", "isnotnull"):
         return NullTest(column, e.function == "isnull")
-    t = types[e.args[0]]
+    cast, t = e.args[0], types[value]
     if e.function == "in":
-        return _of_members(column, e.args[1:], t)
+        return _of_members(column, e.args[1:], cast.type.to_arrow() if isinstance(cast, Cast) else t)
     return _of_pattern(column, e, t) if e.function in _PATTERNS else None
 
 
@@ -150,15 +154,22 @@ def _of_comparison(
     (value, constant), function = e.args, e.function
     if isinstance(value, Literal):
         value, constant, function = constant, value, _MIRRORED[function]
-    column = _column(value, sources)
-    if column is None or not isinstance(value, (Column, PhysicalColumn)) or not isinstance(constant, Literal):
+    stored = _stored(value, types)
+    column = None if stored is None else _column(stored, sources)
+    if stored is None or column is None or not isinstance(constant, Literal):
         return None
-    if constant.value is None or constant.type is None or constant.type.to_arrow() != types[value]:
+    t = types[stored]
+    if constant.value is None or constant.type is None:
         return None
-    if is_text(types[value]):
-        keys = _keys(array_of([constant.value], types[value])) if function == "=" else None
+    if pa.types.is_decimal128(t) or isinstance(value, Cast):
+        limits = _exact_bounds(function, constant.value, t)
+        return None if limits is None else ValueRange(column, *limits)
+    if constant.type.to_arrow() != t:
+        return None
+    if is_text(t):
+        keys = _keys(array_of([constant.value], t)) if function == "=" else None
         return None if keys is None else ValueSet(column, keys)
-    bounds = _bounds(function, constant.value, types[value])
+    bounds = _bounds(function, constant.value, t)
     return None if bounds is None else ValueRange(column, *bounds)
 
 
@@ -166,7 +177,40 @@ def _is_stored_number(t: pa.DataType) -> bool:
     """Whether Arrow and Parquet store values of a type as the same number."""
     types = pa.types
     is_time = types.is_date32(t) or (types.is_timestamp(t) and t.unit == "us")
-    return bool(is_time or types.is_float64(t) or types.is_float32(t) or types.is_int64(t) or types.is_int32(t))
+    return bool(is_time or types.is_float64(t) or types.is_float32(t) or types.is_signed_integer(t))
+
+
+def _stored(e: Expression, types: Mapping[Leaf, pa.DataType]) -> Column | PhysicalColumn | None:
+    """Return the column that an expression is, or whose whole numbers it casts to a type of more bytes."""
+    if isinstance(e, (Column, PhysicalColumn)):
+        return e
+    if not isinstance(e, Cast) or not isinstance(e.arg, (Column, PhysicalColumn)):
+        return None
+    before, after = types[e.arg], e.type.to_arrow()
+    is_wider = pa.types.is_signed_integer(before) and pa.types.is_signed_integer(after)
+    return e.arg if is_wider and before.bit_width < after.bit_width else None
+
+
+def _exact_bounds(function: str, constant: Any, t: pa.DataType) -> tuple[int, int] | None:
+    """Return the bounds of a comparison of decimals, or of whole numbers, with an exact constant of any size."""
+    if isinstance(constant, bool) or not isinstance(constant, (int, Decimal)):
+        return None
+    number, scale = Decimal(constant), t.scale if pa.types.is_decimal128(t) else 0
+    if not number.is_finite() or abs(int(number.as_tuple().exponent)) > _MOST_EXPONENT:
+        return None
+    # no arithmetic of decimals: their context would round
+    sign, digits, exponent = number.as_tuple()
+    whole, power = int("".join(map(str, digits))) * (-1 if sign else 1), int(exponent) + scale
+    below = whole * 10**power if power >= 0 else whole // 10**-power
+    above = below if power >= 0 else -(-whole // 10**-power)
+    least, most = -(1 << t.bit_width - 1), (1 << t.bit_width - 1) - 1
+    if function == "=":
+        least, most = max(least, above), min(most, below)
+    elif function in ("<", "<="):
+        most = min(most, above - 1 if function == "<" else below)
+    else:
+        least = max(least, below + 1 if function == ">" else above)
+    return (least, most) if least <= most else None
 
 
 def _column(e: Expression, sources: Mapping[Leaf, Source]) -> int | None:

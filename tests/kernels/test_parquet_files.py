@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,18 @@ SCHEMA = pa.schema(
         pa.field("b", pa.binary()),
         pa.field("t", pa.timestamp("us", "UTC")),
         pa.field("day", pa.date32()),
+        pa.field("flag", pa.bool_()),
+        pa.field("small", pa.int8()),
+        pa.field("money", pa.decimal128(9, 2)),
+        pa.field("amount", pa.decimal128(30, 2)),
     ]
 )
 PHYSICAL = ["INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY", "BYTE_ARRAY", "INT64", "INT32"]
+PHYSICAL += ["BOOLEAN", "INT32", "FIXED_LEN_BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"]
+STORED = [0] * 8 + [1, 4, -4, -13]
 COLUMNS = tuple(
-    FlatColumn(k, p, f.type, int(f.nullable)) for k, (p, f) in enumerate(zip(PHYSICAL, SCHEMA, strict=True))
+    FlatColumn(k, p, f.type, int(f.nullable), s)
+    for k, (p, f, s) in enumerate(zip(PHYSICAL, SCHEMA, STORED, strict=True))
 )
 ROW = st.tuples(
     st.none() | st.integers(-9, 9),
@@ -54,7 +62,11 @@ FORMS = st.fixed_dictionaries(
 
 
 def table_of(rows: list[tuple[Any, ...]]) -> pa.Table:
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(SCHEMA)
+    columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * 8
+    firsts = columns[0]
+    columns.append([None if v is None else v % 2 > 0 for v in firsts])
+    columns.append(firsts)
+    columns += [[None if v is None else Decimal(v * n) for v in firsts] for n in (10**5, 10**20)]
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
 

@@ -27,8 +27,7 @@ from delta_core.kernels.parquet_nested import nested_column, read_nested_column
 from tests.kernels.test_parquet_pages import FORMS, TYPES
 
 CAST = [pa.bool_(), pa.int8(), pa.int16(), pa.large_string(), *(pa.decimal128(p, 2) for p in (4, 9, 15, 18, 25, 38))]
-FLAT = st.sampled_from([*(t for t, _ in TYPES.values()), *CAST])
-NESTED_FORMS = st.builds(lambda form, whole: form | {"store_decimal_as_integer": whole}, FORMS, st.booleans())
+FLAT = st.sampled_from([*(t for t, _ in TYPES.values() if not pa.types.is_decimal(t)), *CAST])
 
 
 def _nested(inner: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:
@@ -50,9 +49,7 @@ def _nested(inner: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataT
     )
 
 
-#: Flat columns of these are decoded like a field of a struct.
-AS_FIELDS = st.sampled_from([t for t in CAST if pa.types.is_boolean(t) or pa.types.is_decimal(t)])
-NESTED = st.one_of(*[_nested(st.recursive(FLAT, _nested, max_leaves=4))] * 3, AS_FIELDS)
+NESTED = _nested(st.recursive(FLAT, _nested, max_leaves=4))
 
 
 def value(random: random.Random, t: pa.DataType, null: bool, nulls: float) -> Any:
@@ -100,7 +97,7 @@ def read(file: DataFile, leaves: list[int], picks: SelectionVector | None = None
     return reader._read_nested(0, column, chunks, picks, reader.pages)
 
 
-@given(table=tables(), form=NESTED_FORMS, seed=st.integers(0, 1 << 32), share=st.sampled_from([0.0, 0.03, 0.5, 1.0]))
+@given(table=tables(), form=FORMS, seed=st.integers(0, 1 << 32), share=st.sampled_from([0.0, 0.03, 0.5, 1.0]))
 def test_nested_column_is_what_pyarrow_reads(table: pa.Table, form: dict[str, Any], seed: int, share: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "x.parquet")
@@ -129,7 +126,7 @@ def test_nested_column_is_what_pyarrow_reads(table: pa.Table, form: dict[str, An
                 assert len(some) < len(leaves)
 
 
-@given(table=tables(), form=NESTED_FORMS, seed=st.integers(0, 1 << 32))
+@given(table=tables(), form=FORMS, seed=st.integers(0, 1 << 32))
 def test_damaged_column_is_read_or_rejected(table: pa.Table, form: dict[str, Any], seed: int) -> None:
     source = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from datetime import UTC
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,6 +38,14 @@ from delta_core.kernels.parquet_pages import (
     text_pages,
 )
 
+
+def decimals(precision: int) -> st.SearchStrategy[Decimal]:
+    """Return decimals with one digit behind the point: small ones, and any."""
+    most = 10**precision - 1
+    unscaled = st.one_of(st.integers(max(-most, -300), min(most, 300)), st.integers(-most, most))
+    return unscaled.map(lambda n: Decimal((n < 0, tuple(map(int, str(abs(n)))), -1)))
+
+
 TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "int32": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
     "int64": (pa.int64(), st.one_of(st.integers(0, 5), st.integers(-(2**63), 2**63 - 1))),
@@ -46,9 +55,13 @@ TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "timestamp": (pa.timestamp("us", tz="UTC"), st.datetimes(timezones=st.just(UTC))),
     "string": (pa.string(), st.one_of(st.sampled_from(["", "a", "bb"]), st.text(max_size=40))),
     "binary": (pa.binary(), st.binary(max_size=70)),
-}
+    "int8": (pa.int8(), st.integers(-128, 127)),
+    "int16": (pa.int16(), st.integers(-(2**15), 2**15 - 1)),
+    "bool": (pa.bool_(), st.booleans()),
+} | {f"decimal{p}": (pa.decimal128(p, 1), decimals(p)) for p in (1, 4, 9, 12, 18, 19, 27, 38)}
 FORMS = st.fixed_dictionaries(
     {
+        "store_decimal_as_integer": st.booleans(),
         "compression": st.sampled_from(["none", "snappy", "zstd", "gzip"]),
         "use_dictionary": st.booleans(),
         "data_page_version": st.sampled_from(["1.0", "2.0"]),
@@ -467,9 +480,9 @@ def test_strings_that_would_fill_the_memory_are_given_back() -> None:
     [
         (pa.array([1, 2, 3]), {"compression": "brotli"}),
         (pa.array([1, 2, 3]), {"use_dictionary": False, "column_encoding": "DELTA_BINARY_PACKED"}),
-        (pa.array([True, False]), {}),
-        (pa.array([1, 2], pa.int16()), {}),
-        (pa.array([1, 2], pa.decimal128(9, 2)), {}),
+        (pa.array([1, 2], pa.uint16()), {}),
+        (pa.array([1, 2], pa.decimal256(45, 2)), {}),
+        (pa.array([b"ab"], pa.binary(2)), {}),
         (pa.array([0], pa.timestamp("ns")), {"use_deprecated_int96_timestamps": True}),
         (pa.array([[1], [2, 3]]), {}),
         (pa.array([], pa.int64()), {}),

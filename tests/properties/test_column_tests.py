@@ -10,6 +10,7 @@ import math
 import re
 import tempfile
 from collections.abc import Callable
+from decimal import Context, Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -29,7 +30,8 @@ from tests.example_counts import examples
 
 TYPES = {
     "int": pa.int32(), "long": pa.int64(), "float": pa.float32(), "double": pa.float64(), "text": pa.string(),
-    "bytes": pa.binary(), "date": pa.date32(), "time": pa.timestamp("us"),
+    "bytes": pa.binary(), "date": pa.date32(), "time": pa.timestamp("us"), "byte": pa.int8(), "short": pa.int16(),
+    "flag": pa.bool_(), "money": pa.decimal128(9, 2), "amount": pa.decimal128(17, 2), "wide": pa.decimal128(38, 2),
 }  # fmt: skip
 #: Values as they are stored, beside a range of small ones.
 ODD: dict[str, list[Any]] = {
@@ -41,13 +43,21 @@ ODD: dict[str, list[Any]] = {
     "bytes": [b"", b"\xff\xff", b"\xff" * 70, b"\x80", b"a" * 65],
     "date": [-1, 2**31 - 1],
     "time": [-1, 2**62],
+    "byte": [127, -128],
+    "short": [2**15 - 1, -(2**15)],
+    "flag": [],
+    "money": [10**9 - 1, 1 - 10**9],
+    "amount": [10**17 - 1, 1 - 10**17, 2**32],
+    "wide": [10**38 - 1, 1 - 10**38, 2**64, -(2**63) - 1],
 }
 Passes = Callable[[Any], bool]
 Write = Callable[[Random, pa.Table, str], None]
 
 
 def values(rnd: Random, name: str) -> list[Any]:
-    small: list[Any] = list(range(rnd.choice([3, 50, 400])))
+    small: list[Any] = list(range(rnd.choice([3, 50, 100 if name == "byte" else 400])))
+    if name == "flag":
+        return [True, False]
     if name in ("text", "bytes"):
         texts = [rnd.choice("abz%_é\U0001f600") * rnd.choice([1, 2, 40]) + str(k) for k in small]
         small = texts if name == "text" else [t.encode() for t in texts]
@@ -136,7 +146,11 @@ def condition(rnd: Random, name: str, known: list[Any]) -> tuple[ColumnTest, Pas
         pattern = re.compile(b".*".join(map(re.escape, parts)), re.DOTALL)
         passes = lambda v: v is not None and pattern.fullmatch(_bytes(v)) is not None  # noqa: E731
         return (ValuePattern(0, tuple(parts)), passes) if len(parts) > 1 else (ValueSet(0, (parts[0],)), passes)
+    if name == "flag":
+        return NullTest(0, True), lambda v: v is None
     numbers = [v for v in some if v == v] or [1]
+    if kind == "set" and name == "wide":
+        kind = "range"
     if kind == "set":
         found = np.unique(np.array(numbers, np.float64 if name in ("float", "double") else np.int64) + 0)
         return ValueSet(0, found), lambda v: v in numbers
@@ -149,7 +163,9 @@ def _bytes(value: Any) -> bytes:
 
 
 def plain(array: pa.Array, t: pa.DataType) -> list[Any]:
-    """Return values as they are stored."""
+    """Return values as they are stored; decimals without their point."""
+    if pa.types.is_decimal(t):
+        return [None if v is None else int(v.scaleb(2, Context(prec=40))) for v in array.to_pylist()]
     if pa.types.is_temporal(t):
         array = array.cast(pa.int32() if pa.types.is_date(t) else pa.int64())
     return list(array.to_pylist())
@@ -165,7 +181,7 @@ def test_rows_that_pass_while_they_are_decoded_pass_in_python(write: Write, rnd:
     rows = column(rnd, known, rnd.choice([1, 64, 1000]))
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "x.parquet"))
-        write(rnd, pa.table({"x": pa.array(rows, t)}), path)
+        write(rnd, pa.table({"x": array_of(rows, t)}), path)
         file = DataFile(path)
         try:
             stored = pq.ParquetFile(path)
@@ -176,6 +192,12 @@ def test_rows_that_pass_while_they_are_decoded_pass_in_python(write: Write, rnd:
                 check_group(rnd, name, known, reader, group, stored.read_row_group(group).column(0))
         finally:
             file.close()
+
+
+def array_of(rows: list[Any], t: pa.DataType) -> pa.Array:
+    if not pa.types.is_decimal(t):
+        return pa.array(rows, t)
+    return pa.array([None if v is None else Decimal(v).scaleb(-2, Context(prec=40)) for v in rows], t)
 
 
 def check_group(

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
 from delta_core.errors import ExpressionError
-from delta_core.expressions.ast import Call, Column, Expression, Literal, Values
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, Values
 from delta_core.expressions.patterns import parse_like
 from delta_core.kernels.parquet_pages import NullTest, ValuePattern, ValueSet
 from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
@@ -69,6 +70,64 @@ def test_range_accepts_the_values_that_the_condition_accepts(name: str, data: st
         v is not None and (values.least <= v <= values.most or (v != v and values.with_nan)) for v in stored.to_pylist()
     ]
     assert accepted == [v is True for v in expected.to_pylist()]
+
+
+EXACT = {
+    "decimal(9,2)": [0, 1, -1, 150, 10**9 - 1, 1 - 10**9],
+    "decimal(38,2)": [0, -1, 2**64, 10**38 - 1, 1 - 10**38],
+    "byte": [0, 1, -1, 127, -128],
+    "short": [0, -1, 2**15 - 1, -(2**15)],
+    "integer": [0, -1, 2**31 - 1, -(2**31)],
+}
+
+
+def in_units(value: int, digits: int) -> Decimal:
+    return Decimal((value < 0, tuple(map(int, str(abs(value)))), -digits))
+
+
+@pytest.mark.parametrize("name", EXACT)
+@given(
+    function=st.sampled_from(OPERATORS),
+    number=st.sampled_from([0, 1, -1, 15, 127, 128, -129, 2**31, -(2**15), 2**63 - 1, 10**9, 1 - 10**9]),
+    digits=st.integers(0, 4),
+    is_first=st.booleans(),
+)
+def test_range_of_exact_numbers_accepts_the_values_that_the_condition_accepts(
+    name: str, function: str, number: int, digits: int, is_first: bool
+) -> None:
+    t = PrimitiveType(name)
+    is_decimal = name.startswith("decimal")
+    constant = Literal(in_units(number, digits), PrimitiveType(f"decimal(23,{digits})")) if is_decimal else None
+    value = X if is_decimal else Cast(X, PrimitiveType("long"))
+    operands = (value, constant or Literal(number, PrimitiveType("long")))
+    condition = Call(function, operands if is_first else operands[::-1])
+    rows = pa.array([*(in_units(v, 2) if is_decimal else v for v in EXACT[name]), None], t.to_arrow())
+    expected = ArrowEvaluator().compile(condition, {X: t.to_arrow()})([rows], len(rows)).to_pylist()
+    values = found(condition, name)
+    if values is None:  # there is no such value
+        assert True not in expected
+        return
+    assert [values.least <= v <= values.most for v in EXACT[name]] == expected[:-1]
+
+
+def test_keys_of_a_column_that_is_cast_to_more_bytes_are_a_set() -> None:
+    members = (Literal(3, PrimitiveType("integer")), Literal(1000, PrimitiveType("integer")))
+    test = found(Call("in", (Cast(X, PrimitiveType("integer")), *members)), "byte")
+    assert isinstance(test, ValueSet)
+    assert list(test.keys) == [3, 1000]
+
+
+@pytest.mark.parametrize(
+    ("condition", "name"),
+    [
+        (Call("=", (Cast(X, PrimitiveType("integer")), Literal(1, PrimitiveType("integer")))), "long"),
+        (Call("=", (Cast(X, PrimitiveType("double")), Literal(1.0, PrimitiveType("double")))), "integer"),
+        (Call("<", (X, Literal(Decimal("1e-300"), PrimitiveType("decimal(38,38)")))), "decimal(9,2)"),
+        (Call("isnull", (Cast(Y, PrimitiveType("string")),)), "integer"),
+    ],
+)
+def test_other_casts_are_no_ranges(condition: Expression, name: str) -> None:
+    assert found(condition, name) is None
 
 
 @pytest.mark.parametrize("name", VALUES)

@@ -26,7 +26,7 @@ from delta_core.engines.interface import RangeRequest
 from delta_core.kernels import parquet_pages
 from delta_core.kernels.gather import SelectionVector
 from tests.example_counts import examples
-from tests.kernels.test_parquet_nested import NESTED, NESTED_FORMS, value
+from tests.kernels.test_parquet_nested import FORMS, NESTED, value
 
 ROWS = 200
 
@@ -55,7 +55,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
     def column(t: pa.DataType, null: bool) -> tuple[pa.Field, pa.Array]:
         return pa.field("x", t, null), pa.array([value(source, t, null, nulls) for _ in range(ROWS)], t)
 
-    types = [nested, pa.int64(), pa.float64(), pa.string(), pa.string(), pa.bool_()]
+    types = [nested, pa.int64(), pa.float64(), pa.string(), pa.string(), pa.bool_(), pa.int8(), pa.decimal128(12, 2)]
     columns = [column(t, draw(st.booleans())) for t in types]
     schema = pa.schema([f.with_name(f"c{i}") for i, (f, _) in enumerate(columns)])
     return pa.table([array for _, array in columns], schema=schema)
@@ -65,7 +65,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
 @settings(max_examples=examples(12), deadline=None)
 @given(
     table=tables(),
-    form=NESTED_FORMS,
+    form=FORMS,
     cuts=st.lists(st.integers(1, ROWS - 1), max_size=8, unique=True),
     shares=st.lists(st.sampled_from([0.0, 0.02, 0.5, 1.0, None]), min_size=9, max_size=9),
     kept=st.sampled_from([0, 2_000, 1 << 20]),

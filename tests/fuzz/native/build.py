@@ -54,6 +54,14 @@ def write_seeds(folder: Path) -> list[Path]:
         "f": (pa.array([i * 0.5 for i in range(rows)], pa.float32()), 4),
         "s": (pa.array([f"text {i % 11}" * (i % 4) if i % 5 else None for i in range(rows)]), 0),
     }
+    # with the layout of their values, see `layout_of` in decoder.cpp
+    others = {
+        "flag": (pa.array([i % 3 > 0 if i % 7 else None for i in range(rows)]), 32),
+        "small": (pa.array([i % 100 - 50 if i % 9 else None for i in range(rows)], pa.int8()), 33),
+        "short": (pa.array([i - 99 for i in range(rows)], pa.int16()), 34),
+        "money": (pa.array([Decimal(i) if i % 7 else None for i in range(rows)], pa.decimal128(10, 0)), 40 + 5),
+        "amount": (pa.array([Decimal(-i) * 10**20 for i in range(rows)], pa.decimal128(30, 0)), 40 + 13),
+    }
     decimal = pa.decimal128(20, 0)
     entries = pa.map_(pa.string(), pa.list_(pa.int64()))
     nested = {
@@ -63,7 +71,7 @@ def write_seeds(folder: Path) -> list[Path]:
         "b": pa.array([[None if k % 3 else k % 2 > 0 for k in range(i % 20)] for i in range(rows)]),
         "d": pa.array([[Decimal(i % 9) - 4] * (i % 4) if i % 7 else None for i in range(rows)], pa.list_(decimal)),
     }
-    table = pa.table({name: array for name, (array, _) in columns.items()} | nested)
+    table = pa.table({name: array for name, (array, _) in (columns | others).items()} | nested)
     # of the columns in them: bytes of a value (of a decimal, 16 more), and the definition level of an element of the
     # innermost list
     inner = [(8, 2), (0, 2), (8, 4), (8, 0), (0, 3), (1, 2), (16 + 9, 2)]
@@ -96,7 +104,14 @@ def write_seeds(folder: Path) -> list[Path]:
             index = data[first : first + first_size] + data[second : second + second_size]
             out.append(_write(folder / f"{number}.{name}.index", head + index))
             out.append(_write(folder / f"{number}.{name}.bloom", b"B" + head[1:] + data[at : at + size]))
-        for i, (width, slot) in enumerate(inner, start=len(columns)):
+        for i, (name, (_, layout)) in enumerate(others.items(), start=len(columns)):
+            chunk = group.column(i)
+            first = chunk.dictionary_page_offset or chunk.data_page_offset
+            head = struct.pack("<BBBBq", ord("C"), _CODECS[codec], layout, 1, rows)
+            out.append(
+                _write(folder / f"{number}.{name}.chunk", head + data[first : first + chunk.total_compressed_size])
+            )
+        for i, (width, slot) in enumerate(inner, start=len(columns) + len(others)):
             chunk, column = group.column(i), schema.column(i)
             first = chunk.dictionary_page_offset or chunk.data_page_offset
             levels = column.max_definition_level, column.max_repetition_level

@@ -2,7 +2,7 @@
 //
 // Arguments: seed, seconds, and the files to begin with. A file's first byte specifies what it holds: F a footer; C a column
 // chunk (B: its Bloom filter; I: its page index, behind how many bytes its first part has instead of codec and level), behind
-// its codec, width and greatest level (a byte each) and its number of rows (8 bytes, little-endian); N one
+// its codec, layout (see `layout_of`) and greatest level (a byte each) and its number of rows (8 bytes, little-endian); N one
 // inside of structs and lists, with its greatest repetition level, the definition level of an element (a byte each) and its
 // number of entries (8 bytes) after these.
 #include <chrono>
@@ -61,15 +61,37 @@ static bool read_footer(const Bytes &bytes) {
 // Memory for what is decoded, with the bytes behind it that may be touched.
 static uint8_t *room(int64_t size) { return static_cast<uint8_t *>(std::malloc(size + SLACK)); }
 
-// Choose a test that values of so many bytes may be given, with keys in memory of exactly their size.
-static void make_test(int width, Test &test, Bytes &keys, std::vector<int32_t> &ends) {
+// Return how values lie in memory and in pages, of a seed's byte: up to 16 the bytes of those that lie alike.
+static ValueLayout layout_of(uint8_t code) {
+    static const ValueLayout OTHERS[] = {{1, ValueLayout::BITS}, {1, 4}, {2, 4}, {16, 4}, {16, 8}};
+    return code <= 16 ? ValueLayout{code} : code < 40 ? OTHERS[code - 32] : ValueLayout{16, 40 - code};
+}
+
+// Choose a test that values of a layout may be given, with keys in memory of exactly their size.
+static void make_test(const ValueLayout &layout, Test &test, Bytes &keys, std::vector<int32_t> &ends) {
+    const int width = layout.width;
+    if (layout.is_bits()) {
+        test.kind = below(2) ? IS_NULL : HAS_VALUE;
+        return;
+    }
     static const int KINDS[2][4] = {{IN_SET, LIKE_PATTERN, IS_NULL, HAS_VALUE}, {IN_SET, IN_RANGE, IS_NULL, HAS_VALUE}};
     test.kind = KINDS[width != 0][below(4)];
+    if (width == 16) {
+        test.kind = KINDS[1][1 + below(3)];
+        test.is_wide = true;
+        test.wide_least = Wide(static_cast<int64_t>(next_random()));
+        test.wide_most = Wide(next_random(), next_random());
+        test.least = static_cast<int64_t>(test.wide_least.low);
+        test.most = INT64_MAX;
+        return;
+    }
     if (width) {
-        test.is_float = below(2);
-        test.least = test.most = width == 4 ? static_cast<int32_t>(next_random()) : static_cast<int64_t>(next_random());
+        test.is_float = width >= 4 && below(2);
+        test.least = test.most = width == 4   ? static_cast<int32_t>(next_random())
+                                 : width == 8 ? static_cast<int64_t>(next_random())
+                                              : static_cast<int8_t>(next_random());
         test.low = -1e300, test.high = 1e300, test.with_nan = below(2);
-        if (below(2)) test.least = width == 4 ? INT32_MIN : INT64_MIN;
+        if (below(2)) test.least = width == 4 ? INT32_MIN : width == 8 ? INT64_MIN : INT8_MIN;
         if (test.kind != IN_SET) return;
         test.num_keys = below(4);
         for (int64_t k = 0; k < test.num_keys; k++) {
@@ -94,7 +116,8 @@ static void make_test(int width, Test &test, Bytes &keys, std::vector<int32_t> &
 }
 
 // Return whether all rows are read; strings are requested as codes or as text.
-static bool read_chunk(const Bytes &bytes, int codec, int width, int most, int64_t num_rows) {
+static bool read_chunk(const Bytes &bytes, int codec, const ValueLayout &layout, int most, int64_t num_rows) {
+    const int width = layout.width;
     // memory of exactly this size
     uint8_t *const in = static_cast<uint8_t *>(std::malloc(bytes.size() ? bytes.size() : 1));
     if (!bytes.empty()) std::memcpy(in, bytes.data(), bytes.size());
@@ -116,10 +139,10 @@ static bool read_chunk(const Bytes &bytes, int codec, int width, int most, int64
     ChunkJob job;
     job.size = source.size;
     job.codec = codec;
-    job.width = width;
+    job.layout = layout;
     job.most_level = most;
     job.form = width ? NUMBERS : below(2) ? CODES : STRINGS;
-    job.out = room(width ? kept * width : (kept + 1) * 4);
+    job.out = room(width ? layout.bytes_of(kept) : (kept + 1) * 4);
     job.bits = most ? room((kept + 7) / 8) : nullptr;
     job.room = below(2) ? below(1 << 16) : 0;
     job.text = job.room ? room(job.room) : nullptr;
@@ -128,7 +151,7 @@ static bool read_chunk(const Bytes &bytes, int codec, int width, int most, int64
     Bytes keys;
     std::vector<int32_t> ends;
     if (below(2)) {
-        make_test(width, test, keys, ends);
+        make_test(layout, test, keys, ends);
         job.test = &test;
         job.passed = passed.data();
         if (below(2)) {  // rows are only tested
@@ -170,14 +193,15 @@ struct Exact {
 };
 
 // Return whether all stretches are read; some of them, or some of their rows, may be left out.
-static bool read_stretches(const Bytes &bytes, int codec, int width, int most, int64_t num_rows) {
+static bool read_stretches(const Bytes &bytes, int codec, const ValueLayout &layout, int most, int64_t num_rows) {
+    const int width = layout.width;
     const Exact in(bytes);
     const Source &source = in.source;
     Workspace space;
     ChunkJob chunk;
     chunk.size = source.size;
     chunk.codec = codec;
-    chunk.width = width;
+    chunk.layout = layout;
     chunk.most_level = most;
     const int form = width ? NUMBERS : below(2) ? CODES : STRINGS;
     ChunkStream stream(source, chunk, num_rows, 1 + below(2000), below(4000));
@@ -189,9 +213,9 @@ static bool read_stretches(const Bytes &bytes, int codec, int width, int most, i
         int64_t kept = stop - first;
         if (masked) fill(mask, stop - first, kept);
         ChunkJob job;
-        job.width = width;
+        job.layout = layout;
         job.form = form;
-        job.out = room(width ? kept * width : (kept + 1) * 4);
+        job.out = room(width ? layout.bytes_of(kept) : (kept + 1) * 4);
         job.bits = most ? room((kept + 7) / 8) : nullptr;
         job.room = below(2) ? below(1 << 12) : 0;
         job.text = job.room ? room(job.room) : nullptr;
@@ -211,7 +235,7 @@ static bool read_bloom_filter(const Bytes &bytes, int width) {
     Test test;
     Bytes keys;
     std::vector<int32_t> ends;
-    make_test(width, test, keys, ends);
+    make_test(ValueLayout{width}, test, keys, ends);
     lacks_keys(filter, test, width);
     BloomFilter whole(source, 0, source.size);
     return whole.open();
@@ -226,7 +250,7 @@ static bool read_page_index(const Bytes &bytes, const Bytes &seed, int64_t num_r
     Test test;
     Bytes keys;
     std::vector<int32_t> ends;
-    make_test(seed[2], test, keys, ends);
+    make_test(ValueLayout{seed[2]}, test, keys, ends);
     std::vector<uint64_t> rows((num_rows + 63) / 64);
     return find_rows(parts[0].data(), static_cast<int64_t>(parts[0].size()), parts[1].data(),
                      static_cast<int64_t>(parts[1].size()), test, seed[2], num_rows, rows.data());
@@ -342,8 +366,8 @@ int main(int argc, char **argv) {
                           : seed[0] == 'B' ? read_bloom_filter(bytes, seed[2])
                           : seed[0] == 'I' ? read_page_index(bytes, seed, num_rows)
                           : is_nested ? read_nested(bytes, seed, num_rows) & read_nested_stretches(bytes, seed, num_rows)
-                                      : read_chunk(bytes, seed[1], seed[2], seed[3], num_rows) &
-                                            read_stretches(bytes, seed[1], seed[2], seed[3], num_rows);
+                                      : read_chunk(bytes, seed[1], layout_of(seed[2]), seed[3], num_rows) &
+                                            read_stretches(bytes, seed[1], layout_of(seed[2]), seed[3], num_rows);
         if (sound && !read && (is_footer || is_nested || seed[0] == 'B' || seed[0] == 'I' || seed[2])) {
             return std::fprintf(stderr, "%s is not read although it is not damaged\n", argv[3 + cases]), 2;
         }

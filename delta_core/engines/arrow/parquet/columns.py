@@ -27,7 +27,15 @@ from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.memory import POOL_OF_BATCHES
-from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, ColumnTest, PageCounts, read_chunks, read_passing
+from delta_core.kernels.parquet_pages import (
+    CODECS,
+    ColumnChunk,
+    ColumnTest,
+    PageCounts,
+    is_text,
+    read_chunks,
+    read_passing,
+)
 
 if TYPE_CHECKING:
     from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn
@@ -40,7 +48,7 @@ __all__ = [
     "find_chunk",
     "find_nested",
     "has_codes",
-    "is_stored_as",
+    "stored_form",
 ]
 
 #: Whether our own decoder is used at all: the environment variable turns it off, to find out what a fault is due to.
@@ -65,8 +73,8 @@ WHOLE_BYTES = 20 << 20
 WORD_ROWS = 64
 #: Row groups that take less are decoded into one batch, together with the next one.
 JOINED_BYTES = 1 << 20
-#: Bytes of a value in memory.
-_WIDTHS = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
+#: How booleans are stored.
+_BITS = 1
 #: The most bytes of a decimal that Arrow keeps in 128 bits.
 _DECIMAL_BYTES = 16
 #: Rows that are decoded at once where few of them are kept.
@@ -221,13 +229,24 @@ class GroupReader:
         """Return what columns of a row group take in memory, about."""
         rows, size = self.group_rows[group], 0
         for leaf in leaves:
-            width = _WIDTHS.get(self._file.layout.leaves[leaf].physical) if leaf in self._flat else None
+            width = self._width(leaf)
             if width is not None:
-                size += width * rows
+                size += int(width * rows)
             elif (facts := self._file.footer.chunk(group, leaf)) is not None:
                 # codes may take no more than a few bits as they are stored
                 size += facts.uncompressed + 8 * rows * (leaf in self._flat)
         return size
+
+    def _width(self, leaf: int) -> float | None:
+        """Return the bytes of a value of a flat column in memory; None if they differ from value to value."""
+        if leaf not in self._flat:
+            return None
+        stored = self._file.layout.schema.field(self._flat[leaf]).type
+        return (
+            stored.bit_width / 8
+            if stored_form(self._file.layout.leaves[leaf], stored) is not None and not is_text(stored)
+            else None
+        )
 
     def _fits(self, group: int, own: Own) -> bool:
         """Whether a row group is decoded as a whole: its columns, and among them those that PyArrow decodes."""
@@ -411,16 +430,17 @@ def _nested_chunk(
 
 
 def _chunk(facts: ChunkFacts | None, rows: int, leaf: ParquetLeaf, type: pa.DataType) -> ColumnChunk | None:
-    if facts is None or leaf.most_repetition or facts.num_values != rows or not is_stored_as(leaf.physical, type):
+    stored = stored_form(leaf, type)
+    if facts is None or leaf.most_repetition or facts.num_values != rows or stored is None:
         return None
-    return _place(facts, rows, leaf, type)
+    return _place(facts, rows, leaf, type, stored)
 
 
 def _is_small(chunk: ColumnChunk) -> bool:
     return chunk.num_rows <= MOST_ROWS and max(chunk.num_bytes, chunk.plain_bytes) <= MOST_BYTES
 
 
-def _place(facts: ChunkFacts, rows: int, leaf: ParquetLeaf, type: pa.DataType) -> ColumnChunk | None:
+def _place(facts: ChunkFacts, rows: int, leaf: ParquetLeaf, type: pa.DataType, stored: int = 0) -> ColumnChunk | None:
     if (
         facts.physical != leaf.physical
         or facts.codec not in CODECS
@@ -438,6 +458,7 @@ def _place(facts: ChunkFacts, rows: int, leaf: ParquetLeaf, type: pa.DataType) -
         facts.uncompressed,
         facts.bloom_filter,
         facts.page_index,
+        stored,
     )
 
 
@@ -446,7 +467,21 @@ def has_codes(metadata: Any, leaf: int, groups: Iterable[int]) -> bool:
     return all(_ENCODINGS.issuperset(metadata.row_group(group).column(leaf).encodings) for group in groups)
 
 
-def is_stored_as(physical: str, t: pa.DataType) -> bool:
+def stored_form(leaf: ParquetLeaf, t: pa.DataType) -> int | None:
+    """Return how values of a flat column are stored, see `ColumnChunk`; None if PyArrow reads them."""
+    types = pa.types
+    if _is_stored_as(leaf.physical, t):
+        return 0
+    if leaf.physical == "BOOLEAN":
+        return _BITS if types.is_boolean(t) else None
+    if types.is_decimal128(t) and leaf.physical == "FIXED_LEN_BYTE_ARRAY":
+        return -leaf.length if 1 <= leaf.length <= _DECIMAL_BYTES else None
+    if leaf.physical == "INT32":
+        return 4 if types.is_decimal128(t) or types.is_int8(t) or types.is_int16(t) else None
+    return 8 if leaf.physical == "INT64" and types.is_decimal128(t) else None
+
+
+def _is_stored_as(physical: str, t: pa.DataType) -> bool:
     """Whether the bytes that Parquet stores are those of the Arrow type."""
     types = pa.types
     if physical == "INT32":
@@ -461,7 +496,7 @@ def is_stored_as(physical: str, t: pa.DataType) -> bool:
 def _nested_value_type(leaf: ParquetLeaf, t: pa.DataType) -> pa.DataType | None:
     """Return the type that values inside of a nested column are decoded as; None if PyArrow reads them."""
     types = pa.types
-    if is_stored_as(leaf.physical, t):
+    if _is_stored_as(leaf.physical, t):
         return t
     if leaf.physical == "BOOLEAN":
         return t if types.is_boolean(t) else None

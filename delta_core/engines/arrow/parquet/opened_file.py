@@ -218,8 +218,7 @@ class Layout(Struct, frozen=True, eq=False):
     flat : Mapping of int to int
         The numbers of the top-level columns that are no nested ones, by leaf.
     nested : Mapping of int to (str, NestedColumn)
-        The nested top-level columns that our own decoder may read, with their names, by leaf. Booleans and decimals
-        among them, which are decoded like a struct's field.
+        The nested top-level columns that our own decoder may read, with their names, by leaf.
     calendar : Calendar or None
     """
 
@@ -374,9 +373,7 @@ def _nested_columns(schema: pa.Schema, leaves: Sequence[ParquetLeaf]) -> dict[in
     found: dict[int, tuple[str, NestedColumn]] = {}
     first = 0
     for field in schema:
-        t = field.type
-        is_read = pa.types.is_nested(t) or pa.types.is_boolean(t) or pa.types.is_decimal128(t)
-        column = kernels.nested_column(field, first) if is_read else None
+        column = kernels.nested_column(field, first) if pa.types.is_nested(field.type) else None
         # where levels are not those of Arrow's fields, PyArrow decodes the column
         if column is not None and all(
             (leaves[n].most_level, leaves[n].most_repetition) == (level, repetition)

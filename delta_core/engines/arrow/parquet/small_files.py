@@ -10,7 +10,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.engines.arrow.parquet import columns as own_decoder
-from delta_core.engines.arrow.parquet.columns import is_stored_as
+from delta_core.engines.arrow.parquet.columns import stored_form
 from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.engines.arrow.parquet.types import FilePlan
 from delta_core.engines.interface import FileRead
@@ -150,7 +150,8 @@ def _columns(file: DataFile, plan: FilePlan) -> tuple[FlatColumn, ...] | None:
         found = file.schema.field(place).type
         t = found.value_type if pa.types.is_dictionary(found) else found
         leaf = file.layout.leaves[source.leaves[0]]
-        if leaf.most_repetition or not is_stored_as(leaf.physical, t):
+        stored = stored_form(leaf, t)
+        if leaf.most_repetition or stored is None:
             return None
-        out.append(FlatColumn(source.leaves[0], leaf.physical, t, leaf.most_level))
+        out.append(FlatColumn(source.leaves[0], leaf.physical, t, leaf.most_level, stored))
     return tuple(out)
