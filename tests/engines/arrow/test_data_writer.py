@@ -21,7 +21,7 @@ from delta_core.engines.arrow.parquet.data_writer import write_parquet_files
 from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.engines.interface import FileWrite, WrittenFile
 from delta_core.errors import EngineError
-from delta_core.protocol.properties import WriterProperties
+from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 
@@ -280,3 +280,155 @@ def test_engine_offers_it(tmp_path: Path) -> None:
     described = engine(str(tmp_path)).data.describe([found[0].path], SCHEMA, [("id",), ("s",)])
     assert described[0].statistics == found[0].statistics
     assert described[0].num_rows == 3
+
+
+# --- strings that are encoded before PyArrow has them ---------------------------------------
+
+TEXTS = pa.schema(
+    [("id", pa.int64()), ("s", pa.string()), ("n", pa.struct([("s", pa.string())])), ("a.b", pa.string())]
+)
+
+
+def texts(groups: list[list[str | None]]) -> pa.Table:
+    values = [v for group in groups for v in group]
+    columns = [range(len(values)), values, [{"s": v} for v in values], ["same"] * len(values)]
+    return pa.table([pa.array(c, t) for c, t in zip(columns, TEXTS.types, strict=True)], schema=TEXTS)
+
+
+def write_texts(root: Path, rows: pa.Table, group_rows: int, **options: Any) -> WrittenFile:
+    root.mkdir(exist_ok=True)
+    properties = WriterProperties(max_row_group_size=group_rows, **options)
+    leaves = (("id",), ("s",), ("n", "s"), ("a.b",))
+    write = FileWrite(TEXTS, lambda p: "f.parquet", leaves, properties, 1 << 40)
+    (found,) = write_parquet_files(open_storage(str(root)), write, rows, plain)
+    assert found.size == (root / "f.parquet").stat().st_size
+    return found
+
+
+def described(root: Path) -> list[dict[str, Any]]:
+    """What a reader finds in the footer; of encodings, that of the values alone."""
+    columns = []
+    for group in pq.ParquetFile(root / "f.parquet").metadata.to_dict()["row_groups"]:
+        for c in group["columns"]:
+            names = ("path_in_schema", "statistics", "num_values", "physical_type", "compression")
+            columns.append({"coded": "RLE_DICTIONARY" in c["encodings"]} | {n: c[n] for n in names})
+    return columns
+
+
+GROUPS: dict[str, list[list[str | None]]] = {
+    "few": [["b", "a", None, "c"] * 25, ["x"] * 100],
+    "nulls": [["a"] * 100, [None] * 100],
+    "null first": [[None] * 100, ["b", "a"] * 50],
+    "empty": [["", ""] * 50],
+    "long": [["a" * 5000, "b"] * 50, ["c" * 4096] * 100],
+    "not ascii": [["é", "z", "\U0001f600"] * 33 + ["\uffff"]],
+    "distinct": [[str(i) for i in range(100)]],
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_encoded_strings_are_written_as_pyarrow_writes_them(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = texts(GROUPS[name])
+    plainly = write_texts(tmp_path / "plain", rows, 100)
+    monkeypatch.setattr(data_writer, "CODED_ROWS", 1)
+    coded: list[pa.ChunkedArray] = []
+    original = data_writer.dictionary_of
+
+    def noted(column: pa.ChunkedArray, most: int) -> pa.ChunkedArray | None:
+        coded.append(column)
+        return original(column, most)
+
+    monkeypatch.setattr(data_writer, "dictionary_of", noted)
+    found = write_texts(tmp_path / "coded", rows, 100)
+    assert len(coded) == 2 * len(GROUPS[name]), "both columns of strings, in each row group"
+    assert found.statistics == plainly.statistics
+    assert described(tmp_path / "coded") == described(tmp_path / "plain")
+    assert pq.ParquetFile(tmp_path / "coded/f.parquet").schema_arrow.equals(TEXTS)
+    for read in (pq.ParquetFile(tmp_path / "coded/f.parquet").read(), pq.read_table(tmp_path / "coded/f.parquet")):
+        assert read.equals(rows)
+
+
+@pytest.mark.parametrize("batch", [1 << 20, 30])
+def test_strings_that_become_distinct_go_on_without_a_dictionary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    monkeypatch.setattr(data_writer, "CODED_ROWS", 1)
+    monkeypatch.setattr(data_writer, "PIECE_ROWS", 0)
+    monkeypatch.setattr(data_writer, "STEP_ROWS", batch)
+    monkeypatch.setattr(data_writer, "DICTIONARY_BYTES", 100)
+    rows = texts([["a", "b"] * 50, [str(i) for i in range(99)] + [None], ["c"] * 100])
+    rows = pa.Table.from_batches(rows.to_batches(max_chunksize=batch))
+    found = write_texts(tmp_path, rows, 100)
+    assert pq.ParquetFile(tmp_path / "f.parquet").read().equals(rows.combine_chunks())
+    assert (found.statistics[1].null_count, found.statistics[1].low, found.statistics[1].high) == (1, b"0", b"c")
+    groups = [g["columns"][1]["statistics"] for g in pq.read_metadata(tmp_path / "f.parquet").to_dict()["row_groups"]]
+    assert [(g["min"], g["max"], g["null_count"]) for g in groups] == [("a", "b", 0), ("0", "98", 1), ("c", "c", 0)]
+
+
+def test_dictionary_that_becomes_too_big_for_pyarrow_is_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_writer, "CODED_ROWS", 1)
+    rows = texts([["a", "b"] * 20_000, [f"{i:060}" for i in range(40_000)]])
+    found = write_texts(tmp_path, rows, 40_000)
+    assert pq.ParquetFile(tmp_path / "f.parquet").read().equals(rows)
+    assert found.statistics[1].high == b"b"
+    assert [c["coded"] for c in described(tmp_path) if c["path_in_schema"] == "s"] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"column_properties": {"s": ColumnProperties(dictionary_enabled=False)}},
+        {"column_properties": {"s": ColumnProperties(encoding="DELTA_BYTE_ARRAY")}},
+        {"column_properties": {"s": ColumnProperties(statistics_enabled="PAGE")}},
+        {"column_properties": {"id": ColumnProperties(bloom_filter_properties=BloomFilterProperties(True))}},
+        {"default_column_properties": ColumnProperties(dictionary_enabled=True)},
+        {"dictionary_page_size_limit": 1000},
+    ],
+    ids=str,
+)
+def test_column_for_which_something_is_requested_is_left_to_pyarrow(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_writer, "CODED_ROWS", 1)
+    seen: list[pa.ChunkedArray] = []
+    monkeypatch.setattr(data_writer, "dictionary_of", lambda column, most: seen.append(column))
+    rows = texts([["b", "a"] * 50])
+    write_texts(tmp_path, rows, 100, **options)
+    assert not any(c.equals(rows.column("s")) for c in seen)
+    assert pq.ParquetFile(tmp_path / "f.parquet").read().equals(rows)
+
+
+def test_columns_whose_paths_are_equal_are_left_to_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_writer, "CODED_ROWS", 1)
+    schema = pa.schema([("a.b", pa.string()), ("a", pa.struct([("b", pa.string())])), ("s", pa.string())])
+    rows = pa.table([["x"] * 9, [{"b": "y"}] * 9, ["z"] * 9], schema=schema)
+    seen: list[pa.ChunkedArray] = []
+    monkeypatch.setattr(data_writer, "dictionary_of", lambda column, most: seen.append(column))
+    write = FileWrite(schema, lambda p: "f.parquet", (("a.b",), ("s",)), WriterProperties(), 1 << 40)
+    write_parquet_files(open_storage(str(tmp_path)), write, rows, plain)
+    assert [c.to_pylist() for c in seen] == [["z"] * 9]
+
+
+def test_full_disk_at_the_last_bytes_of_a_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_writer, "CODED_ROWS", 1)
+
+    def full(handle: int, data: bytes, at: int) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(EngineError, match=r"data file 'f\.parquet'.*No space left"):
+        write_texts(tmp_path, texts([["a"] * 100]), 100)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_footer_is_written_whole_if_the_disk_takes_it_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_writer, "CODED_ROWS", 1)
+    original = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda handle, data, at: original(handle, data[:7], at))
+    rows = texts([["a", "b"] * 50])
+    write_texts(tmp_path, rows, 100)
+    assert pq.ParquetFile(tmp_path / "f.parquet").read().equals(rows)

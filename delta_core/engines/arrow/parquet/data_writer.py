@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import partial
@@ -20,14 +20,17 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from delta_core.engines.arrow.parquet.options import parquet_options
+from delta_core.engines.arrow.parquet.added_statistics import ChunkStatistics, text_statistics, with_statistics
+from delta_core.engines.arrow.parquet.footer import footer_bytes, parse_footer
+from delta_core.engines.arrow.parquet.options import columns_to_code, parquet_options, without_statistics
 from delta_core.engines.arrow.parquet.statistics import Measured, footer_statistics, leaves_of
 from delta_core.engines.arrow.parquet.types import num_leaves
 from delta_core.engines.arrow.storage.local_files import WriteBack
 from delta_core.engines.interface import FileWrite, Split, Storage, WrittenFile
-from delta_core.errors import DeltaError, EngineError
+from delta_core.errors import DeltaError, EngineError, InternalError
 from delta_core.kernels.memory import POOL_OF_BATCHES
-from delta_core.runtime.processes import PerProcess
+from delta_core.kernels.string_codes import dictionary_of
+from delta_core.runtime.processes import PerProcess, cached_property
 from delta_core.runtime.threads import num_cores, thread_pool
 
 __all__ = ["write_parquet_files"]
@@ -55,6 +58,10 @@ PIECE_ROWS = 1 << 12
 #: A file above this is synced when it is closed; smaller ones all together at the end, so many at once.
 SYNC_BYTES = 8 << 20
 SYNCS = 16
+#: Strings are encoded here in files whose first row group has so many rows: elsewhere the time does not matter.
+CODED_ROWS = 1 << 15
+#: What distinct strings may take, 4 bytes more for each: PyArrow stops using a dictionary of a megabyte.
+DICTIONARY_BYTES = (1 << 20) - 1
 #: What all partitions together may hold before the biggest is written.
 BUFFER_BYTES = 512 << 20
 OPEN_FILES = 64
@@ -111,15 +118,14 @@ class _File:
         self._measured = Measured(job.leaves)
         self._write_back = WriteBack()
         self._num_groups = self._num_rows = 0
+        #: Columns that are passed to PyArrow as dictionaries, in each row group of the file.
+        self._coded: tuple[str, ...] = ()
+        self._statistics: dict[tuple[int, int], ChunkStatistics] = {}
+        self._schema = job.write.schema
+        self._writer: Any = None
         self.order = job.begin(self)
-        # not `pyarrow.parquet`, which loads every file system that PyArrow has
-        from pyarrow._parquet import ParquetWriter
-
         with _Failing(self.path):
             self._sink = job.storage.create(self.path)
-            self._writer = ParquetWriter(
-                self._sink, job.write.schema, writer_engine_version="V2", memory_pool=POOL_OF_BATCHES, **job.options
-            )
 
     @property
     def size(self) -> int:
@@ -128,30 +134,93 @@ class _File:
     def append(self, table: pa.Table) -> None:
         """Write a row group."""
         with _Failing(self.path):
-            self._measured.add(self._num_groups, table)
+            coded = self._encode(table)
+            self._measured.add(self._num_groups, table, {name: values for name, (_, values) in coded.items()})
+            if self._writer is None:
+                self._begin(tuple(coded))
+            if coded:
+                columns = [coded[n][0] if n in coded else table.column(n) for n in self._schema.names]
+                table = pa.Table.from_arrays(columns, schema=self._schema)
             self._writer.write_table(table, row_group_size=table.num_rows)
             if self._local is not None:
                 self._write_back.reached(self._sink.fileno(), self.size)
         self._num_groups += 1
         self._num_rows += table.num_rows
 
+    def _begin(self, coded: tuple[str, ...]) -> None:
+        # not `pyarrow.parquet`, which loads every file system that PyArrow has
+        from pyarrow._parquet import ParquetWriter
+
+        options = self._job.options
+        if coded:
+            fields = [f.with_type(pa.dictionary(pa.int32(), f.type)) if f.name in coded else f for f in self._schema]
+            options = without_statistics(self._schema, coded, options)
+            self._schema = pa.schema(fields)
+        self._coded = coded
+        self._writer = ParquetWriter(
+            self._sink, self._schema, writer_engine_version="V2", memory_pool=POOL_OF_BATCHES, **options
+        )
+
+    def _encode(self, table: pa.Table) -> dict[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]:
+        """Return columns as dictionaries, each beside its values; the first row group decides which columns.
+
+        PyArrow takes three times as long to find the distinct values, and as long again to find their bounds.
+        """
+        found = {}
+        is_first = self._writer is None
+        names = self._job.to_code if is_first and table.num_rows >= CODED_ROWS else self._coded
+        for name in names:
+            column = table.column(name)
+            codes = dictionary_of(column, DICTIONARY_BYTES)
+            if codes is not None:
+                values = pa.chunked_array([codes.chunk(0).dictionary])
+            elif is_first:
+                continue
+            else:  # PyArrow goes on without a dictionary where it becomes too big
+                codes, values = column.dictionary_encode(), column
+            found[name] = codes, values
+            number = self._job.to_code[name]
+            self._statistics[self._num_groups, number] = text_statistics(column.null_count, values)
+        return found
+
     def close(self) -> WrittenFile:
         with _Failing(self.path):
             self._writer.close()
+            metadata = self._writer.metadata
             size = self.size
             self._sink.close()
+            if self._statistics and self._local is not None:
+                metadata, size = _add_statistics(self._local, self._statistics)
             modified_ms = time.time_ns() // 1_000_000
             if self._local is not None:
                 modified_ms = os.stat(self._local).st_mtime_ns // 1_000_000
                 if size >= SYNC_BYTES:
                     self._job.begin_sync(self.path)
-        found = footer_statistics(self._writer.metadata, self._leaves, self._measured)
+        found = footer_statistics(metadata, self._leaves, self._measured)
         return WrittenFile(self.path, self.partition, size, modified_ms, self._num_rows, found)
 
     def abandon(self) -> None:
         """Let go of the file; its end is not written."""
         with suppress(AttributeError, OSError, pa.ArrowException, DeltaError):
             self._sink.close()
+
+
+def _add_statistics(path: str, added: Mapping[tuple[int, int], ChunkStatistics]) -> tuple[Any, int]:
+    """Replace the footer of a file by one with further statistics; return it, parsed, and the size of the file."""
+    handle = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+    try:
+        old = footer_bytes(handle)
+        if old is None:
+            raise InternalError(f"{path} has no footer.")
+        footer = with_statistics(old, added)
+        end = footer + len(footer).to_bytes(4, "little") + b"PAR1"
+        start = os.fstat(handle).st_size - len(old) - 8
+        written = 0
+        while written < len(end):
+            written += os.pwrite(handle, end[written:], start + written)
+        return parse_footer(footer), start + len(end)
+    finally:
+        os.close(handle)
 
 
 def _sync(path: str) -> None:
@@ -254,6 +323,13 @@ class _Job:
         with self._lock:
             self._begun.append(file)
             return 0 if self.write.partitioned else file.worker, len(self._begun)
+
+    @cached_property
+    def to_code(self) -> dict[str, int]:
+        """The columns whose strings may be encoded here, and their numbers; footers are changed on disks only."""
+        if self.storage.local_path("") is None:
+            return {}
+        return columns_to_code(self.write.schema, self.write.properties, self.options)
 
     @property
     def written(self) -> list[WrittenFile]:

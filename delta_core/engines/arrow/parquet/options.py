@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, did_you
 from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.protocol.schema import Path
 
-__all__ = ["parquet_options"]
+__all__ = ["columns_to_code", "parquet_options", "without_statistics"]
 
 
 def parquet_options(schema: pa.Schema, properties: WriterProperties, statistics: Sequence[Path]) -> dict[str, Any]:
@@ -52,6 +53,52 @@ def parquet_options(schema: pa.Schema, properties: WriterProperties, statistics:
     if any((c.statistics_enabled or "").upper() == "PAGE" for c in chosen.values()):
         options["write_page_index"] = True
     return options
+
+
+def columns_to_code(schema: pa.Schema, properties: WriterProperties, options: Mapping[str, Any]) -> dict[str, int]:
+    """Return the top-level columns of strings that PyArrow is to encode with a dictionary as it does by default.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        The columns of the file.
+    properties : WriterProperties
+        What was requested; a column for which anything is requested is left out.
+    options : Mapping
+        What `parquet_options` made of both.
+
+    Returns
+    -------
+    dict of str to int
+        The number of each column among the leaves.
+    """
+    limits = properties.default_column_properties, properties.dictionary_page_size_limit
+    if any(x is not None for x in limits) or options.keys() & {"write_page_index", "bloom_filter_options"}:
+        return {}
+    leaves = [(".".join(path), number) for path, _, number in parquet_leaves(schema)]
+    counts = Counter(name for name, _ in leaves)
+    coded = frozenset(options["use_dictionary"] or ())
+    given = tuple(properties.column_properties or ())
+    measured = options["write_statistics"]
+    with_bounds = counts.keys() if measured is True else frozenset(measured or ())
+    return {
+        name: number
+        for name, number in leaves
+        if name in coded
+        and schema.get_field_index(name) >= 0
+        and pa.types.is_string(schema.field(name).type)
+        and name in with_bounds
+        and counts[name] == 1
+        and not any(name == n or name.startswith(f"{n}.") for n in given)
+    }
+
+
+def without_statistics(schema: pa.Schema, columns: Collection[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with which PyArrow measures none of some columns."""
+    found = options["write_statistics"]
+    paths = [".".join(path) for path, _, _ in parquet_leaves(schema)] if found is True else found or []
+    left_out = frozenset(columns)
+    return {**options, "write_statistics": [p for p in paths if p not in left_out] or False}
 
 
 def _by_leaf(columns: Collection[str], properties: WriterProperties) -> dict[str, ColumnProperties]:

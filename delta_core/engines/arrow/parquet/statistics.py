@@ -5,7 +5,7 @@ Footers leave NaN out of bounds, drop bounds of more than 4 KB, and count nulls 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -93,10 +93,12 @@ class Measured(Struct):
     #: Bounds of row groups whose texts may be too long for a footer, by leaf and number of the group.
     texts: dict[tuple[Path, int], tuple[bytes, bytes]] = {}
 
-    def add(self, group: int, table: pa.Table) -> None:
-        """Measure the rows of a row group."""
+    def add(self, group: int, table: pa.Table, values: Mapping[str, pa.ChunkedArray]) -> None:
+        """Measure the rows of a row group; of some columns of strings the distinct values are known."""
         for leaf in self.leaves:
-            chunks = [reach(c, leaf.places[1:]) for c in table.column(leaf.places[0]).chunks]
+            column = values.get(leaf.path[0])
+            column = table.column(leaf.places[0]) if column is None else column
+            chunks = [reach(c, leaf.places[1:]) for c in column.chunks]
             if leaf.column is None:
                 self.null_counts[leaf.path] = self.null_counts.get(leaf.path, 0) + sum(c.null_count for c in chunks)
             elif pa.types.is_floating(leaf.type):

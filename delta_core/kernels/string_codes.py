@@ -1,0 +1,44 @@
+"""Strings as the numbers of their distinct values."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from delta_core.kernels._string_codes import string_codes
+from delta_core.kernels.arrow_buffers import string_buffers
+from delta_core.kernels.memory import allocate
+
+__all__ = ["dictionary_of"]
+
+
+def dictionary_of(texts: pa.ChunkedArray, most_bytes: int) -> pa.ChunkedArray | None:
+    """Return texts dictionary-encoded, all chunks with one dictionary; None if that would save little.
+
+    That is so if more than a quarter of the rows, and more than 16,384, begin a new value. It is found out early.
+
+    Parameters
+    ----------
+    texts : string array, **shape (n,)**
+        Stays as it is; the codes of null rows are null.
+    most_bytes : int
+        What the distinct values may take, 4 bytes more for each; below 2^30.
+
+    Returns
+    -------
+    pyarrow.ChunkedArray or None
+        int32 codes, in the order of each value's first row. Every value of the dictionary is used, and none is null.
+    """
+    chunks = texts.chunks
+    buffers = [allocate(4 * len(chunk)) for chunk in chunks]
+    outs = [(buffer.address, buffer.size) for buffer in buffers]
+    found = string_codes([(string_buffers(chunk), len(chunk)) for chunk in chunks], outs, most_bytes)
+    if found is None:
+        return None
+    ends, data = (pa.py_buffer(part) for part in found)
+    values = pa.Array.from_buffers(pa.string(), ends.size // 4 - 1, [None, ends, data])
+    parts = []
+    for chunk, buffer in zip(chunks, buffers, strict=True):
+        valid = chunk.is_valid().buffers()[1] if chunk.null_count else None
+        codes = pa.Array.from_buffers(pa.int32(), len(chunk), [valid, buffer])
+        parts.append(pa.DictionaryArray.from_arrays(codes, values, safe=False))
+    return pa.chunked_array(parts, pa.dictionary(pa.int32(), pa.string()))
