@@ -1428,7 +1428,10 @@ class ChunkReader {
         } else {
             uint64_t *const words = reinterpret_cast<uint64_t *>(space_.mask.room((rows_ + 63) / 64 * 8));
             if (!words) return NO_MEMORY;
-            for (int64_t i = 0; i < rows_; i += 64) words[i / 64] = kept_from(first + i, end);
+            // rows of a long page that are before or behind the stretch are not looked at one word after the other
+            const int64_t begin = first < 0 ? -first / 64 * 64 : 0, stop = std::min(rows_, end - first);
+            std::memset(words, 0, (rows_ + 63) / 64 * 8);
+            for (int64_t i = begin; i < stop; i += 64) words[i / 64] = kept_from(first + i, end);
             mask_ = words;
         }
         kept_ = mask_count(mask_, rows_);
@@ -1755,7 +1758,25 @@ inline int64_t count_page_values(Workspace &space, const Source &source, int64_t
 
 struct Rows {
     int64_t nulls = 0, kept = 0;
+    // Rows are written from the first page with a value on: a column of nulls alone takes no time and no memory.
+    bool is_written = false;
 };
+
+// Whether nothing is written of the page and those before, which hold nulls alone; they are counted.
+inline bool pass_nulls(const ChunkReader &reader, const uint8_t *bits, Rows &rows) {
+    if (rows.is_written || !bits || reader.nulls() < reader.rows()) return false;
+    rows.nulls = rows.kept += reader.kept();
+    return true;
+}
+
+// Write the rows that were passed; `row_bytes` is 0 where the caller writes all of them.
+inline void begin_rows(Rows &rows, uint8_t *out, int64_t row_bytes, uint8_t *bits, int64_t num_kept) {
+    if (rows.is_written) return;
+    rows.is_written = true;
+    if (!rows.kept) return;
+    std::memset(out, 0, rows.kept * row_bytes);
+    std::memset(bits, 0, (num_kept + 7) / 8);
+}
 
 // Append which of the page's kept rows are null. `bits`, for all kept rows, may be nullptr if nothing is null.
 inline bool count_page(ChunkReader &reader, uint8_t *bits, int64_t num_kept, Rows &rows) {
@@ -1767,8 +1788,10 @@ inline bool count_page(ChunkReader &reader, uint8_t *bits, int64_t num_kept, Row
 // Read every page of a chunk of numbers, or of a stretch of it. `out` is nullptr if rows are only tested, of strings too.
 inline Status read_values(ChunkReader &reader, const ValueLayout &layout, int64_t num_kept, uint8_t *out, uint8_t *bits, Rows &rows) {
     Status status;
-    if (out && layout.is_bits()) std::memset(out, 0, layout.bytes_of(num_kept));
     while ((status = reader.next_page()) == PAGE) {
+        if (out && pass_nulls(reader, bits, rows)) continue;
+        if (out && !rows.is_written && layout.is_bits()) std::memset(out, 0, layout.bytes_of(num_kept));
+        if (out) begin_rows(rows, out, layout.is_bits() ? 0 : layout.width, bits, num_kept);
         if (out && !reader.append_fixed(out, rows.kept)) return UNSUPPORTED;
         if (!count_page(reader, bits, num_kept, rows)) return NO_MEMORY;
     }
@@ -1779,6 +1802,8 @@ inline Status read_values(ChunkReader &reader, const ValueLayout &layout, int64_
 inline Status read_codes(ChunkReader &reader, int64_t num_kept, uint8_t *out, uint8_t *bits, Rows &rows) {
     Status status;
     while ((status = reader.next_page()) == PAGE) {
+        if (pass_nulls(reader, bits, rows)) continue;
+        begin_rows(rows, out, sizeof(uint32_t), bits, num_kept);
         if (!reader.is_coded() || !reader.append_codes(out + rows.kept * sizeof(uint32_t))) return UNSUPPORTED;
         if (!count_page(reader, bits, num_kept, rows)) return NO_MEMORY;
     }
@@ -1791,6 +1816,8 @@ inline Status read_text(ChunkReader &reader, int64_t num_kept, int32_t *ends, ui
     Status status = PAGE;
     while (has_page || (status = reader.next_page()) == PAGE) {
         has_page = false;
+        if (pass_nulls(reader, bits, rows)) continue;
+        begin_rows(rows, reinterpret_cast<uint8_t *>(ends + 1), sizeof(int32_t), bits, num_kept);
         more = reader.text_bytes();
         if (used + more > room) return PAGE;
         const int64_t end = reader.append_text(ends + rows.kept, data, used);
@@ -1845,6 +1872,7 @@ struct ChunkJob {
     // what came of it
     Status status = UNSUPPORTED;
     int64_t nulls = 0, used = 0, kept = 0;
+    bool is_null = false;  // each row is, and `out` and `bits` are not written
     Text grown;  // the strings, if they outgrew their room; of codes the dictionary's
     Text ends;   // of codes: where the dictionary's strings end, `length` + 1 numbers
     int64_t length = 0;
@@ -1886,6 +1914,7 @@ inline void read_rows(ChunkReader &reader, int64_t stop, int64_t num_kept, int64
     if (status == DONE && (reader.done() < stop || (!job.test && rows.kept != num_kept))) status = UNSUPPORTED;
     job.kept = rows.kept;
     job.nulls = rows.nulls;
+    job.is_null = rows.kept && rows.nulls == rows.kept && !rows.is_written;
     job.status = status;
 }
 

@@ -11,7 +11,7 @@ from libcpp.vector cimport vector
 from pyarrow import ArrowInvalid
 
 from delta_core.errors import InvalidArgumentError
-from delta_core.kernels.memory import allocate
+from delta_core.kernels.memory import allocate, zeros
 
 
 cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
@@ -102,6 +102,7 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         uint8_t* bits
         uint8_t* text
         Status status
+        bint is_null
         Text grown, ends
     void run_jobs(WorkspaceBytes& space, const Source& source, int64_t num_rows, const uint64_t* keep, int64_t num_kept,
                   int64_t most_text, ChunkJob* jobs, int64_t count)
@@ -345,6 +346,8 @@ cdef class ColumnJobs:
             raise MemoryError("no memory for a page of a Parquet file")
         if job.status != DONE:
             return None
+        if job.is_null:
+            return self.nulls(i, num_kept, dictionary)
         valid = block.buffer.slice(job.bits - block.data, bits) if job.nulls else None
         size = job.layout.bytes_of(num_kept) if job.layout.width else num_kept * 4 + (4 if job.form == STRINGS else 0)
         values = block.buffer.slice(job.out - block.data, size)
@@ -356,6 +359,16 @@ cdef class ColumnJobs:
             data = job.grown.data() if job.grown.data() is not NULL else job.text
             return valid, job.nulls, values, copied(data, job.used)
         return valid, job.nulls, values, (<Block>self.texts[i]).cut(job.used) if job.room else copied(NULL, 0)
+
+    cdef tuple nulls(self, int64_t i, int64_t num_kept, tuple dictionary):
+        """Return a chunk of nulls alone."""
+        cdef ChunkJob* job = &self.jobs[i]
+        valid = zeros((num_kept + 7) // 8)
+        if job.form == NUMBERS:
+            return valid, num_kept, zeros(job.layout.bytes_of(num_kept))
+        if job.form == CODES:
+            return (valid, num_kept, zeros(num_kept * 4)) + (self.dictionary(i) if dictionary is None else dictionary)
+        return valid, num_kept, zeros((num_kept + 1) * 4), zeros(0)
 
     cdef tuple dictionary(self, int64_t i):
         cdef ChunkJob* job = &self.jobs[i]

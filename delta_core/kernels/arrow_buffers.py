@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.errors import InvalidArgumentError
+from delta_core.kernels.memory import zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,6 +34,7 @@ __all__ = [
     "int64_values",
     "is_valid",
     "mask_of",
+    "null_array",
     "nulls_of",
     "number_array",
     "plain_strings",
@@ -51,6 +53,22 @@ __all__ = [
 StringBuffers = tuple[pa.Buffer | None, pa.Buffer | None, pa.Buffer | None, int, int, bool]
 """Validity, offsets, data, array offset, length, and whether the offsets have 64 bits."""
 _EPOCH = date(1970, 1, 1).toordinal()
+
+
+def null_array(t: pa.DataType, n: int) -> pa.Array[Any]:
+    """Return ``n`` nulls, which take no memory if values of the type have a fixed width or are strings."""
+    if not n or isinstance(t, pa.BaseExtensionType) or pa.types.is_null(t):
+        return pa.nulls(n, t)
+    valid = zeros((n + 7) // 8)
+    if pa.types.is_boolean(t):
+        return pa.Array.from_buffers(t, n, [valid, valid], n)
+    if pa.types.is_primitive(t) or pa.types.is_decimal128(t):
+        return pa.Array.from_buffers(t, n, [valid, zeros(n * t.bit_width // 8)], n)
+    if pa.types.is_string(t) or pa.types.is_binary(t):
+        return pa.Array.from_buffers(t, n, [valid, zeros(4 * n + 4), zeros(0)], n)
+    if pa.types.is_dictionary(t):
+        return pa.DictionaryArray.from_arrays(null_array(t.index_type, n), pa.nulls(0, t.value_type), ordered=t.ordered)
+    return pa.nulls(n, t)
 
 
 def one_array(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.Array[Any]:

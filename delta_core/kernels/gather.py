@@ -14,7 +14,15 @@ import pyarrow as pa
 from delta_core.errors import DataFileError, InvalidArgumentError
 from delta_core.kernels import _gather
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import bool_array, is_valid, mask_of, number_array, values_of, without_views
+from delta_core.kernels.arrow_buffers import (
+    bool_array,
+    is_valid,
+    mask_of,
+    null_array,
+    number_array,
+    values_of,
+    without_views,
+)
 from delta_core.kernels.memory import allocate
 from delta_core.kernels.nested import empty_rows
 
@@ -223,13 +231,13 @@ def _select_values(
 
 
 def _nulls(t: pa.DataType, n: int, decode: bool) -> pa.Array[Any]:
-    return pa.nulls(n, t.value_type if decode and pa.types.is_dictionary(t) else t)
+    return null_array(t.value_type if decode and pa.types.is_dictionary(t) else t, n)
 
 
 def _take(array: pa.Array[Any], rows: Rows | None, decode: bool = True) -> pa.Array[Any]:
     t = array.type
-    if rows is not None and array.null_count == len(array):
-        return _nulls(t, len(rows), decode)
+    if array.null_count == len(array) and (rows is not None or (decode and pa.types.is_dictionary(t))):
+        return _nulls(t, len(array) if rows is None else len(rows), decode)
     if pa.types.is_dictionary(t):
         if not decode:
             return array if rows is None else _codes(array, rows)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from delta_core.kernels._kept_memory import lent_buffer, release_kept, used_bytes
 
-__all__ = ["LEAST_KEPT", "POOL_OF_BATCHES", "allocate", "allocated_bytes", "release_unused"]
+__all__ = ["LEAST_KEPT", "POOL_OF_BATCHES", "allocate", "allocated_bytes", "release_unused", "zeros"]
 
 _is_chosen = "ARROW_DEFAULT_MEMORY_POOL" in os.environ
 
@@ -40,6 +40,18 @@ def allocate(size: int) -> pa.Buffer:
         if found is not None:
             return found
     return pa.allocate_buffer(size, memory_pool=POOL_OF_BATCHES)
+
+
+_zeros = pa.py_buffer(b"")
+
+
+def zeros(size: int) -> pa.Buffer:
+    """Return a buffer of zeros, which others have too: the system has no memory for those that nobody looks at."""
+    global _zeros
+    found = _zeros
+    if found.size < size:
+        found = _zeros = pa.py_buffer(bytes(size))
+    return found.slice(0, size)
 
 
 def allocated_bytes() -> int:

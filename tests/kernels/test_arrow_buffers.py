@@ -20,6 +20,7 @@ from delta_core.kernels.arrow_buffers import (
     holds_bytes,
     is_valid,
     mask_of,
+    null_array,
     nulls_of,
     number_array,
     scalar_of,
@@ -215,3 +216,20 @@ def test_distinct_numbers_are_those_of_a_set_in_order(values: list[int] | list[f
     assert distinct_numbers(
         np.array(values, np.float64 if any(isinstance(v, float) for v in values) else np.int64)
     ).tolist() == sorted(set(values))
+
+
+@pytest.mark.parametrize(
+    "t",
+    [
+        pa.null(), pa.bool_(), pa.int8(), pa.float64(), pa.date32(), pa.timestamp("us", "UTC"), pa.decimal128(38, 4),
+        pa.string(), pa.binary(), pa.dictionary(pa.int32(), pa.string()), pa.list_(pa.int32()), pa.large_string(),
+        pa.struct([("a", pa.int32())]), pa.map_(pa.string(), pa.int32()), pa.binary(3),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("n", [0, 1, 1000])
+def test_nulls_of_each_type(t: pa.DataType, n: int) -> None:
+    found = null_array(t, n)
+    found.validate(full=True)
+    assert found.type == t
+    assert found.null_count == n
+    assert found.to_pylist() == [None] * n

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from datetime import UTC
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -33,6 +33,7 @@ from delta_core.kernels.parquet_pages import (
     ValuePattern,
     ValueRange,
     ValueSet,
+    is_text,
     read_chunk,
     read_passing,
     text_pages,
@@ -804,3 +805,23 @@ def test_page_index_outside_of_the_file_or_of_another_chunk_is_not_used(at: int)
         assert found[1] == 1
     with pytest.raises(InvalidArgumentError, match="words"):
         ValueTest(3).find_rows(file, chunk.page_index[:2], chunk.page_index[2:], 8, 3000, np.zeros(3, np.uint64))
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("values", [0, 1, 70])
+@pytest.mark.parametrize("coded", [True, False])
+def test_values_behind_pages_of_nulls_alone(name: str, values: int, coded: bool) -> None:
+    t, _ = TYPES[name]
+    one = {"date": date(2024, 1, 1), "timestamp": datetime(2024, 1, 1, tzinfo=UTC), "string": "text", "binary": b"b"}
+    some = [one.get(name, Decimal("0.1") if pa.types.is_decimal(t) else True if name == "bool" else 1)]
+    column = pa.array([None] * 200 + some * values + [None] * 100, t)
+    form = {"data_page_size": 16, "write_batch_size": 50, "use_dictionary": coded}
+    file, _, chunk = written(column, form)
+    assert chunk is not None
+    flags = [i % 3 > 0 for i in range(len(column))]
+    for keep in (None, flags):
+        expected = column if keep is None else column.filter(pa.array(keep))
+        found = read_chunk(file, chunk, coded and is_text(t), None if keep is None else words_of(keep, True))
+        found.validate(full=True)
+        assert found.to_pylist() == expected.to_pylist()
+        assert found.null_count == expected.null_count

@@ -230,12 +230,22 @@ class GroupReader:
         rows, size = self.group_rows[group], 0
         for leaf in leaves:
             width = self._width(leaf)
+            if leaf in self._flat and self._is_null(group, leaf):
+                continue
             if width is not None:
                 size += int(width * rows)
             elif (facts := self._file.footer.chunk(group, leaf)) is not None:
                 # codes may take no more than a few bits as they are stored
                 size += facts.uncompressed + 8 * rows * (leaf in self._flat)
         return size
+
+    def _is_null(self, group: int, leaf: int) -> bool:
+        """Whether a column chunk has nulls alone, which our own decoder writes nowhere."""
+        facts, rows = self._file.footer.chunk(group, leaf), self.group_rows[group]
+        if facts is None or facts.uncompressed > rows // 64:  # the bounds are not parsed for nothing
+            return False
+        bounds = self._file.footer.bounds(group, leaf)
+        return bounds is not None and bounds.null_count == rows
 
     def _width(self, leaf: int) -> float | None:
         """Return the bytes of a value of a flat column in memory; None if they differ from value to value."""

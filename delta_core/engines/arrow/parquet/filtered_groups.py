@@ -18,6 +18,7 @@ from delta_core.engines.arrow.parquet.columns import GROUP_BYTES, WORD_ROWS, Gro
 from delta_core.engines.arrow.parquet.stretches import Stretches
 from delta_core.engines.arrow.parquet.types import FilePlan
 from delta_core.engines.interface import FileRead
+from delta_core.kernels.arrow_buffers import null_array
 from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.nested import batch_of, empty_rows
 
@@ -271,7 +272,7 @@ class FilteredGroups:
         for column in columns:
             source = self._plan.sources[column]
             if source.name is None:
-                out[column] = pa.nulls(rows, self._plan.schema.field(column).type)
+                out[column] = null_array(self._plan.schema.field(column).type, rows)
             else:
                 array = stored[source.name]
                 out[column] = array if source.convert is None else source.convert(array)
@@ -281,7 +282,7 @@ class FilteredGroups:
         schema = self._plan.schema
         if not len(schema):
             return empty_rows(rows)
-        arrays = [found[c] if c in found else pa.nulls(rows, schema.field(c).type) for c in range(len(schema))]
+        arrays = [found[c] if c in found else null_array(schema.field(c).type, rows) for c in range(len(schema))]
         return batch_of(arrays, schema)
 
 

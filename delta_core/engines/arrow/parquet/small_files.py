@@ -15,7 +15,7 @@ from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.engines.arrow.parquet.types import FilePlan
 from delta_core.engines.interface import FileRead
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import number_array
+from delta_core.kernels.arrow_buffers import null_array, number_array
 from delta_core.kernels.nested import batch_of, empty_rows
 from delta_core.kernels.parquet_files import FileLayout, FilesRead, FlatColumn, read_files
 
@@ -131,7 +131,7 @@ class SmallFiles:
         arrays = []
         for number, source in enumerate(plan.sources):
             if source.name is None:
-                arrays.append(pa.nulls(rows, schema.field(number).type))
+                arrays.append(null_array(schema.field(number).type, rows))
             else:
                 array = next(decoded)
                 arrays.append(array if source.convert is None else source.convert(array))

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from delta_core.engines.arrow.parquet.legacy_calendar import Calendar
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import null_array
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.nested import batch_of, rebuild_list, rebuild_map, rebuild_struct, relabel
 from delta_core.protocol.schema import FIELD_ID, Path, format_path
@@ -174,7 +175,7 @@ class _Converting(Struct, frozen=True):
         arrays = []
         for (index, convert), f in zip(self.choices, self.schema, strict=True):
             if index is None:
-                arrays.append(pa.nulls(batch.num_rows, f.type))
+                arrays.append(null_array(f.type, batch.num_rows))
             else:
                 array = batch.column(index)
                 arrays.append(array if convert is None else convert(array))
