@@ -8,6 +8,7 @@ file, so a missing statistic never prunes. Both hold for what writers really rec
   of all values, is left out, so the maximum of floats bounds nothing unless the predicate shuts NaN out;
 - timestamps are floored to milliseconds, so the maximum is up to a millisecond larger;
 - a column that was FLOAT and is DOUBLE now has bounds in a float's shortest text, which as a double is another number;
+- bounds of decimals may be rounded to doubles; `delta_core.log.decimal_bounds` widens them before they are compared;
 - ``nullCount`` reports something if it is 0 or equal to ``numRecords``; there, bounds mean nothing.
 
 The same predicate serves Parquet row groups, with a group's bounds, null count and rows instead of a file's.

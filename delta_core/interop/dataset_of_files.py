@@ -23,6 +23,8 @@ from delta_core.expressions.ast import FileStatistic
 from delta_core.interop.file_tables import typed_partitions
 from delta_core.interop.predicates import plan_files
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import one_array
+from delta_core.log.decimal_bounds import widen_bounds
 from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
 from delta_core.plugins.plans import ReadRequest
@@ -164,7 +166,9 @@ def _promises(snapshot: Snapshot, files: FileSet) -> Iterator[ds.Expression]:
     ]
     for f in bounded[:32]:
         found = files.statistics([FileStatistic(k, (f.name,), f.type) for k in ("min", "max", "nullCount")])
-        parts.append([_between(f, *row) for row in zip(*found.columns, strict=True)])
+        low, high, nulls = map(one_array, found.columns)
+        bounds = widen_bounds(low, False), widen_bounds(high, True), nulls
+        parts.append([_between(f, *row) for row in zip(*bounds, strict=True)])
     for row in zip(*parts, strict=True) if parts else [()] * files.count:
         promise: ds.Expression | None = None
         for part in row:

@@ -24,6 +24,7 @@ from delta_core.expressions.ast import (
 from delta_core.expressions.bound_tests import bound_test
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import is_valid, mask_of, values_of
+from delta_core.log.decimal_bounds import widen_bounds
 from delta_core.log.file_columns import PARTITION, Chunk, pick_all, statistic_type
 from delta_core.log.group_tests import GroupTest, plan_group_test
 from delta_core.log.partition_values import parse_dictionary, parse_partition_values
@@ -148,7 +149,8 @@ class FilePruner:
         statistics = [leaf for leaf in leaves if isinstance(leaf, FileStatistic)]
         found: dict[Leaf, pa.Array] = {}
         if statistics:
-            found |= zip(statistics, chunk.statistics(statistics, rows), strict=True)
+            known = chunk.statistics(statistics, rows)
+            found |= {leaf: _bound(leaf, column) for leaf, column in zip(statistics, known, strict=True)}
         unloaded = [leaf for leaf in leaves if leaf not in found]
         if unloaded:
             loaded = pick_all(chunk.load([_column_name(leaf) for leaf in unloaded]), rows)
@@ -226,6 +228,10 @@ class StagedPruner(FilePruner):
         if unknown.any():
             passed = passed & (self._all_null.run(chunk, unknown) | ~unknown)
         return passed
+
+
+def _bound(leaf: FileStatistic, column: pa.Array) -> pa.Array:
+    return widen_bounds(column, leaf.kind == "max") if leaf.kind in ("min", "max") else column
 
 
 def _column_name(leaf: Leaf) -> str:

@@ -26,6 +26,7 @@ from delta_core.expressions.ast import (
     transform,
 )
 from delta_core.expressions.skipping import plan_skipping
+from delta_core.log.decimal_bounds import is_rounded
 from delta_core.protocol.schema import ColumnMap, Path
 from delta_core.protocol.types import Field, PrimitiveType, StructType
 
@@ -116,6 +117,8 @@ def plan_group_test(expression: Expression, evaluator: Evaluator, exact: bool) -
 def _field(leaf: Leaf) -> Path | None:
     """Return the checkpoint's field for a leaf."""
     if isinstance(leaf, FileStatistic):
+        if leaf.kind in ("min", "max") and is_rounded(leaf.type.to_arrow()):
+            return None
         return ("add", "stats_parsed", *statistic_path(leaf))
     if isinstance(leaf, PartitionValue) and leaf.type != PrimitiveType("timestamp"):
         return ("add", "partitionValues_parsed", leaf.name)
