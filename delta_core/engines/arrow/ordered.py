@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import chain
 from time import perf_counter, thread_time
 
 import pyarrow as pa
@@ -55,7 +56,7 @@ def run_ordered(
     Parameters
     ----------
     tasks : iterable
-        Requested the next task only when a thread is free.
+        Requested the next task only when a thread is free. If there is none, no thread begins.
     workers : int
         Threads; one task at a time on each.
     budget_bytes : int
@@ -67,7 +68,11 @@ def run_ordered(
     -----
     A task's error is raised when its turn comes. Closing the iterator ends the threads before it returns.
     """
-    stream = _Stream(iter(tasks), budget_bytes, ahead)
+    tasks = iter(tasks)
+    first = next(tasks, None)
+    if first is None:
+        return
+    stream = _Stream(chain((first,), tasks), budget_bytes, ahead)
     threads = [threading.Thread(target=stream.work, name=f"delta-read-{i}", daemon=True) for i in range(workers)]
     try:
         for thread in threads:

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from delta_core import DeltaTable, write_deltalake
+from delta_core import DeltaTable, WriterProperties, write_deltalake
 from delta_core.engines.arrow import lanes
+from delta_core.engines.arrow.ordered import run_ordered
 from delta_core.engines.arrow.parquet import columns, data_files, stretches
 
 
@@ -81,6 +82,33 @@ def test_columns_of_a_single_file_are_decoded_on_all_cores(table: DeltaTable, mo
     half = table.scan(predicate="c0 < 0.5").to_table()
     assert half.equals(expected.filter(pc.field("c0") < 0.5))
     assert found == [3, 3]
+
+
+@pytest.mark.parametrize("predicate", [None, "id < 1000", "id < -5", "c0 < 2"])
+@pytest.mark.parametrize("group_rows", [30_000, 10_000])
+def test_single_big_file_is_read_with_threads_for_its_parts_only(
+    tmp_path: Path, group_rows: int, predicate: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = 30_000
+    expected = pa.table({"id": range(rows)} | {f"c{i}": pc.random(rows) for i in range(6)})
+    write_deltalake(tmp_path, expected, writer_properties=WriterProperties(max_row_group_size=group_rows))
+    monkeypatch.setattr(data_files, "INLINE_BYTES", 1_000)
+    monkeypatch.setattr(data_files, "num_cores", lambda: 4)
+    threads: list[int] = []
+
+    def run(tasks: Any, workers: int, *args: Any) -> Any:
+        found = list(tasks)
+        threads.extend([workers] * bool(found))
+        return run_ordered(found, workers, *args)
+
+    monkeypatch.setattr(data_files, "run_ordered", run)
+    found = DeltaTable(tmp_path).scan(predicate=predicate).to_table()
+    kept = {None: rows, "id < 1000": 1000, "id < -5": 0, "c0 < 2": rows}[predicate]
+    assert found.equals(expected.slice(0, kept))
+    if group_rows == rows:
+        assert threads == []
+    elif predicate is None:
+        assert threads == [3]
 
 
 def test_files_have_the_cores_that_no_other_file_has(table: DeltaTable, monkeypatch: pytest.MonkeyPatch) -> None:

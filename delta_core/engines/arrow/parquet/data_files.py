@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from delta_core.engines.arrow import parquet
 from delta_core.engines.arrow.ordered import HEAD_BATCHES, Task, run_ordered, run_quick
-from delta_core.engines.arrow.parquet.columns import GroupReader
+from delta_core.engines.arrow.parquet.columns import GROUP_BYTES, GroupReader
 from delta_core.engines.arrow.parquet.filtered_groups import Batch, FilteredGroups
 from delta_core.engines.arrow.parquet.footer import read_footer
 from delta_core.engines.arrow.parquet.opened_file import DataFile, FileFooter
@@ -215,6 +215,8 @@ class _Job:
         self._small = SmallFiles(read, self._local)
         self._ranged = _Ranged(self._ranged_files(), lambda index: DataFile(self._source(index)))
         self._room = _Room(REMOTE_BYTES)
+        #: Whether the only file is split into one part of one row group, which is decoded at once.
+        self._is_one_group = False
         #: The first file, if it was opened to find out how much there is to read.
         self._first: DataFile | None = None
 
@@ -245,6 +247,13 @@ class _Job:
                 yield from next(tasks, tuple)()
             elif self._is_quick():
                 yield from run_quick(tasks)
+            elif len(sizes) == 1 and self._prefetch is None:
+                found = list(tasks)
+                if self._is_one_group and not self._read.beside_write:
+                    # the caller waits for its only row group: a thread has nothing to read ahead
+                    yield from found[0]()
+                    return
+                tasks, workers = iter(found), min(workers, len(found))
             yield from run_ordered(tasks, max(workers, self._ranged.workers), budget, ahead)
         finally:
             if self._first is not None:
@@ -317,20 +326,23 @@ class _Job:
         """Split a big file into runs of row groups that are read on their own."""
         with _naming(self._read.paths[index]):
             file = self._opened(index, None)
-            try:
+        try:
+            with _naming(self._read.paths[index]):
                 keep = self._kept_groups(index, file.footer, self._plan_of(file), is_part=True)
-            finally:
-                file.close()
-        footer, leaves = file.footer, range(len(file.layout.leaves))
-        runs: list[list[int]] = []
-        weight = self._part_bytes
-        for group in range(len(footer.group_rows)):
-            if keep is None or keep[group]:
-                if weight >= self._part_bytes:
-                    runs.append([])
-                    weight = 0
-                runs[-1].append(group)
-                weight += sum(facts.uncompressed for leaf in leaves if (facts := footer.chunk(group, leaf)) is not None)
+            footer, leaves = file.footer, range(len(file.layout.leaves))
+            runs: list[list[int]] = []
+            weight = self._part_bytes
+            for group in range(len(footer.group_rows)):
+                if keep is None or keep[group]:
+                    if weight >= self._part_bytes:
+                        runs.append([])
+                        weight = 0
+                    runs[-1].append(group)
+                    chunks = (footer.chunk(group, leaf) for leaf in leaves)
+                    weight += sum(facts.uncompressed for facts in chunks if facts is not None)
+        finally:
+            file.close()
+        self._is_one_group = [len(run) for run in runs] == [1] and weight <= GROUP_BYTES
         lanes = self._lanes(max(len(runs), len(self._read.sizes)))
         for run in runs or [[]]:
             yield partial(self.file, index, footer, run, lanes=lanes)
