@@ -559,6 +559,8 @@ class FileRead(Struct, frozen=True):
     most_rows : int, optional
         How many of a file's requested rows are needed at most, the first ones; an engine may return all. Never with
         ``tests``.
+    most_passing : int, optional
+        How many of a file's rows that pass ``tests`` are needed at most, the first ones; an engine may return all.
     observer : ReadObserver, optional
         Called with the facts of each file that is opened; an engine may ignore it.
     beside_write : bool
@@ -580,6 +582,7 @@ class FileRead(Struct, frozen=True):
     tested_only: frozenset[int] = frozenset()
     apply_files: Callable[[int, NDArray[np.int64], pa.RecordBatch], pa.RecordBatch | None] | None = None
     most_rows: int | None = None
+    most_passing: int | None = None
     observer: ReadObserver | None = None
     beside_write: bool = False
 

@@ -404,6 +404,7 @@ class Scan:
             tested_only=apply.tested_only(),
             apply_files=apply.whole_files,
             most_rows=None if plan.filter is not None or plan.checks else plan.limit,
+            most_passing=None if plan.filter is None or plan.checks else plan.limit,
             beside_write=self._beside_write,
         )
         read, called = (read, apply) if counters is None else counters.observed(read, apply)

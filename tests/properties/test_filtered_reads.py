@@ -86,6 +86,8 @@ def test_filtered_read_equals_a_filter_of_all_rows(
                 expected = snapshot.scan(predicate=where).to_table()
             assert_same_rows(found, expected)
             assert count == expected.num_rows
+            first_ones = snapshot.scan(predicate=where, limit=3).to_table()
+            assert_same_rows(first_ones, found.slice(0, 3))
 
 
 class Condition(Struct):

@@ -193,6 +193,7 @@ SMALL_GROUPS: list[Callable[[pytest.MonkeyPatch], object]] = [
     numbers=st.lists(st.sampled_from(NUMBERS), max_size=3),
     dropped=st.sampled_from([None, 5, 400]),
     rows=st.sampled_from([7, 64, 130, 1_000]),
+    most=st.sampled_from([None, 1, 60, 250, 5_000]),
 )
 def test_rows_that_pass_all_tests_are_those_of_a_full_read(
     path: Path,
@@ -201,17 +202,20 @@ def test_rows_that_pass_all_tests_are_those_of_a_full_read(
     numbers: list[int],
     dropped: int | None,
     rows: int,
+    most: int | None,
 ) -> None:
     flags = np.full(ROWS, True) if dropped is None else np.arange(ROWS) // dropped % 2 == 0
     wanted = None if dropped is None else lambda _, first, n: SelectionVector.of_flags(flags[first : first + n])
     tests = tuple(divides(k % 2 * 3, n) for k, n in enumerate(numbers))
     with pytest.MonkeyPatch.context() as patch:
         shrink(patch)
-        positions, table, _ = filtered(path, TABLE.column_names, rows, local, selection=wanted, tests=tests)
+        options = {"selection": wanted, "tests": tests, "most_passing": most}
+        positions, table, _ = filtered(path, TABLE.column_names, rows, local, **options)
     for n in numbers:
         flags = flags & (np.arange(ROWS) % n != 0)
-    assert positions == np.flatnonzero(flags).tolist()
-    assert table.equals(TABLE.filter(pa.array(flags)))
+    expected = np.flatnonzero(flags)[: most if numbers else None]
+    assert positions == expected.tolist()
+    assert table.equals(TABLE.take(expected).cast(table.schema))
 
 
 @pytest.mark.parametrize("codec", ["none", "snappy", "zstd", "gzip"])

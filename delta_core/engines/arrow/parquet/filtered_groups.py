@@ -70,13 +70,15 @@ class FilteredGroups:
         self._file = file
         #: How many rows are still needed; None: all.
         self._left = read.most_rows
+        #: The same of those that pass the tests.
+        self._passing_left = read.most_passing if read.tests else None
 
     def batches(self, groups: Sequence[int], first: int) -> Iterator[Batch]:
         """Yield the requested rows of neighbouring row groups from a position on."""
         whole: list[int] = []
         start = first
         for group in groups:
-            if self._left == 0:
+            if self._left == 0 or self._passing_left == 0:
                 break
             rows = self._reader.group_rows[group]
             picks = self._first_ones(self._wanted(first, rows), rows)
@@ -102,10 +104,19 @@ class FilteredGroups:
             return picks
         count = rows if picks is None else picks.count
         if count > self._left:
-            flags = np.ones(rows, np.bool_) if picks is None else picks.flags()
-            flags[np.flatnonzero(flags)[self._left] :] = False
-            picks, count = SelectionVector.of_flags(flags), self._left
+            picks, count = _first(_every(rows) if picks is None else picks, self._left), self._left
         self._left -= count
+        return picks
+
+    def _first_passing(self, picks: SelectionVector, found: dict[int, pa.Array]) -> SelectionVector:
+        """Return the first of the rows that pass, as many as are still needed, and cut their columns to them."""
+        if self._passing_left is None:
+            return picks
+        if picks.count > self._passing_left:
+            picks = _first(picks, self._passing_left)
+            for column, array in found.items():
+                found[column] = array.slice(0, picks.count)
+        self._passing_left -= picks.count
         return picks
 
     def _all(self, groups: Sequence[int], first: int) -> Iterator[Batch]:
@@ -128,8 +139,7 @@ class FilteredGroups:
             return
         found: dict[int, pa.Array] = {}
         picks = self._narrowed(_Rows(first, rows, partial(self._decoded, group), group), picks, found)
-        if picks is None:
-            picks = SelectionVector.of_flags(np.ones(rows, np.bool_))
+        picks = self._first_passing(_every(rows) if picks is None else picks, found)
         if not picks.count:
             return
         columns = self._rest(found)
@@ -182,14 +192,15 @@ class FilteredGroups:
 
         step = self._reader.stretch_rows(group, tested, self._read.batch_rows)
         for start in range(0, rows, step):
+            if self._passing_left == 0:
+                break
             count = min(step, rows - start)
             part = None if picks is None else picks.part(start, start + count)
             if part is not None and not part.count:
                 continue
             found: dict[int, pa.Array] = {}
             part = self._narrowed(_Rows(first + start, count, partial(decode, start)), part, found)
-            if part is None:
-                part = SelectionVector.of_flags(np.ones(count, np.bool_))
+            part = self._first_passing(_every(count) if part is None else part, found)
             if part.count:
                 found |= decode(start, self._rest(found), part, count)
                 yield from self._cut(first + start, self._batch(found, part.count), part)
@@ -284,6 +295,17 @@ class FilteredGroups:
             return empty_rows(rows)
         arrays = [found[c] if c in found else null_array(schema.field(c).type, rows) for c in range(len(schema))]
         return batch_of(arrays, schema)
+
+
+def _every(rows: int) -> SelectionVector:
+    return SelectionVector.of_flags(np.ones(rows, np.bool_))
+
+
+def _first(picks: SelectionVector, count: int) -> SelectionVector:
+    """Return the first of more picked rows, with a mask of them."""
+    flags = picks.flags()
+    flags[np.flatnonzero(flags)[count] :] = False
+    return SelectionVector.of_flags(flags)
 
 
 def _masked(picks: SelectionVector) -> SelectionVector:
