@@ -486,7 +486,9 @@ class Transaction(Generic[Base]):
         return outcome
 
     def _finish_syncs(self) -> None:
-        """Wait until all staged files are synced; raises EngineError if one can't be."""
+        """Wait until all staged files are synced; raises EngineError if one can't be, each time that it is called."""
+        if isinstance(self._failed_sync, Exception):
+            raise self._failed_sync  # another sync may succeed although bytes are lost
         try:
             for wait in self.syncs:
                 wait()

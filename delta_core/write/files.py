@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from time import perf_counter
 from typing import Any
 
@@ -379,7 +380,16 @@ def _added_run(
     return pa.RecordBatch.from_arrays(arrays, schema=ADDED_FILE)
 
 
+@lru_cache(maxsize=4)
+def _no_partition_values(count: int) -> pa.Array:
+    return _map_of((), [()] * count)
+
+
 def _partition_values(names: Sequence[str], keys: Sequence[Key]) -> pa.Array:
+    return _map_of(names, keys) if names else _no_partition_values(len(keys))
+
+
+def _map_of(names: Sequence[str], keys: Sequence[Key]) -> pa.Array:
     ends = number_array(np.arange(len(keys) + 1, dtype=np.int32) * np.int32(len(names)))
     values = [value for key in keys for value in key]
     return pa.MapArray.from_arrays(ends, strings_of([*names] * len(keys)), strings_of(values))

@@ -290,3 +290,27 @@ def test_files_are_synced_before_a_committer_of_the_caller_is_called(
     transaction.commit()
     assert committer.before >= {uri, *(str(Path(uri) / p) for p in written.paths)}
     assert ids(uri) == list(range(10, 15))
+
+
+def test_sync_that_failed_once_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system reports lost bytes once: a second sync succeeds without them."""
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("needs /proc")
+    base = DeltaTable.create(str(tmp_path / "t"), rows(0).schema).snapshot()
+    sync = os.fsync
+
+    def broken_sync(handle: int) -> None:
+        if os.readlink(f"/proc/self/fd/{handle}").endswith(".parquet"):
+            raise OSError(errno.EIO, "the disk is broken")
+        sync(handle)
+
+    transaction = base.begin("WRITE")
+    monkeypatch.setattr(os, "fsync", broken_sync)
+    written = write_files(base.engine, transaction.plan, rows(10), syncs=transaction.syncs)
+    transaction.add_files(written.adds)
+    for _ in range(2):
+        with pytest.raises(EngineError, match="the disk is broken"):
+            transaction.commit()
+        assert not transaction.in_doubt
+        monkeypatch.setattr(os, "fsync", sync)
+    assert open_snapshot(str(tmp_path / "t")).version == 0

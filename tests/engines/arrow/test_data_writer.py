@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -257,6 +258,42 @@ def test_files_and_their_directories_are_synced(tmp_path: Path, monkeypatch: pyt
     found = write_parquet_files(open_storage(str(tmp_path)), write_options(partitioned=True), table(20), by_remainder)
     files = {tmp_path / f.path for f in found}
     assert synced == {*files, *(p.parent for p in files), tmp_path}
+
+
+def test_files_are_synced_when_the_wait_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    original = data_writer._sync
+
+    def slow(path: str) -> None:
+        time.sleep(0.05)
+        original(path)
+        synced.append(path)
+
+    monkeypatch.setattr(data_writer, "_sync", slow)
+    syncs: list[Any] = []
+    write = replace(write_options(partitioned=True), syncs=syncs)
+    found = write_parquet_files(open_storage(str(tmp_path)), write, table(20), by_remainder)
+    assert len(synced) < len(found), "the write does not wait"
+    for wait in syncs:
+        wait()
+    files = {str(tmp_path / f.path) for f in found}
+    assert {os.path.normpath(p) for p in synced} == {*files, *(os.path.dirname(f) for f in files), str(tmp_path)}
+
+
+def test_write_without_rows_has_nothing_to_sync(tmp_path: Path) -> None:
+    syncs: list[Any] = []
+    write = replace(write_options(), syncs=syncs)
+    assert write_parquet_files(open_storage(str(tmp_path)), write, table(0), plain) == []
+    for wait in syncs:
+        wait()
+
+
+def test_writes_of_other_properties_have_other_options(tmp_path: Path) -> None:
+    codecs = []
+    for codec in ("SNAPPY", "ZSTD", "SNAPPY"):
+        (found,) = write_parquet_files(open_storage(str(tmp_path)), write_options(compression=codec), table(5), plain)
+        codecs.append(pq.read_metadata(tmp_path / found.path).row_group(0).column(0).compression)
+    assert codecs == ["SNAPPY", "ZSTD", "SNAPPY"]
 
 
 def test_remote_store_takes_files(two_workers: None) -> None:

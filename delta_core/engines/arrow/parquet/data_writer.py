@@ -23,13 +23,15 @@ import pyarrow as pa
 from delta_core.engines.arrow.parquet.added_statistics import ChunkStatistics, text_statistics, with_statistics
 from delta_core.engines.arrow.parquet.footer import footer_bytes, parse_footer
 from delta_core.engines.arrow.parquet.options import columns_to_code, parquet_options, without_statistics
-from delta_core.engines.arrow.parquet.statistics import Measured, footer_statistics, leaves_of
+from delta_core.engines.arrow.parquet.statistics import Leaf, Measured, footer_statistics, leaves_of
 from delta_core.engines.arrow.parquet.types import num_leaves
 from delta_core.engines.arrow.storage.local_files import WriteBack
 from delta_core.engines.interface import FileWrite, Split, Storage, WrittenFile
 from delta_core.errors import DeltaError, EngineError, InternalError
 from delta_core.kernels.memory import POOL_OF_BATCHES
 from delta_core.kernels.string_codes import dictionary_of
+from delta_core.protocol.properties import WriterProperties
+from delta_core.protocol.schema import Path
 from delta_core.runtime.processes import PerProcess, cached_property
 from delta_core.runtime.threads import num_cores, thread_pool
 
@@ -299,8 +301,7 @@ class _Job:
     def __init__(self, storage: Storage, write: FileWrite, apply: Split) -> None:
         self.storage = storage
         self.write = write
-        self.options = parquet_options(write.schema, write.properties, write.statistics)
-        self.leaves = leaves_of(write.schema, write.statistics)
+        self.options, self.leaves = _layout_of(write)
         self._done: list[tuple[tuple[int, int], WrittenFile]] = []
         self._apply = apply
         most = ROW_GROUP_ROWS_BESIDE_READS if write.beside_reads else ROW_GROUP_ROWS
@@ -569,22 +570,27 @@ class _Job:
         above = {"/".join(path.split("/")[:i]) for path in directories for i in range(path.count("/") + 2)}
         paths = [f.path for f in written if f.size < SYNC_BYTES] + sorted(above)
         # a file and its directory at once: the disk writes its journal once for both, in half the time
-        if self.write.syncs is not None:
-            for path in paths:
-                self.begin_sync(path)
-            self.write.syncs.append(self._wait)
-            return
-        for path in paths[1:]:
+        for path in paths[:-1]:
             self.begin_sync(path)
+        if self.write.syncs is None:
+            self._finish_syncs(paths[-1:])
+        else:
+            self.write.syncs.append(partial(self._finish_syncs, paths[-1:]))
+
+    def _finish_syncs(self, paths: list[str]) -> None:
+        """Sync the last path on the caller's thread: a small write needs one other thread."""
+        failed: EngineError | None = None
         try:
-            for path in paths[:1]:
+            for path in paths:
                 self._sync(path)
+        except EngineError as e:
+            failed = e
         finally:
             wait(self._syncs)
-        self._wait()
-
-    def _wait(self) -> None:
+        # of several errors that of a file, which names it
         self._raise_first(self._syncs)
+        if failed is not None:
+            raise failed
 
     def discard(self) -> None:
         """Delete every file that was begun."""
@@ -592,6 +598,32 @@ class _Job:
             file.abandon()
         with suppress(EngineError):
             self.storage.delete([f.path for f in self._begun])
+
+
+class _Layout(NamedTuple):
+    """What follows from the columns, the properties and the statistics of a write."""
+
+    schema: pa.Schema
+    properties: WriterProperties
+    statistics: tuple[Path, ...]
+    options: dict[str, Any]
+    leaves: tuple[Leaf, ...]
+
+
+#: That of the last write: one small write often follows another.
+_last_layout: _Layout | None = None
+
+
+def _layout_of(write: FileWrite) -> tuple[dict[str, Any], tuple[Leaf, ...]]:
+    """Return PyArrow's options and the leaves to measure."""
+    global _last_layout
+    schema, properties, statistics = write.schema, write.properties, write.statistics
+    found = _last_layout
+    # a schema is not compared: that would take as long
+    if found is None or found.schema is not schema or (found.properties, found.statistics) != (properties, statistics):
+        options, leaves = parquet_options(schema, properties, statistics), leaves_of(schema, statistics)
+        _last_layout = found = _Layout(schema, properties, statistics, options, leaves)
+    return found.options, found.leaves
 
 
 def _steps(batches: Iterator[pa.RecordBatch], first_row: int, factor: int) -> Steps:
