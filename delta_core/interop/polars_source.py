@@ -38,7 +38,8 @@ def scan_polars(snapshot: Snapshot) -> pl.LazyFrame:
 
 @lru_cache(maxsize=16)
 def _frame_schema(schema: pa.Schema) -> pl.Schema:
-    return pl.DataFrame(schema.empty_table()).schema
+    # not of an empty table's arrays, for which pyarrow imports an installed pandas
+    return pl.DataFrame(pa.Table.from_batches([], schema)).schema
 
 
 def _read(

@@ -168,6 +168,12 @@ def test_planning_and_scanning_load_no_pandas(checkpointed: str) -> None:
     _run_each(PLANNING, _copies(checkpointed, len(PLANNING)), modules)
 
 
+def test_read_through_polars_loads_no_pandas(table: str) -> None:
+    pytest.importorskip("polars")
+    work = "assert table.to_polars().sql(\"select id from self where kind = 'a'\").collect().height == 1"
+    _run_each([work], [Path(table)], ("pandas", "pyarrow.compute", "pyarrow.dataset"))
+
+
 @pytest.mark.parametrize("predicate", ["id = 1", "kind = 'a'"], ids=["vector", "whole files"])
 def test_delete_that_writes_no_rows_loads_no_pandas(tmp_path: Path, predicate: str) -> None:
     rows = pa.table({"id": list(range(10)), "kind": ["a", "b"] * 5})
