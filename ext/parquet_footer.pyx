@@ -30,6 +30,10 @@ cdef extern from "parquet_footer.h" namespace "delta_parquet" nogil:
         bint footer(FooterFacts& out) except +
 
 
+cdef enum:
+    BYTE_ARRAY_TYPE = 6  # of parquet.thrift
+
+
 cdef bytes text_of(string_view text):
     return text.data()[:text.size()]
 
@@ -96,6 +100,94 @@ cdef class Footer:
             chunk.bloom_filter, chunk.bloom_filter_size,
             chunk.column_index, chunk.column_index_size, chunk.offset_index, chunk.offset_index_size,
         )
+
+    def column_chunks(self, int64_t group, columns, tuple codecs, int64_t known, make):
+        """Return the chunks of flat columns of a row group, as `make` returns them; None for those left to a complete reader.
+
+        Parameters
+        ----------
+        columns : iterable of (leaf, physical type, type, most level, stored)
+        codecs : tuple of str or None
+            By their numbers; None for a codec that is not supported.
+        known : int
+            The encodings that are supported, as bits.
+        make : function
+            Its arguments are the type, the offset and the compressed bytes, the codec, the most level, the rows, the plain
+            bytes, where the Bloom filter and the page index are, and `stored`.
+        """
+        cdef ChunkFacts* chunk
+        cdef int64_t leaf, physical, first, rows
+        cdef list out = []
+        for leaf, physical, type_, most_level, stored in columns:
+            chunk = self._chunk(group, leaf)
+            rows = self.facts.groups[group].num_rows
+            codec = codecs[chunk.codec] if 0 <= chunk.codec < len(codecs) else None
+            if (not chunk.is_plain or chunk.num_values != rows or chunk.type != physical or codec is None
+                    or chunk.encodings & ~known or rows <= 0 or chunk.compressed <= 0 or chunk.uncompressed <= 0):
+                out.append(None)
+                continue
+            first = chunk.dictionary_page if 0 < chunk.dictionary_page < chunk.data_page else chunk.data_page
+            bloom = (chunk.bloom_filter, chunk.bloom_filter_size) if chunk.bloom_filter >= 0 else None
+            index = None
+            if chunk.column_index >= 0 and chunk.column_index_size >= 0 and chunk.offset_index >= 0 and chunk.offset_index_size >= 0:
+                index = chunk.column_index, chunk.column_index_size, chunk.offset_index, chunk.offset_index_size
+            out.append(make(type_, first, chunk.compressed, codec, most_level, rows, chunk.uncompressed, bloom, index, stored))
+        return out
+
+    def plain_bytes(self, int64_t group, leaves):
+        """Return the plain bytes of columns of a row group; those without facts (see `chunk`) count as 0."""
+        cdef ChunkFacts* chunk
+        size = 0  # an object: a damaged footer specifies any numbers
+        for leaf in leaves:
+            chunk = self._chunk(group, leaf)
+            if chunk.is_plain:
+                size += chunk.uncompressed
+        return size
+
+    def stored_bytes(self, int64_t group, leaves):
+        """Return the compressed bytes of columns of a row group, as `plain_bytes`."""
+        cdef ChunkFacts* chunk
+        size = 0
+        for leaf in leaves:
+            chunk = self._chunk(group, leaf)
+            if chunk.is_plain:
+                size += chunk.compressed
+        return size
+
+    def null_leaves(self, int64_t group, leaves):
+        """Return the leaves with a chunk of nulls alone in a row group, by its null count and by how little it takes."""
+        cdef int64_t leaf
+        cdef ChunkFacts* chunk
+        cdef list out = []
+        for leaf in leaves:
+            chunk = self._chunk(group, leaf)
+            rows = self.facts.groups[group].num_rows
+            if chunk.is_plain and chunk.null_count == rows and chunk.uncompressed <= rows // 64:
+                out.append(leaf)
+        return out
+
+    def short_texts(self, leaves, int64_t known, int64_t most_bytes):
+        """Return the leaves of strings whose values take fewer bytes than this each in the first row group.
+
+        Left out are those with a chunk of another encoding than the known ones (bits), or without facts (see `chunk`).
+        """
+        cdef int64_t leaf
+        cdef size_t group, count = self.facts.groups.size()
+        cdef ChunkFacts* chunk
+        cdef list out = []
+        if most_bytes < 1:
+            raise ValueError("a value has at least one byte")
+        for leaf in leaves:
+            for group in range(count):
+                chunk = self._chunk(group, leaf)
+                if not chunk.is_plain or chunk.encodings & ~known:
+                    break
+                if not group and (chunk.type != BYTE_ARRAY_TYPE or chunk.uncompressed / most_bytes >= chunk.num_values):
+                    break
+            else:
+                if count:
+                    out.append(leaf)
+        return out
 
     def statistics(self, int64_t group, int64_t leaf):
         """Return (physical type, null count, least, most value) of a column chunk; None for what is not there."""

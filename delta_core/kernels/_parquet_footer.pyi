@@ -1,3 +1,10 @@
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import pyarrow as pa
+
+_T = TypeVar("_T")
+
 class Footer:
     data: bytes
     is_known: bool
@@ -7,4 +14,16 @@ class Footer:
     @property
     def group_rows(self) -> list[int]: ...
     def chunk(self, group: int, leaf: int) -> tuple[int, ...] | None: ...
+    def column_chunks(
+        self,
+        group: int,
+        columns: Iterable[tuple[int, int, pa.DataType, int, int]],
+        codecs: tuple[str | None, ...],
+        known: int,
+        make: Callable[..., _T],
+    ) -> list[_T | None]: ...
+    def plain_bytes(self, group: int, leaves: Iterable[int]) -> int: ...
+    def stored_bytes(self, group: int, leaves: Iterable[int]) -> int: ...
+    def null_leaves(self, group: int, leaves: Iterable[int]) -> list[int]: ...
+    def short_texts(self, leaves: Iterable[int], known: int, most_bytes: int) -> list[int]: ...
     def statistics(self, group: int, leaf: int) -> tuple[int, int | None, bytes | None, bytes | None]: ...

@@ -173,9 +173,14 @@ def gather(batch: pa.RecordBatch, selection: SelectionVector | None) -> pa.Recor
     if selection is not None:
         if not batch.num_columns:
             return empty_rows(len(selection))
-    elif not any(pa.types.is_dictionary(t) for t in batch.schema.types):
-        return batch
-    arrays = [gather_column(c, selection) for c in batch.columns]
+        arrays = [gather_column(c, selection) for c in batch.columns]
+    else:
+        coded = [i for i, t in enumerate(batch.schema.types) if t.id == pa.lib.Type_DICTIONARY]
+        if not coded:
+            return batch
+        arrays = batch.columns
+        for i in coded:
+            arrays[i] = gather_column(arrays[i], None)
     return pa.RecordBatch.from_arrays(arrays, batch.schema.names)
 
 

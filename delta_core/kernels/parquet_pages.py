@@ -83,6 +83,8 @@ CODECS: Mapping[str, tuple[int, Callable[[pa.Buffer, int], Any] | None]] = {
     "SNAPPY": (1, None),
     "GZIP": (2, _gzip),
 } | ({"ZSTD": (3, _zstd)} if pa.Codec.is_available("zstd") else {})
+#: The numbers of the types `string` and `binary`.
+_TEXT = frozenset((pa.string().id, pa.binary().id))
 #: A descriptor of a file, its bytes, or a function(offset, size) that returns bytes of it.
 Source = int | bytes | memoryview | Callable[[int, int], Any]
 #: Workspaces that nobody uses, for whoever reads next: fresh memory takes longer than what is done in it.
@@ -193,7 +195,8 @@ def read_chunks(
     """
     if not chunks:
         return {}
-    described = [_described(chunk, key in coded) for key, chunk in chunks.items()]
+    strings = frozenset(coded)
+    described = [_described(chunk, key in strings) for key, chunk in chunks.items()]
     num_rows = next(iter(chunks.values())).num_rows
     with lent_workspace(pages) as space:
         num_kept, parts = read_columns(space, source, described, num_rows, keep)
@@ -479,9 +482,10 @@ def text_pages(source: Source, chunk: ColumnChunk) -> Iterator[pa.Array[Any]]:
 
 def width_of(t: pa.DataType) -> int:
     """Return the bytes of a value, 0 for strings, 1 for booleans."""
-    return 0 if is_text(t) else max(t.bit_width // 8, 1)
+    # by number: these are called for each column chunk
+    return 0 if t.id in _TEXT else max(t.bit_width // 8, 1)
 
 
 def is_text(t: pa.DataType) -> bool:
     """Whether values of a type are strings, which pages keep with their lengths."""
-    return bool(pa.types.is_string(t) or pa.types.is_binary(t))
+    return t.id in _TEXT

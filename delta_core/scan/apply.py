@@ -179,11 +179,14 @@ class CompiledPlan:
     ) -> pa.RecordBatch | None:
         if not batch.num_rows or (picks is not None and not len(picks)):
             return None
-        view = _View(self._plan, origin, dict(enumerate(batch.columns)), batch.num_rows, picks)
         if self._is_plain:
             kept = gather(batch, picks)
-            self._check_required(view, kept.columns)
-            return batch_of(kept.columns, self._plan.schema) if kept.num_columns else relabel(kept, self._plan.schema)
+            if kept.schema.equals(self._plan.schema, check_metadata=True) and not self._required:
+                return kept
+            columns = kept.columns
+            self._check_required(_View(self._plan, origin, {}, batch.num_rows, picks), columns)
+            return batch_of(columns, self._plan.schema) if columns else relabel(kept, self._plan.schema)
+        view = _View(self._plan, origin, dict(enumerate(batch.columns)), batch.num_rows, picks)
         if not is_tested:
             for check, compiled in self._checks:
                 self._run_check(check, compiled, view)

@@ -316,12 +316,12 @@ class _Planner:
         trees: dict[str, Tree] = {}
         for path in wanted:
             trees[path[0]] = add_path(trees.get(path[0], {}), path[1:])
-        outputs = []
+        fields = []
         for name, tree in trees.items():
             logical = self._logical(name)
-            t = prune(logical.type, logical.type, tree)[0]
-            f = arrow_schema(StructType([Field(name, t, logical.nullable)]), self.table.types).field(0)
-            outputs.append(Output(f, self._source(Column((name,)))))
+            fields.append(Field(name, prune(logical.type, logical.type, tree)[0], logical.nullable))
+        schema = arrow_schema(StructType(fields), self.table.types)
+        outputs = [Output(f, self._source(Column((f.name,)))) for f in schema]
         for name, (expression, t) in extra.items():
             if name in trees:
                 raise InvalidArgumentError(f"Two columns of the result are named {name!r}.", column=name)

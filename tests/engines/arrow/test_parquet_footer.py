@@ -1,4 +1,4 @@
-"""Footers that are damaged: PyArrow ends the process when it is requested columns of some, so it is not requested."""
+"""Footers: what both parsers find in them, and damaged ones, which would end the process if PyArrow read a column."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import io
 import random
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from delta_core.engines.arrow.parquet.footer import read_footer
+from delta_core.engines.arrow.parquet.opened_file import ArrowFooter, DataFile
+from delta_core.engines.arrow.parquet.types import plan_file
+from delta_core.protocol.types import Field, PrimitiveType, StructType, arrow_to_type
 
 ROOT = Path(__file__).parents[3]
 CASES = 3000
@@ -102,3 +108,79 @@ def test_damaged_footers_never_end_the_process() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def _coded(rows: int = 6400) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array(range(rows), pa.int64()),
+            "flag": [True, None, False, True] * (rows // 4),
+            "few": [f"name {i % 3}" for i in range(rows)],
+            "many": [f"a long name with the number {i}" for i in range(rows)],
+            "price": pa.array([1] * rows, pa.decimal128(9, 2)),
+            "tags": [[i] for i in range(rows)],
+            "none": pa.nulls(rows, pa.int32()),
+        }
+    )
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "brotli", {"id": "brotli", "few": "snappy"}])
+@pytest.mark.parametrize("size", [100, 1000, 6400])
+def test_both_footers_specify_the_same_chunks(tmp_path: Path, codec: Any, size: int) -> None:
+    encodings = {"id": "DELTA_BINARY_PACKED"}
+    path, table = str(tmp_path / "f"), _coded()
+    pq.write_table(
+        table, path, compression=codec, row_group_size=size, use_dictionary=["few", "many"], column_encoding=encodings
+    )
+    other = ArrowFooter(pq.read_metadata(path))
+    with closing(DataFile(path)) as file:
+        footer, forms = file.footer, list(file.layout.forms.values())
+        leaves = range(len(file.layout.leaves))
+        assert not isinstance(footer, ArrowFooter)
+        assert [f.name for f in forms] == ["id", "flag", "few", "many", "price", "none"]
+        assert footer.group_rows == other.group_rows
+        assert footer.short_texts([2, 3], 4) == other.short_texts([2, 3], 4) == [2]
+        assert footer.short_texts([0], 4) == other.short_texts([0], 4) == []
+        for group in range(len(footer.group_rows)):
+            # bounds of pages are not known to PyArrow
+            found = [c and replace(c, bloom_filter=None, page_index=None) for c in footer.chunks(group, forms)]
+            assert found == other.chunks(group, forms)
+            assert found[0] is None
+            assert (found[3] is None) == (codec == "brotli")
+            is_short = footer.plain_bytes(group, [6]) <= footer.group_rows[group] // 64
+            assert footer.null_leaves(group, leaves) == other.null_leaves(group, leaves) == [6] * is_short
+            for few in ([], [0], [1, 3], leaves):
+                assert footer.plain_bytes(group, few) == other.plain_bytes(group, few)
+                assert footer.stored_bytes(group, few) == other.stored_bytes(group, few)
+            with pytest.raises(IndexError):
+                footer.plain_bytes(group, [len(leaves)])
+        with pytest.raises(IndexError):
+            footer.chunks(len(footer.group_rows), forms)
+
+
+def test_plan_of_coded_strings_is_that_of_the_file_with_codes(tmp_path: Path) -> None:
+    path, table = str(tmp_path / "f"), _coded()
+    pq.write_table(table, path)
+    schema = pa.schema([table.schema.field(n) for n in ("many", "few", "id")])
+    columns = StructType([Field(f.name, arrow_to_type(f.type)) for f in schema])
+    with closing(DataFile(path)) as file:
+        plan = plan_file(file.schema, schema, columns, encoded=True)
+        assert plan.texts == {3: "many", 2: "few"}
+        found = plan.encoded(["few"])
+        file.encode(["few"])
+        planned = plan_file(file.schema, schema, columns, encoded=True)
+    assert found is not None
+    # the bounds of codes are those of their strings
+    assert found.stored["few",] == (2, pa.string())
+    assert replace(found, stored=planned.stored) == planned
+    assert found.schema.field("few").type == pa.dictionary(pa.int32(), pa.string())
+
+
+def test_no_plan_of_codes_for_a_column_that_is_read_as_another_type_too(tmp_path: Path) -> None:
+    path = str(tmp_path / "f")
+    pq.write_table(pa.table({"a": ["x"] * 9}), path)
+    schema = pa.schema([pa.field("a", pa.string()), pa.field("A", pa.binary())])
+    columns = StructType([Field("a", PrimitiveType("string")), Field("A", PrimitiveType("binary"))])
+    with closing(DataFile(path)) as file:
+        plan = plan_file(file.schema, schema, columns, encoded=True)
+    assert plan.encoded(["a"]) is None

@@ -14,42 +14,29 @@ import pyarrow as pa
 
 from delta_core.engines.arrow.lanes import run_at_once
 from delta_core.engines.arrow.parquet.opened_file import (
+    DECIMAL_BYTES,
     ArrowFooter,
     ChunkFacts,
     DataFile,
     FileFooter,
     ParquetLeaf,
+    chunk_of,
+    flat_chunk,
+    flat_form,
+    is_stored_as,
     leaf_of,
 )
 from delta_core.engines.arrow.parquet.stretches import Own, Stretches
-from delta_core.engines.arrow.parquet.types import is_encoded_string
 from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.memory import POOL_OF_BATCHES
-from delta_core.kernels.parquet_pages import (
-    CODECS,
-    ColumnChunk,
-    ColumnTest,
-    PageCounts,
-    is_text,
-    read_chunks,
-    read_passing,
-)
+from delta_core.kernels.parquet_pages import ColumnChunk, ColumnTest, PageCounts, read_chunks, read_passing
 
 if TYPE_CHECKING:
     from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn
 
-__all__ = [
-    "GROUP_BYTES",
-    "USES_OWN_DECODER",
-    "WORD_ROWS",
-    "GroupReader",
-    "find_chunk",
-    "find_nested",
-    "has_codes",
-    "stored_form",
-]
+__all__ = ["GROUP_BYTES", "USES_OWN_DECODER", "WORD_ROWS", "GroupReader", "find_chunk", "find_nested", "has_codes"]
 
 #: Whether our own decoder is used at all: the environment variable turns it off, to find out what a fault is due to.
 USES_OWN_DECODER = os.environ.get("DELTA_CORE_PARQUET_DECODER", "own") != "pyarrow"
@@ -73,10 +60,6 @@ WHOLE_BYTES = 20 << 20
 WORD_ROWS = 64
 #: Row groups that take less are decoded into one batch, together with the next one.
 JOINED_BYTES = 1 << 20
-#: How booleans are stored.
-_BITS = 1
-#: The most bytes of a decimal that Arrow keeps in 128 bits.
-_DECIMAL_BYTES = 16
 #: Rows that are decoded at once where few of them are kept.
 _BATCH_ROWS = 131_072
 
@@ -103,10 +86,19 @@ class GroupReader:
         self._schema: pa.Schema = file.schema
         self._is_local = file.descriptor is not None
         self._flat = file.layout.flat if USES_OWN_DECODER else {}
+        #: Of the flat columns that our own decoder may read.
+        self._forms = file.layout.forms if USES_OWN_DECODER else {}
         self._nested = file.layout.nested if USES_OWN_DECODER else {}
         #: The pages that our own decoder read; the reader is one thread's.
         self.pages = PageCounts()
-        self._found_chunks: dict[tuple[int, int], ColumnChunk | None] = {}
+        self._found_chunks: dict[int, dict[int, ColumnChunk | None]] = {}
+        encoded = frozenset(file.encoded)
+        #: Those of them whose strings are returned as codes.
+        self._coded = frozenset(
+            leaf
+            for leaf, form in self._forms.items()
+            if form.is_coded or (form.name in encoded and form.type == pa.string())
+        )
 
     @property
     def footer(self) -> FileFooter:
@@ -150,10 +142,8 @@ class GroupReader:
 
     def has_stretches(self, group: int, leaves: Sequence[int]) -> bool:
         """Whether our own decoder reads columns of a row group in stretches: of a remote file only big ones."""
-        if not self._is_local:
-            found = (self._file.footer.chunk(group, leaf) for leaf in leaves)
-            if sum(facts.compressed for facts in found if facts is not None) <= FETCHED_BYTES:
-                return False
+        if not self._is_local and self._file.footer.stored_bytes(group, leaves) <= FETCHED_BYTES:
+            return False
         return bool(self._own(group, leaves, is_whole=False).leaves)
 
     def _stretched(self, group: int, first: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -171,8 +161,8 @@ class GroupReader:
     def stretches(self, group: int, leaves: Sequence[int]) -> Stretches:
         """Return top-level columns of a row group, to be read one stretch of rows after the other."""
         own = self._own(group, leaves, is_whole=False) if self.has_stretches(group, leaves) else Own({}, {})
-        names = {leaf: self._schema.field(self._flat[leaf]).name for leaf in own.flat}
-        coded = [leaf for leaf in own.flat if is_encoded_string(self._schema.field(self._flat[leaf]).type)]
+        names = {leaf: self._forms[leaf].name for leaf in own.flat}
+        coded = self._coded.intersection(own.flat)
         return Stretches(self._file, group, leaves, own, names, coded, self.pages, self._lanes)
 
     def stretch_rows(self, group: int, leaves: Sequence[int], batch_rows: int, share: float = 1.0) -> int:
@@ -217,7 +207,7 @@ class GroupReader:
         file, chunk = self._file.descriptor, self._chunks(group, [leaf]).get(leaf)
         if file is None or chunk is None or (picks is not None and picks.mask is None):
             return None
-        coded = is_encoded_string(self._schema.field(self._flat[leaf]).type)
+        coded = leaf in self._coded
         mask = None if picks is None else picks.mask
         found = read_passing(file, chunk, values, has_values, mask, coded, self.pages)
         if found is None:
@@ -227,36 +217,20 @@ class GroupReader:
 
     def plain_bytes(self, group: int, leaves: Sequence[int]) -> int:
         """Return what columns of a row group take in memory, about."""
-        rows, size = self.group_rows[group], 0
+        rows, size, others = self.group_rows[group], 0, []
+        # our own decoder writes nowhere what has nulls alone
+        nulls = frozenset(self._file.footer.null_leaves(group, [leaf for leaf in leaves if leaf in self._flat]))
         for leaf in leaves:
-            width = self._width(leaf)
-            if leaf in self._flat and self._is_null(group, leaf):
+            if leaf in nulls:
                 continue
-            if width is not None:
-                size += int(width * rows)
-            elif (facts := self._file.footer.chunk(group, leaf)) is not None:
+            form = self._forms.get(leaf)
+            if form is None or form.width is None:
                 # codes may take no more than a few bits as they are stored
-                size += facts.uncompressed + 8 * rows * (leaf in self._flat)
-        return size
-
-    def _is_null(self, group: int, leaf: int) -> bool:
-        """Whether a column chunk has nulls alone, which our own decoder writes nowhere."""
-        facts, rows = self._file.footer.chunk(group, leaf), self.group_rows[group]
-        if facts is None or facts.uncompressed > rows // 64:  # the bounds are not parsed for nothing
-            return False
-        bounds = self._file.footer.bounds(group, leaf)
-        return bounds is not None and bounds.null_count == rows
-
-    def _width(self, leaf: int) -> float | None:
-        """Return the bytes of a value of a flat column in memory; None if they differ from value to value."""
-        if leaf not in self._flat:
-            return None
-        stored = self._file.layout.schema.field(self._flat[leaf]).type
-        return (
-            stored.bit_width / 8
-            if stored_form(self._file.layout.leaves[leaf], stored) is not None and not is_text(stored)
-            else None
-        )
+                size += 8 * rows * (leaf in self._flat)
+                others.append(leaf)
+            else:
+                size += int(form.width * rows)
+        return size + self._file.footer.plain_bytes(group, others)
 
     def _fits(self, group: int, own: Own) -> bool:
         """Whether a row group is decoded as a whole: its columns, and among them those that PyArrow decodes."""
@@ -289,27 +263,21 @@ class GroupReader:
 
     def _chunks(self, group: int, leaves: Sequence[int], is_whole: bool = True) -> dict[int, ColumnChunk]:
         """Return the chunks of flat columns of a row group that our own decoder reads, by leaf."""
-        found = {}
-        for leaf in leaves:
-            place = self._flat.get(leaf)
-            if place is not None:
-                if (group, leaf) not in self._found_chunks:
-                    self._found_chunks[group, leaf] = self._chunk_of(group, leaf, self._schema.field(place).type)
-                chunk = self._found_chunks[group, leaf]
-                if chunk is not None and (not is_whole or _is_small(chunk)):
-                    found[leaf] = chunk
-        return found
-
-    def _chunk_of(self, group: int, leaf: int, t: pa.DataType) -> ColumnChunk | None:
-        t = t.value_type if is_encoded_string(t) else t
-        return _chunk(self._file.footer.chunk(group, leaf), self.group_rows[group], self._file.layout.leaves[leaf], t)
+        known = self._found_chunks.setdefault(group, {})
+        flat = [leaf for leaf in leaves if leaf in self._forms]
+        missing = [leaf for leaf in flat if leaf not in known]
+        if missing:
+            found = self._file.footer.chunks(group, [self._forms[leaf] for leaf in missing])
+            known.update(zip(missing, found, strict=True))
+        return {
+            leaf: chunk for leaf in flat if (chunk := known[leaf]) is not None and (not is_whole or _is_small(chunk))
+        }
 
     def _found(
         self, group: int, leaves: Sequence[int], own: Own, picks: SelectionVector | None = None
     ) -> dict[str, Any]:
         """Read columns of a row group, or their picked rows, by our decoder where it can, else by PyArrow."""
-        fields = {leaf: self._schema.field(self._flat[leaf]) for leaf in own.flat}
-        coded = [leaf for leaf, f in fields.items() if is_encoded_string(f.type)]
+        coded = self._coded.intersection(own.flat)
         mask = None if picks is None else picks.mask
         file = self._file.descriptor
 
@@ -324,7 +292,7 @@ class GroupReader:
         # pages behind the last row are not decoded
         share = 1.0 if picks is None else picks.stop / max(picks.num_rows, 1)
         for flat, nested, pages in run_at_once([partial(decoded, p) for p in own.shares(coded, self._lanes, share)]):
-            columns |= {fields[leaf].name: array for leaf, array in flat.items()} | nested
+            columns |= {self._forms[leaf].name: array for leaf, array in flat.items()} | nested
             done.update(flat, *(own.nested[name][1] for name in nested))
             self.pages.add(pages)
         others = [leaf for leaf in leaves if leaf not in done]
@@ -399,8 +367,10 @@ def find_chunk(footer: ArrowFooter, group: int, leaf: int, type: pa.DataType) ->
     type : pyarrow.DataType
         What PyArrow would read it as.
     """
-    found = leaf_of(footer.metadata.schema.column(leaf))
-    chunk = _chunk(footer.chunk(group, leaf), footer.group_rows[group], found, type)
+    form = flat_form(leaf, leaf_of(footer.metadata.schema.column(leaf)), "", type)
+    if form is None or form.is_coded:
+        return None
+    chunk = flat_chunk(footer.chunk(group, leaf), footer.group_rows[group], form)
     return chunk if chunk is not None and _is_small(chunk) else None
 
 
@@ -435,41 +405,12 @@ def _nested_chunk(
     if is_whole and max(facts.uncompressed, 8 * facts.num_values) > GROUP_BYTES:
         return None
     stored = _nested_value_type(leaf, type)
-    chunk = None if stored is None else _place(facts, rows, leaf, stored)
+    chunk = None if stored is None else chunk_of(facts, rows, leaf, stored)
     return None if chunk is None else kernels.NestedChunk(chunk, facts.num_values, leaf.length)
-
-
-def _chunk(facts: ChunkFacts | None, rows: int, leaf: ParquetLeaf, type: pa.DataType) -> ColumnChunk | None:
-    stored = stored_form(leaf, type)
-    if facts is None or leaf.most_repetition or facts.num_values != rows or stored is None:
-        return None
-    return _place(facts, rows, leaf, type, stored)
 
 
 def _is_small(chunk: ColumnChunk) -> bool:
     return chunk.num_rows <= MOST_ROWS and max(chunk.num_bytes, chunk.plain_bytes) <= MOST_BYTES
-
-
-def _place(facts: ChunkFacts, rows: int, leaf: ParquetLeaf, type: pa.DataType, stored: int = 0) -> ColumnChunk | None:
-    if (
-        facts.physical != leaf.physical
-        or facts.codec not in CODECS
-        or not facts.is_plain
-        or min(rows, facts.compressed, facts.uncompressed) <= 0
-    ):
-        return None
-    return ColumnChunk(
-        type,
-        facts.first,
-        facts.compressed,
-        facts.codec,
-        leaf.most_level,
-        rows,
-        facts.uncompressed,
-        facts.bloom_filter,
-        facts.page_index,
-        stored,
-    )
 
 
 def has_codes(metadata: Any, leaf: int, groups: Iterable[int]) -> bool:
@@ -477,42 +418,16 @@ def has_codes(metadata: Any, leaf: int, groups: Iterable[int]) -> bool:
     return all(_ENCODINGS.issuperset(metadata.row_group(group).column(leaf).encodings) for group in groups)
 
 
-def stored_form(leaf: ParquetLeaf, t: pa.DataType) -> int | None:
-    """Return how values of a flat column are stored, see `ColumnChunk`; None if PyArrow reads them."""
-    types = pa.types
-    if _is_stored_as(leaf.physical, t):
-        return 0
-    if leaf.physical == "BOOLEAN":
-        return _BITS if types.is_boolean(t) else None
-    if types.is_decimal128(t) and leaf.physical == "FIXED_LEN_BYTE_ARRAY":
-        return -leaf.length if 1 <= leaf.length <= _DECIMAL_BYTES else None
-    if leaf.physical == "INT32":
-        return 4 if types.is_decimal128(t) or types.is_int8(t) or types.is_int16(t) else None
-    return 8 if leaf.physical == "INT64" and types.is_decimal128(t) else None
-
-
-def _is_stored_as(physical: str, t: pa.DataType) -> bool:
-    """Whether the bytes that Parquet stores are those of the Arrow type."""
-    types = pa.types
-    if physical == "INT32":
-        return bool(types.is_int32(t) or types.is_date32(t))
-    if physical == "INT64":
-        return bool(types.is_int64(t) or types.is_timestamp(t))
-    if physical == "BYTE_ARRAY":
-        return bool(types.is_string(t) or types.is_binary(t))
-    return physical == "DOUBLE" and bool(types.is_float64(t)) or physical == "FLOAT" and bool(types.is_float32(t))
-
-
 def _nested_value_type(leaf: ParquetLeaf, t: pa.DataType) -> pa.DataType | None:
     """Return the type that values inside of a nested column are decoded as; None if PyArrow reads them."""
     types = pa.types
-    if _is_stored_as(leaf.physical, t):
+    if is_stored_as(leaf.physical, t):
         return t
     if leaf.physical == "BOOLEAN":
         return t if types.is_boolean(t) else None
     if types.is_decimal128(t):
         if leaf.physical == "FIXED_LEN_BYTE_ARRAY":
-            return t if 1 <= leaf.length <= _DECIMAL_BYTES else None
+            return t if 1 <= leaf.length <= DECIMAL_BYTES else None
         return {"INT32": pa.int32(), "INT64": pa.int64()}.get(leaf.physical)
     if leaf.physical == "BYTE_ARRAY":
         return pa.string() if types.is_large_string(t) else pa.binary() if types.is_large_binary(t) else None

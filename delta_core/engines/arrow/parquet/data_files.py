@@ -22,7 +22,7 @@ from delta_core.engines.arrow.parquet.opened_file import DataFile, FileFooter
 from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.row_groups import GroupPruner
 from delta_core.engines.arrow.parquet.small_files import SmallFiles
-from delta_core.engines.arrow.parquet.types import FilePlan, UnconvertibleError, is_encoded_string, plan_file
+from delta_core.engines.arrow.parquet.types import FilePlan, UnconvertibleError, plan_file
 from delta_core.engines.arrow.storage.places import LINK
 from delta_core.engines.arrow.storage.prefetch import Prefetch, RangedSource
 from delta_core.engines.arrow.storage.ranges import REMOTE_GAP
@@ -338,8 +338,7 @@ class _Job:
                         runs.append([])
                         weight = 0
                     runs[-1].append(group)
-                    chunks = (footer.chunk(group, leaf) for leaf in leaves)
-                    weight += sum(facts.uncompressed for facts in chunks if facts is not None)
+                    weight += footer.plain_bytes(group, leaves)
         finally:
             file.close()
         self._is_one_group = [len(run) for run in runs] == [1] and weight <= GROUP_BYTES
@@ -356,8 +355,7 @@ class _Job:
         footer, run, weight, was_alone = file.footer, list[int](), 0, False
         keep = self._kept_groups(index, footer, plan, is_part=True)
         for group in range(len(footer.group_rows)):
-            facts = [] if keep is not None and not keep[group] else [footer.chunk(group, leaf) for leaf in plan.leaves]
-            size = sum(f.uncompressed for f in facts if f is not None)
+            size = 0 if keep is not None and not keep[group] else footer.plain_bytes(group, plan.leaves)
             # conditions are tested group by group: each would wait for the one before, unless it is fetched whole
             is_alone = bool(self._read.tests) and not _is_small(footer, group, plan.leaves)
             if weight and size and (is_alone or was_alone or weight + size > REMOTE_RUN_BYTES):
@@ -477,10 +475,10 @@ class _Job:
         """Report which row groups are left before they are read, and the pages of these when that is done."""
         found = list(runs)
         left = [group for _, run in found for group in run]
-        chunks = (reader.footer.chunk(group, leaf) for group in left for leaf in plan.leaves)
+        size = sum(reader.footer.stored_bytes(group, plan.leaves) for group in left)
         assert self._read.observer is not None
         total = len(reader.group_rows if groups is None else groups)
-        self._read.observer.row_groups(index, total, len(left), sum(c.compressed for c in chunks if c is not None))
+        self._read.observer.row_groups(index, total, len(left), size)
         try:
             yield from found
         finally:
@@ -529,14 +527,16 @@ class _Job:
         plan = self._plan(file)
         if self._read.encoded and (encoded := _worth_encoding(file, plan)):
             file.encode(encoded)
-            plan = self._plan(file)
+            plan = self._plan(file, plan)
         return plan
 
-    def _plan(self, file: DataFile) -> FilePlan:
+    def _plan(self, file: DataFile, unencoded: FilePlan | None = None) -> FilePlan:
         # a layout of its own may be equal to one before; that is found by its schema
         layout = file.layout
         key = (layout.key or layout.schema.serialize().to_pybytes(), layout.calendar, file.encoded)
         plan = self._plans.get(key)
+        if plan is None and unencoded is not None:
+            plan = unencoded.encoded(file.encoded)
         if plan is None:
             read = self._read
             plan = plan_file(
@@ -549,7 +549,7 @@ class _Job:
                 types=read.types,
                 num_stored=len(layout.leaves),
             )
-            self._plans[key] = plan
+        self._plans[key] = plan
         return plan
 
 
@@ -626,23 +626,10 @@ def _is_small(footer: FileFooter, group: int, leaves: Iterable[int]) -> bool:
 
 def _most_bytes(footer: FileFooter, leaves: Iterable[int]) -> int:
     """Return the plain bytes of columns of all row groups."""
-    chunks = [footer.chunk(group, leaf) for group in range(len(footer.group_rows)) for leaf in leaves]
-    return sum(c.uncompressed for c in chunks if c is not None)
+    chosen = list(leaves)
+    return sum(footer.plain_bytes(group, chosen) for group in range(len(footer.group_rows)))
 
 
 def _worth_encoding(file: DataFile, plan: FilePlan) -> tuple[str, ...]:
     """Return the top-level string columns of few distinct values, by the size of their stored codes."""
-    footer = file.footer
-    found = []
-    for number, leaf in plan.found:
-        t = plan.schema.field(number).type
-        if t != pa.string() and not is_encoded_string(t):
-            continue
-        facts = [footer.chunk(group, leaf) for group in range(len(footer.group_rows))]
-        first = facts[0] if facts else None
-        if first is None or first.physical != "BYTE_ARRAY" or first.uncompressed >= ENCODED_BYTES * first.num_values:
-            continue
-        name = plan.sources[number].name
-        if name is not None and all(f is not None and f.is_plain for f in facts):
-            found.append(name)
-    return tuple(found)
+    return tuple(plan.texts[leaf] for leaf in file.footer.short_texts(list(plan.texts), ENCODED_BYTES))

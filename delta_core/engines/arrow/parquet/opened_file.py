@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -17,31 +17,44 @@ from msgspec import Struct
 from delta_core.engines.arrow.parquet.footer import footer_bytes, parse_footer, read_footer
 from delta_core.engines.arrow.parquet.legacy_calendar import Calendar, read_calendar
 from delta_core.engines.arrow.parquet.reader import ParquetFile
-from delta_core.engines.arrow.parquet.types import num_leaves
+from delta_core.engines.arrow.parquet.types import is_encoded_string, num_leaves
 from delta_core.engines.arrow.storage.prefetch import RangedSource
 from delta_core.kernels import parts as kernels
 from delta_core.kernels._parquet_footer import Footer as ParsedFooter
-from delta_core.kernels.parquet_pages import Source
+from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, Source, is_text
 
 if TYPE_CHECKING:
     from delta_core.kernels.parquet_nested import NestedColumn
 
 __all__ = [
+    "DECIMAL_BYTES",
     "ArrowFooter",
     "Bounds",
     "ChunkFacts",
     "DataFile",
     "FileFooter",
+    "FlatForm",
     "Layout",
     "PHYSICAL_TYPES",
     "ParquetLeaf",
+    "chunk_of",
+    "flat_chunk",
+    "flat_form",
+    "is_stored_as",
     "leaf_of",
+    "stored_form",
 ]
 
 PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 _ENCODINGS = {"PLAIN": 0, "PLAIN_DICTIONARY": 2, "RLE": 3, "BIT_PACKED": 4, "RLE_DICTIONARY": 8}
 _KNOWN_ENCODINGS = sum(1 << e for e in _ENCODINGS.values())
+#: The same by their numbers, None for those that our own decoder does not support.
+_SUPPORTED_CODECS = tuple(name if name in CODECS else None for name in _CODECS)
+#: How booleans are stored.
+_BITS = 1
+#: The most bytes of a decimal that Arrow keeps in 128 bits.
+DECIMAL_BYTES = 16
 _NUMBERS = {
     t: struct.Struct(f)
     for t, f in (("BOOLEAN", "<?"), ("INT32", "<i"), ("INT64", "<q"), ("FLOAT", "<f"), ("DOUBLE", "<d"))
@@ -107,6 +120,35 @@ class ParquetLeaf(Struct, frozen=True):
     length: int = 0
 
 
+class FlatForm(Struct, frozen=True):
+    """A flat column that our own decoder reads, but for its chunks.
+
+    Parameters
+    ----------
+    leaf : ParquetLeaf
+    name : str
+        The top-level column.
+    type : pyarrow.DataType
+        Which its values are decoded as; of dictionaries that of the strings.
+    is_coded : bool
+        Whether PyArrow reads it as a dictionary.
+    stored : int
+        See `ColumnChunk`.
+    width : float or None
+        The bytes of a value in memory; None if they differ from value to value.
+    described : tuple
+        Its number, and what the compiled parser of footers needs of it.
+    """
+
+    leaf: ParquetLeaf
+    name: str
+    type: pa.DataType
+    is_coded: bool
+    stored: int
+    width: float | None
+    described: tuple[int, int, pa.DataType, int, int]
+
+
 class FileFooter(Protocol):
     """What reading a file needs of its footer."""
 
@@ -116,6 +158,21 @@ class FileFooter(Protocol):
 
     def chunk(self, group: int, leaf: int) -> ChunkFacts | None:
         """Return the facts of a column chunk; None if only a complete reader finds it."""
+
+    def chunks(self, group: int, forms: Iterable[FlatForm]) -> list[ColumnChunk | None]:
+        """Return where chunks of flat columns lie, None for those that PyArrow reads."""
+
+    def plain_bytes(self, group: int, leaves: Iterable[int]) -> int:
+        """Return the plain bytes of columns of a row group; those that only a complete reader finds count as 0."""
+
+    def stored_bytes(self, group: int, leaves: Iterable[int]) -> int:
+        """Return the compressed bytes of columns of a row group, as `plain_bytes`."""
+
+    def null_leaves(self, group: int, leaves: Iterable[int]) -> list[int]:
+        """Return the leaves with a chunk of nulls alone, by its null count and by how few bytes it takes."""
+
+    def short_texts(self, leaves: Sequence[int], most_bytes: int) -> list[int]:
+        """Return the leaves of strings, plain or coded, that take fewer stored bytes than this each."""
 
     def bounds(self, group: int, leaf: int) -> Bounds | None:
         """Return the statistics of a column chunk."""
@@ -146,6 +203,41 @@ class ArrowFooter:
             chunk.total_uncompressed_size,
             dictionary if dictionary is not None and 0 < dictionary < first else first,
         )
+
+    def chunks(self, group: int, forms: Iterable[FlatForm]) -> list[ColumnChunk | None]:
+        """See `FileFooter.chunks`."""
+        rows = self.group_rows[group]
+        return [flat_chunk(self.chunk(group, f.described[0]), rows, f) for f in forms]
+
+    def plain_bytes(self, group: int, leaves: Iterable[int]) -> int:
+        """See `FileFooter.plain_bytes`."""
+        chunks = (self.chunk(group, leaf) for leaf in leaves)
+        return sum(chunk.uncompressed for chunk in chunks if chunk is not None)
+
+    def stored_bytes(self, group: int, leaves: Iterable[int]) -> int:
+        """See `FileFooter.stored_bytes`."""
+        chunks = (self.chunk(group, leaf) for leaf in leaves)
+        return sum(chunk.compressed for chunk in chunks if chunk is not None)
+
+    def null_leaves(self, group: int, leaves: Iterable[int]) -> list[int]:
+        """See `FileFooter.null_leaves`."""
+        rows = self.group_rows[group]
+        facts = {leaf: self.chunk(group, leaf) for leaf in leaves}
+        # the bounds are not parsed for nothing
+        few = [leaf for leaf, chunk in facts.items() if chunk is not None and chunk.uncompressed <= rows // 64]
+        return [leaf for leaf in few if (b := self.bounds(group, leaf)) is not None and b.null_count == rows]
+
+    def short_texts(self, leaves: Sequence[int], most_bytes: int) -> list[int]:
+        """See `FileFooter.short_texts`."""
+        found = []
+        for leaf in leaves:
+            facts = [self.chunk(group, leaf) for group in range(len(self.group_rows))]
+            first = facts[0] if facts else None
+            if first is None or first.physical != "BYTE_ARRAY" or first.uncompressed >= most_bytes * first.num_values:
+                continue
+            if all(f is not None and f.is_plain for f in facts):
+                found.append(leaf)
+        return found
 
     def bounds(self, group: int, leaf: int) -> Bounds | None:
         """See `FileFooter.bounds`."""
@@ -186,6 +278,22 @@ class _OwnFooter:
             (found[9], found[10], found[11], found[12]) if min(found[9:]) >= 0 else None,
         )
 
+    def chunks(self, group: int, forms: Iterable[FlatForm]) -> list[ColumnChunk | None]:
+        described = [f.described for f in forms]
+        return self.parsed.column_chunks(group, described, _SUPPORTED_CODECS, _KNOWN_ENCODINGS, ColumnChunk)
+
+    def plain_bytes(self, group: int, leaves: Iterable[int]) -> int:
+        return self.parsed.plain_bytes(group, leaves)
+
+    def stored_bytes(self, group: int, leaves: Iterable[int]) -> int:
+        return self.parsed.stored_bytes(group, leaves)
+
+    def null_leaves(self, group: int, leaves: Iterable[int]) -> list[int]:
+        return self.parsed.null_leaves(group, leaves)
+
+    def short_texts(self, leaves: Sequence[int], most_bytes: int) -> list[int]:
+        return self.parsed.short_texts(leaves, _KNOWN_ENCODINGS, most_bytes)
+
     def bounds(self, group: int, leaf: int) -> Bounds | None:
         physical, nulls, least, most = self.parsed.statistics(group, leaf)
         name = _name(PHYSICAL_TYPES, physical)
@@ -217,6 +325,8 @@ class Layout(Struct, frozen=True, eq=False):
     leaves : sequence of ParquetLeaf
     flat : Mapping of int to int
         The numbers of the top-level columns that are no nested ones, by leaf.
+    forms : Mapping of int to FlatForm
+        Those of them that our own decoder may read, by leaf.
     nested : Mapping of int to (str, NestedColumn)
         The nested top-level columns that our own decoder may read, with their names, by leaf.
     calendar : Calendar or None
@@ -226,6 +336,7 @@ class Layout(Struct, frozen=True, eq=False):
     schema: pa.Schema
     leaves: Sequence[ParquetLeaf]
     flat: Mapping[int, int]
+    forms: Mapping[int, FlatForm]
     nested: Mapping[int, tuple[str, NestedColumn]]
     calendar: Calendar | None
     _encoded: dict[tuple[str, ...], pa.Schema] = {}
@@ -344,7 +455,11 @@ class DataFile:
         leaves = [leaf_of(c) for c in columns]
         schema = self.arrow.schema_arrow.remove_metadata()
         nested = _nested_columns(schema, leaves)
-        found = Layout(key, schema, leaves, _flat_columns(schema), nested, _calendar(metadata.metadata, leaves))
+        flat = _flat_columns(schema)
+        fields = {leaf: schema.field(at) for leaf, at in flat.items()}
+        made = {leaf: flat_form(leaf, leaves[leaf], f.name, f.type) for leaf, f in fields.items()}
+        forms = {leaf: form for leaf, form in made.items() if form is not None}
+        found = Layout(key, schema, leaves, flat, forms, nested, _calendar(metadata.metadata, leaves))
         if key is not None and sum(map(len, key)) <= _MOST_KEY_BYTES:
             while len(_layouts) >= _MOST_LAYOUTS:
                 _layouts.pop(next(iter(_layouts)), None)
@@ -356,6 +471,74 @@ def leaf_of(column: Any) -> ParquetLeaf:
     """Return a column of PyArrow's Parquet schema."""
     length = column.length if column.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0
     return ParquetLeaf(column.physical_type, column.max_definition_level, column.max_repetition_level, length)
+
+
+def stored_form(leaf: ParquetLeaf, t: pa.DataType) -> int | None:
+    """Return how values of a flat column are stored, see `ColumnChunk`; None if PyArrow reads them."""
+    types = pa.types
+    if is_stored_as(leaf.physical, t):
+        return 0
+    if leaf.physical == "BOOLEAN":
+        return _BITS if types.is_boolean(t) else None
+    if types.is_decimal128(t) and leaf.physical == "FIXED_LEN_BYTE_ARRAY":
+        return -leaf.length if 1 <= leaf.length <= DECIMAL_BYTES else None
+    if leaf.physical == "INT32":
+        return 4 if types.is_decimal128(t) or types.is_int8(t) or types.is_int16(t) else None
+    return 8 if leaf.physical == "INT64" and types.is_decimal128(t) else None
+
+
+def is_stored_as(physical: str, t: pa.DataType) -> bool:
+    """Whether the bytes that Parquet stores are those of the Arrow type."""
+    types = pa.types
+    if physical == "INT32":
+        return bool(types.is_int32(t) or types.is_date32(t))
+    if physical == "INT64":
+        return bool(types.is_int64(t) or types.is_timestamp(t))
+    if physical == "BYTE_ARRAY":
+        return bool(types.is_string(t) or types.is_binary(t))
+    return physical == "DOUBLE" and bool(types.is_float64(t)) or physical == "FLOAT" and bool(types.is_float32(t))
+
+
+def flat_form(number: int, leaf: ParquetLeaf, name: str, t: pa.DataType) -> FlatForm | None:
+    """Return how our own decoder reads a Parquet column as a top-level column; None if PyArrow reads it."""
+    is_coded = is_encoded_string(t)
+    t = t.value_type if is_coded else t
+    stored = stored_form(leaf, t)
+    if stored is None or leaf.most_repetition:
+        return None
+    width = None if is_text(t) else t.bit_width / 8
+    described = number, PHYSICAL_TYPES.index(leaf.physical), t, leaf.most_level, stored
+    return FlatForm(leaf, name, t, is_coded, stored, width, described)
+
+
+def flat_chunk(facts: ChunkFacts | None, rows: int, form: FlatForm) -> ColumnChunk | None:
+    """Return where a chunk of a flat column lies; None if PyArrow reads it."""
+    if facts is None or facts.num_values != rows:
+        return None
+    return chunk_of(facts, rows, form.leaf, form.type, form.stored)
+
+
+def chunk_of(facts: ChunkFacts, rows: int, leaf: ParquetLeaf, type: pa.DataType, stored: int = 0) -> ColumnChunk | None:
+    """Return where a column chunk lies; None if our own decoder does not support its codec or encodings."""
+    if (
+        facts.physical != leaf.physical
+        or facts.codec not in CODECS
+        or not facts.is_plain
+        or min(rows, facts.compressed, facts.uncompressed) <= 0
+    ):
+        return None
+    return ColumnChunk(
+        type,
+        facts.first,
+        facts.compressed,
+        facts.codec,
+        leaf.most_level,
+        rows,
+        facts.uncompressed,
+        facts.bloom_filter,
+        facts.page_index,
+        stored,
+    )
 
 
 def _flat_columns(schema: pa.Schema) -> dict[int, int]:

@@ -10,7 +10,6 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.engines.arrow.parquet import columns as own_decoder
-from delta_core.engines.arrow.parquet.columns import stored_form
 from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.engines.arrow.parquet.types import FilePlan
 from delta_core.engines.interface import FileRead
@@ -144,14 +143,8 @@ def _columns(file: DataFile, plan: FilePlan) -> tuple[FlatColumn, ...] | None:
     for source in plan.sources:
         if source.name is None:
             continue
-        place = file.layout.flat.get(source.leaves[0]) if len(source.leaves) == 1 else None
-        if place is None:
+        form = file.layout.forms.get(source.leaves[0]) if len(source.leaves) == 1 else None
+        if form is None:
             return None
-        found = file.schema.field(place).type
-        t = found.value_type if pa.types.is_dictionary(found) else found
-        leaf = file.layout.leaves[source.leaves[0]]
-        stored = stored_form(leaf, t)
-        if leaf.most_repetition or stored is None:
-            return None
-        out.append(FlatColumn(source.leaves[0], leaf.physical, t, leaf.most_level, stored))
+        out.append(FlatColumn(source.leaves[0], form.leaf.physical, form.type, form.leaf.most_level, form.stored))
     return tuple(out)

@@ -7,12 +7,13 @@ stored type that does not hold the requested values exactly is rejected. Protoco
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Literal
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from delta_core.engines.arrow.parquet.legacy_calendar import Calendar
 from delta_core.kernels import compute as pc
@@ -73,19 +74,43 @@ class FilePlan(Struct, frozen=True):
         The requested one, with strings that may stay dictionary encoded.
     stored : Mapping of Path to (int, pyarrow.DataType)
         Where each requested leaf outside lists and maps lies: its Parquet column and stored type.
+    texts : Mapping of int to str
+        The top-level columns of strings that are requested as such, by leaf.
     """
 
     leaves: tuple[int, ...]
     found: tuple[tuple[int, int], ...]
-    convert: Callable[[pa.RecordBatch], pa.RecordBatch]
+    convert: _Plain | _Converting
     sources: tuple[ColumnSource, ...]
     schema: pa.Schema
     stored: Mapping[Path, tuple[int, pa.DataType]]
+    texts: Mapping[int, str]
+
+    def encoded(self, names: Collection[str]) -> FilePlan | None:
+        """Return the plan of the same file with some columns of strings as dictionary codes.
+
+        Parameters
+        ----------
+        names : collection of str
+            The file's top-level columns.
+
+        Returns
+        -------
+        FilePlan or None
+            None if one of them is requested as another type too.
+        """
+        numbers = {k for k, source in enumerate(self.sources) if source.name in names}
+        if any(self.sources[k].convert is not None or self.schema.field(k).type != pa.string() for k in numbers):
+            return None
+        coded = pa.dictionary(pa.int32(), pa.string())
+        schema = pa.schema([f.with_type(coded) if k in numbers else f for k, f in enumerate(self.schema)])
+        return replace(self, schema=schema, convert=replace(self.convert, schema=schema))
 
 
 def is_encoded_string(t: pa.DataType) -> bool:
     """Whether it is the type in which strings may reach ``apply`` dictionary encoded."""
-    return bool(pa.types.is_dictionary(t)) and t.index_type == pa.int32() and t.value_type == pa.string()
+    # by number: it is called for each column
+    return bool(t.id == pa.lib.Type_DICTIONARY and t.index_type == pa.int32() and t.value_type == pa.string())
 
 
 def plan_file(
@@ -143,7 +168,14 @@ def plan_file(
         schema = pa.schema([w.with_type(t) if is_encoded_string(t) else w for w, t in zip(target, stored, strict=True)])
     plain = [p for p, _ in picks] == list(range(len(kept))) and all(c is None for _, c in picks)
     convert = _Plain(schema) if plain else _Converting(picks, schema)
-    return FilePlan(leaves, first, convert, _sources(found, top, leaves), schema, matcher.stored)
+    sources = _sources(found, top, leaves)
+    kinds = schema.types
+    texts = {leaf: name for k, leaf in first if (name := sources[k].name) and _is_text(kinds[k])}
+    return FilePlan(leaves, first, convert, sources, schema, matcher.stored, texts)
+
+
+def _is_text(t: pa.DataType) -> bool:
+    return bool(t == pa.string()) or is_encoded_string(t)
 
 
 def _sources(
@@ -305,13 +337,21 @@ class _Matcher:
         out: list[tuple[int | None, Convert | None, int]] = []
         for k, w in enumerate(wanted):
             column = columns[k] if columns is not None else None
-            index = None if pa.types.is_null(w.type) else self.find(places, w, column, path)
-            if index is None or pa.types.is_null(found[index].type):
+            wanted_type = w.type
+            index = None if pa.types.is_null(wanted_type) else self.find(places, w, column, path)
+            stored: Any = None if index is None else found[index].type
+            if index is None or pa.types.is_null(stored):
                 out.append((None, None, -1))
                 continue
-            t = column.type if column is not None else None
             start = first + places.start(index)
-            out.append((index, self.column(found[index].type, w.type, t, start, (*path, w.name), top), start))
+            if self.calendar is None and not stored.num_fields and stored.equals(wanted_type):
+                # most columns of most files
+                self.leaves.add(start)
+                self.stored[*path, w.name] = start, stored
+                out.append((index, None, start))
+                continue
+            t = column.type if column is not None else None
+            out.append((index, self.column(stored, wanted_type, t, start, (*path, w.name), top), start))
         return out
 
     def find(self, found: _Places, wanted: pa.Field, column: Field | None, path: Path) -> int | None:
