@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
@@ -344,6 +345,11 @@ def is_utf8(column: pa.Array[Any]) -> bool:
 
 def strings_of(texts: Sequence[str | bytes | None], type: pa.DataType | None = None) -> pa.Array[Any]:
     """Build an array of a few strings (or, by ``type``, of binary values); None = null."""
+    if type is None:
+        builder: Any = pa.lib.StringBuilder()
+        with suppress(UnicodeEncodeError):
+            builder.append_values(texts)
+            return builder.finish()
     parts = [b"" if t is None else utf8_of(t, "A text") if isinstance(t, str) else t for t in texts]
     ends = np.zeros(len(parts) + 1, np.int32)
     np.cumsum([len(p) for p in parts], out=ends[1:])

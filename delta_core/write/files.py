@@ -376,8 +376,14 @@ def _added_run(
         "numRecords": numbers(f.num_rows for f in files),
         "fresh": bool_array(np.ones(count, np.bool_)),
     }
-    arrays = [columns[f.name] if f.name in columns else pa.nulls(count, f.type) for f in ADDED_FILE]
+    absent = _null_columns(count)
+    arrays = [columns[name] if name in columns else absent[name] for name in ADDED_FILE.names]
     return pa.RecordBatch.from_arrays(arrays, schema=ADDED_FILE)
+
+
+@lru_cache(maxsize=4)
+def _null_columns(count: int) -> dict[str, pa.Array]:
+    return {f.name: pa.nulls(count, f.type) for f in ADDED_FILE}
 
 
 @lru_cache(maxsize=4)

@@ -570,15 +570,17 @@ class _Job:
         above = {"/".join(path.split("/")[:i]) for path in directories for i in range(path.count("/") + 2)}
         paths = [f.path for f in written if f.size < SYNC_BYTES] + sorted(above)
         # a file and its directory at once: the disk writes its journal once for both, in half the time
-        for path in paths[:-1]:
+        # a small write needs one other thread: the caller syncs the last path itself
+        last = [] if self._syncs else paths[-1:]
+        for path in paths[: len(paths) - len(last)]:
             self.begin_sync(path)
         if self.write.syncs is None:
-            self._finish_syncs(paths[-1:])
+            self._finish_syncs(last)
         else:
-            self.write.syncs.append(partial(self._finish_syncs, paths[-1:]))
+            self.write.syncs.append(partial(self._finish_syncs, last))
 
     def _finish_syncs(self, paths: list[str]) -> None:
-        """Sync the last path on the caller's thread: a small write needs one other thread."""
+        """Sync paths on the caller's thread, and wait for all others."""
         failed: EngineError | None = None
         try:
             for path in paths:
