@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels._string_codes import string_codes
 from delta_core.kernels.arrow_buffers import string_buffers
-from delta_core.kernels.string_codes import dictionary_of
+from delta_core.kernels.string_codes import dictionary_of, own_dictionaries
 
 MANY = 1 << 20
 TEXTS = st.one_of(
@@ -109,3 +109,13 @@ def test_offsets_beyond_the_data_are_rejected() -> None:
     damaged = pa.Array.from_buffers(pa.string(), 3, [None, ends, pa.py_buffer(b"abc")])
     with pytest.raises(InvalidArgumentError, match="offsets"):
         dictionary_of(pa.chunked_array([damaged]), MANY)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 1024, 1025, 3000])
+def test_own_dictionaries_hold_the_texts(rows: int) -> None:
+    texts = [None if i % 7 == 3 else f"t{i % 900}" for i in range(rows)]
+    chunks = [pa.array(texts[:700], pa.string()), pa.array(["x", *texts[700:]], pa.string()).slice(1)]
+    column = pa.chunked_array(chunks, pa.string())
+    found = own_dictionaries(column)
+    found.validate(full=True)
+    assert found.cast(pa.string()).to_pylist() == texts

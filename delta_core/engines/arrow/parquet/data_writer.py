@@ -29,7 +29,7 @@ from delta_core.engines.arrow.storage.local_files import WriteBack
 from delta_core.engines.interface import FileWrite, Split, Storage, WrittenFile
 from delta_core.errors import DeltaError, EngineError, InternalError
 from delta_core.kernels.memory import POOL_OF_BATCHES
-from delta_core.kernels.string_codes import dictionary_of
+from delta_core.kernels.string_codes import dictionary_of, own_dictionaries
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Path
 from delta_core.runtime.processes import PerProcess, cached_property
@@ -178,8 +178,8 @@ class _File:
                 values = pa.chunked_array([codes.chunk(0).dictionary])
             elif is_first:
                 continue
-            else:  # PyArrow goes on without a dictionary where it becomes too big
-                codes, values = column.dictionary_encode(), column
+            else:
+                codes, values = own_dictionaries(column), column
             found[name] = codes, values
             number = self._job.to_code[name]
             self._statistics[self._num_groups, number] = text_statistics(column.null_count, values)
