@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
 
 from delta_core.runtime.processes import PerProcess
 from delta_core.runtime.threads import num_cores, thread_pool
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 __all__ = ["run_at_once"]
 
@@ -26,11 +30,15 @@ def run_at_once(parts: Sequence[Callable[[], T]]) -> list[T]:
     if len(parts) < 2:
         return [part() for part in parts]
     pool = _pool.get()
-    others = []
+    others: list[tuple[Future[T], Callable[[], T]]] = []
     try:
-        others += [(pool.submit(part), part) for part in parts[1:]]
+        # once the interpreter exits, a pool takes no more
+        with suppress(RuntimeError):
+            for part in parts[1:]:
+                others.append((pool.submit(part), part))  # noqa: PERF401  # those before an error count
         # what no thread has begun meanwhile is run here
-        return [parts[0](), *(part() if other.cancel() else other.result() for other, part in others)]
+        found = [parts[0](), *(part() if other.cancel() else other.result() for other, part in others)]
+        return found + [part() for part in parts[len(found) :]]
     finally:
         for other, _ in others:
             if not other.cancel():

@@ -141,3 +141,17 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), table.to_pyarrow_table
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "0 True\n"
+
+
+def test_read_while_the_interpreter_exits(table: DeltaTable) -> None:
+    program = f"""
+import atexit
+from delta_core import DeltaTable
+from delta_core.engines.arrow.parquet import data_files, stretches
+stretches._LANE_NANOSECONDS = 0
+data_files.num_cores = lambda: 3
+table = DeltaTable({table.table_uri!r})
+atexit.register(lambda: print(table.to_pyarrow_table().num_rows))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "30000\n"
