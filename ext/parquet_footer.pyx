@@ -3,8 +3,10 @@
 # distutils: depends = ext/parquet_footer.h ext/parquet_pages.h ext/compact.h
 """Footers of Parquet files; `delta_core.engines.arrow.parquet.opened_file` reads them."""
 
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
 
@@ -30,8 +32,12 @@ cdef extern from "parquet_footer.h" namespace "delta_parquet" nogil:
         bint footer(FooterFacts& out) except +
 
 
-cdef enum:
-    BYTE_ARRAY_TYPE = 6  # of parquet.thrift
+cdef enum:  # of parquet.thrift
+    INT32_TYPE = 1
+    INT64_TYPE = 2
+    FLOAT_TYPE = 4
+    DOUBLE_TYPE = 5
+    BYTE_ARRAY_TYPE = 6
 
 
 cdef bytes text_of(string_view text):
@@ -188,6 +194,70 @@ cdef class Footer:
                 if count:
                     out.append(leaf)
         return out
+
+    def null_counts(self, int64_t leaf):
+        """Return the null counts of a column's chunks, **int64[row groups]** as bytes; below zero: not known."""
+        cdef size_t group, count = self.facts.groups.size()
+        cdef bytearray out = bytearray(8 * count)
+        cdef char* at = PyByteArray_AS_STRING(out)
+        for group in range(count):
+            memcpy(at + 8 * group, &self._chunk(group, leaf).null_count, 8)
+        return out
+
+    def bounds(self, int64_t leaf, bint most, bint is_float):
+        """Return the least or the most values of a column's chunks of numbers, and which of them are known.
+
+        Parameters
+        ----------
+        is_float : bool
+            Whether values are FLOAT or DOUBLE; else INT32 or INT64.
+
+        Returns
+        -------
+        (bytearray, bytearray) or None
+            **float64 or int64[row groups]** and **bool[row groups]**; a NaN is not known. None if a chunk has values of
+            another type.
+        """
+        cdef size_t group, size, count = self.facts.groups.size()
+        cdef bytearray out = bytearray(8 * count), flags = bytearray(count)
+        cdef char* at = PyByteArray_AS_STRING(out)
+        cdef char* known = PyByteArray_AS_STRING(flags)
+        cdef ChunkFacts* chunk
+        cdef const char* text
+        cdef bint is_small
+        cdef int32_t small
+        cdef int64_t whole
+        cdef float single
+        cdef double number
+        for group in range(count):
+            chunk = self._chunk(group, leaf)
+            is_small = chunk.type == (FLOAT_TYPE if is_float else INT32_TYPE)
+            if not is_small and chunk.type != (DOUBLE_TYPE if is_float else INT64_TYPE):
+                return None
+            text = chunk.most.data() if most else chunk.least.data()
+            size = chunk.most.size() if most else chunk.least.size()
+            if not (chunk.has_most if most else chunk.has_least):
+                continue
+            if size != <size_t>(4 if is_small else 8):
+                continue
+            if is_float:
+                if is_small:
+                    memcpy(&single, text, 4)
+                    number = single
+                else:
+                    memcpy(&number, text, 8)
+                if number != number:
+                    continue
+                memcpy(at + 8 * group, &number, 8)
+            else:
+                if is_small:
+                    memcpy(&small, text, 4)
+                    whole = small
+                else:
+                    memcpy(&whole, text, 8)
+                memcpy(at + 8 * group, &whole, 8)
+            known[group] = 1
+        return out, flags
 
     def statistics(self, int64_t group, int64_t leaf):
         """Return (physical type, null count, least, most value) of a column chunk; None for what is not there."""

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core.engines.arrow.parquet.opened_file import ArrowFooter, DataFile
-from delta_core.engines.arrow.parquet.row_groups import kept_groups
+from delta_core.engines.arrow.parquet.row_groups import group_bounds, kept_groups
 from delta_core.expressions.ast import FileStatistic
 from delta_core.protocol.types import PrimitiveType
 
@@ -99,3 +99,47 @@ def test_only_false_drops_a_group(tmp_path):
     prune = Recorder(leaf, answer=(True, None, False))
     assert kept_groups(ArrowFooter(pq.read_metadata(tmp_path / "f")), {}, prune) == [True, True, False]
     assert prune.columns[0].to_pylist() == [1, 1, 1]
+
+
+NUMBERS = {
+    "long": (pa.int64(), "long", [7, -(2**63), 2**63 - 1, None]),
+    "small": (pa.int16(), "long", [7, -(2**15), 2**15 - 1, None]),
+    "integer": (pa.int32(), "integer", [7, -(2**31), 2**31 - 1, None]),
+    "too long": (pa.int64(), "integer", [7, 2**31, 3, None]),
+    "double": (pa.float64(), "double", [0.5, float("inf"), -1e300, None]),
+    "float": (pa.float32(), "double", [0.5, float("-inf"), 2.5, None]),
+    "nan": (pa.float64(), "double", [float("nan"), 1.5, 2.5, None]),
+    "day": (pa.date32(), "date", [dt.date(1, 1, 1), dt.date(1970, 1, 1), dt.date(9999, 12, 31), None]),
+    "time": (pa.timestamp("us", "UTC"), "timestamp", [dt.datetime(1969, 1, 1, tzinfo=dt.UTC)] * 3 + [None]),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("statistics", [True, False])
+def test_numbers_of_many_groups_are_read_as_those_of_each(tmp_path, name, statistics):
+    stored, wanted, values = NUMBERS[name]
+    values = pa.array(values * 5, stored)
+    pq.write_table(pa.table({"x": values}), tmp_path / "f", row_group_size=1, write_statistics=statistics)
+    leaves = [FileStatistic(kind, ("x",), PrimitiveType(wanted)) for kind in ("min", "max")]
+    leaves += [FileStatistic(kind, ("x",), PrimitiveType("long")) for kind in ("nullCount", "numRecords")]
+    places = {("x",): (0, stored)}
+    with closing(DataFile(str(tmp_path / "f"))) as own:
+        found = group_bounds(own.footer, places, leaves)
+    assert found == group_bounds(ArrowFooter(pq.read_metadata(tmp_path / "f")), places, leaves)
+    for column in found:
+        column.validate(full=True)
+    assert found[0].null_count == (20 if name == "too long" or not statistics else 10 if name == "nan" else 5)
+    assert found[2].to_pylist() == ([0, 0, 0, 1] * 5 if statistics else [None] * 20)
+    assert found[3].to_pylist() == [1] * 20
+
+
+def test_bounds_of_another_physical_type_or_width_are_not_numbers(tmp_path):
+    pq.write_table(pa.table({"x": [1, 2], "y": ["a", "bc"], "z": [1.5, 2.5]}), tmp_path / "f", row_group_size=1)
+    with closing(DataFile(str(tmp_path / "f"))) as own:
+        footer = own.footer
+        assert [footer.number_bounds(i, True, False) is None for i in range(3)] == [False, True, True]
+        assert [footer.number_bounds(i, True, True) is None for i in range(3)] == [True, True, False]
+        with pytest.raises(IndexError):
+            footer.number_bounds(3, True, False)
+        with pytest.raises(IndexError):
+            footer.null_counts(-1)

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
@@ -24,6 +25,8 @@ from delta_core.kernels._parquet_footer import Footer as ParsedFooter
 from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, Source, is_text
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from delta_core.kernels.parquet_nested import NestedColumn
 
 __all__ = [
@@ -177,6 +180,12 @@ class FileFooter(Protocol):
     def bounds(self, group: int, leaf: int) -> Bounds | None:
         """Return the statistics of a column chunk."""
 
+    def null_counts(self, leaf: int) -> NDArray[np.int64] | None:
+        """Return the null counts of a column's chunks, below zero if not known; None for all: see `bounds`."""
+
+    def number_bounds(self, leaf: int, most: bool, is_float: bool) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
+        """Return bounds of a column's chunks of numbers, float64 or int64, and which are known; None: see `bounds`."""
+
 
 class ArrowFooter:
     """A footer that PyArrow parsed.
@@ -239,6 +248,14 @@ class ArrowFooter:
                 found.append(leaf)
         return found
 
+    def null_counts(self, leaf: int) -> NDArray[np.int64] | None:
+        """See `FileFooter.null_counts`."""
+        return None
+
+    def number_bounds(self, leaf: int, most: bool, is_float: bool) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
+        """See `FileFooter.number_bounds`."""
+        return None
+
     def bounds(self, group: int, leaf: int) -> Bounds | None:
         """See `FileFooter.bounds`."""
         found = self.metadata.row_group(group).column(leaf).statistics
@@ -293,6 +310,15 @@ class _OwnFooter:
 
     def short_texts(self, leaves: Sequence[int], most_bytes: int) -> list[int]:
         return self.parsed.short_texts(leaves, _KNOWN_ENCODINGS, most_bytes)
+
+    def null_counts(self, leaf: int) -> NDArray[np.int64] | None:
+        return np.frombuffer(self.parsed.null_counts(leaf), np.int64)
+
+    def number_bounds(self, leaf: int, most: bool, is_float: bool) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
+        found = self.parsed.bounds(leaf, most, is_float)
+        if found is None:
+            return None
+        return np.frombuffer(found[0], np.float64 if is_float else np.int64), np.frombuffer(found[1], np.bool_)
 
     def bounds(self, group: int, leaf: int) -> Bounds | None:
         physical, nulls, least, most = self.parsed.statistics(group, leaf)

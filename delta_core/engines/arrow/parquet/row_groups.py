@@ -8,13 +8,14 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from delta_core.engines.arrow.parquet.opened_file import FileFooter
 from delta_core.engines.interface import Compiled, Evaluator
 from delta_core.expressions.ast import Expression, FileStatistic, Leaf, leaves
 from delta_core.expressions.bound_tests import bound_test
-from delta_core.kernels.arrow_buffers import array_of
+from delta_core.kernels.arrow_buffers import array_of, number_array
 from delta_core.protocol.schema import Path
 
 __all__ = ["GroupPruner", "group_bounds", "kept_groups"]
@@ -77,11 +78,46 @@ def group_bounds(footer: FileFooter, stored: Stored, wanted: Sequence[Leaf]) -> 
 
 
 def _column(footer: FileFooter, leaf: Leaf, stored: Stored) -> pa.Array:
-    values, t = _values(footer, leaf, stored), leaf.type.to_arrow()  # type: ignore[union-attr]  # of files: typed
+    t = leaf.type.to_arrow()  # type: ignore[union-attr]  # of files: typed
+    numbers = _numbers(footer, leaf, stored, t)
+    if numbers is not None:
+        return numbers
+    values = _values(footer, leaf, stored)
     try:
         return array_of(values, t)
     except (pa.ArrowInvalid, OverflowError):
         return pa.nulls(len(values), t)
+
+
+def _numbers(footer: FileFooter, leaf: Leaf, stored: Stored, wanted: pa.DataType) -> pa.Array | None:
+    """Return a statistic of each row group that is a number as it is stored; None for others, see `_values`."""
+    if not isinstance(leaf, FileStatistic):
+        return None
+    if leaf.kind == "numRecords" and wanted == pa.int64():
+        return number_array(np.array(footer.group_rows, np.int64))
+    place = stored.get(leaf.path)
+    if place is None:
+        return None
+    index, found = place
+    if leaf.kind == "nullCount" and wanted == pa.int64():
+        counts = footer.null_counts(index)
+        return None if counts is None else number_array(counts, wanted, counts >= 0)
+    t = pa.types
+    is_float = bool(t.is_float64(wanted) and (t.is_float32(found) or t.is_float64(found)))
+    is_whole = t.is_signed_integer(wanted) and t.is_signed_integer(found)
+    is_day = t.is_date32(wanted) and t.is_date32(found)
+    is_instant = t.is_timestamp(wanted) and t.is_timestamp(found) and (wanted.unit, found.unit) == ("us", "us")
+    if leaf.kind not in ("min", "max") or not (is_float or is_whole or is_day or is_instant):
+        return None
+    numbers = footer.number_bounds(index, leaf.kind == "max", is_float)
+    if numbers is None:
+        return None
+    values, known = numbers
+    stored_as = np.dtype(f"{'f' if is_float else 'i'}{wanted.bit_width // 8}")
+    fitting = values.astype(stored_as, copy=False)
+    if (fitting != values)[known].any():
+        return pa.nulls(len(values), wanted)
+    return number_array(fitting, wanted, known)
 
 
 def _values(footer: FileFooter, leaf: Leaf, stored: Stored) -> list[Any]:
