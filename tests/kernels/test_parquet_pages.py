@@ -264,6 +264,28 @@ def value_tests(draw: st.DrawFn, t: pa.DataType, stored: list[Any], values: st.S
     return ValueSet(0, numbers), lambda v: v in numbers.tolist()
 
 
+LETTERS = st.binary(max_size=70).map(lambda data: bytes(b"ab"[c & 1] for c in data))
+
+
+@given(
+    texts=st.lists(st.tuples(LETTERS, st.integers(1, 60)).map(lambda t: t[0] * t[1]), min_size=1, max_size=8),
+    parts=st.lists(LETTERS, min_size=1, max_size=3),
+    form=FORMS,
+)
+def test_parts_are_found_in_long_strings_wherever_they_are(
+    texts: list[bytes], parts: list[bytes], form: dict[str, Any]
+) -> None:
+    # of two letters the first and the last byte of a part are everywhere; the parts of some texts lie at their end
+    texts = [*texts, *(t + p for t in texts for p in parts), *(t[:-1] + p[:-1] for t in texts for p in parts)]
+    file, _, chunk = written(pa.array(texts, pa.binary()), form, 0)
+    assert chunk is not None
+    pattern = re.compile(rb".*".join(map(re.escape, [b"", *parts, b""])), re.DOTALL)
+    found = read_passing(file, chunk, ValuePattern(0, (b"", *parts, b"")), False)
+    assert found is not None
+    places = np.flatnonzero(np.unpackbits(found[0].view(np.uint8), bitorder="little")).tolist()
+    assert places == [i for i, text in enumerate(texts) if pattern.fullmatch(text)]
+
+
 @pytest.mark.parametrize("name", TESTED)
 @given(
     data=st.data(),

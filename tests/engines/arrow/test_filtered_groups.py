@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from delta_core import DeltaTable, write_deltalake
 from delta_core.engines.arrow.parquet import columns as parquet_columns
 from delta_core.engines.arrow.parquet import filtered_groups
 from delta_core.engines.arrow.parquet.columns import GroupReader
@@ -359,3 +360,18 @@ def test_no_page_of_lists_behind_the_last_row_of_a_limit_is_looked_at(tmp_path: 
         assert rows.to_pylist() == [[3, 4], [last, last + 1]]
         totals.append(reader.pages.total)
     assert totals[0] <= 2 < 50 < totals[1]
+
+
+@pytest.mark.parametrize("condition", ["name like '%nowhere%'", "id >= 0 and name like '%nowhere%'"])
+def test_strings_of_a_big_group_are_tested_without_being_returned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str
+) -> None:
+    names = [f"name {i}" * 20 for i in range(1_000)]
+    table = pa.table({"id": range(1_000), "name": names})
+    write_deltalake(str(tmp_path), table)
+    monkeypatch.setattr(filtered_groups, "GROUP_BYTES", 1_000)
+    scan = DeltaTable(str(tmp_path)).scan
+    assert scan(predicate="id < 500 and name like '%name 77%'").to_table()["id"].to_pylist() == [77]
+    monkeypatch.setattr(FilteredGroups, "_tested_stretches", None)
+    assert scan(predicate=condition).to_table().num_rows == 0
+    assert scan(predicate="name like 'name 77name%'").to_table()["id"].to_pylist() == [77]

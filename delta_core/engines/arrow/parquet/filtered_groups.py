@@ -16,11 +16,12 @@ from msgspec import Struct
 
 from delta_core.engines.arrow.parquet.columns import GROUP_BYTES, WORD_ROWS, GroupReader
 from delta_core.engines.arrow.parquet.stretches import Stretches
-from delta_core.engines.arrow.parquet.types import FilePlan
+from delta_core.engines.arrow.parquet.types import FilePlan, is_encoded_string
 from delta_core.engines.interface import FileRead
 from delta_core.kernels.arrow_buffers import null_array
 from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.nested import batch_of, empty_rows
+from delta_core.kernels.parquet_pages import is_text
 
 __all__ = ["Batch", "FilteredGroups"]
 
@@ -134,11 +135,15 @@ class FilteredGroups:
     def _some(self, group: int, first: int, rows: int, picks: SelectionVector | None) -> Iterator[Batch]:
         """Yield those rows of a row group that are requested and pass the tests."""
         tested = self._leaves(list(dict.fromkeys(c for test in self._read.tests for c in test.columns)))
-        if self._reader.plain_bytes(group, tested) > GROUP_BYTES:
-            yield from self._tested_stretches(group, first, rows, picks, tested)
-            return
         found: dict[int, pa.Array] = {}
-        picks = self._narrowed(_Rows(first, rows, partial(self._decoded, group), group), picks, found)
+        if self._reader.plain_bytes(group, tested) > GROUP_BYTES:
+            picks, done = self._tested_texts(group, picks)
+            if done < len(self._read.tests):
+                if picks is None or picks.count:
+                    yield from self._tested_stretches(group, first, rows, picks, tested, done)
+                return
+        else:
+            picks = self._narrowed(_Rows(first, rows, partial(self._decoded, group), group), picks, found)
         picks = self._first_passing(_every(rows) if picks is None else picks, found)
         if not picks.count:
             return
@@ -178,9 +183,9 @@ class FilteredGroups:
             at += part.count
 
     def _tested_stretches(
-        self, group: int, first: int, rows: int, picks: SelectionVector | None, tested: Sequence[int]
+        self, group: int, first: int, rows: int, picks: SelectionVector | None, tested: Sequence[int], done: int
     ) -> Iterator[Batch]:
-        """Run the tests on one stretch of rows after the other, and yield those that pass."""
+        """Run the tests from one on, on one stretch of rows after the other, and yield the rows that pass."""
         readers: dict[tuple[int, ...], Stretches] = {}
 
         def decode(start: int, columns: Sequence[int], part: SelectionVector | None, num_rows: int) -> Columns:
@@ -199,7 +204,7 @@ class FilteredGroups:
             if part is not None and not part.count:
                 continue
             found: dict[int, pa.Array] = {}
-            part = self._narrowed(_Rows(first + start, count, partial(decode, start)), part, found)
+            part = self._narrowed(_Rows(first + start, count, partial(decode, start)), part, found, done)
             part = self._first_passing(_every(count) if part is None else part, found)
             if part.count:
                 found |= decode(start, self._rest(found), part, count)
@@ -224,10 +229,10 @@ class FilteredGroups:
         return sorted({leaf for c in columns for leaf in self._plan.sources[c].leaves})
 
     def _narrowed(
-        self, rows: _Rows, picks: SelectionVector | None, found: dict[int, pa.Array]
+        self, rows: _Rows, picks: SelectionVector | None, found: dict[int, pa.Array], done: int = 0
     ) -> SelectionVector | None:
-        """Run the tests; leave the columns that they needed in ``found``, cut to the rows that are returned."""
-        for number, test in enumerate(self._read.tests):
+        """Run the tests from one on; leave the columns that they needed in ``found``, cut to the rows that pass."""
+        for number, test in enumerate(self._read.tests[done:], done):
             passing = None if found or rows.group is None else self._passing(rows.group, number, picks)
             if passing is not None:
                 picks, tested = passing
@@ -249,8 +254,32 @@ class FilteredGroups:
             picks = _masked(inner if picks is None else picks.narrowed(inner))
         return picks
 
+    def _tested_texts(self, group: int, picks: SelectionVector | None) -> tuple[SelectionVector | None, int]:
+        """Run the first tests while their columns are decoded, and return how many these are.
+
+        A page is in memory at a time, however large the row group is. None is run if no test is of strings, or for a
+        limit: the first stretches may have enough rows.
+        """
+        tests = self._read.tests
+        if self._passing_left is not None or not any(
+            test.values is not None and self._is_text(test.values.column) for test in tests
+        ):
+            return picks, 0
+        for number in range(len(tests)):
+            passing = self._passing(group, number, picks, may_return=False)
+            if passing is None:
+                return picks, number
+            picks = passing[0]
+            if not picks.count:
+                break
+        return picks, len(tests)
+
+    def _is_text(self, column: int) -> bool:
+        kind = self._plan.schema.field(column).type
+        return is_text(kind) or is_encoded_string(kind)
+
     def _passing(
-        self, group: int, number: int, picks: SelectionVector | None
+        self, group: int, number: int, picks: SelectionVector | None, may_return: bool = True
     ) -> tuple[SelectionVector, dict[int, pa.Array]] | None:
         """Run a test while its column is decoded, and return the column if needed and found; None if that can't be."""
         values = self._read.tests[number].values
@@ -259,7 +288,7 @@ class FilteredGroups:
             return None
         column = values.column
         later = {c for test in self._read.tests[number + 1 :] for c in test.columns}
-        is_needed = column in later or column not in self._read.tested_only
+        is_needed = may_return and (column in later or column not in self._read.tested_only)
         start = perf_counter()
         found = self._reader.passing(group, source.leaves[0], values, is_needed, picks)
         if found is None:
