@@ -29,11 +29,11 @@ def run_at_once(parts: Sequence[Callable[[], T]]) -> list[T]:
     """
     if len(parts) < 2:
         return [part() for part in parts]
-    pool = _pool.get()
     others: list[tuple[Future[T], Callable[[], T]]] = []
     try:
-        # once the interpreter exits, a pool takes no more
+        # once the interpreter exits, a pool can't be made any more, and takes nothing
         with suppress(RuntimeError):
+            pool = _pool.get()
             for part in parts[1:]:
                 others.append((pool.submit(part), part))  # noqa: PERF401  # those before an error count
         # what no thread has begun meanwhile is run here
