@@ -61,7 +61,7 @@ PIECE_ROWS = 1 << 12
 SYNC_BYTES = 8 << 20
 SYNCS = 16
 #: Strings are encoded here in files whose first row group has so many rows: elsewhere the time does not matter.
-CODED_ROWS = 1 << 15
+CODED_ROWS = 1 << 14
 #: What distinct strings may take, 4 bytes more for each: PyArrow stops using a dictionary of a megabyte.
 DICTIONARY_BYTES = (1 << 20) - 1
 #: What all partitions together may hold before the biggest is written.
