@@ -24,7 +24,8 @@ namespace delta_parquet {
 enum { MAGIC_BYTES = 4, TAIL_BYTES = 8 };
 const int MOST_CODEC = 8, ZSTD_NUMBER = 6;  // of Parquet's numbers
 enum PhysicalType { INT32 = 1, INT64 = 2, FLOAT = 4, DOUBLE_TYPE = 5, BYTE_ARRAY = 6 };
-const int64_t KNOWN_ENCODINGS = 1 << PLAIN | 1 << PLAIN_DICTIONARY | 1 << RLE | 1 << 4 /* BIT_PACKED */ | 1 << RLE_DICTIONARY;
+const int64_t KNOWN_ENCODINGS = 1 << PLAIN | 1 << PLAIN_DICTIONARY | 1 << RLE | 1 << 4 /* BIT_PACKED */ | 1 << DELTA_BINARY_PACKED |
+                                1 << DELTA_LENGTH_BYTE_ARRAY | 1 << DELTA_BYTE_ARRAY | 1 << RLE_DICTIONARY | 1 << BYTE_STREAM_SPLIT;
 const int64_t MOST_TEXT_OF_RUN = int64_t(64) << 20;
 
 // Memory that keeps what it holds when it grows.

@@ -32,7 +32,10 @@ enum Codec { UNCOMPRESSED = 0, SNAPPY = 1, FOREIGN = 2, ZSTD = 3 };
 // Decompresses exactly `size` bytes by a library that this code is not linked to.
 using Decompress = int (*)(void *codec, const uint8_t *in, int64_t n, uint8_t *out, int64_t size);
 enum PageType { DATA_PAGE = 0, DICTIONARY_PAGE = 2, DATA_PAGE_V2 = 3 };
-enum Encoding { PLAIN = 0, PLAIN_DICTIONARY = 2, RLE = 3, RLE_DICTIONARY = 8 };
+enum Encoding {
+    PLAIN = 0, PLAIN_DICTIONARY = 2, RLE = 3, DELTA_BINARY_PACKED = 5, DELTA_LENGTH_BYTE_ARRAY = 6, DELTA_BYTE_ARRAY = 7,
+    RLE_DICTIONARY = 8, BYTE_STREAM_SPLIT = 9
+};
 
 // A block that keeps its size from page to page.
 class Scratch {
@@ -618,8 +621,8 @@ class ThriftReader {
 
 // How values lie in memory and in pages.
 struct ValueLayout {
-    // Of `stored`: as in memory; a bit each, in memory too (booleans); whole numbers of 4 or 8 bytes.
-    enum : int { AS_IN_MEMORY = 0, BITS = 1, INT_4 = 4, INT_8 = 8, MOST_BYTES = 16 };
+    // Of `stored`: as in memory; a bit each, in memory too (booleans); floats, as in memory; whole numbers of 4 or 8 bytes.
+    enum : int { AS_IN_MEMORY = 0, BITS = 1, FLOATS = 2, INT_4 = 4, INT_8 = 8, MOST_BYTES = 16 };
 
     // Bytes of a value in memory, 0 for strings; 1 for bits, 8 to a byte.
     int width = 0;
@@ -627,9 +630,11 @@ struct ValueLayout {
     int stored = AS_IN_MEMORY;
 
     bool is_bits() const { return stored == BITS; }
-    bool is_converted() const { return stored != AS_IN_MEMORY && stored != BITS; }
+    bool is_converted() const { return stored != AS_IN_MEMORY && stored != BITS && stored != FLOATS; }
+    // Whether pages have whole numbers, the lowest byte first.
+    bool is_integer() const { return stored == INT_4 || stored == INT_8 || (stored == AS_IN_MEMORY && width); }
     // Bytes of a value in pages.
-    int page_bytes() const { return stored == AS_IN_MEMORY ? width : stored < 0 ? -stored : stored; }
+    int page_bytes() const { return !is_converted() ? width : stored < 0 ? -stored : stored; }
     // Bytes of so many values in memory.
     int64_t bytes_of(int64_t n) const { return is_bits() ? (n + 7) / 8 : n * width; }
     // Whether values of this kind are converted.
@@ -781,6 +786,69 @@ inline bool decode_runs(const uint8_t *in, const uint8_t *end, int width, int64_
         }
     }
     return true;
+}
+
+// --- further encodings (Encodings.md of apache/parquet-format) ---
+
+// Return a number of up to 64 bits that begins at a bit.
+inline uint64_t bits_at(const uint8_t *in, uint64_t bit, int width) {
+    const uint64_t low = load<uint64_t>(in + bit / 8) >> bit % 8;
+    const uint64_t value = bit % 8 + width > 64 ? low | static_cast<uint64_t>(in[bit / 8 + 8]) << (64 - bit % 8) : low;
+    return width < 64 ? value & ((UINT64_C(1) << width) - 1) : value;
+}
+
+// Decode `n` numbers of DELTA_BINARY_PACKED and pass them; false if there are not as many. T is unsigned: deltas wrap around,
+// and DuckDB writes those of 32-bit numbers in more bits.
+template <class T>
+inline bool decode_deltas(const uint8_t *&in, const uint8_t *end, int64_t n, uint8_t *out) {
+    enum : int64_t { STEP = 64, MOST_BLOCK = 1 << 16 };
+    uint64_t block, parts, total, zigzag;
+    if (!read_varint(in, end, block) || !read_varint(in, end, parts) || !read_varint(in, end, total) || !read_varint(in, end, zigzag)) return false;
+    if (!parts || !block || block > MOST_BLOCK || block % parts || block / parts % 32 || total != static_cast<uint64_t>(n)) return false;
+    const int64_t of_part = static_cast<int64_t>(block / parts);
+    T value = static_cast<T>(zigzag >> 1 ^ -(zigzag & 1));
+    if (!n) return true;
+    std::memcpy(out, &value, sizeof(T));
+    uint32_t some[STEP];
+    for (int64_t done = 1; done < n;) {
+        if (!read_varint(in, end, zigzag) || static_cast<uint64_t>(end - in) < parts) return false;
+        const T least = static_cast<T>(zigzag >> 1 ^ -(zigzag & 1));
+        const uint8_t *const widths = in;
+        in += parts;
+        for (uint64_t part = 0; part < parts && done < n; part++) {
+            const int width = widths[part];
+            if (width > 64 || end - in < of_part / 8 * width) return false;
+            const Unpack unpack_groups = width <= 32 ? unpack_of(width, std::make_integer_sequence<int, 33>()) : nullptr;
+            const int64_t stop = std::min(n, done + of_part);
+            for (int64_t first = 0; done < stop; first += STEP) {
+                const int64_t count = std::min<int64_t>(STEP, stop - done);
+                T *const values = reinterpret_cast<T *>(out) + done;
+                if (unpack_groups) {
+                    // of a part at least 32 numbers are left, or none
+                    unpack_groups(in + first / 8 * width, (count + 7) / 8, some);
+                    for (int64_t i = 0; i < count; i++) values[i] = value = static_cast<T>(value + least + some[i]);
+                } else {
+                    for (int64_t i = 0; i < count; i++) {
+                        values[i] = value = static_cast<T>(value + least + bits_at(in, static_cast<uint64_t>((first + i) * width), width));
+                    }
+                }
+                done += count;
+            }
+            in += of_part / 8 * width;
+        }
+    }
+    return true;
+}
+
+// Write values of BYTE_STREAM_SPLIT as PLAIN has them: first come the first bytes of all, then the second ones, and so on.
+inline void join_streams(const uint8_t *in, int64_t n, int bytes, uint8_t *out) {
+    const auto join = [&](auto size) {
+        for (int64_t i = 0; i < n; i++)
+            for (int k = 0; k < size; k++) out[i * size + k] = in[k * n + i];
+    };
+    if (bytes == 4) join(std::integral_constant<int, 4>());
+    else if (bytes == 8) join(std::integral_constant<int, 8>());
+    else join(bytes);
 }
 
 // Whether one run holds all `n` numbers; then `value` is their value.
@@ -1685,7 +1753,12 @@ class ChunkReader {
         codes_ = is_coded(page);
         if (!codes_) {
             if (layout_.is_bits()) return find_booleans(page, in, end);
-            if (page.encoding != PLAIN) return UNSUPPORTED;
+            if (page.encoding != PLAIN) {
+                const Status status = make_plain(page.encoding, in, end);
+                if (status != PAGE) return status;
+                in = values_at_;
+                end = end_of_values_;
+            }
             if (!layout_.is_converted()) return width_ || end - in >= 4 * values_ ? PAGE : UNSUPPORTED;
             return end - in == values_ * layout_.page_bytes() && are_in_range(in, values_) ? PAGE : UNSUPPORTED;
         }
@@ -1699,6 +1772,72 @@ class ChunkReader {
         uint32_t most = 0;
         for (int64_t i = 0; i < values_; i++) most = code[i] > most ? code[i] : most;
         return most < dictionary_length_ ? PAGE : UNSUPPORTED;
+    }
+
+    // Bytes of the texts that a page of DELTA_BYTE_ARRAY may have.
+    enum : int64_t { MOST_PAGE_TEXT = int64_t(64) << 20 };
+
+    // Decode values of another encoding into PLAIN ones.
+    Status make_plain(int64_t encoding, const uint8_t *in, const uint8_t *end) {
+        values_at_ = end_of_values_ = end;
+        if (!values_) return PAGE;
+        if (encoding == DELTA_LENGTH_BYTE_ARRAY && !width_) return join_texts(nullptr, in, end);
+        const int bytes = layout_.page_bytes();
+        if (encoding == DELTA_BYTE_ARRAY && (!width_ || layout_.stored < 0)) {
+            uint8_t *const prefixes = space_.spread.room(values_ * sizeof(uint32_t));
+            if (!prefixes) return NO_MEMORY;
+            return decode_deltas<uint32_t>(in, end, values_, prefixes) ? join_texts(reinterpret_cast<uint32_t *>(prefixes), in, end) : UNSUPPORTED;
+        }
+        const bool is_split = encoding == BYTE_STREAM_SPLIT && width_, is_delta = encoding == DELTA_BINARY_PACKED && layout_.is_integer();
+        if (!is_split && !is_delta) return UNSUPPORTED;
+        if (is_split && end - in != values_ * bytes) return UNSUPPORTED;
+        uint8_t *const out = space_.codes.room(values_ * bytes);
+        if (!out) return NO_MEMORY;
+        if (is_split) join_streams(in, values_, bytes, out);
+        else if (!(bytes == 4 ? decode_deltas<uint32_t>(in, end, values_, out) : decode_deltas<uint64_t>(in, end, values_, out))) return UNSUPPORTED;
+        if (is_delta && in != end) return UNSUPPORTED;
+        values_at_ = out;
+        end_of_values_ = out + values_ * bytes;
+        return PAGE;
+    }
+
+    // Write texts whose lengths come before all of their bytes, each behind what it begins with of the one before, if
+    // `prefixes` specifies how much that is; of numbers, which all have the same length, without it.
+    Status join_texts(const uint32_t *prefixes, const uint8_t *in, const uint8_t *end) {
+        uint8_t *const room = space_.looked_up.room(values_ * sizeof(uint32_t));
+        if (!room) return NO_MEMORY;
+        if (!decode_deltas<uint32_t>(in, end, values_, room)) return UNSUPPORTED;
+        const uint32_t *const lengths = reinterpret_cast<const uint32_t *>(room);
+        int64_t taken = 0, total = 0, before = 0;
+        for (int64_t i = 0; i < values_; i++) {
+            const int64_t prefix = prefixes ? prefixes[i] : 0;
+            if (prefix > before || lengths[i] > end - in - taken) return UNSUPPORTED;
+            taken += lengths[i];
+            before = prefix + lengths[i];
+            if (width_ && before != layout_.page_bytes()) return UNSUPPORTED;
+            total += before;
+            if (prefixes && total > MOST_PAGE_TEXT) return UNSUPPORTED;
+        }
+        if (taken != end - in) return UNSUPPORTED;
+        total += width_ ? 0 : 4 * values_;
+        uint8_t *out = space_.codes.room(total);
+        if (!out) return NO_MEMORY;
+        values_at_ = out;
+        end_of_values_ = out + total;
+        const uint8_t *last = out;
+        for (int64_t i = 0; i < values_; i++) {
+            const uint32_t prefix = prefixes ? prefixes[i] : 0, size = prefix + lengths[i];
+            if (!width_) {
+                std::memcpy(out, &size, 4);
+                out += 4;
+            }
+            if (prefix) std::memcpy(out, last, prefix);
+            copy_blocks(out + prefix, in, lengths[i]);
+            in += lengths[i];
+            last = out;
+            out += size;
+        }
+        return PAGE;
     }
 
     // Find the page's booleans, one bit for each, in whole words.

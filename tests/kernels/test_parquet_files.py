@@ -125,7 +125,6 @@ GOOD = table_of([(i, i, float(i), None, f"name {i}", b"x" * i, i, None) for i in
     "other",
     [
         written(GOOD, compression="lz4"),
-        written(GOOD, column_encoding={"s": "DELTA_BYTE_ARRAY"}, use_dictionary=False),
         written(GOOD.drop_columns(["day"])),
         written(GOOD.set_column(0, pa.field("i", pa.int64()), GOOD.column("i").cast("int64"))),
         written(GOOD.rename_columns(["j", *SCHEMA.names[1:]])),
@@ -134,7 +133,7 @@ GOOD = table_of([(i, i, float(i), None, f"name {i}", b"x" * i, i, None) for i in
         b"PAR1",
         b"PAR1PAR1PAR1",
     ],
-    ids=["codec", "encoding", "columns", "type", "name", "metadata", "empty", "magic", "no footer"],
+    ids=["codec", "columns", "type", "name", "metadata", "empty", "magic", "no footer"],
 )
 def test_file_that_differs_ends_the_run(folder: Path, other: bytes) -> None:
     good = written(GOOD)
@@ -188,3 +187,20 @@ def test_damaged_file_is_left_out_or_read_without_harm(folder: Path, data: st.Da
     rows, found = read(folder, [good, bytes(damaged[:end])], layout=layout)
     assert rows[0] == 50
     assert found.slice(0, 50).equals(GOOD)
+
+
+def test_files_of_further_encodings_are_read_with_the_others(folder: Path) -> None:
+    encodings = {
+        "i": "DELTA_BINARY_PACKED",
+        "l": "DELTA_BINARY_PACKED",
+        "f": "BYTE_STREAM_SPLIT",
+        "s": "DELTA_BYTE_ARRAY",
+        "b": "DELTA_LENGTH_BYTE_ARRAY",
+        "small": "DELTA_BINARY_PACKED",
+        "money": "BYTE_STREAM_SPLIT",
+        "amount": "DELTA_BYTE_ARRAY",
+    }
+    other = written(GOOD, column_encoding=encodings, use_dictionary=False)
+    rows, found = read(folder, [written(GOOD), other])
+    assert rows == [50, 50]
+    assert found.equals(pa.concat_tables([GOOD, GOOD]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import pairwise
@@ -502,7 +503,6 @@ def test_strings_that_would_fill_the_memory_are_given_back() -> None:
     ("column", "form"),
     [
         (pa.array([1, 2, 3]), {"compression": "brotli"}),
-        (pa.array([1, 2, 3]), {"use_dictionary": False, "column_encoding": "DELTA_BINARY_PACKED"}),
         (pa.array([1, 2], pa.uint16()), {}),
         (pa.array([1, 2], pa.decimal256(45, 2)), {}),
         (pa.array([b"ab"], pa.binary(2)), {}),
@@ -847,3 +847,52 @@ def test_values_behind_pages_of_nulls_alone(name: str, values: int, coded: bool)
         found.validate(full=True)
         assert found.to_pylist() == expected.to_pylist()
         assert found.null_count == expected.null_count
+
+
+INTEGERS = ("int32", "int64", "date", "timestamp", "int8", "int16")
+DECIMALS = tuple(name for name in TYPES if name.startswith("decimal"))
+FURTHER = {
+    "DELTA_BINARY_PACKED": INTEGERS,
+    "DELTA_LENGTH_BYTE_ARRAY": ("string", "binary"),
+    "DELTA_BYTE_ARRAY": ("string", "binary", *DECIMALS),
+    "BYTE_STREAM_SPLIT": (*INTEGERS, "float", "double", *DECIMALS),
+}
+
+
+@pytest.mark.parametrize("encoding", FURTHER)
+@given(data=st.data(), form=FORMS)
+def test_chunk_of_another_encoding_is_what_pyarrow_reads(
+    encoding: str, data: st.DataObject, form: dict[str, Any]
+) -> None:
+    name = data.draw(st.sampled_from(FURTHER[encoding]))
+    column = data.draw(columns((name,)))
+    if data.draw(st.booleans()):  # of more than a block of deltas
+        column = pa.concat_arrays([column] * (2_000 // len(column)))
+    form = form | {"use_dictionary": False, "column_encoding": encoding, "store_decimal_as_integer": False}
+    file, _, chunk = written(column, form, data.draw(st.integers(0, 1)))
+    assert chunk is not None
+    found = read_chunk(file, chunk)
+    found.validate(full=True)
+    assert found.equals(column)
+    flags = np.random.default_rng(data.draw(st.integers(0, 99))).random(len(column)) < data.draw(st.floats(0, 1))
+    assert read_chunk(file, chunk, keep=words_of(flags.tolist(), True)).equals(column.filter(pa.array(flags)))
+    damaged = bytearray(file)
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(chunk.offset, chunk.offset + chunk.num_bytes - 1))
+        damaged[place] = data.draw(st.integers(0, 255))
+    claimed = replace(chunk, type=pa.binary()) if pa.types.is_string(chunk.type) else chunk
+    with suppress(UnsupportedPagesError):
+        read_chunk(bytes(damaged), claimed).validate(full=not pa.types.is_decimal(chunk.type))
+
+
+def test_deltas_of_more_bits_than_their_numbers(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    numbers = np.random.default_rng(1).integers(-(2**31), 2**31, 5_000, np.int32)
+    column = pa.array(numbers, mask=numbers % 5 == 0)
+    path = tmp_path / "x.parquet"
+    with duckdb.connect() as session:
+        session.register("t", pa.table({"x": column}))
+        session.execute(f"copy t to '{path}' (format parquet, parquet_version v2)")
+    chunk = find_chunk(ArrowFooter(pq.read_metadata(path)), 0, 0, pa.int32())
+    assert chunk is not None
+    assert read_chunk(path.read_bytes(), chunk).equals(column)

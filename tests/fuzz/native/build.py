@@ -62,6 +62,12 @@ def write_seeds(folder: Path) -> list[Path]:
         "money": (pa.array([Decimal(i) if i % 7 else None for i in range(rows)], pa.decimal128(10, 0)), 40 + 5),
         "amount": (pa.array([Decimal(-i) * 10**20 for i in range(rows)], pa.decimal128(30, 0)), 40 + 13),
     }
+    # the same in further encodings
+    further = [
+        ("i", "DELTA_BINARY_PACKED", 8), ("f", "BYTE_STREAM_SPLIT", 4), ("s", "DELTA_LENGTH_BYTE_ARRAY", 0),
+        ("s", "DELTA_BYTE_ARRAY", 0), ("small", "DELTA_BINARY_PACKED", 33), ("money", "DELTA_BYTE_ARRAY", 45),
+        ("amount", "BYTE_STREAM_SPLIT", 53),
+    ]  # fmt: skip
     decimal = pa.decimal128(20, 0)
     entries = pa.map_(pa.string(), pa.list_(pa.int64()))
     nested = {
@@ -111,6 +117,15 @@ def write_seeds(folder: Path) -> list[Path]:
             out.append(
                 _write(folder / f"{number}.{name}.chunk", head + data[first : first + chunk.total_compressed_size])
             )
+        for name, encoding, layout in further if not dictionary else ():
+            other = folder / f"{number}.{name}.{encoding}.parquet"
+            plain = {"use_dictionary": False, "column_encoding": encoding, "data_page_version": version}
+            pq.write_table(table.select([name]), other, compression=codec, data_page_size=512, **plain)
+            chunk = pq.read_metadata(other).row_group(0).column(0)
+            first, size = chunk.data_page_offset, chunk.total_compressed_size
+            head = struct.pack("<BBBBq", ord("C"), _CODECS[codec], layout, 1, rows)
+            body = other.read_bytes()[first : first + size]
+            out.append(_write(folder / f"{number}.{name}.{encoding}.chunk", head + body))
         for i, (width, slot) in enumerate(inner, start=len(columns) + len(others)):
             chunk, column = group.column(i), schema.column(i)
             first = chunk.dictionary_page_offset or chunk.data_page_offset

@@ -405,7 +405,7 @@ def _nested_chunk(
     if is_whole and max(facts.uncompressed, 8 * facts.num_values) > GROUP_BYTES:
         return None
     stored = _nested_value_type(leaf, type)
-    chunk = None if stored is None else chunk_of(facts, rows, leaf, stored)
+    chunk = None if stored is None else chunk_of(facts, rows, leaf, stored, facts.is_plain)
     return None if chunk is None else kernels.NestedChunk(chunk, facts.num_values, leaf.length)
 
 

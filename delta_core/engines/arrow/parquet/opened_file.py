@@ -52,10 +52,12 @@ PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 _ENCODINGS = {"PLAIN": 0, "PLAIN_DICTIONARY": 2, "RLE": 3, "BIT_PACKED": 4, "RLE_DICTIONARY": 8}
 _KNOWN_ENCODINGS = sum(1 << e for e in _ENCODINGS.values())
+_FURTHER = {"DELTA_BINARY_PACKED": 5, "DELTA_LENGTH_BYTE_ARRAY": 6, "DELTA_BYTE_ARRAY": 7, "BYTE_STREAM_SPLIT": 9}
+_FURTHER_ENCODINGS = _KNOWN_ENCODINGS | sum(1 << e for e in _FURTHER.values())
 #: The same by their numbers, None for those that our own decoder does not support.
 _SUPPORTED_CODECS = tuple(name if name in CODECS else None for name in _CODECS)
-#: How booleans are stored.
-_BITS = 1
+#: How booleans and floats are stored.
+_BITS, _FLOATS = 1, 2
 #: The most bytes of a decimal that Arrow keeps in 128 bits.
 DECIMAL_BYTES = 16
 _NUMBERS = {
@@ -82,6 +84,8 @@ class ChunkFacts(Struct, frozen=True):
         Where its Bloom filter begins, and how many bytes this has; -1: not known. PyArrow does not return it.
     page_index : tuple of int, optional
         Where its column index begins, how many bytes this has, and the same of its offset index; not of PyArrow either.
+    is_known : bool
+        Whether our own decoder reads flat columns in the encodings of all pages.
     """
 
     physical: str
@@ -93,6 +97,7 @@ class ChunkFacts(Struct, frozen=True):
     first: int
     bloom_filter: tuple[int, int] | None = None
     page_index: tuple[int, int, int, int] | None = None
+    is_known: bool = True
 
 
 class Bounds(Struct, frozen=True):
@@ -211,6 +216,7 @@ class ArrowFooter:
             chunk.total_compressed_size,
             chunk.total_uncompressed_size,
             dictionary if dictionary is not None and 0 < dictionary < first else first,
+            is_known=_ENCODINGS.keys() | _FURTHER.keys() >= set(chunk.encodings),
         )
 
     def chunks(self, group: int, forms: Iterable[FlatForm]) -> list[ColumnChunk | None]:
@@ -293,11 +299,12 @@ class _OwnFooter:
             first,
             (at, size) if at >= 0 else None,
             (found[9], found[10], found[11], found[12]) if min(found[9:]) >= 0 else None,
+            not encodings & ~_FURTHER_ENCODINGS,
         )
 
     def chunks(self, group: int, forms: Iterable[FlatForm]) -> list[ColumnChunk | None]:
         described = [f.described for f in forms]
-        return self.parsed.column_chunks(group, described, _SUPPORTED_CODECS, _KNOWN_ENCODINGS, ColumnChunk)
+        return self.parsed.column_chunks(group, described, _SUPPORTED_CODECS, _FURTHER_ENCODINGS, ColumnChunk)
 
     def plain_bytes(self, group: int, leaves: Iterable[int]) -> int:
         return self.parsed.plain_bytes(group, leaves)
@@ -503,7 +510,7 @@ def stored_form(leaf: ParquetLeaf, t: pa.DataType) -> int | None:
     """Return how values of a flat column are stored, see `ColumnChunk`; None if PyArrow reads them."""
     types = pa.types
     if is_stored_as(leaf.physical, t):
-        return 0
+        return _FLOATS if types.is_floating(t) else 0
     if leaf.physical == "BOOLEAN":
         return _BITS if types.is_boolean(t) else None
     if types.is_decimal128(t) and leaf.physical == "FIXED_LEN_BYTE_ARRAY":
@@ -541,15 +548,17 @@ def flat_chunk(facts: ChunkFacts | None, rows: int, form: FlatForm) -> ColumnChu
     """Return where a chunk of a flat column lies; None if PyArrow reads it."""
     if facts is None or facts.num_values != rows:
         return None
-    return chunk_of(facts, rows, form.leaf, form.type, form.stored)
+    return chunk_of(facts, rows, form.leaf, form.type, facts.is_known, form.stored)
 
 
-def chunk_of(facts: ChunkFacts, rows: int, leaf: ParquetLeaf, type: pa.DataType, stored: int = 0) -> ColumnChunk | None:
+def chunk_of(
+    facts: ChunkFacts, rows: int, leaf: ParquetLeaf, type: pa.DataType, is_known: bool, stored: int = 0
+) -> ColumnChunk | None:
     """Return where a column chunk lies; None if our own decoder does not support its codec or encodings."""
     if (
         facts.physical != leaf.physical
         or facts.codec not in CODECS
-        or not facts.is_plain
+        or not is_known
         or min(rows, facts.compressed, facts.uncompressed) <= 0
     ):
         return None
