@@ -143,3 +143,28 @@ def test_bounds_of_another_physical_type_or_width_are_not_numbers(tmp_path):
             footer.number_bounds(3, True, False)
         with pytest.raises(IndexError):
             footer.null_counts(-1)
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted"),
+    [
+        (pa.float32(), "double"),
+        (pa.float32(), "float"),
+        (pa.int32(), "short"),
+        (pa.date32(), "date"),
+        (pa.timestamp("ns"), "timestamp"),
+        (pa.string(), "string"),
+        (pa.decimal128(5, 2), "decimal(5,2)"),
+    ],
+)
+@pytest.mark.parametrize("column", range(3), ids=["whole", "text", "float"])
+def test_bounds_of_a_chunk_of_another_type_than_its_column_are_values_or_unknown(tmp_path, stored, wanted, column):
+    # as a damaged footer has them: the schema is that of the files before, the chunk's type another one
+    pq.write_table(pa.table({"x": [1], "y": ["ab"], "z": [2.5]}), tmp_path / "f")
+    leaves = [FileStatistic(kind, ("x",), PrimitiveType(wanted)) for kind in ("min", "max")]
+    with closing(DataFile(str(tmp_path / "f"))) as own:
+        found = group_bounds(own.footer, {("x",): (column, stored)}, leaves)
+    assert [c.type for c in found] == [leaf.type.to_arrow() for leaf in leaves]
+    for bound in found:
+        bound.validate(full=True)
+        bound.to_pylist()

@@ -143,8 +143,19 @@ def _values(footer: FileFooter, leaf: Leaf, stored: Stored) -> list[Any]:
     values = []
     for b in bounds:
         raw = None if b is None else b.most if leaf.kind == "max" else b.least
-        values.append(None if raw is None else read(raw))
+        # of a damaged footer a chunk may have another type than its column
+        values.append(read(raw) if isinstance(raw, _raw_types(found)) else None)
     return values
+
+
+def _raw_types(found: pa.DataType) -> tuple[type, ...]:
+    """Return the Python types of bounds as they are stored."""
+    t = pa.types
+    if t.is_string(found):
+        return (bytes, str)
+    if t.is_decimal(found):
+        return (int, bytes)
+    return (float,) if t.is_floating(found) else (int,)
 
 
 def _reader(found: pa.DataType, wanted: pa.DataType, up: bool) -> Callable[[Any], Any] | None:
