@@ -1,5 +1,5 @@
-// Many small Parquet files of a few schemas in one call: opened, read whole, the flat columns of the files of each schema decoded
-// behind one another.
+// Many Parquet files of a few schemas in one call: opened, the flat columns of the files of each schema decoded behind one
+// another; with tests only rows that pass them. Small files are read whole, of others the column chunks that are needed.
 //
 // A file that is not exactly as expected (a schema that none has, another encoding or codec, a row group that does not fit,
 // damage, a file that can't be read) ends the run before it: nothing of it is in the output, and a complete reader takes it.
@@ -27,6 +27,9 @@ enum PhysicalType { INT32 = 1, INT64 = 2, FLOAT = 4, DOUBLE_TYPE = 5, BYTE_ARRAY
 const int64_t KNOWN_ENCODINGS = 1 << PLAIN | 1 << PLAIN_DICTIONARY | 1 << RLE | 1 << 4 /* BIT_PACKED */ | 1 << DELTA_BINARY_PACKED |
                                 1 << DELTA_LENGTH_BYTE_ARRAY | 1 << DELTA_BYTE_ARRAY | 1 << RLE_DICTIONARY | 1 << BYTE_STREAM_SPLIT;
 const int64_t MOST_TEXT_OF_RUN = int64_t(64) << 20;
+// Of a file that is not read whole the footer is read first, as a rule within so many bytes.
+const int64_t FOOTER_BYTES = int64_t(64) << 10;
+const int64_t CHUNK_WINDOW = int64_t(256) << 10;
 
 // Memory that keeps what it holds when it grows.
 class Growing {
@@ -63,6 +66,21 @@ struct RunColumn {
     bool has_bits = false;
 };
 
+// A test of the values of a column; rows pass if all tests do. The caller keeps the test itself.
+struct RunTest {
+    int leaf, type;
+    ValueLayout layout;
+    int most_level;
+    const Test *test;
+};
+
+// A file at hand: all of its bytes, or a descriptor.
+struct FileBytes {
+    const uint8_t *data = nullptr;
+    Source source;
+    int64_t size = 0;
+};
+
 // What decompresses pages, by Parquet's number of the codec; nothing for those that are compiled in.
 struct ForeignCodecs {
     Decompress decompress = nullptr;
@@ -83,21 +101,27 @@ class FileRun {
     void add_column(int leaf, int type, int width, int stored, int most_level) {
         columns_.push_back(new RunColumn(leaf, type, ValueLayout{width, stored}, most_level));
     }
+    void add_test(int leaf, int type, int width, int stored, int most_level, const Test *test) {
+        tests_.push_back({leaf, type, ValueLayout{width, stored}, most_level, test});
+    }
     int64_t rows() const { return rows_; }
     RunColumn &column(int64_t i) { return *columns_[i]; }
     bool fits(const FooterFacts &footer) const { return footer.schema == schema_ && footer.metadata == metadata_; }
 
-    // Add the rows of one file behind those before it; false, and nothing is added, if it is left to a complete reader.
-    bool append(const uint8_t *data, int64_t size, const FooterFacts &footer) {
+    // Add the rows of one file that pass behind those before it; false, and nothing is added, if it is left to a complete reader.
+    bool append(const FileBytes &file, const FooterFacts &footer) {
         const int64_t before = rows_;
+        int64_t seen = 0;
         for (const RunColumn *c : columns_) marks_.push_back({c->text, c->nulls});
         bool good = true;
         for (const GroupFacts &group : footer.groups) {
-            good = good && append(data, size, group);
+            int64_t kept = 0;
+            good = group.num_rows >= 0 && append(file, group, kept);
             if (!good) break;
-            rows_ += group.num_rows;
+            seen += group.num_rows;
+            rows_ += kept;
         }
-        good = good && rows_ - before == footer.num_rows;
+        good = good && seen == footer.num_rows;
         if (!good) {
             rows_ = before;
             for (size_t i = 0; i < columns_.size(); i++) columns_[i]->text = marks_[i].text, columns_[i]->nulls = marks_[i].nulls;
@@ -115,40 +139,79 @@ class FileRun {
    private:
     struct Mark { int64_t text, nulls; };
 
-    bool append(const uint8_t *data, int64_t size, const GroupFacts &group) {
+    bool append(const FileBytes &file, const GroupFacts &group, int64_t &kept) {
         if (group.num_rows > MOST_GROUP_ROWS || rows_ + group.num_rows > MOST_RUN_ROWS) return false;
-        for (RunColumn *column : columns_) {
-            if (static_cast<size_t>(column->leaf) >= group.chunks.size()) return false;
-            if (!append(data, size, group.num_rows, group.chunks[column->leaf], *column)) return false;
+        const uint64_t *keep = nullptr;
+        kept = group.num_rows;
+        for (const RunTest &test : tests_) {
+            if (!kept) return true;
+            if (!run(file, group, test, keep, kept)) return false;
+            keep = keep_.data();
         }
+        if (!kept) return true;
+        for (RunColumn *column : columns_)
+            if (!append(file, group, keep, kept, *column)) return false;
         return true;
     }
 
-    bool append(const uint8_t *data, int64_t size, int64_t rows, const ChunkFacts &chunk, RunColumn &column) {
-        if (!rows) return true;
+    // A reader of a chunk's rows of a mask; nothing if the chunk is left to a complete reader.
+    struct Opened {
+        bool good = false;
+        ChunkBytes bytes{nullptr, 0};
+        int codec = UNCOMPRESSED;
+    };
+    Opened open(const FileBytes &file, const GroupFacts &group, int leaf, int type) {
+        Opened out;
+        if (leaf < 0 || static_cast<size_t>(leaf) >= group.chunks.size()) return out;
+        const ChunkFacts &chunk = group.chunks[leaf];
         int64_t first = chunk.data_page;
         if (chunk.dictionary_page > 0 && chunk.dictionary_page < first) first = chunk.dictionary_page;
         const bool is_foreign = foreign_.has(chunk.codec);
-        if (!chunk.is_plain || chunk.type != column.type || chunk.num_values != rows ||
+        if (!chunk.is_plain || chunk.type != type || chunk.num_values != group.num_rows ||
             (chunk.codec != 0 && chunk.codec != 1 && !is_foreign) || chunk.encodings & ~KNOWN_ENCODINGS || first < MAGIC_BYTES || chunk.compressed <= 0 || chunk.uncompressed <= 0 ||
-            first > size || chunk.compressed > size - first) return false;
+            first > file.size || chunk.compressed > file.size - first) return out;
         space_.decompress = foreign_.decompress;
         space_.codec = is_foreign ? foreign_.codecs[chunk.codec] : nullptr;
-        const int codec = chunk.codec == ZSTD_NUMBER ? ZSTD : is_foreign ? FOREIGN : chunk.codec == 1 ? SNAPPY : UNCOMPRESSED;
-        ChunkReader reader(space_, ChunkBytes(data + first, chunk.compressed), codec, column.layout, column.most_level, rows, nullptr, rows);
+        out.codec = chunk.codec == ZSTD_NUMBER ? ZSTD : is_foreign ? FOREIGN : chunk.codec == 1 ? SNAPPY : UNCOMPRESSED;
+        out.bytes = file.data ? ChunkBytes(file.data + first, chunk.compressed)
+                              : ChunkBytes(space_.chunk, file.source, first, chunk.compressed, CHUNK_WINDOW);
+        out.good = true;
+        return out;
+    }
+
+    // Leave those of the rows in `keep_` that pass.
+    bool run(const FileBytes &file, const GroupFacts &group, const RunTest &test, const uint64_t *keep, int64_t &kept) {
+        const Opened opened = open(file, group, test.leaf, test.type);
+        if (!opened.good) return false;
+        passed_.assign((group.num_rows + 63) / 64 + 1, 0);
+        ChunkReader reader(space_, opened.bytes, opened.codec, test.layout, test.most_level, group.num_rows, keep, kept, test.test,
+                           passed_.data(), false);
+        Status status;
+        int64_t found = 0;
+        while ((status = reader.next_page()) == PAGE) found += reader.kept();
+        if (status != DONE) return false;
+        keep_.swap(passed_);
+        kept = found;
+        return true;
+    }
+
+    bool append(const FileBytes &file, const GroupFacts &group, const uint64_t *keep, int64_t kept, RunColumn &column) {
+        const Opened opened = open(file, group, column.leaf, column.type);
+        if (!opened.good) return false;
+        ChunkReader reader(space_, opened.bytes, opened.codec, column.layout, column.most_level, group.num_rows, keep, kept);
         Status status;
         int64_t done = 0;
         while ((status = reader.next_page()) == PAGE) {
             const int64_t at = rows_ + done;
             if (!(column.layout.width ? append_fixed(reader, column, at) : append_text(reader, column, at))) return false;
             if (!append_validity(reader, column, at)) return false;
-            done += reader.rows();
+            done += reader.kept();
         }
-        return status == DONE && done == rows;
+        return status == DONE && done == kept;
     }
 
     bool append_fixed(ChunkReader &reader, RunColumn &column, int64_t at) {
-        const int64_t size = column.layout.bytes_of(at + reader.rows());
+        const int64_t size = column.layout.bytes_of(at + reader.kept());
         if (!column.data.room(size)) return false;
         if (column.layout.is_bits()) {
             uint8_t *const bits = column.data.data;
@@ -161,7 +224,7 @@ class FileRun {
     bool append_text(ChunkReader &reader, RunColumn &column, int64_t at) {
         const int64_t more = reader.text_bytes();
         if (more < 0 || column.text + more > MOST_TEXT_OF_RUN || !column.data.room(column.text + more) ||
-            !column.ends.room((at + reader.rows() + 1) * sizeof(int32_t))) return false;
+            !column.ends.room((at + reader.kept() + 1) * sizeof(int32_t))) return false;
         int32_t *const ends = reinterpret_cast<int32_t *>(column.ends.data);
         if (!at) ends[0] = 0;
         const int64_t end = reader.append_text(ends + at, column.data.data, column.text);
@@ -173,7 +236,7 @@ class FileRun {
     bool append_validity(ChunkReader &reader, RunColumn &column, int64_t at) {
         if (!reader.nulls() && !column.has_bits) return true;
         const int64_t held = column.bits.size();
-        if (!column.bits.room((at + reader.rows() + 7) / 8)) return false;
+        if (!column.bits.room((at + reader.kept() + 7) / 8)) return false;
         if (column.bits.size() > held) std::memset(column.bits.data + held, 0, column.bits.size() - held);
         if (!column.has_bits) {
             for (int64_t i = 0; i < at; i++) column.bits.data[i >> 3] |= static_cast<uint8_t>(1 << (i & 7));
@@ -191,6 +254,8 @@ class FileRun {
     const ForeignCodecs &foreign_;
     const std::string schema_, metadata_;
     std::vector<RunColumn *> columns_;
+    std::vector<RunTest> tests_;
+    std::vector<uint64_t> keep_, passed_;
     std::vector<Mark> marks_;
     int64_t rows_ = 0;
 };
@@ -198,7 +263,8 @@ class FileRun {
 // Files one behind the other, each added to the run of its schema.
 class FileRuns {
    public:
-    FileRuns() = default;
+    // Files of up to `whole_bytes` are read whole.
+    explicit FileRuns(int64_t whole_bytes) : whole_bytes_(whole_bytes) {}
     ~FileRuns() { for (FileRun *run : runs_) delete run; }
     FileRuns(const FileRuns &) = delete;
     FileRuns &operator=(const FileRuns &) = delete;
@@ -229,41 +295,45 @@ class FileRuns {
         is_ended_ = true;
         const int file = open(path, O_RDONLY | O_CLOEXEC);
         if (file < 0) return -1;
-        const uint8_t *const data = content(file, size);
+        const int64_t found = read(file, size);
         close(file);
-        FooterFacts footer;
-        if (!data || !parse(data, size, footer)) return -1;
-        for (size_t i = 0; i < runs_.size(); i++) {
-            if (!runs_[i]->fits(footer)) continue;
-            if (!runs_[i]->append(data, size, footer)) return -1;
-            is_ended_ = false;
-            return static_cast<int64_t>(i);
-        }
-        return -1;
+        is_ended_ = found < 0;
+        return found;
     }
 
    private:
-    const uint8_t *content(int file, int64_t size) {
+    int64_t read(int file, int64_t size) {
         struct stat facts;
         // a file of another size than the log specifies is looked at by a complete reader
-        if (size < MAGIC_BYTES + TAIL_BYTES || fstat(file, &facts) || facts.st_size != size) return nullptr;
-        Source source;
-        source.file = file;
-        return read_source(files_, source, 0, size);
-    }
-
-    static bool parse(const uint8_t *data, int64_t size, FooterFacts &footer) {
-        if (std::memcmp(data + size - MAGIC_BYTES, "PAR1", MAGIC_BYTES) || std::memcmp(data, "PAR1", MAGIC_BYTES)) return false;
-        const int64_t length = load<uint32_t>(data + size - TAIL_BYTES);
-        if (length > size - TAIL_BYTES - MAGIC_BYTES) return false;
-        const uint8_t *const end = data + size - TAIL_BYTES;
-        FooterReader reader(end - length, end);
-        return reader.footer(footer) && footer.is_plain;
+        if (size < MAGIC_BYTES + TAIL_BYTES || fstat(file, &facts) || facts.st_size != size) return -1;
+        FileBytes bytes;
+        bytes.source.file = file;
+        bytes.size = size;
+        const bool is_whole = size <= whole_bytes_;
+        int64_t tail = is_whole || size < FOOTER_BYTES ? size : FOOTER_BYTES;
+        const uint8_t *data = read_source(files_, bytes.source, size - tail, tail);
+        if (!data || std::memcmp(data + tail - MAGIC_BYTES, "PAR1", MAGIC_BYTES)) return -1;
+        const int64_t footer_bytes = int64_t(load<uint32_t>(data + tail - TAIL_BYTES)) + TAIL_BYTES;
+        if (footer_bytes > size - MAGIC_BYTES) return -1;
+        if (footer_bytes > tail) {
+            tail = footer_bytes;
+            if (!(data = read_source(files_, bytes.source, size - tail, tail))) return -1;
+        }
+        if (tail == size && std::memcmp(data, "PAR1", MAGIC_BYTES)) return -1;
+        if (is_whole) bytes.data = data;
+        const uint8_t *const end = data + tail - TAIL_BYTES;
+        FooterReader reader(end - (footer_bytes - TAIL_BYTES), end);
+        FooterFacts footer;
+        if (!reader.footer(footer) || !footer.is_plain) return -1;
+        for (size_t i = 0; i < runs_.size(); i++)
+            if (runs_[i]->fits(footer)) return runs_[i]->append(bytes, footer) ? static_cast<int64_t>(i) : -1;
+        return -1;
     }
 
     Workspace space_, files_;
     ForeignCodecs foreign_;
     std::vector<FileRun *> runs_;
+    const int64_t whole_bytes_;
     bool is_ended_ = false;
 };
 

@@ -16,6 +16,8 @@ include "foreign_pages.pxi"
 
 cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
     ctypedef int (*Decompress)(void* codec, const uint8_t* data, int64_t n, uint8_t* out, int64_t size) noexcept nogil
+    cdef cppclass Test:
+        pass
 
 cdef extern from "parquet_footer.h" namespace "delta_parquet" nogil:
     cdef cppclass string_view "std::string_view":
@@ -42,9 +44,11 @@ cdef extern from "parquet_files.h" namespace "delta_parquet" nogil:
         bint has_bits
     cdef cppclass FileRun:
         void add_column(int leaf, int type, int width, int stored, int most_level)
+        void add_test(int leaf, int type, int width, int stored, int most_level, const Test* test)
         int64_t rows()
         RunColumn& column(int64_t i)
     cdef cppclass FileRuns:
+        FileRuns(int64_t whole_bytes)
         FileRun* add(const char* schema, size_t schema_size, const char* metadata, size_t metadata_size)
         void add_codec(int codec, Decompress decompress, void* object)
         FileRun& run(int64_t i)
@@ -70,25 +74,31 @@ def footer_key(const uint8_t[::1] footer not None):
 cdef class Runs:
     """The columns of files, of each layout by itself, and the memory that they lie in.
 
-    `codecs` maps Parquet's numbers of codecs to functions that decompress their pages.
+    `layouts` are (schema, metadata, columns, tests): columns are (leaf, type, width, stored, most level), and tests have a
+    `_parquet_pages.ValueTest` behind these, which fits values of this layout. `codecs` maps Parquet's numbers of codecs to
+    functions that decompress their pages. Files of up to `whole_bytes` are read whole.
     """
 
     cdef FileRuns* runs
     cdef list counts
     cdef dict codecs
+    cdef object layouts
 
-    def __cinit__(self, layouts, dict codecs not None):
-        self.runs = new FileRuns()
+    def __cinit__(self, layouts, dict codecs not None, int64_t whole_bytes):
+        self.runs = new FileRuns(whole_bytes)
         self.codecs = codecs
+        self.layouts = layouts  # their tests are looked at
         for number, decompress in codecs.items():
             self.runs.add_codec(number, &decompress_page, <void*>decompress)
         self.counts = []
         cdef FileRun* run
         cdef bytes schema, metadata
-        for schema, metadata, columns in layouts:
+        for schema, metadata, columns, tests in layouts:
             run = self.runs.add(PyBytes_AS_STRING(schema), len(schema), PyBytes_AS_STRING(metadata), len(metadata))
             for leaf, type, width, stored, most_level in columns:
                 run.add_column(leaf, type, width, stored, most_level)
+            for leaf, type, width, stored, most_level, test in tests:
+                run.add_test(leaf, type, width, stored, most_level, <const Test*><size_t>test.address_for(width, stored))
             self.counts.append(len(columns))
 
     def __dealloc__(self):

@@ -565,6 +565,18 @@ cdef class ValueTest:
         if kind == IN_SET:
             self.test.hash_keys()
 
+    def fits_form(self, int width, int stored):
+        """Whether values of so many bytes, stored in a form, can be tested."""
+        cdef ChunkJob job
+        job.layout.width, job.layout.stored = width, stored
+        return self.fits(job.layout)
+
+    def address_for(self, int width, int stored):
+        """Return where the test lies, for a module that keeps this object and tests values of this form."""
+        if not self.fits_form(width, stored):
+            raise InvalidArgumentError(f"the test is none of values of {width} bytes in the form {stored}")
+        return <size_t>&self.test
+
     def is_excluded(self, source, int64_t offset, int64_t size, int width, int stored=0):
         """Whether no value of a chunk can pass, by the chunk's Bloom filter.
 

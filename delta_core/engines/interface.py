@@ -556,6 +556,9 @@ class FileRead(Struct, frozen=True):
     apply_files : function(int, NDArray[int64], RecordBatch) -> RecordBatch or None, optional
         Replaces ``apply`` if an engine reads whole small files together: takes the first file's number, if the rows
         of each of them end in the batch, and a batch of all their rows. It makes ``opened`` needless for these files.
+    apply_passing : function(int, NDArray[int64], RecordBatch) -> RecordBatch or None, optional
+        The same for a batch of those rows of files alone that pass all ``tests``. None if the positions of
+        rows matter, or any rows are dropped.
     most_rows : int, optional
         How many of a file's requested rows are needed at most, the first ones; an engine may return all. Never with
         ``tests``.
@@ -581,6 +584,7 @@ class FileRead(Struct, frozen=True):
     tests: tuple[RowTest, ...] = ()
     tested_only: frozenset[int] = frozenset()
     apply_files: Callable[[int, NDArray[np.int64], pa.RecordBatch], pa.RecordBatch | None] | None = None
+    apply_passing: Callable[[int, NDArray[np.int64], pa.RecordBatch], pa.RecordBatch | None] | None = None
     most_rows: int | None = None
     most_passing: int | None = None
     observer: ReadObserver | None = None

@@ -5,13 +5,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from delta_core.kernels._parquet_pages import ValueTest
+
 def footer_key(footer: bytes | memoryview) -> tuple[bytes, bytes] | None: ...
 
 class Runs:
     def __init__(
         self,
-        layouts: Iterable[tuple[bytes, bytes, Sequence[tuple[int, int, int, int, int]]]],
+        layouts: Iterable[
+            tuple[
+                bytes,
+                bytes,
+                Sequence[tuple[int, int, int, int, int]],
+                Sequence[tuple[int, int, int, int, int, ValueTest]],
+            ]
+        ],
         codecs: dict[int, Callable[[pa.Buffer, int], Any]],
+        whole_bytes: int,
     ) -> None: ...
     def read(
         self, paths: list[bytes], sizes: NDArray[np.int64], most_rows: int, most_bytes: int

@@ -1,7 +1,8 @@
-"""Many small Parquet files to Arrow arrays in one call: opened, read whole and decoded in turn, without the GIL.
+"""Many Parquet files to Arrow arrays in one call: opened, read and decoded in turn, without the GIL.
 
-Flat columns of files that have one of a few schemas, as `parquet_pages` decodes them. The call ends before the first
-file that is different, damaged or not there: PyArrow reads that one or specifies what is wrong.
+Flat columns of files that have one of a few schemas, as `parquet_pages` decodes them, or their rows that pass tests.
+The call ends before the first file that is different, damaged or not there: PyArrow reads that one or specifies what is
+wrong.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.kernels._parquet_files import Runs, footer_key
-from delta_core.kernels.parquet_pages import CODECS, width_of
+from delta_core.kernels.parquet_pages import CODECS, ValueTest, width_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,11 +68,14 @@ class FileLayout(Struct, frozen=True):
     schema, metadata : bytes
         What `footer_key` returned for one of them: it is recognised by them.
     columns : tuple of FlatColumn
+    tests : tuple of (FlatColumn, ValueTest)
+        Only rows that pass all of them are read, see `parquet_pages.compiled_test`.
     """
 
     schema: bytes
     metadata: bytes
     columns: tuple[FlatColumn, ...]
+    tests: tuple[tuple[FlatColumn, ValueTest], ...] = ()
 
 
 class FilesRead(Struct, frozen=True):
@@ -82,7 +86,7 @@ class FilesRead(Struct, frozen=True):
     layouts : int64, **shape (n_read,)**
         The number of each file's layout; none if the first file is to be read by PyArrow.
     rows : int64, **shape (n_read,)**
-        Of each file.
+        Of each file, those that pass.
     columns : list of list of pyarrow.Array
         By layout, parallel to its ``columns``: the rows of its files behind one another. They own their memory.
     """
@@ -93,7 +97,12 @@ class FilesRead(Struct, frozen=True):
 
 
 def read_files(
-    layouts: Sequence[FileLayout], paths: list[bytes], sizes: NDArray[np.int64], most_rows: int, most_bytes: int
+    layouts: Sequence[FileLayout],
+    paths: list[bytes],
+    sizes: NDArray[np.int64],
+    most_rows: int,
+    most_bytes: int,
+    whole_bytes: int,
 ) -> FilesRead:
     """Read files from the first one on.
 
@@ -107,8 +116,14 @@ def read_files(
         As the log specifies; a file of another size ends the run.
     most_rows, most_bytes : int
         The run ends with the file that reaches either.
+    whole_bytes : int
+        Files up to this size are read whole; of others the column chunks that are needed.
     """
-    runs = Runs([(own.schema, own.metadata, [_row(c) for c in own.columns]) for own in layouts], _FOREIGN)
+    described = [
+        (own.schema, own.metadata, [_row(c) for c in own.columns], [(*_row(c), test) for c, test in own.tests])
+        for own in layouts
+    ]
+    runs = Runs(described, _FOREIGN, whole_bytes)
     chosen, rows = runs.read(paths, sizes, most_rows, most_bytes)
     columns = []
     for number, own in enumerate(layouts):

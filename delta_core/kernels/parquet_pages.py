@@ -46,6 +46,8 @@ __all__ = [
     "ValuePattern",
     "ValueRange",
     "ValueSet",
+    "ValueTest",
+    "compiled_test",
     "is_text",
     "lent_workspace",
     "page_values",
@@ -389,7 +391,7 @@ def read_passing(
     whose Bloom filter has none of the keys no page is read. A page without a value that passes, by the page index, is
     not decompressed either.
     """
-    test = _compiled(values, chunk.type)
+    test = compiled_test(values, chunk.type)
     if test is None:
         return None
     is_excluded = chunk.bloom_filter is not None and test.is_excluded(
@@ -430,7 +432,7 @@ def _kept_pages(
     return rows if keep is None else rows & keep[: len(rows)]
 
 
-def _compiled(values: ColumnTest, t: pa.DataType) -> ValueTest | None:
+def compiled_test(values: ColumnTest, t: pa.DataType) -> ValueTest | None:
     """Return the test of a chunk's values; None if its bounds or keys are of another type."""
     is_float = bool(pa.types.is_floating(t))
     if isinstance(values, NullTest):

@@ -174,6 +174,16 @@ class CompiledPlan:
             batch, WholeFiles(self._files, first, ends), self._files.selection_of_files(first, ends), False
         )
 
+    @property
+    def looks_at_positions(self) -> bool:
+        """Whether the positions of rows in their files matter: rows are dropped, checked, or returned with them."""
+        values = (*(o.value for o in self._plan.outputs), *self._plan.sources.values())
+        return bool(self._checks) or self._files.drops_rows or any(isinstance(v, PositionSource) for v in values)
+
+    def passing_files(self, first: int, ends: NDArray[np.int64], batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Return the rows of neighbouring files that passed all tests. See `engine.FileRead.apply_passing`."""
+        return self._rows(batch, WholeFiles(self._files, first, ends), None, True) if batch.num_rows else None
+
     def _rows(
         self, batch: pa.RecordBatch, origin: RowOrigin, picks: SelectionVector | None, is_tested: bool
     ) -> pa.RecordBatch | None:

@@ -91,6 +91,11 @@ class FileContext:
         self.opened = opened
         self._kept_rows = kept_rows
 
+    @property
+    def drops_rows(self) -> bool:
+        """Whether rows of any file are dropped by their positions."""
+        return self._kept_rows is not None or bool(self._dropped.between(0, len(self.paths)))
+
     def selection(self, file: int, first: int, num_rows: int) -> SelectionVector | None:
         """Return which of some rows of a file are requested, None for all. See `engine.FileRead`."""
         dropped = self._dropped.rows(file)

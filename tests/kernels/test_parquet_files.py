@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import math
 import os
+import random
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from delta_core.errors import InvalidArgumentError
 from delta_core.kernels.parquet_files import FileLayout, FlatColumn, footer_key, read_files
+from delta_core.kernels.parquet_pages import ColumnTest, NullTest, ValuePattern, ValueRange, ValueSet, compiled_test
 
 SCHEMA = pa.schema(
     [
@@ -33,6 +38,7 @@ SCHEMA = pa.schema(
         pa.field("amount", pa.decimal128(30, 2)),
     ]
 )
+
 PHYSICAL = ["INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY", "BYTE_ARRAY", "INT64", "INT32"]
 PHYSICAL += ["BOOLEAN", "INT32", "FIXED_LEN_BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"]
 STORED = [0] * 8 + [1, 4, -4, -13]
@@ -84,7 +90,11 @@ def key_of(data: bytes) -> tuple[bytes, bytes]:
 
 
 def read(
-    folder: Path, files: list[bytes], most_rows: int = 1 << 20, layout: FileLayout | None = None
+    folder: Path,
+    files: list[bytes],
+    most_rows: int = 1 << 20,
+    layout: FileLayout | None = None,
+    whole_bytes: int = 1 << 20,
 ) -> tuple[list[int], pa.Table]:
     paths = []
     for number, data in enumerate(files):
@@ -92,7 +102,7 @@ def read(
         path.write_bytes(data)
         paths.append(os.fsencode(path))
     layout = FileLayout(*key_of(files[0]), COLUMNS) if layout is None else layout
-    found = read_files([layout], paths, np.array([len(f) for f in files]), most_rows, 1 << 30)
+    found = read_files([layout], paths, np.array([len(f) for f in files]), most_rows, 1 << 30, whole_bytes)
     for column in found.columns[0]:
         column.validate(full=True)
     return found.rows.tolist(), pa.table(found.columns[0], schema=SCHEMA)
@@ -103,13 +113,90 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("files")
 
 
-@given(st.lists(st.tuples(st.lists(ROW, max_size=20), FORMS), min_size=1, max_size=5))
-def test_files_come_behind_one_another(folder: Path, files: list[tuple[list[tuple[Any, ...]], dict[str, Any]]]) -> None:
+FILES = st.lists(st.tuples(st.lists(ROW, max_size=20), FORMS), min_size=1, max_size=5)
+
+
+@given(files=FILES, whole_bytes=st.sampled_from([-1, 1 << 20]))
+def test_files_come_behind_one_another(
+    folder: Path, files: list[tuple[list[tuple[Any, ...]], dict[str, Any]]], whole_bytes: int
+) -> None:
     tables = [table_of(rows) for rows, _ in files]
-    rows, found = read(folder, [written(t, **form) for t, (_, form) in zip(tables, files, strict=True)])
+    stored = [written(t, **form) for t, (_, form) in zip(tables, files, strict=True)]
+    rows, found = read(folder, stored, whole_bytes=whole_bytes)
     assert rows == [t.num_rows for t in tables]
     # NaN equals nothing: its text does
     assert [str(r) for r in found.to_pylist()] == [str(r) for r in pa.concat_tables(tables).to_pylist()]
+
+
+#: Tests of a column's values, with what they are in Python.
+TESTS: dict[int, list[tuple[ColumnTest, Callable[[Any], bool]]]] = {
+    0: [
+        (ValueRange(0, -3, 4), lambda v: v is not None and -3 <= v <= 4),
+        (NullTest(0, True), lambda v: v is None),
+        (ValueSet(0, np.array([-1, 2, 7], np.int64)), lambda v: v in (-1, 2, 7)),
+    ],
+    1: [(ValueRange(1, 0, 2**62), lambda v: v >= 0)],
+    3: [
+        (ValueRange(3, -1.5, math.inf, True), lambda v: v is not None and (math.isnan(v) or v >= -1.5)),
+        (NullTest(3, False), lambda v: v is not None),
+    ],
+    4: [
+        (ValueSet(4, (b"", b"0", b"a")), lambda v: v in ("", "0", "a")),
+        (ValuePattern(4, (b"0", b"")), lambda v: v is not None and v.startswith("0")),
+    ],
+}
+
+
+@given(files=FILES, whole_bytes=st.sampled_from([-1, 1 << 20]), data=st.data())
+def test_rows_that_pass_are_those_of_a_filter(
+    folder: Path, files: list[tuple[list[tuple[Any, ...]], dict[str, Any]]], whole_bytes: int, data: st.DataObject
+) -> None:
+    tables = [table_of(rows) for rows, _ in files]
+    stored = [written(t, **form) for t, (_, form) in zip(tables, files, strict=True)]
+    chosen = {
+        column: data.draw(st.sampled_from(TESTS[column]))
+        for column in data.draw(st.lists(st.sampled_from(sorted(TESTS)), min_size=1, max_size=3, unique=True))
+    }
+    tests = []
+    for column, (values, _) in chosen.items():
+        compiled = compiled_test(values, COLUMNS[column].type)
+        assert compiled is not None
+        tests.append((COLUMNS[column], compiled))
+    layout = FileLayout(*key_of(stored[0]), COLUMNS, tuple(tests))
+    rows, found = read(folder, stored, layout=layout, whole_bytes=whole_bytes)
+    passing = [
+        [row for row in t.to_pylist() if all(keeps(row[SCHEMA.names[c]]) for c, (_, keeps) in chosen.items())]
+        for t in tables
+    ]
+    assert rows == [len(some) for some in passing]
+    assert [str(r) for r in found.to_pylist()] == [str(r) for some in passing for r in some]
+
+
+@given(seed=st.integers(0, 1 << 32), form=FORMS, whole_bytes=st.sampled_from([-1, 1 << 20]), is_tested=st.booleans())
+def test_damage_ends_the_run_or_is_bytes_that_are_valid(
+    folder: Path, seed: int, form: dict[str, Any], whole_bytes: int, is_tested: bool
+) -> None:
+    good = written(GOOD, **form)
+    numbers = random.Random(seed)
+    damaged = bytearray(good)
+    for _ in range(numbers.randint(1, 4)):
+        damaged[numbers.randrange(len(damaged))] = numbers.randrange(256)
+    compiled = compiled_test(TESTS[0][0][0], COLUMNS[0].type)
+    assert compiled is not None
+    layout = FileLayout(*key_of(good), COLUMNS, ((COLUMNS[0], compiled),) if is_tested else ())
+    rows, found = read(folder, [good, bytes(damaged), good], layout=layout, whole_bytes=whole_bytes)
+    kept = 5 if is_tested else 50
+    assert rows[0] == kept
+    assert len(rows) in (1, 3)
+    assert found.num_rows == sum(rows)
+    assert found.slice(0, kept).equals(GOOD.slice(0, kept))
+
+
+def test_test_of_another_form_is_rejected(folder: Path) -> None:
+    compiled = compiled_test(ValueRange(0, 1, 2), pa.int32())
+    assert compiled is not None
+    with pytest.raises(InvalidArgumentError, match="in the form"):
+        read(folder, [written(GOOD)], layout=FileLayout(*key_of(written(GOOD)), COLUMNS, ((COLUMNS[4], compiled),)))
 
 
 def test_run_ends_with_the_file_that_reaches_the_rows(folder: Path) -> None:
@@ -147,8 +234,8 @@ def test_file_that_is_missing_or_of_another_size_ends_the_run(folder: Path) -> N
     read(folder, [good] * 3)
     layout = FileLayout(*key_of(good), COLUMNS)
     paths = [os.fsencode(folder / name) for name in ("0.parquet", "missing.parquet", "1.parquet")]
-    assert read_files([layout], paths, np.full(3, len(good)), 1000, 1 << 30).rows.tolist() == [50]
-    assert read_files([layout], paths[2:], np.array([len(good) - 1]), 1000, 1 << 30).rows.tolist() == []
+    assert read_files([layout], paths, np.full(3, len(good)), 1000, 1 << 30, 1 << 20).rows.tolist() == [50]
+    assert read_files([layout], paths[2:], np.array([len(good) - 1]), 1000, 1 << 30, 1 << 20).rows.tolist() == []
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.lists(ROW, max_size=8)), min_size=1, max_size=9))
@@ -161,7 +248,8 @@ def test_files_of_several_layouts_are_each_behind_those_of_their_own(
     paths = [folder / f"{number}.several" for number in range(len(files))]
     for path, data in zip(paths, stored, strict=True):
         path.write_bytes(data)
-    found = read_files(layouts, [os.fsencode(p) for p in paths], np.array([len(f) for f in stored]), 1 << 20, 1 << 30)
+    sizes = np.array([len(f) for f in stored])
+    found = read_files(layouts, [os.fsencode(p) for p in paths], sizes, 1 << 20, 1 << 30, 1 << 20)
     taken = [*(kind for kind, _ in files), 2].index(2)
     assert found.layouts.tolist() == [kind for kind, _ in files[:taken]]
     assert found.rows.tolist() == [len(rows) for _, rows in files[:taken]]

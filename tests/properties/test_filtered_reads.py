@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from delta_core import DeltaTable
-from delta_core.engines.arrow.parquet import columns
+from delta_core.engines.arrow.parquet import columns, small_files
 from delta_core.expressions.ast import Expression
 from delta_core.protocol.types import PrimitiveType, arrow_to_type
 from delta_core.scan.apply import CompiledPlan
@@ -68,11 +68,19 @@ def build(
     mapped=st.booleans(),
     dropped=st.integers(0, 3),
     tests=st.lists(predicate, min_size=2, max_size=5),
+    small_bytes=st.sampled_from([-1, 256 << 10]),
 )
 def test_filtered_read_equals_a_filter_of_all_rows(
-    rows: list[list[dict[str, Any]]], parquet: dict[str, Any], mapped: bool, dropped: int, tests: list[Expression]
+    rows: list[list[dict[str, Any]]],
+    parquet: dict[str, Any],
+    mapped: bool,
+    dropped: int,
+    tests: list[Expression],
+    small_bytes: int,
 ) -> None:
-    with tempfile.TemporaryDirectory() as place:
+    with pytest.MonkeyPatch.context() as sizes, tempfile.TemporaryDirectory() as place:
+        sizes.setattr(small_files, "SMALL_BYTES", small_bytes)
+        sizes.setattr(small_files, "PASSING_FILES", 1)
         made = build(place, rows, parquet, mapped, dropped)
         snapshot = open_snapshot(made.uri)
         assert_same_rows(snapshot.scan().to_table(), made.expected())
@@ -86,6 +94,8 @@ def test_filtered_read_equals_a_filter_of_all_rows(
                 expected = snapshot.scan(predicate=where).to_table()
             assert_same_rows(found, expected)
             assert count == expected.num_rows
+            flat = [name for name in found.column_names if name != "nested"]
+            assert_same_rows(snapshot.scan(flat, predicate=where).to_table(), expected.select(flat))
             first_ones = snapshot.scan(predicate=where, limit=3).to_table()
             assert_same_rows(first_ones, found.slice(0, 3))
 
@@ -167,18 +177,23 @@ conditions = st.recursive(
 
 
 @QUIET
-@given(rows=files, parquet=form, dropped=st.integers(0, 3), data=st.data())
+@given(
+    rows=files, parquet=form, dropped=st.integers(0, 3), small_bytes=st.sampled_from([-1, 256 << 10]), data=st.data()
+)
 def test_filtered_read_equals_the_filters_of_pyarrow_and_polars(
-    rows: list[list[dict[str, Any]]], parquet: dict[str, Any], dropped: int, data: st.DataObject
+    rows: list[list[dict[str, Any]]], parquet: dict[str, Any], dropped: int, small_bytes: int, data: st.DataObject
 ) -> None:
     pl = pytest.importorskip("polars")
-    with tempfile.TemporaryDirectory() as place:
+    with pytest.MonkeyPatch.context() as sizes, tempfile.TemporaryDirectory() as place:
+        sizes.setattr(small_files, "SMALL_BYTES", small_bytes)
+        sizes.setattr(small_files, "PASSING_FILES", 1)
         table = DeltaTable(build(place, rows, parquet, False, dropped).uri)
         everything = table.scan().to_table()
         flat = [n for n in everything.column_names if n != "nested"]
         for test in data.draw(st.lists(conditions, min_size=3, max_size=5)):
             found = table.scan(predicate=test.sql).to_table()
             assert_same_rows(found, everything.filter(test.arrow))
+            assert_same_rows(table.scan(flat, predicate=test.sql).to_table(), found.select(flat))
             frame = pl.DataFrame(everything.select(flat))
             lazy = table.to_polars().select(flat)
             for kept in (frame.filter(test.polars), lazy.filter(test.polars).collect()):

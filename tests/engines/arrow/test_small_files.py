@@ -198,3 +198,110 @@ def test_files_of_alternating_layouts_are_read_together_in_their_order(
         expected = read()
     assert found.equals(expected)
     assert found.num_rows == sum(k % 4 for k in range(FILES))
+
+
+# --- rows that pass tests, of files that are not small ---------------------------------------
+
+
+@pytest.fixture
+def medium(table: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The table; none of its files is small enough to be read whole."""
+    monkeypatch.setattr(small_files, "SMALL_BYTES", -1)
+    return table
+
+
+@pytest.mark.parametrize(
+    "scan",
+    [
+        {"predicate": "id > 20 and id < 190"},
+        {"predicate": "id > 20 and id < 190", "columns": ["name"]},
+        {"predicate": "name in ('n1', 'n4')", "columns": ["value", "part"]},
+        {"predicate": "name is null"},
+        {"predicate": "name like 'n%' and value > 1 and id > 9", "columns": []},
+        {"predicate": "value < 1 and part = 'p2'"},
+        {"predicate": "value < -1"},
+    ],
+    ids=str,
+)
+def test_passing_rows_are_those_of_files_read_by_themselves(
+    medium: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int], scan: dict[str, Any]
+) -> None:
+    found = DeltaTable(medium).snapshot().scan(**scan).to_table()
+    # the last one may be left alone
+    assert len(opened) < 2
+    with monkeypatch.context() as patch:
+        patch.setattr(small_files, "PASSING_FILES", 1000)
+        expected = DeltaTable(medium).snapshot().scan(**scan).to_table()
+    assert found.equals(expected)
+    assert bool(opened) == ("-1" not in scan["predicate"])
+
+
+@pytest.mark.parametrize(
+    "scan",
+    [
+        {},
+        {"predicate": "id % 5 = 2"},
+        {"predicate": "id > 3", "metadata": METADATA},
+        {"predicate": "part = 'p1' or id < 9"},
+        {"predicate": "id > 3", "limit": 5},
+    ],
+    ids=str,
+)
+def test_files_are_read_by_themselves_if_positions_or_other_tests_matter(
+    medium: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int], scan: dict[str, Any]
+) -> None:
+    found = DeltaTable(medium).snapshot().scan(**scan).to_table()
+    assert opened
+    assert found.equals(by_itself(monkeypatch, medium, **scan))
+
+
+def test_passing_rows_that_vectors_drop_are_left_out(
+    builder: TableBuilder, medium: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder.delete_rows({path: [1, 4] for path in builder.paths()[::3]})
+    rows = DeltaTable(medium).scan(predicate="id > 20").to_table()
+    assert sorted(rows.column("id").to_pylist()) == [
+        row["id"] for row in sorted(builder.expected().to_pylist(), key=lambda r: r["id"]) if row["id"] > 20
+    ]
+
+
+@pytest.mark.parametrize("fault", ["missing", "short", "damaged"])
+def test_faults_of_files_with_passing_rows_are_named(medium: Path, fault: str) -> None:
+    snapshot = DeltaTable(medium).snapshot()
+    path = snapshot.files.columns(["path"])["path"][12].as_py()
+    file = medium / path
+    data = file.read_bytes()
+    if fault == "missing":
+        file.unlink()
+    else:
+        file.write_bytes(data[:-1] if fault == "short" else data[:4] + bytes(len(data) - 40) + data[-36:])
+    with pytest.raises(DataFileNotFoundError if fault == "missing" else DataFileError, match=path.split("/")[-1]):
+        snapshot.scan(predicate="value >= 0").to_table()
+
+
+def test_null_among_passing_rows_of_a_column_that_has_none_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_files, "SMALL_BYTES", -1)
+    schema = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string(), nullable=False)])
+    builder = TableBuilder(tmp_path / "t").create(schema, features=[])
+    for k in range(6):
+        builder.append([{"id": k, "name": "a"}])
+    path = builder.paths()[3]
+    pq.write_table(pa.table({"id": [3], "name": pa.array([None], pa.string())}), tmp_path / "t" / path)
+    with pytest.raises(DataFileError, match=path):
+        DeltaTable(tmp_path / "t").scan(predicate="id >= 0").to_table()
+
+
+def test_files_of_several_row_groups_and_with_page_indexes_are_read_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int]
+) -> None:
+    monkeypatch.setattr(small_files, "SMALL_BYTES", -1)
+    for name, form in (("groups", {"row_group_size": 3}), ("index", {"write_page_index": True})):
+        builder = TableBuilder(tmp_path / name).create({"id": "long"})
+        for k in range(6):
+            builder.append([{"id": k * 5 + i} for i in range(5)], parquet=form)
+        opened.clear()
+        rows = DeltaTable(tmp_path / name).scan(predicate="id >= 3").to_table()
+        assert sorted(rows.column("id").to_pylist()) == list(range(3, 30))
+        assert len(opened) == 6

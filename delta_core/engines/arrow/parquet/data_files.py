@@ -241,6 +241,8 @@ class _Job:
                 # each thread's decoded rows are in memory beside those that are written
                 workers, thread_bytes, ahead = max(1, workers // 2), THREAD_BYTES_BESIDE_WRITE, 1
             budget = min(BUDGET_BYTES, workers * thread_bytes)
+            if self._small.may_test:
+                self._test_together(workers)
             tasks = self._tasks()
             if self._has_few_rows():
                 # as a rule the first file has all of them; threads would decode others for nothing
@@ -279,6 +281,13 @@ class _Job:
         tested = {leaf for test in read.tests for c in test.columns for leaf in plan.sources[c].leaves}
         total = _most_bytes(file.footer, plan.leaves)
         return total <= MOST_QUICK_BYTES and (_most_bytes(file.footer, tested) if tested else total) <= QUICK_BYTES
+
+    def _test_together(self, threads: int) -> None:
+        """Have the passing rows of many files read together, if the files are like the first one."""
+        with _naming(self._read.paths[0]):
+            self._first = file = DataFile(self._source(0))
+            plan = self._plan_of(file)
+        self._small.test_together(file, plan, _most_bytes(file.footer, plan.leaves), threads)
 
     @cached_property
     def _part_bytes(self) -> int:

@@ -1,9 +1,13 @@
-"""Runs of small files on a local disk: which of a read's files are read together, and what they have in common."""
+"""Runs of files on a local disk: which of a read's files are read together, and what they have in common.
+
+Small files are read whole. Of others the rows that pass the read's tests are read together, if their columns take
+little: for each file by itself Python would take as long as the decoder.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +21,7 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import null_array, number_array
 from delta_core.kernels.nested import batch_of, empty_rows
 from delta_core.kernels.parquet_files import FileLayout, FilesRead, FlatColumn, read_files
+from delta_core.kernels.parquet_pages import ValueTest, compiled_test, width_of
 
 __all__ = ["SmallFiles"]
 
@@ -27,6 +32,12 @@ RUN_FILES = 1024
 RUN_BYTES = 16 << 20
 #: What columns of one batch hold, about.
 BATCH_BYTES = 32 << 20
+#: A file whose requested columns take up to this as they are decoded is read with others, if rows are tested; so many
+#: files at least, and so many bytes of a run; a file that is larger than the example by this factor is read by itself.
+PASSING_BYTES = 4 << 20
+PASSING_FILES = 4
+PASSING_RUN_BYTES = 32 << 20
+MOST_LARGER = 2
 #: Layouts that a file may have one of; PyArrow reads others.
 MOST_LAYOUTS = 4
 #: Files that no layout fitted, after which none is tried any more.
@@ -55,13 +66,62 @@ class SmallFiles:
         self._local = local
         self._known: list[_Known] = []
         self._misses = 0
+        #: Whether rows that pass all tests are read, of files up to a size; so many files are a run.
+        self._is_tested = False
+        self._most_size = SMALL_BYTES
+        self._run_files = RUN_FILES
+
+    @property
+    def may_test(self) -> bool:
+        """Whether the rows that pass all tests may be read of many files together."""
+        read = self._read
+        return (
+            own_decoder.USES_OWN_DECODER
+            and read.apply_passing is not None
+            and read.most_passing is None
+            and bool(read.tests)
+            and all(test.values is not None for test in read.tests)
+            and len(read.paths) >= PASSING_FILES
+            and None not in self._local
+            and (read.sizes[0] or 0) > SMALL_BYTES
+        )
+
+    def test_together(self, example: DataFile, plan: FilePlan, size: int, threads: int) -> bool:
+        """Read files together by the tests from now on, if they are like the first one; return whether that is so.
+
+        Parameters
+        ----------
+        example : DataFile
+            The first file.
+        plan : FilePlan
+            Of this file.
+        size : int
+            What its requested columns take, in bytes.
+        threads : int
+            They take runs in turn.
+        """
+        facts = (
+            [example.footer.chunk(0, leaf) for leaf in plan.leaves] if len(example.footer.group_rows) == 1 else [None]
+        )
+        # of an index or a filter only a file that is read by itself makes use
+        if size > PASSING_BYTES or any(f is None or f.bloom_filter or f.page_index for f in facts):
+            return False
+        self._is_tested = True
+        self.learn(example, plan)
+        if not self._known:
+            self._is_tested, self._misses = False, 0
+            return False
+        self._most_size = MOST_LARGER * (self._read.sizes[0] or 0)
+        share = -(-len(self._read.paths) // (2 * threads))
+        self._run_files = max(1, min(share, PASSING_RUN_BYTES // max(size, 1), RUN_FILES))
+        return True
 
     def runs(self) -> Iterator[tuple[int, int]]:
         """Yield all files of the read in runs from one number to another: of small files, or of one that is not."""
         sizes, start, weight = self._read.sizes, 0, 0
         takes_runs = own_decoder.USES_OWN_DECODER and self._read.apply_files is not None
         for index, size in enumerate(sizes):
-            is_small = takes_runs and size is not None and size <= SMALL_BYTES
+            is_small = takes_runs and size is not None and size <= self._most_size
             if not is_small or self._local[index] is None:
                 if start < index:
                     yield start, index
@@ -69,7 +129,7 @@ class SmallFiles:
                 start, weight = index + 1, 0
                 continue
             weight += size or 0
-            if index + 1 - start == RUN_FILES or weight >= RUN_BYTES:
+            if index + 1 - start == self._run_files or (weight >= RUN_BYTES and not self._is_tested):
                 yield start, index + 1
                 start, weight = index + 1, 0
         if start < len(sizes):
@@ -80,18 +140,20 @@ class SmallFiles:
 
         Ends before a file that is to be read by itself.
         """
-        assert self._read.apply_files is not None
+        apply = self._read.apply_passing if self._is_tested else self._read.apply_files
+        assert apply is not None
         paths = [os.fsencode(p or "") for p in self._local[start:stop]]
         sizes = np.array(self._read.sizes[start:stop], np.int64)
         at = 0
         while at < len(paths) and self._known and self._misses < MOST_MISSES:
             # others may learn further layouts meanwhile
             known = tuple(self._known)
-            found = read_files([k.layout for k in known], paths[at:], sizes[at:], self._read.batch_rows, BATCH_BYTES)
+            layouts = [k.layout for k in known]
+            found = read_files(layouts, paths[at:], sizes[at:], self._read.batch_rows, BATCH_BYTES, SMALL_BYTES)
             if not len(found.rows):
                 return
             batch = self._in_order(known, found)
-            yield start + at + len(found.rows), self._read.apply_files(start + at, np.cumsum(found.rows), batch)
+            yield start + at + len(found.rows), apply(start + at, np.cumsum(found.rows), batch)
             at += len(found.rows)
 
     def _in_order(self, known: Sequence[_Known], found: FilesRead) -> pa.RecordBatch:
@@ -115,21 +177,28 @@ class SmallFiles:
     def learn(self, file: DataFile, plan: FilePlan) -> None:
         """Take a file for an example of those that follow, if its columns are all flat ones."""
         self._misses += 1
-        columns = _columns(file, plan)
+        columns = _columns(file, plan, self._decoded_columns())
+        tests = _tests(file, plan, self._read) if self._is_tested else ()
         key = None if columns is None or len(self._known) >= MOST_LAYOUTS else file.layout.key
-        if key is None or columns is None:
+        if key is None or columns is None or tests is None:
             return
-        layout = FileLayout(*key, columns)
+        layout = FileLayout(*key, columns, tests)
         if all(known.layout != layout for known in self._known):
             self._known.append(_Known(layout, plan))
             self._misses -= 1
+
+    def _decoded_columns(self) -> list[int]:
+        """Return the columns that are decoded: without those that nothing but tests that were run looks at."""
+        left_out = self._read.tested_only if self._is_tested else ()
+        return [number for number in range(len(self._read.columns.fields)) if number not in left_out]
 
     def _batch(self, plan: FilePlan, columns: list[pa.Array], rows: int) -> pa.RecordBatch:
         schema = self._read.schema
         decoded = iter(columns)
         arrays = []
+        untested = self._decoded_columns()
         for number, source in enumerate(plan.sources):
-            if source.name is None:
+            if source.name is None or number not in untested:
                 arrays.append(null_array(schema.field(number).type, rows))
             else:
                 array = next(decoded)
@@ -137,14 +206,37 @@ class SmallFiles:
         return batch_of(arrays, schema)
 
 
-def _columns(file: DataFile, plan: FilePlan) -> tuple[FlatColumn, ...] | None:
-    """Return the columns that a plan decodes, None if one of them is not flat."""
+def _columns(file: DataFile, plan: FilePlan, numbers: Collection[int]) -> tuple[FlatColumn, ...] | None:
+    """Return some columns of a plan that the file has, None if one of them is not flat."""
     out = []
-    for source in plan.sources:
-        if source.name is None:
+    for number in numbers:
+        if plan.sources[number].name is None:
             continue
-        form = file.layout.forms.get(source.leaves[0]) if len(source.leaves) == 1 else None
-        if form is None:
+        column = _column(file, plan, number)
+        if column is None:
             return None
-        out.append(FlatColumn(source.leaves[0], form.leaf.physical, form.type, form.leaf.most_level, form.stored))
+        out.append(column)
+    return tuple(out)
+
+
+def _column(file: DataFile, plan: FilePlan, number: int) -> FlatColumn | None:
+    leaves = plan.sources[number].leaves
+    form = file.layout.forms.get(leaves[0]) if len(leaves) == 1 else None
+    if form is None:
+        return None
+    return FlatColumn(leaves[0], form.leaf.physical, form.type, form.leaf.most_level, form.stored)
+
+
+def _tests(file: DataFile, plan: FilePlan, read: FileRead) -> tuple[tuple[FlatColumn, ValueTest], ...] | None:
+    """Return the tests of a read as those of stored values; None if one of them is none."""
+    out = []
+    for test in read.tests:
+        if test.values is None:
+            return None
+        source = plan.sources[test.values.column]
+        column = None if source.name is None or source.convert else _column(file, plan, test.values.column)
+        compiled = None if column is None else compiled_test(test.values, column.type)
+        if column is None or compiled is None or not compiled.fits_form(width_of(column.type), column.stored):
+            return None
+        out.append((column, compiled))
     return tuple(out)
