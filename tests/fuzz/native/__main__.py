@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz.native --minutes 10``: damage footers and chunks. Exits with 1 if a sanitizer reports."""
+"""``python -m tests.fuzz.native --minutes 10``: damage chunks and whole files. Exits with 1 if a sanitizer reports."""
 
 from __future__ import annotations
 

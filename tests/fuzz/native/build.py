@@ -110,6 +110,12 @@ def write_seeds(folder: Path) -> list[Path]:
             index = data[first : first + first_size] + data[second : second + second_size]
             out.append(_write(folder / f"{number}.{name}.index", head + index))
             out.append(_write(folder / f"{number}.{name}.bloom", b"B" + head[1:] + data[at : at + size]))
+        whole = folder / f"{number}.whole.parquet"
+        form = {"use_dictionary": dictionary, "data_page_version": version, "row_group_size": 200}
+        pq.write_table(table.select(list(columns)), whole, compression=codec, data_page_size=512, **form)
+        out.append(
+            _write(folder / f"{number}.whole", struct.pack("<BBBBq", ord("W"), 0, 1, 0, rows) + whole.read_bytes())
+        )
         for i, (name, (_, layout)) in enumerate(others.items(), start=len(columns)):
             chunk = group.column(i)
             first = chunk.dictionary_page_offset or chunk.data_page_offset

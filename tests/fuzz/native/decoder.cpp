@@ -4,7 +4,10 @@
 // chunk (B: its Bloom filter; I: its page index, behind how many bytes its first part has instead of codec and level), behind
 // its codec, layout (see `layout_of`) and greatest level (a byte each) and its number of rows (8 bytes, little-endian); N one
 // inside of structs and lists, with its greatest repetition level, the definition level of an element (a byte each) and its
-// number of entries (8 bytes) after these.
+// number of entries (8 bytes) after these; W a whole file of the columns int64, float and string, behind the same head as C.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -18,6 +21,7 @@
 #include "bloom_filter.h"
 #include "footer_check.h"
 #include "page_index.h"
+#include "parquet_files.h"
 #include "parquet_footer.h"
 #include "parquet_nested.h"
 
@@ -341,6 +345,36 @@ static bool read_nested_stretches(const Bytes &bytes, const Bytes &seed, int64_t
     return true;
 }
 
+static int decompress_nothing(void *, const uint8_t *, int64_t, uint8_t *, int64_t) noexcept { return 0; }
+
+// Return whether a file is read behind a sound one and before another: all of its rows, or those that pass tests.
+static bool read_files(const Bytes &bytes, const Bytes &sound) {
+    FooterFacts known;
+    const uint8_t *const end = sound.data() + sound.size() - TAIL_BYTES;
+    if (!FooterReader(end - load<uint32_t>(end), end).footer(known)) return false;
+    FileRuns runs(below(2) ? -1 : 1 << 20);
+    runs.add_codec(ZSTD_NUMBER, decompress_nothing, &runs);
+    FileRun *const run = runs.add(known.schema.data(), known.schema.size(), known.metadata.data(), known.metadata.size());
+    static const int COLUMNS[3][2] = {{INT64, 8}, {FLOAT, 4}, {BYTE_ARRAY, 0}};
+    Test tests[3];
+    Bytes keys[3];
+    std::vector<int32_t> ends[3];
+    for (int i = 0; i < 3; i++) {
+        if (below(4)) run->add_column(i, COLUMNS[i][0], COLUMNS[i][1], 0, 1);
+        if (below(3)) continue;
+        make_test(ValueLayout{COLUMNS[i][1]}, tests[i], keys[i], ends[i]);
+        run->add_test(i, COLUMNS[i][0], COLUMNS[i][1], 0, 1, &tests[i]);
+    }
+    bool read = true;
+    for (const Bytes *file : {&sound, &bytes, &sound}) {
+        const int memory = memfd_create("delta-fuzz", 0);
+        if (memory < 0 || write(memory, file->data(), file->size()) != static_cast<ssize_t>(file->size())) return close(memory), false;
+        read &= runs.read(("/proc/self/fd/" + std::to_string(memory)).c_str(), static_cast<int64_t>(file->size())) == 0;
+        close(memory);
+    }
+    return read;
+}
+
 int main(int argc, char **argv) {
     if (argc < 4) return std::fputs("usage: decoder SEED SECONDS FILE...\n", stderr), 2;
     state = std::strtoull(argv[1], nullptr, 10) * 2654435761u + 1;
@@ -365,6 +399,7 @@ int main(int argc, char **argv) {
         const bool read = is_footer        ? read_footer(bytes)
                           : seed[0] == 'B' ? read_bloom_filter(bytes, seed[2])
                           : seed[0] == 'I' ? read_page_index(bytes, seed, num_rows)
+                          : seed[0] == 'W' ? read_files(bytes, Bytes(seed.begin() + 12, seed.end()))
                           : is_nested ? read_nested(bytes, seed, num_rows) & read_nested_stretches(bytes, seed, num_rows)
                                       : read_chunk(bytes, seed[1], layout_of(seed[2]), seed[3], num_rows) &
                                             read_stretches(bytes, seed[1], layout_of(seed[2]), seed[3], num_rows);
