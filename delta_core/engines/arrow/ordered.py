@@ -13,11 +13,9 @@ import pyarrow as pa
 from delta_core.errors import EngineError
 from delta_core.runtime.processes import num_forks
 
-__all__ = ["HEAD_BATCHES", "run_ordered", "run_quick"]
+__all__ = ["Task", "run_ordered", "run_quick"]
 
 Task = Callable[[], Iterator[pa.RecordBatch]]
-#: Batches that the task whose turn it is may run ahead of the consumer, as a rule.
-HEAD_BATCHES = 4
 #: A task that takes less, of the processor or by the clock, is not worth a thread: to hand over the interpreter's lock
 #: takes as long. After so many longer ones threads run the others.
 _QUICK_CPU, _QUICK_SECONDS = 0.001, 0.005
@@ -48,9 +46,7 @@ def run_quick(tasks: Iterator[Task]) -> Generator[pa.RecordBatch, None, None]:
             return
 
 
-def run_ordered(
-    tasks: Iterable[Task], workers: int, budget_bytes: int, ahead: int = HEAD_BATCHES
-) -> Iterator[pa.RecordBatch]:
+def run_ordered(tasks: Iterable[Task], workers: int, budget_bytes: int, ahead: int = 4) -> Iterator[pa.RecordBatch]:
     """Run tasks, each a stream of batches, and yield all batches in the order of the tasks.
 
     Parameters

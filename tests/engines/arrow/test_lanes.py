@@ -18,7 +18,7 @@ import pytest
 from delta_core import DeltaTable, WriterProperties, write_deltalake
 from delta_core.engines.arrow import lanes
 from delta_core.engines.arrow.ordered import run_ordered
-from delta_core.engines.arrow.parquet import columns, data_files, stretches
+from delta_core.engines.arrow.parquet import columns, data_files, parts, stretches
 
 
 def test_parts_meet_on_several_threads_and_return_in_order() -> None:
@@ -101,7 +101,7 @@ def test_single_big_file_is_read_with_threads_for_its_parts_only(
         threads.extend([workers] * bool(found))
         return run_ordered(found, workers, *args)
 
-    monkeypatch.setattr(data_files, "run_ordered", run)
+    monkeypatch.setattr(parts, "run_ordered", run)
     found = DeltaTable(tmp_path).scan(predicate=predicate).to_table()
     kept = {None: rows, "id < 1000": 1000, "id < -5": 0, "c0 < 2": rows}[predicate]
     assert found.equals(expected.slice(0, kept))

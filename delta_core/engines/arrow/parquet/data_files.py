@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from delta_core.engines.arrow import parquet
-from delta_core.engines.arrow.ordered import HEAD_BATCHES, Task, run_ordered, run_quick
+from delta_core.engines.arrow.parquet import parts
 from delta_core.engines.arrow.parquet.columns import GROUP_BYTES, GroupReader
 from delta_core.engines.arrow.parquet.filtered_groups import Batch, FilteredGroups
 from delta_core.engines.arrow.parquet.footer import read_footer
 from delta_core.engines.arrow.parquet.opened_file import DataFile, FileFooter
 from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.row_groups import GroupPruner
-from delta_core.engines.arrow.parquet.small_files import SmallFiles
 from delta_core.engines.arrow.parquet.types import FilePlan, UnconvertibleError, plan_file
 from delta_core.engines.arrow.storage.places import LINK
 from delta_core.engines.arrow.storage.prefetch import Prefetch, RangedSource
@@ -35,6 +34,9 @@ from delta_core.runtime.threads import num_cores, thread_pool
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from delta_core.engines.arrow.ordered import Task
+    from delta_core.engines.arrow.parquet.small_files import SmallFiles
+
 __all__ = ["ArrowDataFiles"]
 
 #: What finished batches of later files may hold while an earlier file is still being read: in all, and for each thread.
@@ -42,6 +44,8 @@ BUDGET_BYTES = 256 << 20
 THREAD_BYTES = 16 << 20
 #: The same for each thread if the rows are written as they come, which takes longer than the read, as a rule.
 THREAD_BYTES_BESIDE_WRITE = 2 << 20
+#: Batches that the task whose turn it is may run ahead of the consumer beyond that.
+HEAD_BATCHES = 4
 #: Files above this are split into runs of row groups, one thread each; smaller ones too, if there are too few for all
 #: threads, into so many runs a thread.
 SPLIT_BYTES = 64 << 20
@@ -212,13 +216,20 @@ class _Job:
         self._kept: dict[int, list[bool]] = {}
         self._local = storage.local_paths(read.paths)
         self._prefetch = None if None not in self._local else Prefetch(storage, read.paths, read.sizes, self._local)
-        self._small = SmallFiles(read, self._local)
         self._ranged = _Ranged(self._ranged_files(), lambda index: DataFile(self._source(index)))
         self._room = _Room(REMOTE_BYTES)
         #: Whether the only file is split into one part of one row group, which is decoded at once.
         self._is_one_group = False
         #: The first file, if it was opened to find out how much there is to read.
         self._first: DataFile | None = None
+
+    @cached_property
+    def _small(self) -> SmallFiles:
+        return parts.SmallFiles(self._read, self._local)
+
+    def _runs_of_files(self) -> Iterator[tuple[int, int]]:
+        """Yield runs of files that are read together, from one number to another."""
+        return self._small.runs() if len(self._read.sizes) > 1 else iter([(0, 1)] * len(self._read.sizes))
 
     def _ranged_files(self) -> list[int]:
         """Return the remote files that are read by ranges."""
@@ -241,14 +252,14 @@ class _Job:
                 # each thread's decoded rows are in memory beside those that are written
                 workers, thread_bytes, ahead = max(1, workers // 2), THREAD_BYTES_BESIDE_WRITE, 1
             budget = min(BUDGET_BYTES, workers * thread_bytes)
-            if self._small.may_test:
+            if len(sizes) > 1 and self._small.may_test:
                 self._test_together(workers)
             tasks = self._tasks()
             if self._has_few_rows():
                 # as a rule the first file has all of them; threads would decode others for nothing
                 yield from next(tasks, tuple)()
             elif self._is_quick():
-                yield from run_quick(tasks)
+                yield from parts.run_quick(tasks)
             elif len(sizes) == 1 and self._prefetch is None:
                 found = list(tasks)
                 if self._is_one_group and not self._read.beside_write:
@@ -256,7 +267,7 @@ class _Job:
                     yield from found[0]()
                     return
                 tasks, workers = iter(found), min(workers, len(found))
-            yield from run_ordered(tasks, max(workers, self._ranged.workers), budget, ahead)
+            yield from parts.run_ordered(tasks, max(workers, self._ranged.workers), budget, ahead)
         finally:
             if self._first is not None:
                 self._first.close()
@@ -272,7 +283,7 @@ class _Job:
     def _is_quick(self) -> bool:
         """Whether files take so little time that threads would wait for each other's Python code, by the first one."""
         read = self._read
-        run = next(self._small.runs(), (0, 0))
+        run = next(self._runs_of_files(), (0, 0))
         if self._prefetch is not None or run != (0, 1) or (read.sizes[0] or SPLIT_BYTES) >= SPLIT_BYTES:
             return False
         with _naming(read.paths[0]):
@@ -308,7 +319,7 @@ class _Job:
 
     def _tasks(self) -> Iterator[Task]:
         lanes = self._lanes(len(self._read.sizes))
-        for start, stop in self._small.runs():
+        for start, stop in self._runs_of_files():
             size = self._read.sizes[start]
             if stop - start > 1:
                 yield partial(self._together, start, stop)
