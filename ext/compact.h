@@ -85,7 +85,9 @@ static inline void compact_plain(const uint8_t *source, int width, const uint64_
 // For each byte of a mask: the numbers of its set bits, then anything; and pairs of numbers for each half of a byte.
 static uint8_t lanes_of_32[256][8], lanes_of_64[16][8];
 
-static inline void compact_prepare(void) {
+// As each module that has them is loaded: values would be wrong in one that forgot to.
+__attribute__((constructor))
+static void compact_prepare(void) {
     for (int m = 0; m < 256; m++)
         for (int i = 0, k = 0; i < 8; i++)
             if (m >> i & 1) lanes_of_32[m][k++] = (uint8_t)i;
@@ -133,8 +135,6 @@ __attribute__((target("avx2,popcnt")))
 static inline int64_t compact_words_64(const uint8_t *source, const uint64_t *keep, int64_t words, uint8_t *out) {
     return compact_words(source, 8, (const uint8_t (*)[8])lanes_of_64, keep, words, out);
 }
-#else
-static inline void compact_prepare(void) {}
 #endif
 
 // Keeps values of 1, 2, 4, 8 or 16 bytes. Up to 32 bytes behind those kept are scribbled on, never behind place n.

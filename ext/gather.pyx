@@ -34,14 +34,12 @@ cdef extern from "gather.h" nogil:
     void text_copy_slots(const uint8_t*, const picks_t*, const int32_t*, uint8_t*)
 
 cdef extern from "compact.h" nogil:
-    void compact_prepare()
     int64_t mask_count(const uint64_t*, int64_t)
     void mask_indices(const uint64_t*, int64_t, int32_t*)
     int compact_fixed(const uint8_t*, int, const uint64_t*, int64_t, uint8_t*)
     int64_t compact_bits(const uint8_t*, int64_t, const uint64_t*, int64_t, uint8_t*)
     int64_t mask_narrow(const uint64_t*, int64_t, const uint64_t*, int64_t, uint64_t*)
 
-compact_prepare()
 
 #: Dictionaries up to this many strings are laid out in slots.
 cdef int64_t MOST_SLOTS = 1 << 16

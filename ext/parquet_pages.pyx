@@ -133,10 +133,8 @@ cdef extern from "page_index.h" namespace "delta_parquet" nogil:
                    int width, int64_t num_rows, uint64_t* bits) except +
 
 cdef extern from "compact.h" nogil:
-    void compact_prepare()
     int64_t mask_count(const uint64_t*, int64_t)
 
-compact_prepare()
 
 #: The strings of a column chunk are rejected beyond so many bytes.
 cdef int64_t MOST_TEXT = 256 << 20

@@ -42,11 +42,13 @@ form = st.fixed_dictionaries(
     }
 )
 files = st.lists(st.lists(row, min_size=1, max_size=12), min_size=1, max_size=4)
+#: Rows of a file come so many times: masks of few rows are not evaluated as those of many.
+TIMES = st.sampled_from([1, 1, 30])
 QUIET = settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def build(
-    place: str, rows: list[list[dict[str, Any]]], parquet: dict[str, Any], mapped: bool, dropped: int
+    place: str, rows: list[list[dict[str, Any]]], parquet: dict[str, Any], mapped: bool, dropped: int, times: int
 ) -> TableBuilder:
     features = ["deletionVectors", "timestampNtz"]
     inner = pa.struct([("x", pa.int64()), ("tags", pa.list_(pa.string()))])
@@ -56,7 +58,8 @@ def build(
     )
     for part in rows:
         nested = [{"x": r["l"], "tags": None if r["s"] is None else [r["s"]] * 2} for r in part]
-        table.append([r | {"nested": n} for r, n in zip(part, nested, strict=True)], statistics=False, parquet=parquet)
+        rows_of_file = [r | {"nested": n} for r, n in zip(part, nested, strict=True)]
+        table.append(rows_of_file * times, statistics=False, parquet=parquet)
     hits = {path: [0] for path in table.paths()[:dropped]}
     return table.delete_rows(hits) if hits else table
 
@@ -69,6 +72,7 @@ def build(
     dropped=st.integers(0, 3),
     tests=st.lists(predicate, min_size=2, max_size=5),
     small_bytes=st.sampled_from([-1, 256 << 10]),
+    times=TIMES,
 )
 def test_filtered_read_equals_a_filter_of_all_rows(
     rows: list[list[dict[str, Any]]],
@@ -77,11 +81,12 @@ def test_filtered_read_equals_a_filter_of_all_rows(
     dropped: int,
     tests: list[Expression],
     small_bytes: int,
+    times: int,
 ) -> None:
     with pytest.MonkeyPatch.context() as sizes, tempfile.TemporaryDirectory() as place:
         sizes.setattr(small_files, "SMALL_BYTES", small_bytes)
         sizes.setattr(small_files, "PASSING_FILES", 1)
-        made = build(place, rows, parquet, mapped, dropped)
+        made = build(place, rows, parquet, mapped, dropped, times)
         snapshot = open_snapshot(made.uri)
         assert_same_rows(snapshot.scan().to_table(), made.expected())
         for where in tests:
@@ -178,16 +183,26 @@ conditions = st.recursive(
 
 @QUIET
 @given(
-    rows=files, parquet=form, dropped=st.integers(0, 3), small_bytes=st.sampled_from([-1, 256 << 10]), data=st.data()
+    rows=files,
+    parquet=form,
+    dropped=st.integers(0, 3),
+    small_bytes=st.sampled_from([-1, 256 << 10]),
+    times=TIMES,
+    data=st.data(),
 )
 def test_filtered_read_equals_the_filters_of_pyarrow_and_polars(
-    rows: list[list[dict[str, Any]]], parquet: dict[str, Any], dropped: int, small_bytes: int, data: st.DataObject
+    rows: list[list[dict[str, Any]]],
+    parquet: dict[str, Any],
+    dropped: int,
+    small_bytes: int,
+    times: int,
+    data: st.DataObject,
 ) -> None:
     pl = pytest.importorskip("polars")
     with pytest.MonkeyPatch.context() as sizes, tempfile.TemporaryDirectory() as place:
         sizes.setattr(small_files, "SMALL_BYTES", small_bytes)
         sizes.setattr(small_files, "PASSING_FILES", 1)
-        table = DeltaTable(build(place, rows, parquet, False, dropped).uri)
+        table = DeltaTable(build(place, rows, parquet, False, dropped, times).uri)
         everything = table.scan().to_table()
         flat = [n for n in everything.column_names if n != "nested"]
         for test in data.draw(st.lists(conditions, min_size=3, max_size=5)):
