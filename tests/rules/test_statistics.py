@@ -277,13 +277,16 @@ def test_literal_is_never_cast_down_to_the_column(
     assert sorted(found(one_column(tmp_path, kind, values), predicate)) == expected
 
 
-def test_decimal_bounds_stay_exact_beyond_floats(tmp_path: Path) -> None:
+def test_decimal_bounds_beyond_floats_are_as_exact_as_writers_are(tmp_path: Path) -> None:
     value = Decimal("12345678901234567890123456789012345.678")
     table = one_column(tmp_path, "decimal(38,3)", [value])
-    assert planned(table, [("x", ">", value)]) == 0
+    assert found(table, [("x", ">", value)]) == found(table, [("x", "<", value)]) == []
     assert found(table, [("x", ">", Decimal("12345678901234567890123456789012345.677"))]) == [value]
     assert found(table, [("x", "<", Decimal("12345678901234567890123456789012345.679"))]) == [value]
-    assert planned(table, [("x", "<", value)]) == 0
+    # deltalake rounds bounds to doubles: nothing this close may be skipped, while values further away are
+    assert planned(table, [("x", ">", value)]) == 1
+    assert planned(table, [("x", ">", Decimal(12345678901234600000000000000000000))]) == 0
+    assert planned(table, [("x", "<", Decimal(12345678901234500000000000000000000))]) == 0
 
 
 def test_dates_prune(tmp_path: Path) -> None:
