@@ -134,7 +134,7 @@ CASES = (
     Case("compact_small", "compact 10,000 files of 200 rows", "tiny-files", Target(3)),
     Case("cluster", "Z-order of two columns of 10,000,000 rows", "narrow-rows", Target(5)),
     # deltalake's fails with so little memory; ours needs more than that for readers, a sample and writers
-    Case("cluster_spilling", "Z-order of two columns of 10,000,000 rows, of which 64 MB may be in memory",
+    Case("cluster_spilling", "Z-order of two columns of 10,000,000 rows with 64 MB for them in memory",
          "narrow-rows", Target(most_mb=600), peer=None),
     Case("files_after_z_order", "files planned for 1 % of either column after a Z-order: our share over the peer's",
          "narrow-rows",
