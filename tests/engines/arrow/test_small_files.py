@@ -302,6 +302,10 @@ def test_files_of_several_row_groups_and_with_page_indexes_are_read_by_themselve
         for k in range(6):
             builder.append([{"id": k * 5 + i} for i in range(5)], parquet=form)
         opened.clear()
-        rows = DeltaTable(tmp_path / name).scan(predicate="id >= 3").to_table()
+        table = DeltaTable(tmp_path / name)
+        descriptors = Path("/proc/self/fd")
+        before = len(list(descriptors.iterdir())) if descriptors.exists() else 0
+        rows = table.scan(predicate="id >= 3").to_table()
         assert sorted(rows.column("id").to_pylist()) == list(range(3, 30))
         assert len(opened) == 6
+        assert (len(list(descriptors.iterdir())) if descriptors.exists() else 0) == before

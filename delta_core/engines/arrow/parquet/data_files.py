@@ -286,18 +286,21 @@ class _Job:
         run = next(self._runs_of_files(), (0, 0))
         if self._prefetch is not None or run != (0, 1) or (read.sizes[0] or SPLIT_BYTES) >= SPLIT_BYTES:
             return False
-        with _naming(read.paths[0]):
-            self._first = file = DataFile(self._source(0))
-            plan = self._plan_of(file)
+        file, plan = self._first_file()
         tested = {leaf for test in read.tests for c in test.columns for leaf in plan.sources[c].leaves}
         total = _most_bytes(file.footer, plan.leaves)
         return total <= MOST_QUICK_BYTES and (_most_bytes(file.footer, tested) if tested else total) <= QUICK_BYTES
 
+    def _first_file(self) -> tuple[DataFile, FilePlan]:
+        """Return the first file, which is opened once, and its plan."""
+        with _naming(self._read.paths[0]):
+            if self._first is None:
+                self._first = DataFile(self._source(0))
+            return self._first, self._plan_of(self._first)
+
     def _test_together(self, threads: int) -> None:
         """Have the passing rows of many files read together, if the files are like the first one."""
-        with _naming(self._read.paths[0]):
-            self._first = file = DataFile(self._source(0))
-            plan = self._plan_of(file)
+        file, plan = self._first_file()
         self._small.test_together(file, plan, _most_bytes(file.footer, plan.leaves), threads)
 
     @cached_property

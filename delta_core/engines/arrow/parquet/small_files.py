@@ -86,8 +86,8 @@ class SmallFiles:
             and (read.sizes[0] or 0) > SMALL_BYTES
         )
 
-    def test_together(self, example: DataFile, plan: FilePlan, size: int, threads: int) -> bool:
-        """Read files together by the tests from now on, if they are like the first one; return whether that is so.
+    def test_together(self, example: DataFile, plan: FilePlan, size: int, threads: int) -> None:
+        """Read files together by the tests from now on, if they are like the first one.
 
         Parameters
         ----------
@@ -105,16 +105,15 @@ class SmallFiles:
         )
         # of an index or a filter only a file that is read by itself makes use
         if size > PASSING_BYTES or any(f is None or f.bloom_filter or f.page_index for f in facts):
-            return False
+            return
         self._is_tested = True
         self.learn(example, plan)
         if not self._known:
             self._is_tested, self._misses = False, 0
-            return False
+            return
         self._most_size = MOST_LARGER * (self._read.sizes[0] or 0)
         share = -(-len(self._read.paths) // (2 * threads))
         self._run_files = max(1, min(share, PASSING_RUN_BYTES // max(size, 1), RUN_FILES))
-        return True
 
     def runs(self) -> Iterator[tuple[int, int]]:
         """Yield all files of the read in runs from one number to another: of small files, or of one that is not."""
@@ -196,9 +195,9 @@ class SmallFiles:
         schema = self._read.schema
         decoded = iter(columns)
         arrays = []
-        untested = self._decoded_columns()
+        decoded_columns = set(self._decoded_columns())
         for number, source in enumerate(plan.sources):
-            if source.name is None or number not in untested:
+            if source.name is None or number not in decoded_columns:
                 arrays.append(null_array(schema.field(number).type, rows))
             else:
                 array = next(decoded)
