@@ -17,8 +17,9 @@ from benchmarks.matrix_reads import READS
 from benchmarks.matrix_tables import SHAPES
 from benchmarks.report import format_markdown, machine, write_readme
 from benchmarks.run import prepare, run_case
+from benchmarks.sizes import Sizes
 from benchmarks.spark_cases import SPARK_CASES
-from benchmarks.tables import GENERATORS, Sizes, table_path
+from benchmarks.tables import GENERATORS, table_path
 
 TABLES = Path(__file__).resolve().parent.parent / ".benchmarks"
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    from benchmarks.tables import Sizes
+from benchmarks.sizes import Sizes
 
 __all__ = ["CHANGE_GENERATORS", "FEED_COMMITS", "SOURCES", "num_rows", "scale_of"]
 

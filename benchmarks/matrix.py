@@ -17,7 +17,8 @@ from benchmarks.matrix_child import SIDES
 from benchmarks.matrix_reads import READS
 from benchmarks.matrix_tables import SHAPES
 from benchmarks.run import ROOT, warm
-from benchmarks.tables import Sizes, table_path
+from benchmarks.sizes import Sizes
+from benchmarks.tables import table_path
 
 __all__ = ["FIGURES", "Cell", "Figure", "format_cells", "format_slow", "format_summary", "run_matrix"]
 

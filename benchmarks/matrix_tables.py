@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec import Struct
 
-from benchmarks.tables import MILLIS, PROTOCOL, VECTOR_PROTOCOL, Sizes, metadata, write_commit, write_vectors
+from benchmarks.sizes import Sizes
+from benchmarks.tables import MILLIS, PROTOCOL, VECTOR_PROTOCOL, metadata, write_commit, write_vectors
 
 __all__ = ["COLUMNS", "SHAPES", "Shape"]
 

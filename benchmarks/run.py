@@ -18,7 +18,8 @@ from typing import Any
 from benchmarks.appends import delete_kept_copies
 from benchmarks.cases import Case
 from benchmarks.questions import SMALLEST
-from benchmarks.tables import Sizes, table_path
+from benchmarks.sizes import Sizes
+from benchmarks.tables import table_path
 
 __all__ = ["Result", "Side", "run_case"]
 

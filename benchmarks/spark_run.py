@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.run import ROOT, warm
+from benchmarks.sizes import Sizes
 from benchmarks.spark_cases import SparkCase
 from benchmarks.spark_tables import spark_table
-from benchmarks.tables import Sizes
 
 __all__ = ["PEER_PYTHON", "SparkResult", "SparkRun", "format_spark_markdown", "peer_missing"]
 

@@ -8,7 +8,6 @@ import shutil
 import struct
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,11 @@ import pyarrow.parquet as pq
 
 from benchmarks.change_tables import CHANGE_GENERATORS
 from benchmarks.columns import SCHEMA_STRING, FileNumbers, add_columns, partition_values, paths, stats_json
+from benchmarks.sizes import Sizes
 from benchmarks.upkeep_tables import UPKEEP_GENERATORS
 from delta_core.testing.vector_bytes import encode_vector_file, vector_path
 
-__all__ = ["GENERATORS", "Sizes", "table_path"]
+__all__ = ["GENERATORS", "table_path"]
 
 MILLIS = 1_700_000_000_000
 CHECKPOINT_GROUP = 131_072
@@ -34,17 +34,6 @@ VECTOR_PROTOCOL = {
     "readerFeatures": ["deletionVectors"],
     "writerFeatures": ["deletionVectors"],
 }
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """How large the tables are; ``scale`` 1 is what the published figures use."""
-
-    scale: float = 1.0
-
-    def of(self, count: int, least: int = 1) -> int:
-        """Return a count at this scale."""
-        return max(least, int(count * self.scale))
 
 
 Generators = Mapping[str, Callable[[Path, Sizes], None]]

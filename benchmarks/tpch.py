@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from benchmarks.tables import Sizes
+from benchmarks.sizes import Sizes
 from benchmarks.tpch_queries import TABLES
 
 __all__ = ["SCALE", "make_tpch", "tpch_table"]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.questions import SMALLEST
-from benchmarks.tables import Sizes, table_path
+from benchmarks.sizes import Sizes
+from benchmarks.tables import table_path
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.matrix import FIGURES, Cell, format_cells, format_slow, format_summary, run_matrix
 from benchmarks.matrix_reads import READS
 from benchmarks.matrix_tables import COLUMNS, SHAPES
-from benchmarks.tables import Sizes
+from benchmarks.sizes import Sizes
 from delta_core import DeltaTable
 
 TINY = Sizes(0.0005)

@@ -13,7 +13,8 @@ from benchmarks.cases import CASES, Case
 from benchmarks.change_tables import CHANGE_GENERATORS
 from benchmarks.questions import SMALLEST
 from benchmarks.row_changes import Answer
-from benchmarks.tables import Sizes, table_path
+from benchmarks.sizes import Sizes
+from benchmarks.tables import table_path
 
 deltalake = pytest.importorskip("deltalake", reason="the peer is not installed")
 COMPARED = [c for c in CASES if c.table in (*CHANGE_GENERATORS, "tiny-files") and c.peer]

@@ -11,10 +11,11 @@ import pytest
 from benchmarks import report, spark_work
 from benchmarks.cases import CASES
 from benchmarks.questions import PARTITION, ROWS_PER_FILE
+from benchmarks.sizes import Sizes
 from benchmarks.spark_cases import SPARK_CASES, SparkCase
 from benchmarks.spark_run import SparkResult, SparkRun, SparkSide, format_spark_markdown, peer_missing
 from benchmarks.spark_tables import SPARK_GENERATORS, spark_table
-from benchmarks.tables import GENERATORS, Sizes
+from benchmarks.tables import GENERATORS
 from delta_core import DeltaTable
 
 TINY = Sizes(0.001)

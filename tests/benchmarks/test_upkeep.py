@@ -11,7 +11,8 @@ import pytest
 from benchmarks import ours, upkeep
 from benchmarks.cases import CASES, Case
 from benchmarks.questions import SMALLEST
-from benchmarks.tables import Sizes, table_path
+from benchmarks.sizes import Sizes
+from benchmarks.tables import table_path
 
 pytest.importorskip("deltalake", reason="the peer is not installed")
 COMPARED = [c for c in CASES if c.peer and c.name in ("vacuum", "restore", "convert", "compact_log", "clean_log")]

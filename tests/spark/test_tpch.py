@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from benchmarks.tables import Sizes
+from benchmarks.sizes import Sizes
 from benchmarks.tpch import SCALE, make_tpch, tpch_table
 from benchmarks.tpch_queries import QUERIES, TABLES
 from delta_core.spark import read
