@@ -44,6 +44,11 @@ cdef bytes text_of(string_view text):
     return text.data()[:text.size()]
 
 
+cdef int64_t first_page(ChunkFacts* chunk) noexcept:
+    """Return where the pages of a chunk begin."""
+    return chunk.dictionary_page if 0 < chunk.dictionary_page < chunk.data_page else chunk.data_page
+
+
 cdef class Footer:
     """A footer as it was parsed; `is_known` is false if it is left to a complete reader.
 
@@ -96,13 +101,11 @@ cdef class Footer:
         None if it is encrypted or in another file.
         """
         cdef ChunkFacts* chunk = self._chunk(group, leaf)
-        cdef int64_t first = chunk.data_page
         if not chunk.is_plain:
             return None
-        if 0 < chunk.dictionary_page < first:
-            first = chunk.dictionary_page
         return (
-            chunk.type, chunk.codec, chunk.encodings, chunk.num_values, chunk.compressed, chunk.uncompressed, first,
+            chunk.type, chunk.codec, chunk.encodings, chunk.num_values, chunk.compressed, chunk.uncompressed,
+            first_page(chunk),
             chunk.bloom_filter, chunk.bloom_filter_size,
             chunk.column_index, chunk.column_index_size, chunk.offset_index, chunk.offset_index_size,
         )
@@ -122,7 +125,7 @@ cdef class Footer:
             bytes, where the Bloom filter and the page index are, and `stored`.
         """
         cdef ChunkFacts* chunk
-        cdef int64_t leaf, physical, first, rows
+        cdef int64_t leaf, physical, rows
         cdef list out = []
         for leaf, physical, type_, most_level, stored in columns:
             chunk = self._chunk(group, leaf)
@@ -132,32 +135,28 @@ cdef class Footer:
                     or chunk.encodings & ~known or rows <= 0 or chunk.compressed <= 0 or chunk.uncompressed <= 0):
                 out.append(None)
                 continue
-            first = chunk.dictionary_page if 0 < chunk.dictionary_page < chunk.data_page else chunk.data_page
             bloom = (chunk.bloom_filter, chunk.bloom_filter_size) if chunk.bloom_filter >= 0 else None
             index = None
             if chunk.column_index >= 0 and chunk.column_index_size >= 0 and chunk.offset_index >= 0 and chunk.offset_index_size >= 0:
                 index = chunk.column_index, chunk.column_index_size, chunk.offset_index, chunk.offset_index_size
-            out.append(make(type_, first, chunk.compressed, codec, most_level, rows, chunk.uncompressed, bloom, index, stored))
+            out.append(make(type_, first_page(chunk), chunk.compressed, codec, most_level, rows, chunk.uncompressed, bloom, index, stored))
         return out
 
     def plain_bytes(self, int64_t group, leaves):
         """Return the plain bytes of columns of a row group; those without facts (see `chunk`) count as 0."""
+        return self._num_bytes(group, leaves, is_stored=False)
+
+    def stored_bytes(self, int64_t group, leaves):
+        """Return the compressed bytes of columns of a row group, as `plain_bytes`."""
+        return self._num_bytes(group, leaves, is_stored=True)
+
+    cdef object _num_bytes(self, int64_t group, leaves, bint is_stored):
         cdef ChunkFacts* chunk
         size = 0  # an object: a damaged footer specifies any numbers
         for leaf in leaves:
             chunk = self._chunk(group, leaf)
             if chunk.is_plain:
-                size += chunk.uncompressed
-        return size
-
-    def stored_bytes(self, int64_t group, leaves):
-        """Return the compressed bytes of columns of a row group, as `plain_bytes`."""
-        cdef ChunkFacts* chunk
-        size = 0
-        for leaf in leaves:
-            chunk = self._chunk(group, leaf)
-            if chunk.is_plain:
-                size += chunk.compressed
+                size += chunk.compressed if is_stored else chunk.uncompressed
         return size
 
     def null_leaves(self, int64_t group, leaves):

@@ -46,7 +46,7 @@ def run_quick(tasks: Iterator[Task]) -> Generator[pa.RecordBatch, None, None]:
             return
 
 
-def run_ordered(tasks: Iterable[Task], workers: int, budget_bytes: int, ahead: int = 4) -> Iterator[pa.RecordBatch]:
+def run_ordered(tasks: Iterable[Task], workers: int, budget_bytes: int, ahead: int) -> Iterator[pa.RecordBatch]:
     """Run tasks, each a stream of batches, and yield all batches in the order of the tasks.
 
     Parameters

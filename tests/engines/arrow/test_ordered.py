@@ -65,7 +65,7 @@ def interrupted_at(event: int, work: Callable[[], Any]) -> bool:
 
 def test_interrupted_consumer_waits_for_no_thread_that_waits_for_it() -> None:
     for event in count(1):
-        batches = run_ordered([task] * 6, 2, 10)
+        batches = run_ordered([task] * 6, 2, 10, ahead=4)
         if not interrupted_at(event, lambda batches=batches: list(batches)):  # type: ignore[misc]
             break
 

@@ -253,7 +253,7 @@ class _Job:
                 workers, thread_bytes, ahead = max(1, workers // 2), THREAD_BYTES_BESIDE_WRITE, 1
             budget = min(BUDGET_BYTES, workers * thread_bytes)
             if len(sizes) > 1 and self._small.may_test:
-                self._test_together(workers)
+                self._small.test_together(*self._first_file(), self._first_bytes, workers)
             tasks = self._tasks()
             if self._has_few_rows():
                 # as a rule the first file has all of them; threads would decode others for nothing
@@ -288,8 +288,8 @@ class _Job:
             return False
         file, plan = self._first_file()
         tested = {leaf for test in read.tests for c in test.columns for leaf in plan.sources[c].leaves}
-        total = _most_bytes(file.footer, plan.leaves)
-        return total <= MOST_QUICK_BYTES and (_most_bytes(file.footer, tested) if tested else total) <= QUICK_BYTES
+        size = _most_bytes(file.footer, tested) if tested else self._first_bytes
+        return size <= QUICK_BYTES and self._first_bytes <= MOST_QUICK_BYTES
 
     def _first_file(self) -> tuple[DataFile, FilePlan]:
         """Return the first file, which is opened once, and its plan."""
@@ -298,10 +298,11 @@ class _Job:
                 self._first = DataFile(self._source(0))
             return self._first, self._plan_of(self._first)
 
-    def _test_together(self, threads: int) -> None:
-        """Have the passing rows of many files read together, if the files are like the first one."""
+    @cached_property
+    def _first_bytes(self) -> int:
+        """The bytes of the first file's requested columns, decoded."""
         file, plan = self._first_file()
-        self._small.test_together(file, plan, _most_bytes(file.footer, plan.leaves), threads)
+        return _most_bytes(file.footer, plan.leaves)
 
     @cached_property
     def _part_bytes(self) -> int:
