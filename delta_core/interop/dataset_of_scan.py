@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from delta_core.errors import UnsupportedOperationError
-from delta_core.expressions.ast import Expression
-from delta_core.interop.predicates import all_filters, compares_floats, file_filter, prunable, referenced_columns
+from delta_core.interop.predicates import all_filters, file_filter, prunable, referenced_columns
 from delta_core.interop.rows import schema_of_rows, with_repeated
 from delta_core.interop.scanner_of_scan import ScanScanner, reader_of
 from delta_core.scan import Scan
@@ -74,25 +73,22 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
 
         With options it is pyarrow's own, which `pyarrow.dataset.write_dataset` needs.
         """
-        pushed = prunable(self._snapshot, filter)
-        # what the scan has done whole is not done again, batch by batch
-        return self._scanner(columns, None if pushed.is_all else filter, pushed.predicate, is_own=not options)
+        return self._scanner(columns, filter, is_own=not options)
 
     def scanner_ranking_nan(self, columns: Columns, filter: ds.Expression | None) -> ds.Scanner | ScanScanner:
         """Return a scanner whose filter takes NaN for equal to itself and greater than every number.
 
         A filter that is not about floats, or does not translate, keeps pyarrow's semantics.
         """
-        test = None if filter is None else compares_floats(self._snapshot, filter)
-        if test is None:
-            return self.scanner(columns, filter)
-        return self._scanner(columns, None, test)
+        return self._scanner(columns, filter, takes_floats=True)
 
     def _scanner(
-        self, columns: Columns, left: ds.Expression | None, pushed: Expression | None, *, is_own: bool = True
+        self, columns: Columns, filter: ds.Expression | None, *, is_own: bool = True, takes_floats: bool = False
     ) -> ds.Scanner | ScanScanner:
-        """Return a scanner that filters by what is pushed and what is left, the latter by pyarrow."""
-        predicate = all_filters(self._snapshot, self._predicate, pushed)
+        """Return a scanner; pyarrow evaluates the filter on every batch unless the scan does so completely."""
+        pushed = prunable(self._snapshot, filter, takes_floats=takes_floats)
+        left = None if pushed.is_all else filter
+        predicate = all_filters(self._snapshot, self._predicate, pushed.predicate)
 
         def plan(names: Sequence[str], limit: int | None = None) -> Scan:
             return self._snapshot.scan([(n,) for n in names], predicate=predicate, limit=limit)

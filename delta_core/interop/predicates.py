@@ -32,16 +32,7 @@ from delta_core.snapshot import Snapshot
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-__all__ = [
-    "Pushed",
-    "all_filters",
-    "compares_floats",
-    "exact_parts",
-    "file_filter",
-    "plan_files",
-    "prunable",
-    "referenced_columns",
-]
+__all__ = ["Pushed", "all_filters", "exact_parts", "file_filter", "plan_files", "prunable", "referenced_columns"]
 
 #: What means the same to Spark, Arrow, Polars, DuckDB and DataFusion, for columns that hold no NaN.
 _SHARED = frozenset(("and", "or", "not", "=", "!=", "<", "<=", ">", ">=", "in", "isnull", "isnotnull", "startswith"))
@@ -112,23 +103,25 @@ def all_filters(snapshot: Snapshot, *predicates: Any) -> Expression | None:
     return all_of([b for b in bound if b is not None])
 
 
-def prunable(snapshot: Snapshot, filter: ds.Expression | None) -> Pushed:
-    """Return what of a pyarrow expression certainly drops the same rows here; of None, which drops none, all."""
-    try:
-        return exact_parts(snapshot, all_filters(snapshot, filter), ranks_nan=False)
-    except ExpressionError:
-        return Pushed(None, is_all=False)
+def prunable(snapshot: Snapshot, filter: ds.Expression | None, *, takes_floats: bool = False) -> Pushed:
+    """Return what of a pyarrow expression certainly drops the same rows here; of None, which drops none, all.
 
-
-def compares_floats(snapshot: Snapshot, filter: ds.Expression) -> Expression | None:
-    """Return a pyarrow expression as one of ours if it requires float columns, None if not or if untranslatable."""
+    Parameters
+    ----------
+    snapshot : Snapshot
+        It has the columns' types.
+    filter : pyarrow.compute.Expression, optional
+        An untranslatable one is left to the caller.
+    takes_floats : bool
+        Whether an expression over float columns has this library's semantics, so that it is taken as a whole.
+    """
     try:
         found = all_filters(snapshot, filter)
     except ExpressionError:
-        return None
-    columns = () if found is None else leaves(found)
-    floats = any(isinstance(leaf, Column) and _type_of(snapshot, leaf) in _FLOATING for leaf in columns)
-    return found if floats else None
+        return Pushed(None, is_all=False)
+    if takes_floats and found is not None and any(_type_of(snapshot, leaf) in _FLOATING for leaf in leaves(found)):
+        return Pushed(found, is_all=True)
+    return exact_parts(snapshot, found, ranks_nan=False)
 
 
 def exact_parts(snapshot: Snapshot, expression: Expression | None, *, ranks_nan: bool) -> Pushed:
@@ -146,40 +139,43 @@ def exact_parts(snapshot: Snapshot, expression: Expression | None, *, ranks_nan:
         Whether the other engine takes NaN for equal to itself and greater than every number, as Spark does.
     """
     parts = list(conjuncts(expression))
-    shared = [p for p in parts if _is_shared(snapshot, p)]
+    agreements = [_agreement(snapshot, p, ranks_nan) for p in parts]
     try:
-        found = all_filters(snapshot, all_of(shared))
+        found = all_filters(snapshot, all_of([p for p, a in zip(parts, agreements, strict=True) if a is not None]))
     except ExpressionError:
         return Pushed(None, is_all=False)
-    is_all = len(shared) == len(parts) and all(_drops_all(snapshot, p, ranks_nan) for p in shared)
-    return Pushed(found, is_all)
+    return Pushed(found, is_all=all(agreements))
 
 
-def _drops_all(snapshot: Snapshot, expression: Expression, ranks_nan: bool) -> bool:
-    """Whether a shared expression drops every row that another engine drops, NaN and -0.0 included."""
+def _agreement(snapshot: Snapshot, expression: Expression, ranks_nan: bool) -> bool | None:
+    """Compare the rows that an expression drops here with those that another engine drops.
+
+    Returns
+    -------
+    bool or None
+        True: the same rows, NaN and -0.0 included. False: no other rows, but maybe not all of them. None: not known.
+    """
+    floats = tests = 0
+    is_same, negates = True, False
     for e in all_parts(expression):
-        if isinstance(e, Call) and any(isinstance(a, Column) and _type_of(snapshot, a) == "double" for a in e.args):
+        if not _is_shared_part(snapshot, e):
+            return None
+        floats += _type_of(snapshot, e) in _FLOATING
+        if not isinstance(e, Call):
+            continue
+        negates |= e.function == "not"
+        if any(_type_of(snapshot, a) == "double" for a in e.args):
+            tests += _is_double_test(snapshot, e)
             same = e.function in _RANKED if ranks_nan else e.function in _UNRANKED and isinstance(e.args[0], Column)
-            if not same:
-                return False
-    return True
+            is_same &= same
+    # below NOT, a row that is kept too much would be one that is dropped
+    if floats and (negates or floats != tests):
+        return None
+    return is_same
 
 
-def _is_shared(snapshot: Snapshot, expression: Expression) -> bool:
-    parts = list(all_parts(expression))
-    floats = sum(isinstance(p, Column) and _type_of(snapshot, p) in _FLOATING for p in parts)
-    if floats:
-        # below NOT, a row that is kept too much would be one that is dropped
-        negates = any(isinstance(p, Call) and p.function == "not" for p in parts)
-        if negates or floats != sum(_is_double_test(snapshot, p) for p in parts):
-            return False
-    return all(_is_shared_part(snapshot, p) for p in parts)
-
-
-def _is_double_test(snapshot: Snapshot, e: Expression) -> bool:
-    """Whether an expression compares a double column with constants, true for NaN wherever another engine's is."""
-    if not isinstance(e, Call) or e.function not in _SHARED:
-        return False
+def _is_double_test(snapshot: Snapshot, e: Call) -> bool:
+    """Whether a call compares a double column with constants, true for NaN wherever another engine's is."""
     columns = [a for a in e.args if isinstance(a, Column) and _type_of(snapshot, a) == "double"]
     return len(columns) == 1 and all(a is columns[0] or _is_plain_number(a) for a in e.args)
 
@@ -208,11 +204,10 @@ def _is_shared_part(snapshot: Snapshot, expression: Expression) -> bool:
 
 
 def _type_of(snapshot: Snapshot, expression: Expression) -> str | None:
-    found = leaves(expression)
-    if not isinstance(expression, Column) or len(found) != 1:
+    """Return the name of a column's type, None for other expressions."""
+    if not isinstance(expression, Column):
         return None
-    kind = find(snapshot.schema, expression.path)[1].type
-    return str(kind.type)
+    return str(find(snapshot.schema, expression.path)[1].type.type)
 
 
 def referenced_columns(expressions: Iterable[ds.Expression], schema: pa.Schema) -> set[str]:
