@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -55,6 +55,8 @@ class TableFeature(Struct, frozen=True):
     requests : Mapping of str to str
         Arguments of operations that it serves, each with the property under which its hooks get their value as JSON;
         such a property is never stored: ``{"cluster_by": "delta.clusterBy"}``.
+    request_values : Mapping of str to function(TableState) -> sequence of str
+        For arguments in ``requests``: the list that a table has now, for those who describe the table.
     domains : tuple of str
         Domains whose configuration hooks need in `TableState.domains`.
     growing_domains : tuple of str
@@ -97,6 +99,7 @@ class TableFeature(Struct, frozen=True):
     reserved: tuple[str, ...] = ()
     log_properties: tuple[str, ...] = ()
     requests: Mapping[str, str] = {}
+    request_values: Mapping[str, Callable[[TableState], Sequence[str]]] = {}
     domains: tuple[str, ...] = ()
     growing_domains: tuple[str, ...] = ()
     actions: tuple[ActionKind, ...] = ()

@@ -26,6 +26,7 @@ from delta_core.plugins.entry_points import entry_groups
 from delta_core.plugins.features import API_VERSION, SupportedFeatures, TableFeature, supported_features
 from delta_core.plugins.hook_calls import guarded_hooks
 from delta_core.plugins.hookspecs import PROJECT, RESULTS
+from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import Protocol
 from delta_core.protocol.types import BASE_TYPES, TypeDef
 from delta_core.runtime.processes import cached_property
@@ -271,6 +272,11 @@ class PluginSet:
         """Return feature names with aliases replaced by the names they represent."""
         alias = {a: f.name for f in self.features.values() for a in f.aliases}
         return frozenset(alias.get(n, n) for n in names)
+
+    def request_values(self, argument: str, table: TableState) -> tuple[str, ...]:
+        """Return the list that a table has for an argument of operations; empty if none of its features serves it."""
+        served = [f.request_values[argument] for f in self.features.values() if argument in f.request_values]
+        return tuple(value for values in served for value in values(table))
 
     def without(self, name: str | None) -> PluginSet:
         """Return the set without one feature's plugin, for a feature that is being dropped; the same set for None."""

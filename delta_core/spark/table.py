@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from delta_core.operations.merger import MergeClause
 from delta_core.operations.row_changes import Changed
 from delta_core.optimizer import TableOptimizer
 from delta_core.protocol.properties import read_property
-from delta_core.protocol.schema import Schema, find, format_path, walk
+from delta_core.protocol.schema import Schema
 from delta_core.snapshot import Snapshot
 from delta_core.spark.builder import Definition, SparkTableBuilder, given_columns
 from delta_core.spark.catalog import path_in, plan_table, table_path
@@ -328,7 +328,7 @@ class SparkTable:
         row = (
             "delta", metadata.id, metadata.name, metadata.description, interop.root_uri(snapshot).rstrip("/"),
             _time(metadata.created_time), _time(snapshot.timestamp_ms), list(snapshot.state.partition_columns),
-            list(_clustering(snapshot)), sizes.files, sizes.size_bytes, dict(metadata.configuration),
+            _clustering(snapshot), sizes.files, sizes.size_bytes, dict(metadata.configuration),
             protocol.min_reader_version, protocol.min_writer_version, sorted(features or snapshot.state.features),
         )  # fmt: skip
         return self._spark.createDataFrame([row], DETAIL)
@@ -490,7 +490,7 @@ class SparkTable:
             The session is one of Spark Connect.
         """
         self._changeable("optimize")
-        return SparkOptimizer(self._optimized, lambda: any(_clustering(self._latest())))
+        return SparkOptimizer(self._optimized, lambda: bool(_clustering(self._latest())))
 
     def purge(self, where: str | None = None) -> DataFrame:
         """Write files with deleted rows again without these; return path and metrics as `optimize` does.
@@ -795,19 +795,5 @@ def _history_row(info: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "timestamp": _time(info["timestamp"])}
 
 
-def _clustering(snapshot: Snapshot) -> Iterator[str]:
-    """Yield the columns that a domain of the table lays rows out by."""
-    schema, columns = snapshot.schema, snapshot.state.column_map
-    domains = [json.loads(text) for text in snapshot.domains().values() if '"clusteringColumns"' in text]
-    wanted = [(p,) if isinstance(p, str) else tuple(p) for d in domains for p in d["clusteringColumns"]]
-    if wanted:
-        paths = {columns.physical_path(schema, path): path for path, _ in walk(schema) if _is_plain(schema, path)}
-        yield from (format_path(paths[p]) for p in wanted if p in paths)
-
-
-def _is_plain(schema: Any, path: Any) -> bool:
-    try:
-        find(schema, path)
-    except LookupError:  # within a list or map
-        return False
-    return True
+def _clustering(snapshot: Snapshot) -> list[str]:
+    return list(snapshot.plugins.request_values("cluster_by", snapshot.state))

@@ -31,6 +31,7 @@ FEATURE = TableFeature(
     "Rows that are close in the clustering columns are kept in the same files.",
     requires=("domainMetadata",),
     requests={"cluster_by": logic.REQUEST},
+    request_values={"cluster_by": logic.logical_columns},
     domains=(DOMAIN,),
     active=_is_active,
     operations={

@@ -26,7 +26,7 @@ from delta_core.api import (
 )
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, int64_values, is_valid, one_array
-from delta_plugins.clustering.logic import logical_columns
+from delta_plugins.clustering.logic import check_columns, clustering_columns, logical_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,6 +63,8 @@ def cluster(
     ------
     UnsupportedOperationError
         The table has no clustering columns.
+    SchemaError
+        A clustering column is not a column of the table.
     """
     snapshot: Snapshot = source.snapshot() if callable(getattr(source, "snapshot", None)) else source
     columns = logical_columns(snapshot.state)
@@ -70,6 +72,8 @@ def cluster(
         raise UnsupportedOperationError(
             "The table has no clustering columns; set them with table.operation('cluster_by')(columns) first."
         )
+    if len(columns) < len(clustering_columns(snapshot.state)):
+        check_columns(snapshot.state, None)
     own = replace(
         options or OptimizeOptions(),
         predicate=None,

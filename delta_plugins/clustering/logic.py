@@ -199,9 +199,9 @@ def check_columns(table: TableState, previous: TableState | None) -> None:
 
 
 def logical_columns(table: TableState) -> tuple[str, ...]:
-    """Return the clustering columns by logical names, dotted for fields of structs."""
+    """Return the clustering columns that the table has, by logical names, dotted for fields of structs."""
     leaves = _physical_leaves(table)
-    return tuple(format_path(leaves[path][0]) for path in clustering_columns(table))
+    return tuple(format_path(leaves[path][0]) for path in clustering_columns(table) if path in leaves)
 
 
 def _physical_leaves(table: TableState) -> dict[Path, tuple[Path, Field]]:

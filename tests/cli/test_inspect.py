@@ -10,6 +10,7 @@ from typing import Any
 import fsspec
 import pytest
 
+from delta_core import DeltaTable, Field, PrimitiveType, Schema
 from delta_core.testing.table_builder import TableBuilder
 
 
@@ -41,6 +42,7 @@ def test_info_as_json_has_stable_keys(run: Any, table: TableBuilder) -> None:
         "numRows",
         "numDeletedRows",
         "partitionColumns",
+        "clusteringColumns",
         "protocol",
         "features",
         "properties",
@@ -48,6 +50,13 @@ def test_info_as_json_has_stable_keys(run: Any, table: TableBuilder) -> None:
     }
     assert (found["version"], found["numFiles"], found["numRows"], found["numDeletedRows"]) == (2, 2, 3, 1)
     assert found["features"] == ["changeDataFeed", "deletionVectors"]
+
+
+def test_info_names_the_clustering_columns(run: Any, tmp_path: Path) -> None:
+    schema = Schema([Field("id", PrimitiveType("long")), Field("kind", PrimitiveType("string"))])
+    DeltaTable.create(tmp_path / "t", schema, cluster_by=["kind", "id"])
+    assert "Clustered by    kind, id" in run("info", str(tmp_path / "t")).out
+    assert run("info", str(tmp_path / "t"), "--json").json["clusteringColumns"] == ["kind", "id"]
 
 
 def test_info_states_where_statistics_leave_rows_unknown(run: Any, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import Field, StructType
 from delta_core.snapshot import open_context, open_snapshot
 from delta_core.testing.feature_contract import table_state
+from delta_core.testing.table_builder import TableBuilder
 from delta_plugins.clustering.logic import clustering_columns
 from delta_plugins.clustering.operations import cluster_by
 from tests.plugins.written import append, begin, create, peer_rows, rows
@@ -59,6 +60,22 @@ def test_new_table_has_its_columns_in_the_domain_and_not_in_its_properties(tmp_p
     snapshot = open_snapshot(uri)
     assert snapshot.metadata.configuration == {}
     assert snapshot.protocol.writer_features == ("appendOnly", "clustering", "domainMetadata", "invariants")
+
+
+def test_table_reports_its_clustering_columns_by_logical_names(tmp_path: Path) -> None:
+    snapshot = open_snapshot(clustered(tmp_path, "kind", "s.x", properties={"delta.columnMapping.mode": "name"}))
+    assert snapshot.plugins.request_values("cluster_by", snapshot.state) == ("kind", "s.x")
+    assert snapshot.plugins.request_values("other", snapshot.state) == ()
+
+
+def test_clustering_column_that_is_gone_is_not_reported_and_not_clustered_by(tmp_path: Path) -> None:
+    made = TableBuilder(tmp_path / "t").create({"id": "long"}, features=["clustering", "domainMetadata"])
+    text = '{"clusteringColumns":[["id"],["gone"]],"domainName":"delta.clustering"}'
+    made.commit({"domainMetadata": {"domain": "delta.clustering", "configuration": text, "removed": False}})
+    snapshot = open_snapshot(made.uri)
+    assert snapshot.plugins.request_values("cluster_by", snapshot.state) == ("id",)
+    with pytest.raises(SchemaError, match="Clustering column gone"):
+        DeltaTable(made.uri).optimize.cluster()
 
 
 def test_files_have_statistics_of_clustering_columns_however_few_are_requested(tmp_path: Path) -> None:
