@@ -290,8 +290,10 @@ def leaves(expression: Expression) -> tuple[Leaf, ...]:
     left = [expression]
     while left:
         e = left.pop()
-        if isinstance(e, (Call, Cast)):
-            left.extend(reversed(_parts(e)))
+        if isinstance(e, Call):
+            left += e.args[::-1]
+        elif isinstance(e, Cast):
+            left.append(e.arg)
         elif not isinstance(e, (Literal, Values)):
             found.append(e)
     # to hash a leaf takes longer than the rest
@@ -352,7 +354,9 @@ def _flatten(e: Expression) -> Steps[Expression]:
                 left.extend(reversed(part.args))
             else:
                 parts.append(part)
-    args = yield from each(map(_flatten, parts))
+    args = parts
+    if any(isinstance(part, (Call, Cast)) for part in parts):
+        args = yield from each(map(_flatten, parts))
     same = len(args) == len(e.args) and all(a is b for a, b in zip(args, e.args, strict=True))
     return e if same else replace(e, args=tuple(args))
 

@@ -37,7 +37,7 @@ from delta_core.expressions.literals import cast_literal, typed
 from delta_core.expressions.typing_rules import Typed, cast_to
 from delta_core.protocol.schema import find, format_path
 from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType, arrow_to_type
-from delta_core.runtime.recursion import Steps, each, run
+from delta_core.runtime.recursion import Steps, run
 
 __all__ = ["ResultOf", "bind", "bind_rule", "bind_typed", "leaf_type", "resolve", "resolve_args"]
 
@@ -208,16 +208,17 @@ def resolve(
 ) -> Typed:
     """Bind an expression whose leaves ``locate`` finds and types. See `bind`."""
 
-    def visit(e: Expression) -> Steps[Typed]:
+    def visit_leaf(e: Literal | Values | Leaf) -> Typed:
         if isinstance(e, Literal):
             constant = typed(e)
             return Typed(constant, constant.type or VOID)
-        if isinstance(e, Values):
-            return Typed(e, e.type)
+        return Typed(e, e.type) if isinstance(e, Values) else locate(e)
+
+    def visit(e: Expression) -> Steps[Typed]:
         if isinstance(e, Cast):
             return _cast(e, (yield visit(e.arg)))
         if not isinstance(e, Call):
-            return locate(e)
+            return visit_leaf(e)
         name = e.function.lower()
         if name in _NOW and not e.args:
             return _now(name, now or dt.datetime.now(dt.UTC))
@@ -225,7 +226,10 @@ def resolve(
         if simpler is not None:
             found: Typed = yield visit(simpler)
             return found
-        args = yield from each(map(visit, e.args))
+        args: list[Typed] = []
+        for arg in e.args:
+            found = (yield visit(arg)) if isinstance(arg, (Call, Cast)) else visit_leaf(arg)
+            args.append(found)
         return resolve_args(name, args, functions)
 
     found = run(visit(expression))

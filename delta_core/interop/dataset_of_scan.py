@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from delta_core.errors import UnsupportedOperationError
-from delta_core.interop.predicates import all_filters, file_filter, prunable, referenced_columns
+from delta_core.expressions.ast import Expression, all_of
+from delta_core.interop.predicates import file_filter, prunable, referenced_columns
 from delta_core.interop.rows import schema_of_rows, with_repeated
 from delta_core.interop.scanner_of_scan import ScanScanner, reader_of
 from delta_core.scan import Scan
@@ -46,7 +47,7 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     Nothing of pyarrow's own dataset follows it: what would need one raises UnsupportedOperationError.
     """
 
-    def __init__(self, snapshot: Snapshot, predicate: Any = None) -> None:
+    def __init__(self, snapshot: Snapshot, predicate: Expression | None = None) -> None:
         # the base class holds no dataset, and its constructor rejects; every public method is defined here
         self._snapshot = snapshot
         self._predicate = predicate
@@ -88,7 +89,7 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         """Return a scanner; pyarrow evaluates the filter on every batch unless the scan does so completely."""
         pushed = prunable(self._snapshot, filter, takes_floats=takes_floats)
         left = None if pushed.is_all else filter
-        predicate = all_filters(self._snapshot, self._predicate, pushed.predicate)
+        predicate = self._joined(pushed.predicate)
 
         def plan(names: Sequence[str], limit: int | None = None) -> Scan:
             return self._snapshot.scan([(n,) for n in names], predicate=predicate, limit=limit)
@@ -108,6 +109,10 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
             needed |= referenced_columns(requested, self.schema)
             names = [n for n in names if n in needed]
         return ds.Scanner.from_batches(reader_of(plan(names or every[:1])), columns=columns, filter=left)
+
+    def _joined(self, pushed: Expression | None) -> Expression | None:
+        """Return the dataset's own filter and one that is pushed, both bound, as one."""
+        return all_of([e for e in (self._predicate, pushed) if e is not None])
 
     def get_fragments(self, filter: ds.Expression | None = None) -> Iterator[Any]:
         """Return one fragment: the scan divides its work itself."""
@@ -137,7 +142,7 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         """Return the number of rows."""
         pushed = prunable(self._snapshot, filter)
         if pushed.is_all:
-            return self._snapshot.scan(predicate=all_filters(self._snapshot, self._predicate, pushed.predicate)).count()
+            return self._snapshot.scan(predicate=self._joined(pushed.predicate)).count()
         return int(self.scanner([], filter).count_rows())
 
     def filter(self, expression: ds.Expression) -> ds.Dataset:

@@ -121,10 +121,12 @@ def prunable(snapshot: Snapshot, filter: ds.Expression | None, *, takes_floats: 
         return Pushed(None, is_all=False)
     if takes_floats and found is not None and any(_type_of(snapshot, leaf) in _FLOATING for leaf in leaves(found)):
         return Pushed(found, is_all=True)
-    return exact_parts(snapshot, found, ranks_nan=False)
+    return exact_parts(snapshot, found, ranks_nan=False, is_bound=True)
 
 
-def exact_parts(snapshot: Snapshot, expression: Expression | None, *, ranks_nan: bool) -> Pushed:
+def exact_parts(
+    snapshot: Snapshot, expression: Expression | None, *, ranks_nan: bool, is_bound: bool = False
+) -> Pushed:
     """Keep the parts that AND joins which drop no row that another engine keeps.
 
     Engines differ about NaN, so parts about floats may keep rows that hold NaN.
@@ -137,11 +139,14 @@ def exact_parts(snapshot: Snapshot, expression: Expression | None, *, ranks_nan:
         The filter, or what translates of it.
     ranks_nan : bool
         Whether the other engine takes NaN for equal to itself and greater than every number, as Spark does.
+    is_bound : bool
+        Whether the expression is bound.
     """
     parts = list(conjuncts(expression))
     agreements = [_agreement(snapshot, p, ranks_nan) for p in parts]
+    found = all_of([p for p, a in zip(parts, agreements, strict=True) if a is not None])
     try:
-        found = all_filters(snapshot, all_of([p for p, a in zip(parts, agreements, strict=True) if a is not None]))
+        found = found if is_bound else all_filters(snapshot, found)
     except ExpressionError:
         return Pushed(None, is_all=False)
     return Pushed(found, is_all=all(agreements))

@@ -42,9 +42,11 @@ _FEW_FILES = 64
 
 def plan_tests(expression: Expression | None, evaluator: Evaluator, zone: str, exact: bool) -> list[FilePruner]:
     """Compile the parts that AND joins, cheap ones first; those over statistics are one test: one pass serves them."""
-    parts = sorted(conjuncts(expression), key=_cost)
-    expensive = [e for e in parts if _cost(e) == _EXPENSIVE]
-    tests = [FilePruner(e, evaluator, zone, exact) for e in parts if _cost(e) < _EXPENSIVE]
+    by_cost: list[list[Expression]] = [[], [], []]
+    for part in conjuncts(expression):
+        by_cost[_cost(part)].append(part)
+    *cheap, expensive = by_cost
+    tests = [FilePruner(e, evaluator, zone, exact) for parts in cheap for e in parts]
     return tests if not expensive else [*tests, _statistics_test(expensive, evaluator, zone, exact)]
 
 

@@ -46,12 +46,15 @@ def test_order(condition: Expression | None, types: Mapping[Leaf, pa.DataType]) 
     """
     total: dict[frozenset[Leaf], list[Expression]] = {}
     partial: list[Expression] = []
-    for part in conjuncts(condition):
+    parts = list(conjuncts(condition))
+    if len(parts) < 2:
+        return parts
+    for part in parts:
         if _is_total(part):
             total.setdefault(frozenset(leaves(part)), []).append(part)
         else:
             partial.append(part)
-    joined = [joint for parts in total.values() if (joint := all_of(parts)) is not None]
+    joined = [joint for same in total.values() if (joint := all_of(same)) is not None]
     joined.sort(key=lambda e: _cost(e, types))  # stable: as they are if the costs are the same
     return joined + partial
 
