@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.int32]
 
-__all__ = ["SelectionVector", "check_rows", "gather", "gather_column"]
+__all__ = ["SelectionVector", "check_rows", "gather", "gather_column", "views_of_codes"]
+
+#: Of a string view.
+_VIEW_BYTES = 16
 
 
 class SelectionVector:
@@ -155,7 +158,7 @@ class SelectionVector:
         return self._indices
 
 
-def gather(batch: pa.RecordBatch, selection: SelectionVector | None) -> pa.RecordBatch:
+def gather(batch: pa.RecordBatch, selection: SelectionVector | None, decode: bool = True) -> pa.RecordBatch:
     """Return rows of a batch, in the order in which they are picked.
 
     Parameters
@@ -164,6 +167,8 @@ def gather(batch: pa.RecordBatch, selection: SelectionVector | None) -> pa.Recor
         Columns of type ``dictionary<int32, string>`` come back as strings.
     selection : SelectionVector, or None
         Of so many rows; None: all rows, and columns that need no decoding are passed through.
+    decode : bool
+        False leaves dictionary encoded strings as they are.
 
     Raises
     ------
@@ -173,7 +178,9 @@ def gather(batch: pa.RecordBatch, selection: SelectionVector | None) -> pa.Recor
     if selection is not None:
         if not batch.num_columns:
             return empty_rows(len(selection))
-        arrays = [gather_column(c, selection) for c in batch.columns]
+        arrays = [gather_column(c, selection, decode) for c in batch.columns]
+    elif not decode:
+        return batch
     else:
         coded = [i for i, t in enumerate(batch.schema.types) if t.id == pa.lib.Type_DICTIONARY]
         if not coded:
@@ -302,6 +309,35 @@ def _text(array: pa.Array[Any], rows: Rows | None, dictionary: pa.Array[Any] | N
     codes, start = (None, 0) if dictionary is None else (first, array.offset)
     out = _gather.text(offsets, data, strings.offset, len(strings), codes, start, valid, array.offset, len(array), rows)
     return _built(strings.type, array, rows, list(out))
+
+
+def views_of_codes(array: pa.Array[Any]) -> pa.Array[Any] | None:
+    """Return dictionary encoded strings as views of the dictionary's, which takes a part of the time of a copy.
+
+    None if the dictionary is larger than the views, which keep it in memory, or if it has a null or is of another type.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Codes that are not in the dictionary.
+    """
+    t, n = array.type, len(array)
+    if t.index_type != pa.int32() or t.value_type != pa.string():
+        return None
+    dictionary = array.dictionary
+    if len(dictionary) > n or dictionary.null_count or array.null_count == n:
+        return None
+    entries = pc.cast(dictionary, pa.string_view())
+    _, views, *texts = entries.buffers()
+    if sum(len(text) for text in texts) > n * _VIEW_BYTES:
+        return None
+    rows = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + n]
+    if array.null_count:
+        rows = np.where(is_valid(array), rows, np.int32(0))  # a null's code means nothing
+    check_rows(rows, len(dictionary))
+    out = allocate(n * _VIEW_BYTES)
+    _gather.fixed(views, entries.offset, len(dictionary), _VIEW_BYTES, rows, out)
+    return _built(pa.string_view(), array, None, [out, *texts])
 
 
 def _built(t: pa.DataType, array: pa.Array[Any], rows: Rows | None, buffers: list[pa.Buffer]) -> pa.Array[Any]:

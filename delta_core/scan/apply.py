@@ -46,12 +46,23 @@ class CompiledPlan:
     ------
     UnsupportedExpressionError
         When it is made, for an expression that the engine can't evaluate.
+
+    Notes
+    -----
+    With ``decodes`` false, columns of strings that the engine returns as dictionary codes stay such.
     """
 
     def __init__(
-        self, plan: ReadPlan, files: FileContext, evaluator: Evaluator, functions: Mapping[str, Function] | None = None
+        self,
+        plan: ReadPlan,
+        files: FileContext,
+        evaluator: Evaluator,
+        functions: Mapping[str, Function] | None = None,
+        *,
+        decodes: bool = True,
     ) -> None:
         self._plan = plan
+        self._decodes = decodes
         self._files = files
 
         def build(expression: Expression) -> Compiled:
@@ -190,12 +201,12 @@ class CompiledPlan:
         if not batch.num_rows or (picks is not None and not len(picks)):
             return None
         if self._is_plain:
-            kept = gather(batch, picks)
+            kept = gather(batch, picks, self._decodes)
             if kept.schema.equals(self._plan.schema, check_metadata=True) and not self._required:
                 return kept
             columns = kept.columns
             self._check_required(_View(self._plan, origin, {}, batch.num_rows, picks), columns)
-            return batch_of(columns, self._plan.schema) if columns else relabel(kept, self._plan.schema)
+            return self._batch(columns) if columns else relabel(kept, self._plan.schema)
         view = _View(self._plan, origin, dict(enumerate(batch.columns)), batch.num_rows, picks)
         if not is_tested:
             for check, compiled in self._checks:
@@ -206,11 +217,18 @@ class CompiledPlan:
                 return None
             if mask.true_count < view.num_rows:
                 view = view.filtered(mask)
-        arrays = [column(view) for column in self._outputs]
+        arrays = [column(view, self._decodes) for column in self._outputs]
         self._check_required(view, arrays)
         if not arrays:
             return empty_rows(view.num_rows)
-        return batch_of(arrays, self._plan.schema)
+        return self._batch(arrays)
+
+    def _batch(self, arrays: Sequence[pa.Array]) -> pa.RecordBatch:
+        schema = self._plan.schema
+        coded = [] if self._decodes else [i for i, a in enumerate(arrays) if pa.types.is_dictionary(a.type)]
+        for i in coded:
+            schema = schema.set(i, schema.field(i).with_type(arrays[i].type))
+        return batch_of(arrays, schema)
 
     def _run_check(self, check: ReadCheck, compiled: Compiled, view: _View) -> None:
         passed = view.evaluate(compiled)
@@ -334,13 +352,13 @@ class _Column:
             self._narrows = pa.types.is_nested(stored) and not stored.equals(self._type)
             self._logical = stored
 
-    def __call__(self, view: _View) -> pa.Array:
+    def __call__(self, view: _View, decode: bool = True) -> pa.Array:
         value = self._value
         if self._compiled is not None:
             array = view.evaluate(self._compiled)
             return array if array.type.equals(self._type) else checked_cast(array, self._type)
         if isinstance(value, PhysicalSource):
-            array = view.physical(value)
+            array = view.physical(value, decode)
             return narrow(_as(array, self._logical), self._type) if self._narrows else array
         if isinstance(value, PositionSource):
             return view.positions()

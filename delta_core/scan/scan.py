@@ -266,10 +266,17 @@ class Scan:
         """Yield the rows as batches; closing the iterator stops the reading."""
         return self._logged() if _log.isEnabledFor(logging.DEBUG) else self._batches()
 
-    def _logged(self) -> Iterator[pa.RecordBatch]:
+    def encoded_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as `batches` does, but columns of repeated strings as dictionary codes if they are stored so.
+
+        Whether a column is encoded may differ from batch to batch.
+        """
+        return self._logged(encoded=True) if _log.isEnabledFor(logging.DEBUG) else self._batches(encoded=True)
+
+    def _logged(self, encoded: bool = False) -> Iterator[pa.RecordBatch]:
         start, rows, size = perf_counter(), 0, 0
         try:
-            for batch in self._batches():
+            for batch in self._batches(encoded=encoded):
                 rows += batch.num_rows
                 size += batch.nbytes
                 yield batch
@@ -277,13 +284,13 @@ class Scan:
             took = (perf_counter() - start) * 1000
             _log.debug("Read %d rows, %d bytes, of %r (%.1f ms)", rows, size, self._source, took)
 
-    def _batches(self, counters: RunCounters | None = None) -> Iterator[pa.RecordBatch]:
+    def _batches(self, counters: RunCounters | None = None, encoded: bool = False) -> Iterator[pa.RecordBatch]:
         left = self.plan.limit
         if left is None:
-            yield from self._read(_Inputs(self, self._files), counters)
+            yield from self._read(_Inputs(self, self._files), counters, encoded)
             return
         for inputs in self._in_parts(left):
-            for batch in self._read(inputs, counters):
+            for batch in self._read(inputs, counters, encoded):
                 yield batch.slice(0, left)
                 left -= batch.num_rows
                 if left <= 0:
@@ -383,10 +390,13 @@ class Scan:
         dropped = inputs.vectors.num_dropped()
         return None if dropped is None else inputs.num_physical_rows() - dropped
 
-    def _read(self, inputs: _Inputs, counters: RunCounters | None = None) -> Iterator[pa.RecordBatch]:
+    def _read(
+        self, inputs: _Inputs, counters: RunCounters | None = None, encoded: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         plan, engine = self.plan, self._source.engine
         context = inputs.context()
-        apply = CompiledPlan(plan, context, engine.evaluator, self._source.plugins.functions)
+        functions = self._source.plugins.functions
+        apply = CompiledPlan(plan, context, engine.evaluator, functions, decodes=not encoded)
         # a file that is read at all is checked whole
         prune = None if plan.checks else self._skipping.row_groups
         read = FileRead(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.interop.predicates import prunable
-from delta_core.interop.rows import gathered, shared_out
+from delta_core.interop.rows import gathered, shared_out, with_views
 
 
 @given(sizes=st.lists(st.sampled_from([0, 1, 5_000, 8_191, 8_192, 40_000]), max_size=20))
@@ -48,6 +49,34 @@ def test_first_rows_are_shared_out_in_several_batches(sizes: list[int]) -> None:
     assert len(found) <= len(given_batches) + 8
     if sizes and sizes[0] == 100_000:
         assert [b.num_rows for b in found[:6]] == [16_384] * 6
+
+
+def test_repeated_strings_reach_polars_as_views(tmp_path: Path) -> None:
+    texts = pa.array(["", "n7", "a text of more than twelve bytes", None])
+    codes = pa.array(np.arange(40_000) % 4)
+    rows = pa.table({"id": np.arange(40_000), "s": texts.take(codes), "own": [f"{i:>20}" for i in range(40_000)]})
+    write_deltalake(tmp_path, rows)
+    write_deltalake(tmp_path, rows.slice(0, 30), mode="append")
+    scan = DeltaTable(tmp_path).scan()
+    kinds = {str(b.schema.field("s").type) for b in with_views(scan.encoded_batches())}
+    assert kinds == {"string_view", "string"}
+    expected = scan.to_table()
+    assert pl.DataFrame(expected).equals(DeltaTable(tmp_path).to_polars().collect())
+    wanted = (pl.col("s") == "n7") | pl.col("s").is_null()
+    found = DeltaTable(tmp_path).to_polars().filter(wanted).select("s", "own").collect()
+    assert found.equals(pl.DataFrame(expected).filter(wanted).select("s", "own"))
+    assert found.height == 20_015
+
+
+def test_encoded_batches_have_the_rows(tmp_path: Path) -> None:
+    names = pa.array(["x", None, "y"] * 20_000)
+    write_deltalake(tmp_path, pa.table({"id": range(60_000), "s": names, "part": ["a", "b", "b"] * 20_000}))
+    for predicate in (None, "id % 7 < 3", "s = 'x'", "id < 100"):
+        scan = DeltaTable(tmp_path).scan(["s", "id"], predicate=predicate)
+        batches = list(scan.encoded_batches())
+        assert any(pa.types.is_dictionary(b.schema.field("s").type) for b in batches)
+        decoded = [b.set_column(0, "s", b["s"].cast(pa.string())) for b in batches]
+        assert pa.Table.from_batches(decoded).equals(scan.to_table())
 
 
 def test_filter_is_left_to_pyarrow_only_where_it_means_something_else(tmp_path: Path) -> None:

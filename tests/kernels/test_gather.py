@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from delta_core.errors import DataFileError, InvalidArgumentError
 from delta_core.kernels import _gather
-from delta_core.kernels.gather import SelectionVector, gather, gather_column
+from delta_core.kernels.gather import SelectionVector, gather, gather_column, views_of_codes
 
 TYPES = {
     pa.bool_(): st.booleans(),
@@ -105,6 +105,48 @@ def test_gather_equals_take_of_decoded_columns(case):
     assert [c.to_pylist() for c in found.columns] == [c.to_pylist() for c in expected]
     assert found.schema.types == [c.type for c in plain]
     assert found.num_rows == (batch.num_rows if rows is None else len(rows))
+
+
+@given(
+    values=st.lists(st.none() | st.sampled_from(["", "n7", "twelve bytes", "thirteen byte", "é" * 20]), max_size=60),
+    start=st.integers(0, 20),
+    dictionary_start=st.integers(0, 1),
+)
+def test_views_of_codes_have_the_values(values, start, dictionary_start):
+    array = pa.array(values, pa.string()).dictionary_encode()
+    if dictionary_start:
+        longer = pa.concat_arrays([pa.array(["before"]), array.dictionary])
+        array = pa.DictionaryArray.from_arrays(array.indices, longer.slice(1))
+    array = array.slice(start)
+    found = views_of_codes(array)
+    if found is None:
+        assert len(array.dictionary) > len(array) or array.null_count == len(array) or array.dictionary.nbytes > 100
+        return
+    found.validate(full=True)
+    assert found.type == pa.string_view()
+    assert found.null_count == array.null_count
+    assert found.to_pylist() == array.to_pylist()
+    assert gather(pa.record_batch({"x": array}), None, decode=False).column(0).equals(array)
+
+
+def test_views_of_codes_keep_no_large_dictionary():
+    texts = pa.array([f"{i:>200}" for i in range(50)])
+    few = pa.DictionaryArray.from_arrays(pa.array(np.arange(50), pa.int32()), texts)
+    assert views_of_codes(few) is None
+    many = pa.DictionaryArray.from_arrays(pa.array(np.arange(5_000) % 50, pa.int32()), texts)
+    assert views_of_codes(many).to_pylist() == many.to_pylist()
+    assert views_of_codes(pa.array([b"x"] * 9).dictionary_encode()) is None
+    assert views_of_codes(pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array(["x", None]))) is None
+
+
+def test_views_of_codes_reject_codes_outside_the_dictionary():
+    for code in (2, -1, 2**31 - 1):
+        array = pa.DictionaryArray.from_arrays(pa.array([0, 1, code], pa.int32()), pa.array(["x", "y"]), safe=False)
+        with pytest.raises(InvalidArgumentError):
+            views_of_codes(array)
+    nulls = pa.Array.from_buffers(pa.int32(), 3, [pa.py_buffer(b"\x03"), pa.py_buffer(np.array([0, 1, 77], np.int32))])
+    array = pa.DictionaryArray.from_arrays(nulls, pa.array(["x", "y"]), safe=False)
+    assert views_of_codes(array).to_pylist() == ["x", "y", None]
 
 
 @given(kept_batches())
