@@ -41,11 +41,10 @@ from delta_core.handles.secrets import shown_uri
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array
 from delta_core.kernels.json_actions import ParsedActions
-from delta_core.log import parts
+from delta_core.log import parts, value_parts
 from delta_core.log.chunks import BASE_COLUMNS, CommitChunk
 from delta_core.log.committers import find_committer
 from delta_core.log.files import FileSet
-from delta_core.log.partition_values import time_zone
 from delta_core.log.reconcile import reconcile
 from delta_core.log.source import LogContents, LogMark, TableLog, concat_actions, newest_definition
 from delta_core.plugins.catalog import CommitSource
@@ -182,7 +181,7 @@ def open_context(
         Both an `Engine` and ``allow_external`` were given.
     """
     if timezone != "UTC":
-        time_zone(timezone)  # rejected here, not at the first column that needs it
+        value_parts.time_zone(timezone)  # rejected here, not at the first column that needs it
     if isinstance(engine, Engine) and allow_external is not None:
         raise InvalidArgumentError(
             "Found both an Engine and allow_external; expected it to be given to what made the engine."

@@ -18,7 +18,7 @@ from delta_core.protocol.types import DataType, PrimitiveType
 from delta_core.runtime.patterns import lazy_pattern
 from delta_core.runtime.recursion import MOST_NESTED, Steps, each, run
 
-__all__ = ["NUM_RECORDS",
+__all__ = ["MANY", "NUM_RECORDS",
     "Call", "Cast", "Column", "Expression", "FileConstant", "FileStatistic", "Leaf", "Literal", "PartitionValue",
     "PhysicalColumn", "RowPosition", "TaskCount", "TaskIndex", "TaskRow", "Values", "all_of", "all_parts", "any_of",
     "check_depth", "column", "conjuncts", "flatten", "leaves",
@@ -26,6 +26,8 @@ __all__ = ["NUM_RECORDS",
 ]  # fmt: skip
 
 
+#: Lists of more values are kept as `Values`; shorter ones as constants, which every engine supports.
+MANY = 24
 #: A part of a name in backticks, to the dot behind it or the end.
 _QUOTED = lazy_pattern(r"`((?:[^`]|``)*)`(?:\.|\Z)")
 

@@ -17,7 +17,6 @@ from delta_core.expressions import parts
 from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of, any_of, column
 from delta_core.expressions.binding import ResultOf, bind_typed
 from delta_core.expressions.coercion import VOID, spark_name
-from delta_core.expressions.members import from_arrow, from_python
 from delta_core.expressions.sql import parse_sql
 from delta_core.protocol.types import PrimitiveType, StructType
 
@@ -141,10 +140,10 @@ def _members(column: Column, value: Any) -> Expression:
     if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
         raise ExpressionError(f"Filter on {column.name!r} with 'in' needs a list of values, found {value!r}.")
     if isinstance(value, (pa.Array, pa.ChunkedArray)):
-        many = from_arrow(value if isinstance(value, pa.Array) else pa.concat_arrays(value.chunks))
+        many = parts.from_arrow(value if isinstance(value, pa.Array) else pa.concat_arrays(value.chunks))
     else:
         value = value.tolist() if hasattr(value, "tolist") else list(value)
-        many = from_python(value)
+        many = parts.from_python(value)
     if many is not None:
         return Call("in", (column, many))
     members = tuple(Literal(v) for v in value)

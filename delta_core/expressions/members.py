@@ -10,17 +10,15 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from delta_core.expressions.ast import Call, Expression, Literal, Values
+from delta_core.expressions.ast import MANY, Call, Expression, Literal, Values
 from delta_core.expressions.coercion import as_decimal, decimal_type, is_integral, name_of
 from delta_core.expressions.literals import INTEGRAL_RANGES, to_microseconds
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, number_array
 from delta_core.protocol.types import DataType, PrimitiveType, arrow_to_type
 
-__all__ = ["MANY", "cast_values", "expand", "from_arrow", "from_literals", "from_python", "from_text", "look_up"]
+__all__ = ["cast_values", "expand", "from_arrow", "from_literals", "from_python", "from_text", "look_up"]
 
-#: Lists of more values are kept as `Values`; shorter ones as constants, which every engine supports.
-MANY = 24
 #: Python types whose lists Arrow converts as their values are typed one by one.
 _PLAIN: dict[type, pa.DataType] = {
     int: pa.int64(),

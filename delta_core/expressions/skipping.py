@@ -24,6 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.errors import ExpressionError
+from delta_core.expressions import parts as late
 from delta_core.expressions.ast import (
     NUM_RECORDS,
     Call,
@@ -44,7 +45,6 @@ from delta_core.expressions.ast import (
 from delta_core.expressions.binding import leaf_type, resolve
 from delta_core.expressions.coercion import canonical, name_of
 from delta_core.expressions.functions import COMPARISONS
-from delta_core.expressions.patterns import parse_like
 from delta_core.expressions.typing_rules import Typed
 from delta_core.protocol.schema import ColumnMap, find
 from delta_core.protocol.types import DataType, Field, PrimitiveType, StructType
@@ -447,7 +447,7 @@ def _prefix(e: Call, scope: _Scope) -> Expression | None:
     constants = [a.value for a in e.args[1:] if isinstance(a, Literal)]
     if any(not isinstance(c, str) for c in constants):
         return None if any(c is not None for c in constants if not isinstance(c, str)) else _FALSE
-    parts: list[str | None] = [*constants[0], None] if e.function == "startswith" else parse_like(*constants)
+    parts: list[str | None] = [*constants[0], None] if e.function == "startswith" else late.parse_like(*constants)
     fixed = next((i for i, p in enumerate(parts) if not p), len(parts))
     prefix = "".join(p or "" for p in parts[:fixed])
     tests = [scope.values(text.column)]

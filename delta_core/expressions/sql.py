@@ -8,8 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from delta_core.expressions import parts as late
-from delta_core.expressions.ast import Call, Cast, Column, Expression, transform
-from delta_core.expressions.members import MANY, from_text
+from delta_core.expressions.ast import MANY, Call, Cast, Column, Expression, transform
 from delta_core.expressions.simple_sql import PLACEHOLDER, parse_simple
 from delta_core.runtime.patterns import lazy_pattern
 
@@ -58,7 +57,7 @@ def _lift_lists(text: str) -> tuple[str, dict[Any, Expression]]:
 
     def lift(match: re.Match[str]) -> str:
         numbers, texts = match.group("numbers", "texts")
-        values = None if numbers is None and texts is None else from_text(numbers, texts)
+        values = None if numbers is None and texts is None else late.from_text(numbers, texts)
         if values is None:
             return match[0]
         placeholder = Column((f"{PLACEHOLDER}{len(lists)}",))

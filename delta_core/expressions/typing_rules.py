@@ -11,7 +11,8 @@ from functools import reduce
 from typing import NamedTuple
 
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
-from delta_core.expressions.ast import Cast, Expression, Literal, Values
+from delta_core.expressions import parts
+from delta_core.expressions.ast import MANY, Cast, Expression, Literal, Values
 from delta_core.expressions.coercion import (
     BINARY,
     BOOLEAN,
@@ -36,7 +37,6 @@ from delta_core.expressions.coercion import (
     spark_name,
 )
 from delta_core.expressions.literals import cast_literal
-from delta_core.expressions.members import MANY, cast_values, expand, from_literals, look_up
 from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
 
 __all__ = [
@@ -153,26 +153,26 @@ def membership(name: str, args: list[Typed]) -> tuple[list[Expression], DataType
     literals = [e for e in cast[1:] if isinstance(e, Literal)]
     if len(literals) <= MANY or len(literals) < len(cast) - 1:
         return cast, result
-    found = from_literals(literals)
-    return (cast if found is None else list(look_up(cast[0], found).args)), result
+    found = parts.from_literals(literals)
+    return (cast if found is None else list(parts.look_up(cast[0], found).args)), result
 
 
 def _look_up(name: str, value: Typed, values: Values) -> tuple[list[Expression], DataType]:
     pair = [value, Typed(values, values.type)]
     if value.type == VOID:
-        return list(look_up(cast_to(value, values.type), values).args), BOOLEAN
+        return list(parts.look_up(cast_to(value, values.type), values).args), BOOLEAN
     if _are_exact([value.type, values.type]):
         digits = as_decimal(values.type) or (38, 0)
-        known = cast_values(values, PrimitiveType(f"decimal({digits[0]},{digits[1]})"))
+        known = parts.cast_values(values, PrimitiveType(f"decimal({digits[0]},{digits[1]})"))
         target, found = value.type, _exact(value).expression
     else:
         target = _unify(name, pair)
-        known = cast_values(values, target)
+        known = parts.cast_values(values, target)
         found = cast_to(value, target)
     if known is None:
-        return membership(name, [value, *(Typed(e, values.type) for e in expand(values))])
+        return membership(name, [value, *(Typed(e, values.type) for e in parts.expand(values))])
     comparison(name, [value, Typed(Literal(None, known.type), known.type)])  # raises for what can't be compared
-    return list(look_up(found, known).args), BOOLEAN
+    return list(parts.look_up(found, known).args), BOOLEAN
 
 
 def overlap(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:

@@ -1,4 +1,4 @@
-"""Kernels of nested columns and of rows as JSON, loaded on first use: reads of flat columns need neither."""
+"""Kernels of nested columns, casts and rows as JSON, loaded on first use: plain reads need none of them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,23 @@ from typing import TYPE_CHECKING
 from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from delta_core.kernels.decimals import checked_cast
     from delta_core.kernels.json_lines import format_objects
     from delta_core.kernels.parquet_nested import NestedChunk, NestedColumnStretches, nested_column, read_nested_column
 
-__all__ = ["NestedChunk", "NestedColumnStretches", "format_objects", "nested_column", "read_nested_column"]
+__all__ = [
+    "NestedChunk",
+    "NestedColumnStretches",
+    "checked_cast",
+    "format_objects",
+    "nested_column",
+    "read_nested_column",
+]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "delta_core.kernels.decimals": "checked_cast",
         "delta_core.kernels.json_lines": "format_objects",
         "delta_core.kernels.parquet_nested": "NestedChunk NestedColumnStretches nested_column read_nested_column",
     },

@@ -13,10 +13,11 @@ from delta_core.engines.interface import ActionQuery, CheckpointHandle, LogFiles
 from delta_core.errors import CheckpointError, LogChangedError, LogError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels import compute as pc
+from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import array_of, is_utf8, is_valid, nulls_of, one_array, values_of
-from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.dedup import dv_unique_ids
 from delta_core.kernels.nested import struct_of
+from delta_core.log import value_parts
 from delta_core.log.file_columns import (
     PARTITION,
     json_statistics,
@@ -27,7 +28,6 @@ from delta_core.log.file_columns import (
     statistic_type,
 )
 from delta_core.log.group_tests import statistic_path
-from delta_core.log.stats_text import statistics_text
 from delta_core.plugins.plans import LogFile
 from delta_core.protocol.actions import DELETION_VECTOR, FILE_COLUMNS, ActionField, parse_action
 
@@ -305,7 +305,7 @@ class CheckpointChunk:
         if name == "deletionVector":
             return self._descriptors(found[self._vector])
         if name == "stats" and _TEXT not in found:
-            return statistics_text(found[_PARSED])
+            return value_parts.statistics_text(found[_PARSED])
         return self._conformed(name, found[self._action, name], self._fields.get(name) or FILE_COLUMNS.get(name))
 
     def _conformed(self, name: str, column: Any, target: pa.DataType | None) -> pa.Array:
@@ -402,6 +402,6 @@ def conform(column: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(column.type) and pa.types.is_timestamp(target) and column.type.tz != target.tz:
         column = pc.cast(column, pa.timestamp(column.type.unit, target.tz))
     try:
-        return checked_cast(column, target)
+        return kernels.checked_cast(column, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return nulls_of(len(column), target)

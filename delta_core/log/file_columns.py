@@ -11,8 +11,8 @@ import pyarrow as pa
 from delta_core.engines.interface import CheckpointHandle
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels import compute as pc
+from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import int64_values, is_valid, nulls_of, number_array, one_array, values_of
-from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.gather import gather_column
 from delta_core.kernels.stats import StatField, parse_stats
 from delta_core.log.group_tests import statistic_path
@@ -178,14 +178,14 @@ def _as(column: pa.Array, target: pa.DataType) -> pa.Array:
     if column.type == target:
         return column
     try:
-        return checked_cast(column, target)
+        return kernels.checked_cast(column, target)
     except pa.ArrowInvalid:
         return pa.array([_try_cast(v, target) for v in column], target)
 
 
 def _try_cast(value: Any, target: pa.DataType) -> Any:
     try:
-        return checked_cast(value, target).as_py()
+        return kernels.checked_cast(value, target).as_py()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
 

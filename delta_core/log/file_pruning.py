@@ -24,10 +24,10 @@ from delta_core.expressions.ast import (
 from delta_core.expressions.bound_tests import bound_test
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import is_valid, mask_of, values_of
+from delta_core.log import value_parts
 from delta_core.log.decimal_bounds import widen_bounds
 from delta_core.log.file_columns import PARTITION, Chunk, pick_all, statistic_type
 from delta_core.log.group_tests import GroupTest, plan_group_test
-from delta_core.log.partition_values import parse_dictionary, parse_partition_values
 from delta_core.runtime.processes import cached_property
 
 if TYPE_CHECKING:
@@ -162,13 +162,13 @@ class FilePruner:
     def _typed(self, leaf: Leaf, column: pa.Array) -> pa.Array:
         if not isinstance(leaf, PartitionValue):
             return column
-        return parse_partition_values(column, leaf.type, self._zone, column=leaf.name)
+        return value_parts.parse_partition_values(column, leaf.type, self._zone, column=leaf.name)
 
     def _run_distinct(self, chunk: Chunk, leaf: PartitionValue) -> Mask:
         """Query each distinct value once."""
         (text,) = chunk.load([PARTITION + leaf.name])
         coded: Any = text if pa.types.is_dictionary(text.type) else pc.dictionary_encode(text)
-        distinct = parse_dictionary(coded, leaf.type, self._zone, column=leaf.name)
+        distinct = value_parts.parse_dictionary(coded, leaf.type, self._zone, column=leaf.name)
         # the last row of the table is for null
         passed = self._passed([pa.concat_arrays([distinct, pa.nulls(1, distinct.type)])], len(distinct) + 1)
         codes = values_of(coded)

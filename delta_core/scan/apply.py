@@ -17,8 +17,8 @@ from delta_core.engines.interface import Compiled, Evaluator, RowTest
 from delta_core.errors import DataFileError
 from delta_core.expressions.ast import Expression, Leaf, conjuncts, leaves
 from delta_core.expressions.plugin_functions import Function
+from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import is_valid, scalar_of
-from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.gather import SelectionVector, gather, gather_column
 from delta_core.kernels.nested import batch_of, empty_rows, narrow, reach, relabel
 from delta_core.kernels.parquet_pages import ColumnTest
@@ -356,7 +356,7 @@ class _Column:
         value = self._value
         if self._compiled is not None:
             array = view.evaluate(self._compiled)
-            return array if array.type.equals(self._type) else checked_cast(array, self._type)
+            return array if array.type.equals(self._type) else kernels.checked_cast(array, self._type)
         if isinstance(value, PhysicalSource):
             array = view.physical(value, decode)
             return narrow(_as(array, self._logical), self._type) if self._narrows else array

@@ -24,8 +24,8 @@ from delta_core.expressions.filters import to_expression
 from delta_core.expressions.skipping import SkippingPlan, plan_skipping
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, int64_values, is_valid, one_array
+from delta_core.log import value_parts
 from delta_core.log.files import FileSet
-from delta_core.log.partition_values import parse_partition_values
 from delta_core.log.paths import decode_paths
 from delta_core.plugins.plans import ReadRequest
 from delta_core.plugins.registry import PluginSet
@@ -528,7 +528,9 @@ class _Inputs:
         state = self._source.state
         if isinstance(leaf, PartitionValue):
             text = self.table.column(f"partition:{leaf.name}")
-            return parse_partition_values(text, leaf.type, self._source.timezone, column=leaf.name, types=state.types)
+            return value_parts.parse_partition_values(
+                text, leaf.type, self._source.timezone, column=leaf.name, types=state.types
+            )
         if leaf == LOCATION:
             return None
         column = one_array(self.table.column(leaf.name))

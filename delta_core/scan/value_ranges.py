@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from delta_core.expressions import parts as expressions
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, PhysicalColumn, Values, conjuncts
-from delta_core.expressions.patterns import parse_like
 from delta_core.kernels.arrow_buffers import array_of, distinct_numbers, string_bytes, values_of
 from delta_core.kernels.parquet_pages import ColumnTest, NullTest, ValuePattern, ValueRange, ValueSet, is_text
 from delta_core.scan.plan import PhysicalSource, Source
@@ -131,7 +131,7 @@ def _of_pattern(column: int, e: Call, t: pa.DataType) -> ValueSet | ValuePattern
     if len(texts) < len(e.args) - 1 or not all(isinstance(text, str) for text in texts) or not pa.types.is_string(t):
         return None
     before, behind = _PATTERNS[e.function]
-    characters = parse_like(*texts) if e.function == "like" else [*before, *texts[0], *behind]
+    characters = expressions.parse_like(*texts) if e.function == "like" else [*before, *texts[0], *behind]
     if "" in characters:  # the wildcard of one character
         return None
     parts = [""]

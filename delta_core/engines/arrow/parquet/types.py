@@ -9,20 +9,22 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.engines.arrow.parquet.legacy_calendar import Calendar
 from delta_core.kernels import compute as pc
+from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import null_array
-from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.nested import batch_of, rebuild_list, rebuild_map, rebuild_struct, relabel
 from delta_core.protocol.schema import FIELD_ID, Path, format_path
 from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef
 from delta_core.runtime.processes import cached_property
+
+if TYPE_CHECKING:
+    from delta_core.engines.arrow.parquet.legacy_calendar import Calendar
 
 __all__ = ["ColumnSource", "FilePlan", "UnconvertibleError", "is_encoded_string", "num_leaves", "plan_file"]
 
@@ -510,8 +512,8 @@ def _leaf_step(found: pa.DataType, wanted: pa.DataType) -> Convert | None:
     if t.is_timestamp(wanted):
         return _timestamp_step(found, wanted)
     if t.is_decimal(wanted) and t.is_integer(found):
-        return lambda a: checked_cast(a, wanted)
-    return (lambda a: checked_cast(a, wanted)) if _castable(found, wanted) else None
+        return lambda a: kernels.checked_cast(a, wanted)
+    return (lambda a: kernels.checked_cast(a, wanted)) if _castable(found, wanted) else None
 
 
 def _castable(found: pa.DataType, wanted: pa.DataType) -> bool:

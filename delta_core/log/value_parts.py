@@ -1,0 +1,21 @@
+"""What parses partition values and writes statistics as text, loaded on first use: most reads need neither."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from delta_core.runtime.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from delta_core.log.partition_values import parse_dictionary, parse_partition_values, time_zone
+    from delta_core.log.stats_text import statistics_text
+
+__all__ = ["parse_dictionary", "parse_partition_values", "statistics_text", "time_zone"]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "delta_core.log.partition_values": "parse_dictionary parse_partition_values time_zone",
+        "delta_core.log.stats_text": "statistics_text",
+    },
+)
