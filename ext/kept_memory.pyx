@@ -35,6 +35,11 @@ def lent_buffer(size_t size):
             array.release(&array)
 
 
+def blocks_address():
+    """Return where the blocks lie, for a compiled module that takes some."""
+    return <uintptr_t>&kept_blocks()
+
+
 def used_bytes():
     """Return what buffers hold."""
     return kept_blocks().used_bytes()

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "kept_memory.h"
 #include "parquet_footer.h"
 #include "parquet_pages.h"
 
@@ -31,33 +33,109 @@ const int64_t MOST_TEXT_OF_RUN = int64_t(64) << 20;
 const int64_t FOOTER_BYTES = int64_t(64) << 10;
 const int64_t CHUNK_WINDOW = int64_t(256) << 10;
 
+// What all columns take their memory from: large blocks from those that are kept for the next ones, if there are any.
+struct Memory {
+    delta_memory::KeptBlocks *blocks = nullptr;
+    int64_t least_block = 0;
+    // How many files there are for each one so far, and after how many rows they end.
+    double files = 1;
+    int64_t most_rows = INT64_MAX;
+
+    // How much there will be for each byte of `rows` rows so far, about.
+    double ahead(int64_t rows) const {
+        const double most = (static_cast<double>(most_rows) + rows / 2) / std::max<int64_t>(rows, 1);
+        return 1.05 * std::max(1.0, std::min(files, most));
+    }
+};
+
 // Memory that keeps what it holds when it grows.
 class Growing {
    public:
-    Growing() = default;
+    explicit Growing(Memory &memory) : memory_(memory) {}
     Growing(const Growing &) = delete;
     Growing &operator=(const Growing &) = delete;
-    ~Growing() { std::free(data); }
+    ~Growing() { drop(data, size_, is_lent_); }
     // Make room for `size` bytes and SLACK behind them.
-    bool room(int64_t size) {
+    bool room(int64_t size) { return size + SLACK <= size_ || grow(std::max(size + SLACK, 2 * size_)); }
+    // Make room for `size` bytes, and for so many times as much, if that is not too much.
+    bool room(int64_t size, double ahead) {
         if (size + SLACK <= size_) return true;
-        const int64_t wanted = size + SLACK > 2 * size_ ? size + SLACK : 2 * size_;
-        uint8_t *const grown = static_cast<uint8_t *>(std::realloc(data, wanted));
-        if (!grown) return false;
-        data = grown;
-        size_ = wanted;
-        return true;
+        const double expected = std::min<double>(ahead * size, size + MOST_AHEAD);
+        return grow(std::max(size, static_cast<int64_t>(expected)) + SLACK);
+    }
+    // Leave large memory that is hardly used to others.
+    void fit(int64_t used) {
+        if (!is_lent_ || 4 * (used + SLACK) >= size_) return;
+        int64_t size = used + SLACK;
+        bool is_lent = false;
+        uint8_t *const fitting = take(size, is_lent);
+        if (!fitting) return;
+        std::memcpy(fitting, data, used + SLACK);
+        replace(fitting, size, is_lent);
     }
     uint8_t *data = nullptr;
     int64_t size() const { return size_; }
 
    private:
+    enum : int64_t { MOST_AHEAD = 16 << 20 };
+
+    // Return other memory of at least so many bytes, and how many it has.
+    uint8_t *take(int64_t &size, bool &is_lent) const {
+        size_t found = size;
+        void *const block = size >= memory_.least_block && memory_.blocks ? memory_.blocks->take(found) : nullptr;
+        is_lent = block != nullptr;
+        if (!block) return static_cast<uint8_t *>(std::malloc(size));
+        size = found;
+        return static_cast<uint8_t *>(block);
+    }
+    bool grow(int64_t size) {
+        if (!is_lent_ && (size < memory_.least_block || !memory_.blocks)) {
+            uint8_t *const grown = static_cast<uint8_t *>(std::realloc(data, size));
+            if (!grown) return false;
+            data = grown;
+            size_ = size;
+            return true;
+        }
+        bool is_lent = false;
+        uint8_t *const grown = take(size, is_lent);
+        if (!grown) return false;
+        if (size_) std::memcpy(grown, data, size_);
+        replace(grown, size, is_lent);
+        return true;
+    }
+    void replace(uint8_t *other, int64_t size, bool is_lent) {
+        drop(data, size_, is_lent_);
+        data = other;
+        size_ = size;
+        is_lent_ = is_lent;
+    }
+    void drop(uint8_t *old, int64_t size, bool is_lent) {
+        if (is_lent) memory_.blocks->give(old, size);
+        else std::free(old);
+    }
+
+    Memory &memory_;
     int64_t size_ = 0;
+    bool is_lent_ = false;
 };
 
 // One column: which it is in the files, and what was decoded of it.
 struct RunColumn {
-    RunColumn(int leaf, int type, const ValueLayout &layout, int most_level) : leaf(leaf), type(type), layout(layout), most_level(most_level) {}
+    RunColumn(int leaf, int type, const ValueLayout &layout, int most_level, Memory &memory)
+        : memory(memory), leaf(leaf), type(type), layout(layout), most_level(most_level), data(memory), ends(memory), bits(memory) {}
+    // Make room for so many rows, and for those of further files if they are like those so far.
+    bool room_for_all(int64_t rows) {
+        const double ahead = memory.ahead(rows);
+        return layout.width ? data.room(layout.bytes_of(rows), ahead)
+                            : data.room(text, ahead) && ends.room((rows + 1) * static_cast<int64_t>(sizeof(int32_t)), ahead);
+    }
+    // Leave memory that `rows` rows don't need to others.
+    void fit(int64_t rows) {
+        data.fit(layout.width ? layout.bytes_of(rows) : text);
+        ends.fit(layout.width ? 0 : (rows + 1) * static_cast<int64_t>(sizeof(int32_t)));
+        bits.fit(has_bits ? (rows + 7) / 8 : 0);
+    }
+    Memory &memory;
     const int leaf, type;
     const ValueLayout layout;
     const int most_level;
@@ -72,6 +150,9 @@ struct RunTest {
     ValueLayout layout;
     int most_level;
     const Test *test;
+    RunColumn *column;  // the same one as it is returned, if it is
+
+    bool passes_nulls() const { return test->kind == IS_NULL; }
 };
 
 // A file at hand: all of its bytes, or a descriptor.
@@ -88,24 +169,39 @@ struct ForeignCodecs {
     bool has(int64_t codec) const { return codec >= 0 && codec < MOST_CODEC && codecs[codec]; }
 };
 
+// What the runs of all schemas share.
+struct Shared {
+    Workspace *space = nullptr;
+    ForeignCodecs foreign;
+    Memory memory;
+};
+
 // The columns of the files of one schema.
 class FileRun {
    public:
-    FileRun(Workspace &space, const ForeignCodecs &foreign, const char *schema, size_t schema_size, const char *metadata,
-            size_t metadata_size)
-        : space_(space), foreign_(foreign), schema_(schema, schema_size), metadata_(metadata, metadata_size) {}
+    FileRun(Shared &shared, const char *schema, size_t schema_size, const char *metadata, size_t metadata_size)
+        : shared_(shared), schema_(schema, schema_size), metadata_(metadata, metadata_size) {}
     ~FileRun() { for (RunColumn *c : columns_) delete c; }
     FileRun(const FileRun &) = delete;
     FileRun &operator=(const FileRun &) = delete;
 
     void add_column(int leaf, int type, int width, int stored, int most_level) {
-        columns_.push_back(new RunColumn(leaf, type, ValueLayout{width, stored}, most_level));
+        columns_.push_back(new RunColumn(leaf, type, ValueLayout{width, stored}, most_level, shared_.memory));
     }
+    // To be called once all columns are added.
     void add_test(int leaf, int type, int width, int stored, int most_level, const Test *test) {
-        tests_.push_back({leaf, type, ValueLayout{width, stored}, most_level, test});
+        RunColumn *column = nullptr;
+        for (RunColumn *c : columns_)
+            if (c->leaf == leaf && c->type == type && c->layout.width == width && c->layout.stored == stored && c->most_level == most_level)
+                column = c;
+        tests_.push_back({leaf, type, ValueLayout{width, stored}, most_level, test, column});
     }
     int64_t rows() const { return rows_; }
-    RunColumn &column(int64_t i) { return *columns_[i]; }
+    // A column, in memory that fits it.
+    RunColumn &column(int64_t i) {
+        columns_[i]->fit(rows_);
+        return *columns_[i];
+    }
     bool fits(const FooterFacts &footer) const { return footer.schema == schema_ && footer.metadata == metadata_; }
 
     // Add the rows of one file that pass behind those before it; false, and nothing is added, if it is left to a complete reader.
@@ -143,15 +239,26 @@ class FileRun {
         if (group.num_rows > MOST_GROUP_ROWS || rows_ + group.num_rows > MOST_RUN_ROWS) return false;
         const uint64_t *keep = nullptr;
         kept = group.num_rows;
+        // what the last test leaves is what is returned: its column is decoded once for both
+        const RunTest *const last = tests_.empty() || tests_.back().passes_nulls() ? nullptr : &tests_.back();
         for (const RunTest &test : tests_) {
             if (!kept) return true;
-            if (!run(file, group, test, keep, kept)) return false;
+            if (!run(file, group, test, keep, kept, &test == last ? test.column : nullptr)) return false;
             keep = keep_.data();
         }
         if (!kept) return true;
-        for (RunColumn *column : columns_)
-            if (!append(file, group, keep, kept, *column)) return false;
+        for (RunColumn *column : columns_) {
+            if (last && column == last->column) continue;
+            if (!(is_null(column) ? append_nulls(*column, kept) : append(file, group, keep, kept, *column))) return false;
+        }
         return true;
+    }
+
+    // Whether the rows that pass are null in a column.
+    bool is_null(const RunColumn *column) const {
+        for (const RunTest &test : tests_)
+            if (test.column == column && test.passes_nulls()) return true;
+        return false;
     }
 
     // A reader of a chunk's rows of a mask; nothing if the chunk is left to a complete reader.
@@ -166,29 +273,34 @@ class FileRun {
         const ChunkFacts &chunk = group.chunks[leaf];
         int64_t first = chunk.data_page;
         if (chunk.dictionary_page > 0 && chunk.dictionary_page < first) first = chunk.dictionary_page;
-        const bool is_foreign = foreign_.has(chunk.codec);
+        const bool is_foreign = shared_.foreign.has(chunk.codec);
         if (!chunk.is_plain || chunk.type != type || chunk.num_values != group.num_rows ||
             (chunk.codec != 0 && chunk.codec != 1 && !is_foreign) || chunk.encodings & ~KNOWN_ENCODINGS || first < MAGIC_BYTES || chunk.compressed <= 0 || chunk.uncompressed <= 0 ||
             first > file.size || chunk.compressed > file.size - first) return out;
-        space_.decompress = foreign_.decompress;
-        space_.codec = is_foreign ? foreign_.codecs[chunk.codec] : nullptr;
+        shared_.space->decompress = shared_.foreign.decompress;
+        shared_.space->codec = is_foreign ? shared_.foreign.codecs[chunk.codec] : nullptr;
         out.codec = chunk.codec == ZSTD_NUMBER ? ZSTD : is_foreign ? FOREIGN : chunk.codec == 1 ? SNAPPY : UNCOMPRESSED;
         out.bytes = file.data ? ChunkBytes(file.data + first, chunk.compressed)
-                              : ChunkBytes(space_.chunk, file.source, first, chunk.compressed, CHUNK_WINDOW);
+                              : ChunkBytes(shared_.space->chunk, file.source, first, chunk.compressed, CHUNK_WINDOW);
         out.good = true;
         return out;
     }
 
-    // Leave those of the rows in `keep_` that pass.
-    bool run(const FileBytes &file, const GroupFacts &group, const RunTest &test, const uint64_t *keep, int64_t &kept) {
+    // Leave those of the rows in `keep_` that pass, and append their values to a column, if one is specified.
+    bool run(const FileBytes &file, const GroupFacts &group, const RunTest &test, const uint64_t *keep, int64_t &kept, RunColumn *column) {
         const Opened opened = open(file, group, test.leaf, test.type);
         if (!opened.good) return false;
         passed_.assign((group.num_rows + 63) / 64 + 1, 0);
-        ChunkReader reader(space_, opened.bytes, opened.codec, test.layout, test.most_level, group.num_rows, keep, kept, test.test,
-                           passed_.data(), false);
+        // of what passes it is known only of the files before how much there is, about
+        if (column && rows_ && !column->room_for_all(rows_)) return false;
+        ChunkReader reader(*shared_.space, opened.bytes, opened.codec, test.layout, test.most_level, group.num_rows, keep, kept, test.test,
+                           passed_.data(), column != nullptr);
         Status status;
         int64_t found = 0;
-        while ((status = reader.next_page()) == PAGE) found += reader.kept();
+        while ((status = reader.next_page()) == PAGE) {
+            if (column && !append_page(reader, *column, rows_ + found)) return false;
+            found += reader.kept();
+        }
         if (status != DONE) return false;
         keep_.swap(passed_);
         kept = found;
@@ -197,28 +309,51 @@ class FileRun {
 
     bool append(const FileBytes &file, const GroupFacts &group, const uint64_t *keep, int64_t kept, RunColumn &column) {
         const Opened opened = open(file, group, column.leaf, column.type);
-        if (!opened.good) return false;
-        ChunkReader reader(space_, opened.bytes, opened.codec, column.layout, column.most_level, group.num_rows, keep, kept);
+        if (!opened.good || !column.room_for_all(rows_ + kept)) return false;
+        ChunkReader reader(*shared_.space, opened.bytes, opened.codec, column.layout, column.most_level, group.num_rows, keep, kept);
         Status status;
         int64_t done = 0;
         while ((status = reader.next_page()) == PAGE) {
-            const int64_t at = rows_ + done;
-            if (!(column.layout.width ? append_fixed(reader, column, at) : append_text(reader, column, at))) return false;
-            if (!append_validity(reader, column, at)) return false;
+            if (!append_page(reader, column, rows_ + done)) return false;
             done += reader.kept();
         }
         return status == DONE && done == kept;
     }
 
+    // Append the rows that are kept of the page at hand behind `at` others.
+    bool append_page(ChunkReader &reader, RunColumn &column, int64_t at) {
+        return (column.layout.width ? append_fixed(reader, column, at) : append_text(reader, column, at)) &&
+               append_validity(reader, column, at);
+    }
+
     bool append_fixed(ChunkReader &reader, RunColumn &column, int64_t at) {
-        const int64_t size = column.layout.bytes_of(at + reader.kept());
+        return room_for_fixed(column, at, reader.kept()) && reader.append_fixed(column.data.data, at);
+    }
+
+    static bool room_for_fixed(RunColumn &column, int64_t at, int64_t more) {
+        const int64_t size = column.layout.bytes_of(at + more);
         if (!column.data.room(size)) return false;
         if (column.layout.is_bits()) {
             uint8_t *const bits = column.data.data;
             if (at % 8) bits[at / 8] &= static_cast<uint8_t>((1 << at % 8) - 1);
             std::memset(bits + (at + 7) / 8, 0, size - (at + 7) / 8);
         }
-        return reader.append_fixed(column.data.data, at);
+        return true;
+    }
+
+    bool append_nulls(RunColumn &column, int64_t more) {
+        const int64_t at = rows_, end = at + more;
+        if (column.layout.width) {
+            if (!room_for_fixed(column, at, more)) return false;
+            if (!column.layout.is_bits()) std::memset(column.data.data + at * column.layout.width, 0, more * column.layout.width);
+        } else {
+            if (!column.data.room(column.text) || !column.ends.room((end + 1) * sizeof(int32_t))) return false;
+            int32_t *const ends = reinterpret_cast<int32_t *>(column.ends.data);
+            for (int64_t i = at ? at + 1 : 0; i <= end; i++) ends[i] = static_cast<int32_t>(column.text);
+        }
+        if (!room_for_bits(column, at, more)) return false;
+        column.nulls += more;
+        return true;
     }
 
     bool append_text(ChunkReader &reader, RunColumn &column, int64_t at) {
@@ -235,23 +370,27 @@ class FileRun {
 
     bool append_validity(ChunkReader &reader, RunColumn &column, int64_t at) {
         if (!reader.nulls() && !column.has_bits) return true;
+        int64_t nulls = 1;  // the bits before are written
+        if (!room_for_bits(column, at, reader.kept()) || !reader.append_validity(column.bits.data, at, nulls, 0)) return false;
+        column.nulls += nulls - 1;
+        return true;
+    }
+
+    // Make room for the bits of further rows, all zero.
+    static bool room_for_bits(RunColumn &column, int64_t at, int64_t more) {
         const int64_t held = column.bits.size();
-        if (!column.bits.room((at + reader.kept() + 7) / 8)) return false;
+        if (!column.bits.room((at + more + 7) / 8)) return false;
         if (column.bits.size() > held) std::memset(column.bits.data + held, 0, column.bits.size() - held);
         if (!column.has_bits) {
-            for (int64_t i = 0; i < at; i++) column.bits.data[i >> 3] |= static_cast<uint8_t>(1 << (i & 7));
+            set_bits(column.bits.data, 0, at);
             column.has_bits = true;
         }
-        int64_t nulls = 1;  // the bits before are written
-        if (!reader.append_validity(column.bits.data, at, nulls, 0)) return false;
-        column.nulls += nulls - 1;
         return true;
     }
 
     enum : int64_t { MOST_GROUP_ROWS = int64_t(1) << 20, MOST_RUN_ROWS = int64_t(1) << 22 };
 
-    Workspace &space_;
-    const ForeignCodecs &foreign_;
+    Shared &shared_;
     const std::string schema_, metadata_;
     std::vector<RunColumn *> columns_;
     std::vector<RunTest> tests_;
@@ -263,21 +402,26 @@ class FileRun {
 // Files one behind the other, each added to the run of its schema.
 class FileRuns {
    public:
-    // Files of up to `whole_bytes` are read whole.
-    explicit FileRuns(int64_t whole_bytes) : whole_bytes_(whole_bytes) {}
+    // Files of up to `whole_bytes` are read whole. `blocks` outlive this, if there are any: columns of so many bytes take one.
+    FileRuns(int64_t whole_bytes, delta_memory::KeptBlocks *blocks, int64_t least_block = 256 << 10) : whole_bytes_(whole_bytes) {
+        shared_.memory.blocks = blocks;
+        shared_.memory.least_block = least_block;
+    }
     ~FileRuns() { for (FileRun *run : runs_) delete run; }
     FileRuns(const FileRuns &) = delete;
     FileRuns &operator=(const FileRuns &) = delete;
 
     FileRun *add(const char *schema, size_t schema_size, const char *metadata, size_t metadata_size) {
-        runs_.push_back(new FileRun(space_, foreign_, schema, schema_size, metadata, metadata_size));
+        runs_.push_back(new FileRun(shared_, schema, schema_size, metadata, metadata_size));
         return runs_.back();
     }
     void add_codec(int codec, Decompress decompress, void *object) {
-        foreign_.decompress = decompress;
-        if (codec >= 0 && codec < MOST_CODEC) foreign_.codecs[codec] = object;
+        shared_.foreign.decompress = decompress;
+        if (codec >= 0 && codec < MOST_CODEC) shared_.foreign.codecs[codec] = object;
     }
     FileRun &run(int64_t i) { return *runs_[i]; }
+    // So many rows are expected of all files, at most.
+    void expect(int64_t rows) { shared_.memory.most_rows = rows; }
     int64_t rows() const {
         int64_t total = 0;
         for (const FileRun *run : runs_) total += run->rows();
@@ -289,10 +433,13 @@ class FileRuns {
         return total;
     }
 
-    // Read a file; return the number of its run, -1 if it is left to a complete reader, as all further ones are then.
-    int64_t read(const char *path, int64_t size) {
+    // Read a file, one of `left` more; return the number of its run, -1 if it is left to a complete reader, as all further
+    // ones are then.
+    int64_t read(Workspace &space, const char *path, int64_t size, int64_t left) {
         if (is_ended_) return -1;
         is_ended_ = true;
+        shared_.space = &space;
+        shared_.memory.files = 1 + static_cast<double>(left) / ++files_;
         const int file = open(path, O_RDONLY | O_CLOEXEC);
         if (file < 0) return -1;
         const int64_t found = read(file, size);
@@ -311,13 +458,13 @@ class FileRuns {
         bytes.size = size;
         const bool is_whole = size <= whole_bytes_;
         int64_t tail = is_whole || size < FOOTER_BYTES ? size : FOOTER_BYTES;
-        const uint8_t *data = read_source(files_, bytes.source, size - tail, tail);
+        const uint8_t *data = read_tail(bytes.source, size - tail, tail);
         if (!data || std::memcmp(data + tail - MAGIC_BYTES, "PAR1", MAGIC_BYTES)) return -1;
         const int64_t footer_bytes = int64_t(load<uint32_t>(data + tail - TAIL_BYTES)) + TAIL_BYTES;
         if (footer_bytes > size - MAGIC_BYTES) return -1;
         if (footer_bytes > tail) {
             tail = footer_bytes;
-            if (!(data = read_source(files_, bytes.source, size - tail, tail))) return -1;
+            if (!(data = read_tail(bytes.source, size - tail, tail))) return -1;
         }
         if (tail == size && std::memcmp(data, "PAR1", MAGIC_BYTES)) return -1;
         if (is_whole) bytes.data = data;
@@ -330,10 +477,18 @@ class FileRuns {
         return -1;
     }
 
-    Workspace space_, files_;
-    ForeignCodecs foreign_;
+    const uint8_t *read_tail(const Source &source, int64_t offset, int64_t size) {
+        uint8_t *const out = tail_.room(size);
+        if (!out || !source.read(offset, size, out)) return nullptr;
+        std::memset(out + size, 0, SLACK);
+        return out;
+    }
+
+    Shared shared_;
+    Scratch tail_;
     std::vector<FileRun *> runs_;
     const int64_t whole_bytes_;
+    int64_t files_ = 0;
     bool is_ended_ = false;
 };
 

@@ -1,6 +1,6 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet_files.h ext/parquet_footer.h ext/parquet_pages.h ext/zstd_library.h ext/compact.h ext/foreign_pages.pxi
+# distutils: depends = ext/parquet_files.h ext/kept_memory.h ext/parquet_footer.h ext/parquet_pages.h ext/zstd_library.h ext/compact.h ext/foreign_pages.pxi
 """Runs of small Parquet files; `delta_core.kernels.parquet_files` is its public API."""
 
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -17,6 +17,12 @@ include "foreign_pages.pxi"
 cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
     ctypedef int (*Decompress)(void* codec, const uint8_t* data, int64_t n, uint8_t* out, int64_t size) noexcept nogil
     cdef cppclass Test:
+        pass
+    cdef cppclass WorkspaceBytes "delta_parquet::Workspace":
+        pass
+
+cdef extern from "kept_memory.h" namespace "delta_memory" nogil:
+    cdef cppclass KeptBlocks:
         pass
 
 cdef extern from "parquet_footer.h" namespace "delta_parquet" nogil:
@@ -48,13 +54,14 @@ cdef extern from "parquet_files.h" namespace "delta_parquet" nogil:
         int64_t rows()
         RunColumn& column(int64_t i)
     cdef cppclass FileRuns:
-        FileRuns(int64_t whole_bytes)
+        FileRuns(int64_t whole_bytes, KeptBlocks* blocks)
         FileRun* add(const char* schema, size_t schema_size, const char* metadata, size_t metadata_size)
         void add_codec(int codec, Decompress decompress, void* object)
         FileRun& run(int64_t i)
+        void expect(int64_t rows)
         int64_t rows()
         int64_t bytes()
-        int64_t read(const char* path, int64_t size)
+        int64_t read(WorkspaceBytes& space, const char* path, int64_t size, int64_t left)
 
 
 def footer_key(const uint8_t[::1] footer not None):
@@ -76,7 +83,8 @@ cdef class Runs:
 
     `layouts` are (schema, metadata, columns, tests): columns are (leaf, type, width, stored, most level), and tests have a
     `_parquet_pages.ValueTest` behind these, which fits values of this layout. `codecs` maps Parquet's numbers of codecs to
-    functions that decompress their pages. Files of up to `whole_bytes` are read whole.
+    functions that decompress their pages. Files of up to `whole_bytes` are read whole. `blocks` is where the memory lies that
+    is kept for large columns, 0: none is.
     """
 
     cdef FileRuns* runs
@@ -84,8 +92,8 @@ cdef class Runs:
     cdef dict codecs
     cdef object layouts
 
-    def __cinit__(self, layouts, dict codecs not None, int64_t whole_bytes):
-        self.runs = new FileRuns(whole_bytes)
+    def __cinit__(self, layouts, dict codecs not None, int64_t whole_bytes, size_t blocks):
+        self.runs = new FileRuns(whole_bytes, <KeptBlocks*>blocks)
         self.codecs = codecs
         self.layouts = layouts  # their tests are looked at
         for number, decompress in codecs.items():
@@ -104,8 +112,11 @@ cdef class Runs:
     def __dealloc__(self):
         del self.runs
 
-    def read(self, list paths not None, const int64_t[::1] sizes not None, int64_t most_rows, int64_t most_bytes):
-        """Read files until one is left to a complete reader, or there is so much; return the layout and the rows of each."""
+    def read(self, size_t space, list paths not None, const int64_t[::1] sizes not None, int64_t most_rows, int64_t most_bytes):
+        """Read files until one is left to a complete reader, or there is so much; return the layout and the rows of each.
+
+        `space` is where a workspace of `_parquet_pages` lies.
+        """
         cdef int64_t n = min(len(paths), sizes.shape[0]), i, done = 0
         cdef vector[const char*] names
         cdef bytes path
@@ -115,12 +126,13 @@ cdef class Runs:
             names.push_back(PyBytes_AS_STRING(path))
         chosen_out, rows_out = np.zeros(n, np.int64), np.zeros(n, np.int64)
         cdef int64_t[::1] chosen = chosen_out, rows = rows_out
+        self.runs.expect(max(most_rows, 0))
         with nogil:
             for i in range(n):
                 before = self.runs.rows()
                 if before >= most_rows or self.runs.bytes() >= most_bytes:
                     break
-                chosen[i] = self.runs.read(names[i], sizes[i])
+                chosen[i] = self.runs.read((<WorkspaceBytes*>space)[0], names[i], sizes[i], n - 1 - i)
                 if chosen[i] < 0:
                     break
                 rows[i] = self.runs.rows() - before

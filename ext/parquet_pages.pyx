@@ -188,6 +188,11 @@ cdef class Workspace:
         del self.bytes
 
     @property
+    def address(self):
+        """Where it lies, for a module that reads files in it while it keeps this object."""
+        return <size_t>self.bytes
+
+    @property
     def is_small(self):
         """Whether it is small enough to be kept."""
         return self.bytes.size() <= MOST_KEPT

@@ -22,8 +22,9 @@ class Runs:
         ],
         codecs: dict[int, Callable[[pa.Buffer, int], Any]],
         whole_bytes: int,
+        blocks: int,
     ) -> None: ...
     def read(
-        self, paths: list[bytes], sizes: NDArray[np.int64], most_rows: int, most_bytes: int
+        self, space: int, paths: list[bytes], sizes: NDArray[np.int64], most_rows: int, most_bytes: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
     def column(self, number: int, i: int) -> tuple[pa.Buffer | None, int, list[pa.Buffer]]: ...

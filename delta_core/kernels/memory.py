@@ -8,9 +8,9 @@ import sys
 
 import pyarrow as pa
 
-from delta_core.kernels._kept_memory import lent_buffer, release_kept, used_bytes
+from delta_core.kernels._kept_memory import blocks_address, lent_buffer, release_kept, used_bytes
 
-__all__ = ["LEAST_KEPT", "POOL_OF_BATCHES", "allocate", "allocated_bytes", "release_unused", "zeros"]
+__all__ = ["LEAST_KEPT", "POOL_OF_BATCHES", "allocate", "allocated_bytes", "kept_blocks", "release_unused", "zeros"]
 
 _is_chosen = "ARROW_DEFAULT_MEMORY_POOL" in os.environ
 
@@ -40,6 +40,11 @@ def allocate(size: int) -> pa.Buffer:
         if found is not None:
             return found
     return pa.allocate_buffer(size, memory_pool=POOL_OF_BATCHES)
+
+
+def kept_blocks() -> int:
+    """Return where the memory of `allocate` lies, for a kernel that takes some itself; 0 if an allocator is chosen."""
+    return 0 if _is_chosen else blocks_address()
 
 
 _zeros = pa.py_buffer(b"")

@@ -15,7 +15,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.kernels._parquet_files import Runs, footer_key
-from delta_core.kernels.parquet_pages import CODECS, ValueTest, width_of
+from delta_core.kernels.memory import kept_blocks
+from delta_core.kernels.parquet_pages import CODECS, ValueTest, lent_workspace, width_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -123,8 +124,9 @@ def read_files(
         (own.schema, own.metadata, [_row(c) for c in own.columns], [(*_row(c), test) for c, test in own.tests])
         for own in layouts
     ]
-    runs = Runs(described, _FOREIGN, whole_bytes)
-    chosen, rows = runs.read(paths, sizes, most_rows, most_bytes)
+    runs = Runs(described, _FOREIGN, whole_bytes, kept_blocks())
+    with lent_workspace() as space:
+        chosen, rows = runs.read(space.address, paths, sizes, most_rows, most_bytes)
     columns = []
     for number, own in enumerate(layouts):
         n = int(rows[chosen == number].sum())

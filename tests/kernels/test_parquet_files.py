@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_core.errors import InvalidArgumentError
+from delta_core.kernels._kept_memory import used_bytes
 from delta_core.kernels.parquet_files import FileLayout, FlatColumn, footer_key, read_files
 from delta_core.kernels.parquet_pages import ColumnTest, NullTest, ValuePattern, ValueRange, ValueSet, compiled_test
 
@@ -283,6 +285,52 @@ def test_damaged_file_is_left_out_or_read_without_harm(folder: Path, data: st.Da
     rows, found = read(folder, [good, bytes(damaged[:end])], layout=layout)
     assert rows[0] == 50
     assert found.slice(0, 50).equals(GOOD)
+
+
+@pytest.mark.parametrize("is_tested", [False, True])
+@pytest.mark.parametrize("counts", [(40_000, 1, 0, 90_000, 20_000), (1, 70_000), (70_000, 1, 2, 3, 4)], ids=str)
+def test_columns_of_many_rows_lie_in_memory_that_is_kept(
+    folder: Path, counts: tuple[int, ...], is_tested: bool
+) -> None:
+    firsts = [sum(counts[:k]) for k in range(len(counts))]
+    tables = [many_rows(first, n) for first, n in zip(firsts, counts, strict=True)]
+    compiled = compiled_test(ValueRange(1, 30, 75_000), COLUMNS[1].type)
+    assert compiled is not None
+    stored = [written(t, data_page_size=100_000) for t in tables]
+    layout = FileLayout(*key_of(stored[0]), COLUMNS, ((COLUMNS[1], compiled),) if is_tested else ())
+    whole = pa.concat_tables(tables)
+    expected = whole.filter((pc.field("l") >= 30) & (pc.field("l") <= 75_000)) if is_tested else whole
+    before = used_bytes()
+    for _ in range(2):
+        rows, found = read(folder, stored, layout=layout)
+        assert len(rows) == len(counts)
+        assert found.equals(expected.combine_chunks())
+        assert used_bytes() > before
+        del found
+        assert used_bytes() == before
+
+
+def many_rows(first: int, n: int) -> pa.Table:
+    numbers = np.arange(first, first + n)
+    few = pa.array(numbers % 100)
+    late = pa.array(numbers, mask=numbers < 50_000)
+    texts = pc.binary_join_element_wise("text", late.cast("string"), " ")
+    money, amount = (pc.cast(c, pa.decimal128(25, 0)).cast(pa.decimal128(30, 2)) for c in (few, late))
+    columns = [few, numbers, late, late, texts, texts, late, few.cast("int32"), pc.equal(few, 3), few, money, amount]
+    return pa.table([pa.array(c).cast(f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def test_few_rows_of_many_hold_little_memory(folder: Path) -> None:
+    table = many_rows(0, 60_000)
+    compiled = compiled_test(ValueRange(1, 50_010, 50_020), COLUMNS[1].type)
+    assert compiled is not None
+    stored = [written(table)] * 3
+    layout = FileLayout(*key_of(stored[0]), COLUMNS, ((COLUMNS[1], compiled),))
+    before = used_bytes()
+    rows, found = read(folder, stored, layout=layout)
+    assert rows == [11, 11, 11]
+    assert found.equals(pa.concat_tables([table.slice(50_010, 11)] * 3).combine_chunks())
+    assert used_bytes() == before
 
 
 def test_files_of_further_encodings_are_read_with_the_others(folder: Path) -> None:

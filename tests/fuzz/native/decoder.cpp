@@ -352,7 +352,10 @@ static bool read_files(const Bytes &bytes, const Bytes &sound) {
     FooterFacts known;
     const uint8_t *const end = sound.data() + sound.size() - TAIL_BYTES;
     if (!FooterReader(end - load<uint32_t>(end), end).footer(known)) return false;
-    FileRuns runs(below(2) ? -1 : 1 << 20);
+    static delta_memory::KeptBlocks blocks(1 << 20);
+    FileRuns runs(below(2) ? -1 : 1 << 20, below(2) ? &blocks : nullptr, below(3000));
+    Workspace space;
+    int64_t left = 3;
     runs.add_codec(ZSTD_NUMBER, decompress_nothing, &runs);
     FileRun *const run = runs.add(known.schema.data(), known.schema.size(), known.metadata.data(), known.metadata.size());
     static const int COLUMNS[3][2] = {{INT64, 8}, {FLOAT, 4}, {BYTE_ARRAY, 0}};
@@ -369,7 +372,7 @@ static bool read_files(const Bytes &bytes, const Bytes &sound) {
     for (const Bytes *file : {&sound, &bytes, &sound}) {
         const int memory = memfd_create("delta-fuzz", 0);
         if (memory < 0 || write(memory, file->data(), file->size()) != static_cast<ssize_t>(file->size())) return close(memory), false;
-        read &= runs.read(("/proc/self/fd/" + std::to_string(memory)).c_str(), static_cast<int64_t>(file->size())) == 0;
+        read &= runs.read(space, ("/proc/self/fd/" + std::to_string(memory)).c_str(), static_cast<int64_t>(file->size()), --left) == 0;
         close(memory);
     }
     return read;

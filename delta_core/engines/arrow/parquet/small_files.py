@@ -22,19 +22,21 @@ from delta_core.kernels.arrow_buffers import null_array, number_array
 from delta_core.kernels.nested import batch_of, empty_rows
 from delta_core.kernels.parquet_files import FileLayout, FilesRead, FlatColumn, read_files
 from delta_core.kernels.parquet_pages import ValueTest, compiled_test, width_of
+from delta_core.runtime.threads import num_cores
 
 __all__ = ["SmallFiles"]
 
 #: A file up to this size is read whole.
 SMALL_BYTES = 256 << 10
-#: A run that a thread takes at once: so many files, or bytes of them.
-RUN_FILES = 1024
-RUN_BYTES = 16 << 20
+#: A run that a thread takes at once: so many files, or bytes of them; down to the least if each thread would not have
+#: two runs.
+RUN_FILES, LEAST_RUN_FILES = 1024, 256
+RUN_BYTES, LEAST_RUN_BYTES = 16 << 20, 4 << 20
 #: What columns of one batch hold, about.
 BATCH_BYTES = 32 << 20
 #: A file whose requested columns take up to this as they are decoded is read with others, if rows are tested; so many
 #: files at least, and so many bytes of a run; a file that is larger than the example by this factor is read by itself.
-PASSING_BYTES = 4 << 20
+PASSING_BYTES = 8 << 20
 PASSING_FILES = 4
 PASSING_RUN_BYTES = 32 << 20
 MOST_LARGER = 2
@@ -69,7 +71,9 @@ class SmallFiles:
         #: Whether rows that pass all tests are read, of files up to a size; so many files are a run.
         self._is_tested = False
         self._most_size = SMALL_BYTES
-        self._run_files = RUN_FILES
+        parts = 2 * num_cores()
+        self._run_files = min(max(-(-len(read.sizes) // parts), LEAST_RUN_FILES), RUN_FILES)
+        self._run_bytes = min(max(sum(size or 0 for size in read.sizes) // parts, LEAST_RUN_BYTES), RUN_BYTES)
 
     @property
     def may_test(self) -> bool:
@@ -128,7 +132,7 @@ class SmallFiles:
                 start, weight = index + 1, 0
                 continue
             weight += size or 0
-            if index + 1 - start == self._run_files or (weight >= RUN_BYTES and not self._is_tested):
+            if index + 1 - start == self._run_files or (weight >= self._run_bytes and not self._is_tested):
                 yield start, index + 1
                 start, weight = index + 1, 0
         if start < len(sizes):
