@@ -1607,15 +1607,17 @@ def _one_of(older: Any, newer: Any) -> Any:
 def _no_operation(
     name: str, served: Mapping[str, str], everything: Iterable[TableFeature]
 ) -> UnsupportedOperationError:
-    feature = next((f.name for f in everything if name in f.operations), None)
-    why = f"it comes with the feature {feature}, which the table does not have" if feature else "no plugin provides it"
-    there = ", ".join(sorted(served)) or "none"
-    hint = "" if feature else did_you_mean(name, [o for f in everything for o in f.operations])
-    return UnsupportedOperationError(
-        f"The table has no operation {name!r}: {why}. Operations that it has: {there}.{hint}",
-        operation=name,
-        feature=feature,
-    )
+    feature = next((f for f in everything if name in f.operations), None)
+    if feature is None:
+        there = ", ".join(sorted(served)) or "none"
+        hint = did_you_mean(name, [o for f in everything for o in f.operations])
+        text = f"The table has no operation {name!r}: no plugin provides it. Operations that it has: {there}.{hint}"
+    else:
+        remedy = feature.remedies.get("operations")
+        called = name.removeprefix("plan_")  # by this name users call it
+        text = f"The operation {called!r} needs the table feature {feature.name}, which the table does not have"
+        text += f": {remedy}." if remedy else "."
+    return UnsupportedOperationError(text, operation=name, feature=None if feature is None else feature.name)
 
 
 def open_table(table_uri: str | os.PathLike[str], **options: Any) -> Any:

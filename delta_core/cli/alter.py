@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from delta_core.alterer import TableAlterer
-from delta_core.cli.options import Target, as_json, pairs, table_command
+from delta_core.cli.options import CommandGroup, Target, as_json, pairs, table_command
 from delta_core.cli.output import print_facts, print_json
 
 __all__ = ["alter"]
@@ -17,7 +17,7 @@ __all__ = ["alter"]
 Change = Callable[[TableAlterer], None]
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 @table_command(versioned=False)
 @click.pass_context
 def alter(context: click.Context, target: Target) -> None:
@@ -157,9 +157,10 @@ def cluster_by(columns: tuple[str, ...]) -> Change:
 
 @_change("set-property")
 @click.argument("properties", nargs=-1, required=True, metavar="KEY=VALUE...", callback=pairs)
-def set_property(properties: dict[str, str]) -> Change:
+@click.option("--allow-unknown", is_flag=True, help="Also names that begin with delta. and are not known.")
+def set_property(properties: dict[str, str], allow_unknown: bool) -> Change:
     """Set table properties, and add the features that they need."""
-    return lambda alterer: alterer.set_table_properties(properties)
+    return lambda alterer: alterer.set_table_properties(properties, not allow_unknown)
 
 
 @_change("unset-property")

@@ -92,11 +92,9 @@ class _Program(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         names = self.list_commands(ctx)
-        known: dict[str, click.Command] = {n: click.Command(n, help=text) for n, text in COMMANDS.items()}
-        known |= self.commands
-        limit = formatter.width - 6 - max(map(len, names))
+        texts = {n: c.get_short_help_str(1_000) for n, c in self.commands.items()} | COMMANDS
         with formatter.section("Commands"):
-            formatter.write_dl([(n, known[n].get_short_help_str(limit)) for n in names])
+            formatter.write_dl([(n, texts[n]) for n in names])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

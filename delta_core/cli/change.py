@@ -12,7 +12,7 @@ import pyarrow as pa
 
 import delta_core
 from delta_core import operations
-from delta_core.cli.options import Target, as_json, pairs, table_command
+from delta_core.cli.options import Target, WholeNumber, as_json, pairs, table_command
 from delta_core.cli.output import console, print_facts, print_json, print_note, quantity
 from delta_core.cli.progress import shown_progress
 from delta_core.cli.sinks import FORMATS
@@ -135,9 +135,7 @@ def create(
 @click.option(
     "--schema-mode", type=click.Choice(["merge", "overwrite"]), help="Let the rows extend or replace the schema."
 )
-@click.option(
-    "--target-file-size", type=click.IntRange(min=1), metavar="BYTES", help="The size that files should have."
-)
+@click.option("--target-file-size", type=WholeNumber(min=1), metavar="BYTES", help="The size that files should have.")
 @_definition
 @as_json
 def write(

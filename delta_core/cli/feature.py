@@ -10,14 +10,14 @@ import click
 
 from delta_core import operations
 from delta_core.cli.inspect import features
-from delta_core.cli.options import Target, as_json, table_command
+from delta_core.cli.options import CommandGroup, Target, as_json, table_command
 from delta_core.cli.output import confirm, print_facts, print_json, print_note
 from delta_core.cli.progress import terminal_bar
 
 __all__ = ["feature"]
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def feature() -> None:
     """Add table features, drop them, and list them.
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from delta_core.cli.json_values import values_as_json
-from delta_core.cli.options import Target, selection, table_command
+from delta_core.cli.options import Number, Target, WholeNumber, selection, table_command
 from delta_core.cli.sinks import export
 from delta_core.interop import ChangeFeed
 from delta_core.table import DeltaTable
@@ -33,12 +33,12 @@ def _start(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option(
     "--position-file", metavar="FILE", type=click.Path(dir_okay=False), help="Keep the position from run to run."
 )
-@click.option("--stop-at", type=click.IntRange(min=0), metavar="VERSION", help="Last version, inclusive.")
+@click.option("--stop-at", type=WholeNumber(min=0), metavar="VERSION", help="Last version, inclusive.")
 @click.option("--once", is_flag=True, help="Stop behind the latest version that there is.")
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop after so long without new rows.")
-@click.option("--interval", type=click.FloatRange(min=0), default=1.0, show_default=True, help="Seconds between looks.")
-@click.option("--max-files", type=click.IntRange(min=1), default=1000, show_default=True, help="Files of a step.")
-@click.option("--max-bytes", type=click.IntRange(min=1), help="Bytes of the files of a step.")
+@click.option("--timeout", type=Number(min=0), metavar="SECONDS", help="Stop after so long without new rows.")
+@click.option("--interval", type=Number(min=0), default=1.0, show_default=True, help="Seconds between looks.")
+@click.option("--max-files", type=WholeNumber(min=1), default=1000, show_default=True, help="Files of a step.")
+@click.option("--max-bytes", type=WholeNumber(min=1), help="Bytes of the files of a step.")
 @click.option("--skip-change-commits", is_flag=True, help="Leave out commits that delete or change rows.")
 @click.option("--ignore-deletes", is_flag=True, help="Ignore commits that only remove whole files.")
 @click.option("--ignore-changes", is_flag=True, help="Print all rows of files that any commit adds.")

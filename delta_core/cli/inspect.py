@@ -9,7 +9,7 @@ import click
 from msgspec.structs import replace
 
 from delta_core import interop
-from delta_core.cli.options import KnownFeatures, Target, as_json, table_command
+from delta_core.cli.options import KnownFeatures, Target, WholeNumber, as_json, table_command
 from delta_core.cli.output import plain, print_facts, print_json, print_note, print_table, quantity, row_dicts, to_text
 from delta_core.engines.interface import ActionQuery, Storage
 from delta_core.errors import CorruptTableError, UnsupportedFeatureError, UnsupportedVersionError
@@ -138,7 +138,7 @@ def _columns(struct: StructType, partitioned: set[str], depth: int = 0) -> list[
 
 @click.command()
 @table_command()
-@click.option("--limit", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="How many commits.")
+@click.option("--limit", "-n", type=WholeNumber(min=0), default=20, show_default=True, help="How many commits.")
 @click.option("--all", "everything", is_flag=True, help="Every commit that the log still holds.")
 @as_json
 def history(target: Target, limit: int, everything: bool, json_output: bool) -> None:
@@ -179,7 +179,7 @@ def _parameters(value: Any) -> str:
 @click.command()
 @table_command()
 @click.option("--where", metavar="SQL", help="Only files that may hold rows for which a predicate is true.")
-@click.option("--limit", "-n", type=click.IntRange(min=0), help="How many files.")
+@click.option("--limit", "-n", type=WholeNumber(min=0), help="How many files.")
 @click.option("--stats", "statistics", is_flag=True, help="Show each column's least and greatest value, and its nulls.")
 @as_json
 def files(target: Target, where: str | None, limit: int | None, statistics: bool, json_output: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import click
 
 from delta_core import operations
-from delta_core.cli.options import Target, as_json, table_command
+from delta_core.cli.options import Target, WholeNumber, as_json, table_command
 from delta_core.cli.output import confirm, print_facts, print_json
 from delta_core.cli.progress import shown_progress
 
@@ -16,8 +16,8 @@ __all__ = ["cleanup", "compact_log", "generate"]
 
 @click.command("compact-log")
 @table_command(versioned=False)
-@click.argument("first", type=click.IntRange(min=0))
-@click.argument("last", type=click.IntRange(min=0))
+@click.argument("first", type=WholeNumber(min=0))
+@click.argument("last", type=WholeNumber(min=0))
 @click.option("--dry-run", is_flag=True, help="Look for the commits, show the name of the file, and write nothing.")
 @as_json
 def compact_log(target: Target, first: int, last: int, dry_run: bool, json_output: bool) -> None:

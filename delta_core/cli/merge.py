@@ -67,6 +67,11 @@ def merge(
     """
     if matched_update and matched_update_all or not_matched_insert and not_matched_insert_all:
         raise click.UsageError("Pass either single columns, or all of them.")
+    clauses = (
+        matched_update, matched_update_all, not_matched_insert, not_matched_insert_all, not_matched_by_source_update
+    )  # fmt: skip
+    if not any(clauses) and matched_delete is None and not_matched_by_source_delete is None:
+        raise click.UsageError("Pass what to do with rows, such as --matched-update-all and --not-matched-insert-all.")
     table = target.table()
     before = table.version()
     with shown_progress() as advance:

@@ -9,7 +9,7 @@ import click
 
 from delta_core import interop, operations
 from delta_core.cli.change import report
-from delta_core.cli.options import Target, as_json, table_command
+from delta_core.cli.options import Target, WholeNumber, as_json, table_command
 from delta_core.cli.output import print_facts, print_json, print_note
 from delta_core.cli.progress import shown_progress
 
@@ -24,7 +24,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--dry-run", is_flag=True, help="Show what would be written again, and change nothing."),
         click.option(
-            "--target-size", type=click.IntRange(min=1), metavar="BYTES", help="The size that files should have."
+            "--target-size", type=WholeNumber(min=1), metavar="BYTES", help="The size that files should have."
         ),
         click.option("--where", metavar="SQL", help="Only partitions for which this predicate is true."),
     ):

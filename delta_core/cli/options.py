@@ -24,9 +24,42 @@ from delta_core.protocol.actions import Protocol
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.table import DeltaTable
 
-__all__ = ["KnownFeatures", "Target", "as_json", "opening_options", "pairs", "selection", "table_command"]
+__all__ = [
+    "CommandGroup",
+    "KnownFeatures",
+    "Number",
+    "Target",
+    "WholeNumber",
+    "as_json",
+    "opening_options",
+    "pairs",
+    "selection",
+    "table_command",
+]
 
 Command = Callable[..., Any]
+
+
+class WholeNumber(click.IntRange):
+    """A whole number, which messages and help call so."""
+
+    name = "whole number"
+
+
+class Number(click.FloatRange):
+    """A number, which messages and help call so."""
+
+    name = "number"
+
+
+class CommandGroup(click.Group):
+    """Commands whose help lists the whole first sentence of each, where click cuts it to a line."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, c.get_short_help_str(1_000)) for name, c in found if c is not None])
 
 
 class Target(Struct):
@@ -184,7 +217,7 @@ def table_command(required: bool = True, versioned: bool = True) -> Callable[[Co
         decorated = opening_options(run)
         if versioned:
             decorated = click.option("--timestamp", metavar="TIME", help="Read as of a time (ISO 8601).")(decorated)
-            number = click.IntRange(min=0)
+            number = WholeNumber(min=0)
             decorated = click.option("--version", type=number, metavar="N", help="Read this version.")(decorated)
         name = "TABLE" if required else "[TABLE]"
         return click.argument("uri", metavar=name, required=required, shell_complete=_directories)(decorated)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from delta_core.cli.options import Target, as_json, table_command
+from delta_core.cli.options import Target, WholeNumber, as_json, table_command
 from delta_core.cli.output import print_facts, print_json
 from delta_core.cli.progress import shown_progress
 
@@ -13,7 +13,7 @@ __all__ = ["restore"]
 
 @click.command()
 @table_command(versioned=False)
-@click.option("--to-version", type=click.IntRange(min=0), metavar="N", help="The version to restore.")
+@click.option("--to-version", type=WholeNumber(min=0), metavar="N", help="The version to restore.")
 @click.option("--to-timestamp", metavar="TIME", help="Restore the last version at this time (ISO 8601).")
 @click.option("--ignore-missing-files", is_flag=True, help="Leave out files that are gone, with their rows.")
 @click.option(

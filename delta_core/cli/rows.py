@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from delta_core.cli.follow import followed_changes
 from delta_core.cli.json_values import values_as_json
-from delta_core.cli.options import Target, as_json, opening_options, selection, table_command
+from delta_core.cli.options import Number, Target, WholeNumber, as_json, opening_options, selection, table_command
 from delta_core.cli.output import console, print_json, print_note, print_rows, row_dicts, values
 from delta_core.cli.sinks import FORMATS, STDOUT, export, format_of
 from delta_core.errors import EngineError, ExpressionError, InvalidArgumentError
@@ -50,7 +50,7 @@ def _destination(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command()
 @table_command()
-@click.option("--limit", "-n", type=click.IntRange(min=0), default=10, show_default=True, help="How many rows.")
+@click.option("--limit", "-n", type=WholeNumber(min=0), default=10, show_default=True, help="How many rows.")
 @selection
 @_METADATA
 @as_json
@@ -91,7 +91,7 @@ def _show(table: pa.Table, json_output: bool) -> None:
 @table_command()
 @selection
 @_METADATA
-@click.option("--limit", "-n", type=click.IntRange(min=0), help="How many rows.")
+@click.option("--limit", "-n", type=WholeNumber(min=0), help="How many rows.")
 @_destination
 def cat(
     target: Target,
@@ -119,7 +119,7 @@ def cat(
 
 @click.command()
 @table_command()
-@click.option("--limit", "-n", type=click.IntRange(min=0), help="How many rows.")
+@click.option("--limit", "-n", type=WholeNumber(min=0), help="How many rows.")
 @selection
 @_METADATA
 @click.option("--run", is_flag=True, help="Read the rows too, and show counts and times.")
@@ -170,17 +170,15 @@ def count(target: Target, where: str | None, json_output: bool) -> None:
 
 @click.command()
 @table_command(versioned=False)
-@click.option("--start", type=click.IntRange(min=0), help="First version.  [default: 0]")
-@click.option("--end", type=click.IntRange(min=0), help="Last version, inclusive.  [default: the latest]")
+@click.option("--start", type=WholeNumber(min=0), help="First version.  [default: 0]")
+@click.option("--end", type=WholeNumber(min=0), help="Last version, inclusive.  [default: the latest]")
 @click.option("--start-timestamp", metavar="TIME", help="Begin with the first commit at or after a time (ISO 8601).")
 @click.option("--end-timestamp", metavar="TIME", help="End with the last commit at or before a time.")
 @click.option("--follow", is_flag=True, help="Go on with later commits as they arrive, as JSON lines.")
-@click.option("--interval", type=click.FloatRange(min=0), default=1.0, help="With --follow: seconds between looks.")
-@click.option(
-    "--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="With --follow: stop after so long idle."
-)
+@click.option("--interval", type=Number(min=0), default=1.0, help="With --follow: seconds between looks.")
+@click.option("--timeout", type=Number(min=0), metavar="SECONDS", help="With --follow: stop after so long idle.")
 @selection
-@click.option("--limit", "-n", type=click.IntRange(min=0), help="How many rows.  [default: 50 as a table, else all]")
+@click.option("--limit", "-n", type=WholeNumber(min=0), help="How many rows.  [default: 50 as a table, else all]")
 @_destination
 @as_json
 def changes(
@@ -237,10 +235,10 @@ def changes(
 
 @click.command()
 @table_command(versioned=False)
-@click.argument("start", type=click.IntRange(min=0))
-@click.argument("end", type=click.IntRange(min=0), required=False)
+@click.argument("start", type=WholeNumber(min=0))
+@click.argument("end", type=WholeNumber(min=0), required=False)
 @selection
-@click.option("--limit", "-n", type=click.IntRange(min=0), help="How many rows.  [default: 50 as a table, else all]")
+@click.option("--limit", "-n", type=WholeNumber(min=0), help="How many rows.  [default: 50 as a table, else all]")
 @_destination
 @as_json
 def diff(
@@ -274,7 +272,7 @@ def diff(
 @click.argument("tables", nargs=-1, required=True, metavar="[NAME=]TABLE...")
 @opening_options
 @click.option("--engine", type=click.Choice(["datafusion", "duckdb"]), help="By default the first that is installed.")
-@click.option("--limit", "-n", type=click.IntRange(min=0), help="How many rows.  [default: 50 as a table, else all]")
+@click.option("--limit", "-n", type=WholeNumber(min=0), help="How many rows.  [default: 50 as a table, else all]")
 @_destination
 @as_json
 def sql(
@@ -313,8 +311,8 @@ def sql(
     try:
         reader = builder.execute(query)
     except EngineError as e:
-        text = " ".join(str(e).split())
-        raise ExpressionError(f"{text} The query's tables are: {', '.join(named)}.") from e
+        text = " ".join(str(e).split()).rstrip(".")
+        raise ExpressionError(f"{text}. The query's tables are: {', '.join(named)}.") from e
     # columns of the tables that the result has under their name and type: their types decide how values are shown
     found = {f.name: _text(f.type) for f in reader.schema}
     same = Schema([f for name, (f, text) in columns.items() if found.get(name) == text])

@@ -10,7 +10,7 @@ import click
 import pyarrow as pa
 
 from delta_core import operations
-from delta_core.cli.options import Target, as_json, table_command
+from delta_core.cli.options import Target, WholeNumber, as_json, table_command
 from delta_core.cli.output import confirm, print_facts, print_json, print_note, quantity
 from delta_core.cli.progress import terminal_bar
 from delta_core.cli.sources import open_rows
@@ -33,7 +33,7 @@ __all__ = ["vacuum"]
 @click.option("--dry-run", is_flag=True, help="Show the files, and delete nothing.")
 @click.option("--yes", is_flag=True, help="Delete without a question.")
 @click.option(
-    "--keep-version", type=click.IntRange(min=0), multiple=True, metavar="N", help="Keep the files of a version."
+    "--keep-version", type=WholeNumber(min=0), multiple=True, metavar="N", help="Keep the files of a version."
 )
 @click.option("--keep-for", multiple=True, metavar="TABLE", help="Keep files that another table uses, such as a clone.")
 @click.option(

@@ -88,6 +88,9 @@ def repair(target: Target, deep: bool, dry_run: bool, yes: bool, json_output: bo
     if json_output:
         print_json(result)
         return
+    if not result["steps"]:
+        print_note("Nothing to repair.")
+        return
     print_table(("step", "file", "reason"), [(s["step"], s["file"], s["reason"]) for s in result["steps"]])
     for path in result["files_removed"]:
         click.echo(path)

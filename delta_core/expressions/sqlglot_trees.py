@@ -196,12 +196,26 @@ def _touch(before: Any, token: Any, text: str) -> bool:
     return bool(before.end + 1 == token.start and text[before.end] == text[token.start])
 
 
+#: What sqlglot's parser finds, in words of the text that it parses.
+_PLAIN_REASONS = {
+    r"Required keyword: '\w+' missing for \w+": "an operand is missing",
+    "Invalid expression / Unexpected token": "unexpected text",
+    "^Expect(?:ing|ed) ": "expected ",
+}
+
+
 def _reason(error: Exception) -> str:
+    from sqlglot import errors
+
     details = getattr(error.__cause__ or error, "errors", None) or [{}]
     found = details[0]
     if found.get("description"):
         description = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", found["description"])
+        for pattern, text in _PLAIN_REASONS.items():
+            description = re.sub(pattern, text, description)
         return f"{description} at line {found.get('line')}, column {found.get('col')}"
+    if isinstance(error, errors.TokenError):
+        return "a quote or a comment is not closed"
     return re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0].rstrip(".")
 
 

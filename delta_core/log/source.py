@@ -221,10 +221,14 @@ class TableLog:
         try:
             segment = choose_segment(listing.files, version, hint=hint, where=self.uri, rejected=rejected)
         except TableNotFoundError as e:
-            storage = self.engine.storage
-            why = parts.why_no_table(storage.root) if self._is_local else parts.why_no_table_on_store(storage)
+            why = self.why_no_table()
             raise (TableNotFoundError(f"No Delta table at {self.uri}. {why}", **e.facts) if why else e) from None
         return _with_embedded(segment, listing)
+
+    def why_no_table(self) -> str:
+        """Return what is at the place instead of a table, as a sentence; empty if that cannot be determined."""
+        storage = self.engine.storage
+        return parts.why_no_table(storage.root) if self._is_local else parts.why_no_table_on_store(storage)
 
     def _catalog_files(self) -> _CatalogFiles:
         """Query the catalog, then list the log."""

@@ -350,7 +350,9 @@ def move_column(
     latest = base.latest()
     path = _field_path(latest, column)
     if first == (after is not None):
-        raise InvalidArgumentError("Expected either first=True, or after= with the name of a column.")
+        raise InvalidArgumentError(
+            "Expected either first=True, or after= with the name of a column (on the command line --first, --after)."
+        )
     behind = None if after is None else find(latest.schema, (*path[:-1], after))[0][-1]
     if behind == path[-1]:
         raise InvalidArgumentError(f"Column {format_path(path)} can't be moved behind itself.")
@@ -534,7 +536,7 @@ def set_properties(
         if not _is_known(name, [*declared, *PROPERTIES], plugins.features.values()):
             raise InvalidArgumentError(
                 f"Table property {name!r} is not known.{did_you_mean(name, [*declared, *PROPERTIES])} Pass "
-                "raise_if_not_exists=False to set it nevertheless.",
+                "raise_if_not_exists=False (on the command line --allow-unknown) to set it nevertheless.",
                 property=name,
             )
     metadata = replace(latest.metadata, configuration={**latest.metadata.configuration, **texts})

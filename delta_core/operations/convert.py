@@ -146,8 +146,10 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
         if not files.num_rows:
             return Converted(base, 0)
     if not files.num_rows:
+        why = "" if base is not None else context.log.why_no_table()
         raise InvalidArgumentError(
-            f"There is no Parquet file in {context.log.uri}: none with a name that ends in {', '.join(_PARQUET)}.",
+            f"There is no Parquet file in {context.log.uri}: none with a name that ends in {', '.join(_PARQUET)}."
+            + (f" {why}" if why and LOG_DIRECTORY not in why else ""),
             path=context.log.uri,
         )
     folders, partitions = _partitions(files, by, strategy)

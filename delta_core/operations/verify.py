@@ -155,7 +155,7 @@ class VerifyReport(Struct, frozen=True):
         severities = self.findings.column("severity").to_pylist()
         counts = [(severities.count(s), s) for s in _ORDER]
         found = ", ".join(f"{n} {s}{'s' * (n > 1 and s != 'information')}" for n, s in counts if n) or "nothing found"
-        checked = ", ".join(f"{n:,} {name}" for name, n in self.checked.items())
+        checked = ", ".join(f"{n:,} {name.removesuffix('s') if n == 1 else name}" for name, n in self.checked.items())
         versions = ", ".join(map(str, self.versions)) or "none could be opened"
         return f"{self.uri}: {found} (version {versions}; {checked}; {self.seconds:.1f} s)"
 

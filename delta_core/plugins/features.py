@@ -73,7 +73,8 @@ class TableFeature(Struct, frozen=True):
         Those of its operations that add the feature to a table which lacks it, and can be called there too.
     remedies : Mapping of str to str
         What to do against a rejection that the feature avoids, for messages: of ``column_names`` (special characters),
-        ``row_removal`` (removing rows without rewriting files) or ``type_change``. ``set the table property ...``.
+        ``row_removal`` (removing rows without rewriting files), ``type_change`` or ``operations`` (a call of one of its
+        operations on a table without it). ``set the table property ...``.
     in_history : bool
         Whether only readers with the feature can read versions before it is dropped; of ``reader+writer`` features
         alone.

@@ -32,6 +32,7 @@ FEATURE = TableFeature(
     properties={logic.PROPERTY: "true makes writers record changes"},
     permits=("cdc",),
     active=methodcaller("flag", logic.PROPERTY),
+    remedies={"operations": f"set the table property {logic.PROPERTY}=true, and later commits record what they change"},
     operations={name: f"delta_plugins.change_data_feed.changes:{name}" for name in ("changes", "plan_changes")},
 )
 

@@ -253,6 +253,15 @@ def test_files_are_merged_after_a_look_at_what_changes(run: Any, tmp_path: Path)
     assert (run(*gone).code, DeltaTable(uri).version()) == (0, 1)
 
 
+def test_merge_without_a_clause_names_the_options(run: Any, tmp_path: Path) -> None:
+    uri, new = str(tmp_path / "t"), tmp_path / "new.csv"
+    write_deltalake(uri, pa.table({"id": [1]}))
+    new.write_text("id\n1\n")
+    found = run("merge", uri, new, "--on", "target.id = source.id")
+    assert (found.code, DeltaTable(uri).version()) == (2, 0)
+    assert "--matched-update-all" in found.err
+
+
 def test_merge_takes_single_columns_or_all(run: Any, tmp_path: Path) -> None:
     uri, new = str(tmp_path / "t"), tmp_path / "new.csv"
     write_deltalake(uri, pa.table({"id": [1]}))

@@ -26,3 +26,11 @@ def test_dry_run_counts_the_files_and_commits_nothing(run: Any, tmp_path: Path) 
     assert not (tmp_path / "_delta_log").exists()
     run("convert", tmp_path)
     assert run("convert", tmp_path, "--mode", "append", "--dry-run", "--json").json == {"files": 0}
+
+
+def test_folder_that_is_not_there_is_distinguished_from_one_without_files(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.csv").touch()
+    ends = {n: run("convert", tmp_path / n).err.partition(".pq.")[2].strip() for n in ("nope", "empty", "texts")}
+    assert ends == {"nope": "There is no folder of this name.", "empty": "The folder is empty.", "texts": ""}

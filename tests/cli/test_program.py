@@ -122,6 +122,16 @@ def test_help_states_the_exit_codes_and_every_command(run: Any) -> None:
     assert all(f"\n  {name} " in text for name in NAMES)
 
 
+@pytest.mark.parametrize("command", [(), ("alter",), ("feature",)])
+def test_help_cuts_no_line_of_a_command(run: Any, command: tuple[str, ...]) -> None:
+    assert "..." not in run(*command, "--help").out.partition("Commands:")[2]
+
+
+def test_text_in_place_of_a_number_is_rejected_in_plain_words(run: Any, tmp_path: Path) -> None:
+    assert "'x' is not a valid whole number" in run("head", tmp_path, "--limit", "x").err
+    assert "'x' is not a valid number" in run("follow", tmp_path, "--interval", "x").err
+
+
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_commands_are_listed_by_their_own_first_line(name: str) -> None:
     command = cli.get_command(click.Context(cli), name)

@@ -62,3 +62,4 @@ def test_repair_shows_steps_and_requires_a_confirmation_to_remove_entries(
     assert gone.name in done.out
     assert run("verify", uri).code == 0
     assert run("repair", uri, "--json").json["steps"] == []
+    assert run("repair", uri).err == "Nothing to repair.\n"

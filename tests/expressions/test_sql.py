@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 import subprocess
 import sys
 from decimal import Decimal
@@ -215,6 +216,23 @@ def _branch(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expressio
 
 
 COLUMNS = st.lists(NAMES, min_size=1, max_size=3).map(lambda p: Column(tuple(p)))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a =", "an operand is missing at line 1, column 3"),
+        ("a between 1", "an operand is missing at line 1, column 11"),
+        ("a in (1", "expected ) at line 1, column 7"),
+        ("a = 1)", "unexpected text at line 1, column 6"),
+        ("cast(a as foo)", "expected TYPE after CAST at line 1, column 13"),
+        ("s = 'x", "a quote or a comment is not closed"),
+        ("a = 1 /* x", "a quote or a comment is not closed"),
+    ],
+)
+def test_text_that_is_no_expression_is_rejected_in_plain_words(text: str, reason: str) -> None:
+    with pytest.raises(ExpressionError, match=rf"can't be parsed: {re.escape(reason)}\.$"):
+        parse_sql(text)
 
 
 @given(st.recursive(st.one_of(LITERALS, COLUMNS), _branch, max_leaves=8))

@@ -423,8 +423,10 @@ def test_load_cdf_up_to_a_version_that_is_not_there_yet_ends_at_the_latest_as_th
 
 
 def test_operation_of_a_feature_that_the_table_lacks_names_the_feature(builder: TableBuilder) -> None:
-    with pytest.raises(UnsupportedOperationError, match="changeDataFeed"):
+    with pytest.raises(UnsupportedOperationError, match="'changes' needs the table feature changeDataFeed") as caught:
         DeltaTable(builder.uri).load_cdf()
+    assert "set the table property delta.enableChangeDataFeed=true" in str(caught.value)
+    assert caught.value.facts == {"operation": "plan_changes", "feature": "changeDataFeed"}
     with pytest.raises(UnsupportedOperationError, match="no plugin"):
         DeltaTable(builder.uri).operation("fly")
     with pytest.raises(UnsupportedOperationError, match="Did you mean 'add_constraint'"):
