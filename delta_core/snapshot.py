@@ -42,7 +42,7 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log import parts, value_parts
-from delta_core.log.chunks import BASE_COLUMNS, CommitChunk
+from delta_core.log.commit_chunks import BASE_COLUMNS, CommitChunk
 from delta_core.log.committers import find_committer
 from delta_core.log.files import FileSet
 from delta_core.log.reconcile import reconcile

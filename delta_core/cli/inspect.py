@@ -14,7 +14,7 @@ from delta_core.cli.output import plain, print_facts, print_json, print_note, pr
 from delta_core.engines.interface import ActionQuery, Storage
 from delta_core.errors import CorruptTableError, UnsupportedFeatureError, UnsupportedVersionError
 from delta_core.expressions.coercion import spark_name
-from delta_core.log.chunks import BASE_COLUMNS
+from delta_core.log.commit_chunks import BASE_COLUMNS
 from delta_core.log.source import TableLog
 from delta_core.log.timestamps import format_ms
 from delta_core.plugins.features import TableFeature

@@ -14,7 +14,8 @@ from delta_core.errors import AccessDeniedError, CheckpointError, LogChangedErro
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, is_valid, one_array
 from delta_core.kernels.json_actions import ParsedActions
-from delta_core.log.chunks import BASE_COLUMNS, CheckpointChunk, CommitChunk, json_values
+from delta_core.log.checkpoint_chunks import CheckpointChunk
+from delta_core.log.commit_chunks import BASE_COLUMNS, CommitChunk, json_values
 from delta_core.log.files import Chunk
 from delta_core.log.names import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from delta_core.plugins.plans import Checkpoint, LogFile

@@ -19,7 +19,7 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, is_valid, values_of
 from delta_core.kernels.gather import gather_column
 from delta_core.log.checkpoint_schema import CheckpointColumns
-from delta_core.log.chunks import CommitChunk
+from delta_core.log.commit_chunks import CommitChunk
 from delta_core.log.files import PARTITION, Map, Part, json_statistics
 from delta_core.log.group_tests import statistic_path
 from delta_core.log.partition_values import parse_dictionary

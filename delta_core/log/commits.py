@@ -13,7 +13,7 @@ from msgspec import Struct
 from delta_core.engines.interface import ActionQuery, Engine
 from delta_core.errors import LogChangedError, LogError, VersionNotFoundError
 from delta_core.kernels.arrow_buffers import int64_values, one_array
-from delta_core.log.chunks import extra_fields, json_values
+from delta_core.log.commit_chunks import extra_fields, json_values
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.plugins.plans import LogFile
 from delta_core.plugins.rules import CommitTimestamp

@@ -17,7 +17,7 @@ from delta_core.errors import CheckpointError, LogChangedError, LogError, TableN
 from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log import parts
-from delta_core.log.chunks import BASE_COLUMNS
+from delta_core.log.commit_chunks import BASE_COLUMNS
 from delta_core.log.files import MOST_CHANGES
 from delta_core.log.hint import Hint, read_hint
 from delta_core.log.listing import LogListing, list_log
