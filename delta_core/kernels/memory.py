@@ -5,12 +5,22 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Callable
 
 import pyarrow as pa
 
 from delta_core.kernels._kept_memory import blocks_address, lent_buffer, release_kept, used_bytes
 
-__all__ = ["LEAST_KEPT", "POOL_OF_BATCHES", "allocate", "allocated_bytes", "kept_blocks", "release_unused", "zeros"]
+__all__ = [
+    "LEAST_KEPT",
+    "POOL_OF_BATCHES",
+    "allocate",
+    "allocated_bytes",
+    "call_at_release",
+    "kept_blocks",
+    "release_unused",
+    "zeros",
+]
 
 _is_chosen = "ARROW_DEFAULT_MEMORY_POOL" in os.environ
 
@@ -47,6 +57,7 @@ def kept_blocks() -> int:
     return 0 if _is_chosen else blocks_address()
 
 
+_drops: list[Callable[[], None]] = []
 _zeros = pa.py_buffer(b"")
 
 
@@ -66,12 +77,19 @@ def allocated_bytes() -> int:
     return total
 
 
+def call_at_release(drop: Callable[[], None]) -> None:
+    """Have `release_unused` call a function that drops what a module keeps for its next call."""
+    _drops.append(drop)
+
+
 def release_unused() -> None:
     """Return memory that nothing uses to the system.
 
     Between two steps that need much of it: what the allocators kept of the first one would stay beside what the second
     one needs. It takes a millisecond.
     """
+    for drop in _drops:
+        drop()
     release_kept()
     pa.default_memory_pool().release_unused()
     if POOL_OF_BATCHES is not None:

@@ -26,7 +26,7 @@ from delta_core.kernels._parquet_pages import (
     read_columns,
 )
 from delta_core.kernels._parquet_pages import read_passing as read_passing_rows
-from delta_core.kernels.memory import POOL_OF_BATCHES
+from delta_core.kernels.memory import POOL_OF_BATCHES, call_at_release
 from delta_core.runtime.processes import cached_property
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ _TEXT = frozenset((pa.string().id, pa.binary().id))
 Source = int | bytes | memoryview | Callable[[int, int], Any]
 #: Workspaces that nobody uses, for whoever reads next: fresh memory takes longer than what is done in it.
 _spaces: deque[Workspace] = deque(maxlen=os.cpu_count() or 1)
+call_at_release(_spaces.clear)
 
 
 class ColumnChunk(Struct, frozen=True):

@@ -50,6 +50,8 @@ DELETED_FOR_ONE_LEFT = 9
 #: And if the deleted rows take so many bytes: less is not worth a conflict with a writer that changes the rows that
 #: remain, who could have added to a vector.
 DELETED_BYTES = 8 << 20
+#: Writes of so many bytes return their memory before the next step needs its own.
+RELEASED_BYTES = 8 << 20
 
 
 class ChangeOptions(Struct, frozen=True):
@@ -374,6 +376,8 @@ class RowChanges:
 
     def _stage(self, written: Written) -> None:
         self._written.append(written)
+        if written.num_bytes >= RELEASED_BYTES:
+            release_unused()
         self.transaction.add_files(written.adds)
         self.transaction.intents.report(written.reported)
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
+from delta_core.kernels import parquet_pages
 from delta_core.kernels._kept_memory import kept_bytes, used_bytes
 from delta_core.kernels.memory import LEAST_KEPT, allocate, allocated_bytes, release_unused
 
@@ -43,6 +44,13 @@ def test_dropped_memory_is_used_again() -> None:
     again = allocate(MB - 1000)
     assert again.address == address
     assert kept_bytes() == 0
+
+
+def test_release_drops_what_the_decoder_keeps() -> None:
+    space = parquet_pages.Workspace()
+    parquet_pages._spaces.append(space)
+    release_unused()
+    assert space not in parquet_pages._spaces
 
 
 def test_memory_is_not_kept_beyond_a_limit_or_for_much_less() -> None:

@@ -1,7 +1,9 @@
 """Parquet as others wrote it becomes the columns that a read wants, exactly, or is rejected by name."""
 
 import datetime as dt
+import gc
 import threading
+import weakref
 from decimal import Decimal
 
 import pyarrow as pa
@@ -563,6 +565,24 @@ def test_closing_stops_the_threads(tmp_path, monkeypatch):
     stream.close()
     assert not [t for t in threading.enumerate() if t.name.startswith("delta-read")]
     assert len({file for file, _, _ in seen}) < 20
+
+
+def test_read_is_freed_when_it_ends(tmp_path):
+    """Not when the collector of cycles runs: a test of many keys has megabytes."""
+
+    names = [write(tmp_path, pa.table({"a": [i]}), f"{i}.parquet") for i in range(3)]
+
+    def apply(file, first, batch, *_):
+        return batch
+
+    gc.disable()
+    try:
+        assert read(tmp_path, names, struct(a=PrimitiveType("long")), apply=apply).num_rows == 3
+        applied = weakref.ref(apply)
+        del apply
+        assert applied() is None
+    finally:
+        gc.enable()
 
 
 def test_slow_consumer_bounds_what_is_held(tmp_path, monkeypatch):

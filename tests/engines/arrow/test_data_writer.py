@@ -6,6 +6,7 @@ import itertools
 import os
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,43 @@ def test_rows_of_a_read_are_written_in_order_in_shorter_row_groups(
     assert read(tmp_path, [found]).equals(table(20_000))
     metadata = pq.read_metadata(tmp_path / found.path)
     assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [3_000] * 6 + [2_000]
+
+
+def test_rows_of_a_written_row_group_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_writer, "STEP_ROWS", 500)
+    made: list[weakref.ref[Any]] = []
+    alive: list[list[int]] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start in range(0, 6000, 1000):
+            alive.append([i for i, ref in enumerate(made) if ref() is not None])
+            ids = np.arange(start, start + 1000)
+            made.append(weakref.ref(ids))
+            texts = pa.nulls(1000, pa.string())
+            yield pa.RecordBatch.from_arrays([pa.array(ids), texts], schema=SCHEMA)
+            del ids
+
+    source = pa.RecordBatchReader.from_batches(SCHEMA, batches())
+    options = replace(write_options(max_row_group_size=2000), in_order=True)
+    write_parquet_files(open_storage(str(tmp_path)), options, source, plain)
+    # of the row groups before, at most the batch that came last
+    assert all(set(held) <= {number - 1, number - 2} for number, held in enumerate(alive))
+
+
+def test_pyarrows_memory_is_released_beside_reads_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Pool:
+        released = 0
+
+        def release_unused(self) -> None:
+            Pool.released += 1
+
+    monkeypatch.setattr(data_writer, "RELEASED_BYTES", 1)
+    monkeypatch.setattr(pa, "default_memory_pool", Pool)
+    for number, beside_reads in enumerate((False, True)):
+        options = replace(write_options(max_row_group_size=1000), beside_reads=beside_reads)
+        (tmp_path / str(number)).mkdir()
+        write_parquet_files(open_storage(str(tmp_path / str(number))), options, stream(3000), plain)
+        assert Pool.released == (3 if beside_reads else 0)
 
 
 def test_wide_rows_make_short_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

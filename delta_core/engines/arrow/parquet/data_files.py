@@ -216,7 +216,7 @@ class _Job:
         self._kept: dict[int, list[bool]] = {}
         self._local = storage.local_paths(read.paths)
         self._prefetch = None if None not in self._local else Prefetch(storage, read.paths, read.sizes, self._local)
-        self._ranged = _Ranged(self._ranged_files(), lambda index: DataFile(self._source(index)))
+        self._ranged = _Ranged(self._ranged_files())
         self._room = _Room(REMOTE_BYTES)
         #: Whether the only file is split into one part of one row group, which is decoded at once.
         self._is_one_group = False
@@ -373,7 +373,7 @@ class _Job:
     def _ranges(self, index: int) -> Iterator[Task]:
         """Split a remote file into runs of row groups that wait for the store at the same time, in bounded memory."""
         with _naming(self._read.paths[index]):
-            file = self._ranged.opened(index)
+            file = self._ranged.opened(index, self._open_ranged)
             file.close()
             plan = self._plan_of(file)
         footer, run, weight, was_alone = file.footer, list[int](), 0, False
@@ -455,6 +455,9 @@ class _Job:
             return DataFile(self._source(index), footer)
         self._first = None
         return found
+
+    def _open_ranged(self, index: int) -> DataFile:
+        return DataFile(self._source(index))
 
     def _fetched(
         self, index: int, file: DataFile, plan: FilePlan, reader: GroupReader, runs: Iterator[tuple[int, list[int]]]
@@ -580,10 +583,9 @@ class _Job:
 class _Ranged:
     """Remote files that are read by ranges, their footers read ahead and many at once."""
 
-    def __init__(self, files: Sequence[int], open_file: Callable[[int], DataFile]) -> None:
+    def __init__(self, files: Sequence[int]) -> None:
         self._files = files
         self._places = {file: place for place, file in enumerate(files)}
-        self._open = open_file
         self._pending: dict[int, Future[DataFile]] = {}
         self._started = 0
         self._pool = thread_pool(FOOTERS_AHEAD, "delta-footers") if files else None
@@ -596,11 +598,11 @@ class _Ranged:
     def __contains__(self, index: int) -> bool:
         return index in self._places
 
-    def opened(self, index: int) -> DataFile:
+    def opened(self, index: int, open_file: Callable[[int], DataFile]) -> DataFile:
         """Return a file, each once and in their order."""
         assert self._pool is not None
         for file in self._files[self._started : self._places[index] + FOOTERS_AHEAD]:
-            self._pending[file] = self._pool.submit(self._open, file)
+            self._pending[file] = self._pool.submit(open_file, file)
             self._started += 1
         return self._pending.pop(index).result()
 

@@ -45,6 +45,9 @@ CHUNK_BYTES = 1 << 16
 #: As above for rows that are read meanwhile: each group that is gathered or encoded is in memory beside the read's.
 ROW_GROUP_ROWS_BESIDE_READS = 1 << 18
 ROW_GROUP_BYTES_BESIDE_READS = 32 << 20
+#: Beside reads, PyArrow's unused memory is released after rows of so many bytes: its allocator takes 12 MB, in huge
+#: pages, for the megabyte of buffers in which a row group is encoded.
+RELEASED_BYTES = 8 << 20
 #: A write below this many bytes in memory is done by the caller's thread.
 PARALLEL_BYTES = 32 << 20
 #: Batches are joined up to so many rows or bytes before anything is done to them; more if each is cut by partition.
@@ -314,7 +317,7 @@ class _Job:
         self._begun: list[_File] = []
         self._num_open = 0
         self._buffered = 0
-        self._plain_bytes = self._encoded_bytes = 0
+        self._plain_bytes = self._encoded_bytes = self._unreleased = 0
         self._stopped = False
         self._runs = _Runs()
         self._syncs: list[Future[None]] = []
@@ -445,6 +448,8 @@ class _Job:
                 slot = self._slot(partition, 0 if self.write.partitioned else worker)
                 for full in self._gather(slot, rows):
                     self._write_group(slot, worker, full)
+                    # its rows are not needed while the next one is gathered
+                    del full
             while (biggest := self._overfull()) is not None:
                 self._write_group(biggest[0], worker, biggest[1])
 
@@ -505,6 +510,12 @@ class _Job:
         with self._lock:
             self._plain_bytes += group.nbytes
             self._encoded_bytes += added
+            self._unreleased += group.nbytes
+            is_release = self.write.beside_reads and self._unreleased >= RELEASED_BYTES
+            if is_release:
+                self._unreleased = 0
+        if is_release:
+            pa.default_memory_pool().release_unused()
         if file.size + added / 2 >= self.write.target_file_size:
             self._close(file)
             return
