@@ -171,38 +171,42 @@ static inline uint64_t extract_plain(uint64_t word, uint64_t mask) {
     return found;
 }
 
+// EXTRACT is one of the functions that gather the bits of a word at the places of a mask.
+#define COMPACT_BITS(EXTRACT) { \
+    uint64_t pending = 0; \
+    int64_t set = 0, filled = 0; \
+    for (int64_t w = 0; 64 * w < n; w++) { \
+        uint64_t mask = mask_word(keep, w, n), word = bits_from(bits, offset + 64 * w, offset + n); \
+        uint64_t found = !~mask ? word : EXTRACT(word, mask); \
+        int count = __builtin_popcountll(mask); \
+        set += __builtin_popcountll(found); \
+        pending |= found << filled; \
+        if (filled + count >= 64) { \
+            memcpy(out, &pending, 8); \
+            out += 8; \
+            pending = filled ? found >> (64 - filled) : 0; \
+            filled -= 64; \
+        } \
+        filled += count; \
+    } \
+    memcpy(out, &pending, 8); \
+    return set; }
+
+static inline int64_t compact_bits_plain(const uint8_t *bits, int64_t offset, const uint64_t *keep, int64_t n, uint8_t *out)
+    COMPACT_BITS(extract_plain)
+
 #ifdef COMPACT_AVX2
-__attribute__((target("bmi2")))
-static inline uint64_t extract_hardware(uint64_t word, uint64_t mask) { return _pext_u64(word, mask); }
+__attribute__((target("bmi2,popcnt")))
+static inline int64_t compact_bits_hardware(const uint8_t *bits, int64_t offset, const uint64_t *keep, int64_t n, uint8_t *out)
+    COMPACT_BITS(_pext_u64)
 #endif
 
 // Returns how many of the kept bits are set; out has 8 bytes more than the kept bits fill, and bits behind them are zero.
 static inline int64_t compact_bits(const uint8_t *bits, int64_t offset, const uint64_t *keep, int64_t n, uint8_t *out) {
-    uint64_t pending = 0;
-    int64_t set = 0, filled = 0;
 #ifdef COMPACT_AVX2
-    int fast = __builtin_cpu_supports("bmi2");
+    if (__builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt")) return compact_bits_hardware(bits, offset, keep, n, out);
 #endif
-    for (int64_t w = 0; 64 * w < n; w++) {
-        uint64_t mask = mask_word(keep, w, n), word = bits_from(bits, offset + 64 * w, offset + n), found;
-#ifdef COMPACT_AVX2
-        found = !~mask ? word : fast ? extract_hardware(word, mask) : extract_plain(word, mask);
-#else
-        found = !~mask ? word : extract_plain(word, mask);
-#endif
-        int count = __builtin_popcountll(mask);
-        set += __builtin_popcountll(found);
-        pending |= found << filled;
-        if (filled + count >= 64) {
-            memcpy(out, &pending, 8);
-            out += 8;
-            pending = filled ? found >> (64 - filled) : 0;
-            filled -= 64;
-        }
-        filled += count;
-    }
-    memcpy(out, &pending, 8);
-    return set;
+    return compact_bits_plain(bits, offset, keep, n, out);
 }
 
 static inline uint64_t deposit_plain(uint64_t word, uint64_t mask) {
@@ -211,31 +215,32 @@ static inline uint64_t deposit_plain(uint64_t word, uint64_t mask) {
     return out;
 }
 
+// DEPOSIT is one of the functions that put the lowest bits of a word at the places of a mask.
+#define NARROW_MASK(DEPOSIT) { \
+    int64_t at = 0, total = 0; \
+    for (int64_t w = 0; 64 * w < n; w++) { \
+        uint64_t mask = mask_word(keep, w, n), found = 0; \
+        if (mask && at < count) found = DEPOSIT(bits_from((const uint8_t *)inner, at, count), mask); \
+        at += __builtin_popcountll(mask); \
+        total += __builtin_popcountll(found); \
+        out[w] = found; \
+    } \
+    return total; }
+
+static inline int64_t mask_narrow_plain(const uint64_t *keep, int64_t n, const uint64_t *inner, int64_t count, uint64_t *out)
+    NARROW_MASK(deposit_plain)
+
 #ifdef COMPACT_AVX2
-__attribute__((target("bmi2")))
-static inline uint64_t deposit_hardware(uint64_t word, uint64_t mask) { return _pdep_u64(word, mask); }
+__attribute__((target("bmi2,popcnt")))
+static inline int64_t mask_narrow_hardware(const uint64_t *keep, int64_t n, const uint64_t *inner, int64_t count, uint64_t *out)
+    NARROW_MASK(_pdep_u64)
 #endif
 
 // Narrows a mask of n values: of those that it keeps, the k-th stays if bit k of `inner` is set. `inner` has `count` bits.
 // Returns how many stay; out, of as many words, may be the mask itself.
 static inline int64_t mask_narrow(const uint64_t *keep, int64_t n, const uint64_t *inner, int64_t count, uint64_t *out) {
-    int64_t at = 0, total = 0;
 #ifdef COMPACT_AVX2
-    int fast = __builtin_cpu_supports("bmi2");
+    if (__builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt")) return mask_narrow_hardware(keep, n, inner, count, out);
 #endif
-    for (int64_t w = 0; 64 * w < n; w++) {
-        uint64_t mask = mask_word(keep, w, n), found = 0;
-        if (mask && at < count) {
-            uint64_t word = bits_from((const uint8_t *)inner, at, count);
-#ifdef COMPACT_AVX2
-            found = fast ? deposit_hardware(word, mask) : deposit_plain(word, mask);
-#else
-            found = deposit_plain(word, mask);
-#endif
-        }
-        at += __builtin_popcountll(mask);
-        total += __builtin_popcountll(found);
-        out[w] = found;
-    }
-    return total;
+    return mask_narrow_plain(keep, n, inner, count, out);
 }

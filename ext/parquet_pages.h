@@ -1177,6 +1177,15 @@ inline bool mark_texts(const uint8_t *in, const uint8_t *end, int64_t n, const T
 // A file is read in windows of so many bytes, or pages if they are longer.
 enum : int64_t { WINDOW_BYTES = 256 << 10 };
 
+// Whether all codes are below a length. The highest bit of `last - code` is set if one is not, unless that of the code is.
+inline bool are_below(const uint32_t *codes, int64_t n, int64_t length) {
+    if (length <= 0 || length > INT32_MAX) return n == 0;
+    const uint32_t last = static_cast<uint32_t>(length - 1);
+    uint32_t bits = 0;
+    for (int64_t i = 0; i < n; i++) bits |= (last - codes[i]) | codes[i];
+    return !(bits >> 31);
+}
+
 // Reads pages one by one: `next_page` decodes what needs no output, then `append` writes the page's rows.
 class ChunkReader {
    public:
@@ -1768,10 +1777,7 @@ class ChunkReader {
         if (!values_) return PAGE;
         if (!dictionary_ || in >= end || *in > 32) return UNSUPPORTED;
         if (!decode_runs(in + 1, end, *in, values_, codes())) return UNSUPPORTED;
-        const uint32_t *const code = codes();
-        uint32_t most = 0;
-        for (int64_t i = 0; i < values_; i++) most = code[i] > most ? code[i] : most;
-        return most < dictionary_length_ ? PAGE : UNSUPPORTED;
+        return are_below(codes(), values_, dictionary_length_) ? PAGE : UNSUPPORTED;
     }
 
     // Bytes of the texts that a page of DELTA_BYTE_ARRAY may have.
