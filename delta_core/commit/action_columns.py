@@ -13,12 +13,18 @@ from delta_core.plugins.rules import ActionColumn, CommitRule
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import ADDED_FILE
 
-__all__ = ["declared_fields", "rebase_files", "with_action_columns"]
+__all__ = ["rebase_files", "with_action_columns", "with_declared_fields"]
 
 
-def declared_fields(plugins: PluginSet, action: str) -> frozenset[str]:
-    """Return the fields that features add to an action."""
-    return frozenset(f.name for feature in plugins.features.values() for f in feature.fields if f.action == action)
+def with_declared_fields(schema: pa.Schema, plugins: PluginSet, action: str) -> pa.Schema:
+    """Return the columns of an action with the fields that features add to it."""
+    types = _declared_types(plugins, action)
+    further = [pa.field(name, t) for name, t in types.items() if name not in schema.names]
+    return pa.schema([*schema, *further]) if further else schema
+
+
+def _declared_types(plugins: PluginSet, action: str) -> dict[str, pa.DataType]:
+    return {f.name: f.type for feature in plugins.features.values() for f in feature.fields if f.action == action}
 
 
 def rebase_files(intents: Intents, winner: pa.Table, table: TableState, plugins: PluginSet) -> None:
@@ -35,8 +41,8 @@ def rebase_files(intents: Intents, winner: pa.Table, table: TableState, plugins:
     plugins : PluginSet
         The features of the table.
     """
-    adds = intents.table(intents.adds, ADDED_FILE, declared_fields(plugins, "add"))
-    removes = intents.table(intents.removes, REMOVED_FILE, declared_fields(plugins, "remove"))
+    adds = intents.table(intents.adds, with_declared_fields(ADDED_FILE, plugins, "add"))
+    removes = intents.table(intents.removes, with_declared_fields(REMOVED_FILE, plugins, "remove"))
     rules = plugins.collect("rebase_files", table=table, adds=adds, removes=removes, winner=winner)
     if any(r.action == "add" for r in rules):
         intents.adds = [with_action_columns(adds, "add", rules, plugins, "rebase_files")]
@@ -56,7 +62,7 @@ def with_action_columns(
     HookContractError
         For values of another number or type than the field needs.
     """
-    types = {f.name: f.type for feature in plugins.features.values() for f in feature.fields if f.action == action}
+    types = _declared_types(plugins, action)
     claimed: dict[str, str] = {}
     for rule in rules:
         if not isinstance(rule, ActionColumn) or rule.action != action:
@@ -80,6 +86,6 @@ def with_action_columns(
                 hook=hook,
             )
         index = files.schema.get_field_index(rule.field)
-        column = pa.chunked_array([rule.values])
+        column = rule.values if isinstance(rule.values, pa.ChunkedArray) else pa.chunked_array([rule.values])
         files = files.append_column(rule.field, column) if index < 0 else files.set_column(index, rule.field, column)
     return files

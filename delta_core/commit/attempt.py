@@ -16,7 +16,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.commit.action_columns import declared_fields, with_action_columns
+from delta_core.commit.action_columns import with_action_columns, with_declared_fields
 from delta_core.commit.base import TableBase
 from delta_core.commit.intents import REMOVED_FILE, Intents, changes_data
 from delta_core.commit.lines import CommitLines, SmallAction, as_parsed, format_commit, small_action, stamped
@@ -105,9 +105,9 @@ def build_attempt(
         If two features claim one field. Hooks ``check_commit`` raise further errors.
     """
     version = 0 if latest is None else latest.version + 1
-    adds = intents.table(intents.adds, ADDED_FILE, declared_fields(plugins, "add"))
-    removes = intents.table(intents.removes, REMOVED_FILE, declared_fields(plugins, "remove"))
-    cdcs = intents.table(intents.cdcs, CHANGE_FILE, declared_fields(plugins, "cdc"))
+    adds = intents.table(intents.adds, with_declared_fields(ADDED_FILE, plugins, "add"))
+    removes = intents.table(intents.removes, with_declared_fields(REMOVED_FILE, plugins, "remove"))
+    cdcs = intents.table(intents.cdcs, with_declared_fields(CHANGE_FILE, plugins, "cdc"))
     _check_paths(adds, removes)
     view = AttemptView(
         replace(target, version=version),

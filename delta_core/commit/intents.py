@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -149,12 +149,12 @@ class Intents(Struct):
             least, greatest = self.reported.get(path, (low, high))
             self.reported[path] = min(least, low), max(greatest, high)
 
-    def table(self, pieces: list[pa.Table], schema: pa.Schema, fields: Collection[str] = ()) -> pa.Table:
-        """Join pieces; columns that a piece lacks are null, of further columns the plugins' ``fields`` stay."""
+    def table(self, pieces: list[pa.Table], schema: pa.Schema) -> pa.Table:
+        """Join pieces; columns of the schema that a piece lacks are null, and further columns are left out."""
         if not pieces:
             return _empty(schema)
-        filled = [_conform(p, schema, fields) for p in pieces]
-        return filled[0] if len(filled) == 1 else pa.concat_tables(filled, promote_options="default")
+        filled = [_conform(p, schema) for p in pieces]
+        return filled[0] if len(filled) == 1 else pa.concat_tables(filled)
 
     def domains_on(self, before: Mapping[str, str]) -> dict[str, str]:
         """Return the domains that are left when these edits follow others."""
@@ -171,14 +171,12 @@ def _empty(schema: pa.Schema) -> pa.Table:
     return empty_table(schema)
 
 
-def _conform(table: pa.Table, schema: pa.Schema, fields: Collection[str]) -> pa.Table:
+def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     if table.schema.equals(schema):
         return table
     present = {n: table.column(n) for n in table.column_names}
-    columns = {f.name: present[f.name] if f.name in present else pa.nulls(table.num_rows, f.type) for f in schema}
-    typed = {f.name: c if c.type == f.type else c.cast(f.type) for f, c in zip(schema, columns.values(), strict=True)}
-    extra = {n: c for n, c in present.items() if n not in columns and n in fields}
-    return pa.table({**typed, **extra})
+    columns = [present[f.name] if f.name in present else pa.nulls(table.num_rows, f.type) for f in schema]
+    return pa.table([c if c.type == f.type else c.cast(f.type) for f, c in zip(schema, columns, strict=True)], schema)
 
 
 def changes_data(files: pa.Table) -> bool:

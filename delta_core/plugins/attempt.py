@@ -31,9 +31,9 @@ class AttemptView(Struct, frozen=True):
     version : int
         The version that the attempt would write.
     adds : pyarrow.Table
-        Columns of `actions.ADDED_FILE`, and plugins' fields.
+        Columns of `actions.ADDED_FILE`, and the fields that features of the table add to the action: null in new files.
     removes, cdcs : pyarrow.Table
-        Columns of `intents.REMOVED_FILE` and `actions.CHANGE_FILE`. ``stats`` of removed files may be null
+        The same for `intents.REMOVED_FILE` and `actions.CHANGE_FILE`. ``stats`` of removed files may be null
         although they have statistics: no line of a commit repeats these.
     domains : Mapping
         Domains that the user edits: configuration, None for a removal.

@@ -258,12 +258,12 @@ WriteRule = Union[FillColumn, HiddenColumn, RowCheck, FileRequirement, RemoveRow
 
 
 class ActionColumn(Struct, frozen=True):
-    """Set a field of every added file: ``values(files: pyarrow.Table) -> pyarrow.Array``."""
+    """Set a field of every ``add`` or ``remove`` of a commit: one value for each file, in the order of the files."""
 
     feature: str
     action: str
     field: str
-    values: pa.Array
+    values: pa.Array | pa.ChunkedArray
 
 
 class ExtraAction(Struct, frozen=True):

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
+from delta_core.commit.action_columns import with_declared_fields
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.upgrade import upgrade_protocol
 from delta_core.errors import (
@@ -123,16 +124,30 @@ def table_state(
     return replace(state, active=frozenset(n for n, f in plugins.features.items() if f.active(state)))
 
 
-def attempt_view(table: TableState, **changes: Any) -> AttemptView:
-    """Return an attempt at the version behind a table's, without any action unless ``changes`` return some."""
+def attempt_view(table: TableState, plugins: PluginSet | None = None, **changes: Any) -> AttemptView:
+    """Return an attempt at the version behind a table's, without any action unless ``changes`` return some.
+
+    Parameters
+    ----------
+    table : TableState
+        The latest version.
+    plugins : PluginSet, optional
+        The file tables have the fields that these plugins add to actions.
+    **changes
+        Fields of the view.
+    """
+
+    def files(schema: pa.Schema, action: str) -> pa.Table:
+        return (schema if plugins is None else with_declared_fields(schema, plugins, action)).empty_table()
+
     view = AttemptView(
         replace(table, version=table.version + 1),
         table,
         table.version + 1,
         "WRITE",
-        ADDED_FILE.empty_table(),
-        REMOVED_FILE.empty_table(),
-        CHANGE_FILE.empty_table(),
+        files(ADDED_FILE, "add"),
+        files(REMOVED_FILE, "remove"),
+        files(CHANGE_FILE, "cdc"),
         {},
         False,
         False,
@@ -246,7 +261,7 @@ class FeatureContract:
         plugins, out = self.alone(), []
         for state in self.writable():
             out += [("write_rules", a) for a in plugins.collect("write_rules", table=state, operation="WRITE")]
-            out += [("commit_rules", a) for a in plugins.collect("commit_rules", attempt=attempt_view(state))]
+            out += [("commit_rules", a) for a in plugins.collect("commit_rules", attempt=attempt_view(state, plugins))]
         return out
 
     def check_metadata(self, state: TableState, previous: TableState | None = None) -> None:
@@ -282,7 +297,7 @@ class FeatureContract:
             for r in plugins.collect("read_rules", table=state, request=request)
         ]
         found += [("write_rules", r) for r in plugins.collect("write_rules", table=state, operation="WRITE")]
-        found += [("commit_rules", r) for r in plugins.collect("commit_rules", attempt=attempt_view(state))]
+        found += [("commit_rules", r) for r in plugins.collect("commit_rules", attempt=attempt_view(state, plugins))]
         return [(hook, r) for hook, r in found if r.feature == self.name]
 
     # --- the contract: what the plugin declares ---
@@ -458,6 +473,7 @@ class FeatureContract:
         configuration = _Recording(state.metadata.configuration, read_keys)
         metadata = replace(state.metadata, configuration=configuration)
         table, plugins = replace(state, metadata=metadata), self.alone()
+        attempt = attempt_view(table, plugins, metadata_changed=True)
         self.feature.active(table)
         calls: list[tuple[str, str, dict[str, Any]]] = [
             ("list", "required_features", {"metadata": metadata}),
@@ -470,9 +486,9 @@ class FeatureContract:
             ("single", "commit_timestamps", {"table": table}),
             ("single", "plan_checkpoint", {"table": table}),
             ("list", "write_rules", {"table": table, "operation": "WRITE"}),
-            ("list", "commit_rules", {"attempt": attempt_view(table, metadata_changed=True)}),
-            ("fold", "finish_metadata", {"metadata": metadata, "attempt": attempt_view(table, metadata_changed=True)}),
-            ("check", "check_commit", {"attempt": attempt_view(table, metadata_changed=True)}),
+            ("list", "commit_rules", {"attempt": attempt}),
+            ("fold", "finish_metadata", {"metadata": metadata, "attempt": attempt}),
+            ("check", "check_commit", {"attempt": attempt}),
         ]
         for kind, hook, arguments in calls:
             # what such a call rejects is for other tests
@@ -515,7 +531,7 @@ class FeatureContract:
     def test_commit_without_actions_passes_and_keeps_what_identifies_the_table(self) -> None:
         plugins = self.alone()
         for state in self.writable():
-            attempt = attempt_view(state)
+            attempt = attempt_view(state, plugins)
             with self.step("checking a commit without actions in check_commit"):
                 plugins.check("check_commit", attempt=attempt)
             found = plugins.fold("finish_metadata", "metadata", state.metadata, attempt=attempt)
@@ -766,7 +782,7 @@ class FeatureContract:
         """Check that the fields and actions that commits add are those that FEATURE declares."""
         declared = {f.name: f for f in self.feature.fields if f.action == "add"}
         snapshot = made.snapshot
-        attempt = attempt_view(snapshot.state)
+        attempt = attempt_view(snapshot.state, self.alone())
         for rule in snapshot.plugins.collect("commit_rules", attempt=attempt):
             if not isinstance(rule, ActionColumn) or rule.feature != self.name or rule.action != "add":
                 continue

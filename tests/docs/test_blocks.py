@@ -341,6 +341,14 @@ def test_toml_block_can_be_parsed(block: Block) -> None:
     assert tomllib.loads(block.code)
 
 
+def test_package_of_a_plugin_has_the_module_that_its_entry_point_names() -> None:
+    (block,) = _of("docs/plugins.md", "toml")
+    found = tomllib.loads(block.code)
+    assert found["tool"]["setuptools"]["py-modules"] == list(
+        found["project"]["entry-points"]["delta_core.features"].values()
+    )
+
+
 #: If the names of a block of signatures are found.
 SIGNATURES = {"docs/api.md": delta_core, "docs/architecture.md": (plan, files)}
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from msgspec.structs import replace
 
@@ -207,6 +208,31 @@ def test_hook_commit_rules_see_the_attempt() -> None:
 
     assert plugin_set(ExternalPlugin("one", commit_rules=rules)).collect("commit_rules", attempt=ATTEMPT)[0].value == 1
     assert seen == [ATTEMPT]
+
+
+def test_hook_commit_rules_get_the_fields_of_features_and_keep_them_of_files_that_are_added_again(
+    tmp_path: Path,
+) -> None:
+    seen = []
+
+    def rules(attempt: Any) -> list[ActionColumn]:
+        seen.append(attempt.adds["origin"].to_pylist())
+        origin = pc.if_else(attempt.adds["fresh"], "this machine", attempt.adds["origin"])
+        return [ActionColumn("one", "add", "origin", origin)]
+
+    one = ExternalPlugin("one", commit_rules=rules)
+    one.FEATURE = replace(one.FEATURE, fields=(ActionField("add", "origin", pa.string()),))
+    plugins = PluginRegistry([one])
+    create_table(open_context(str(tmp_path / "t"), plugins=plugins), SCHEMA, features=["one"])
+    for i in range(2):
+        write_deltalake(DeltaTable(tmp_path / "t", plugins=plugins), pa.table({"id": [i]}), mode="append")
+    DeltaTable(tmp_path / "t", plugins=plugins).restore(0)
+    DeltaTable(tmp_path / "t", plugins=plugins).restore(2)
+    assert seen == [[], [None], [None], [], ["this machine", "this machine"]]
+    assert open_snapshot(str(tmp_path / "t"), plugins=plugins).files.columns(["origin"])["origin"].to_pylist() == [
+        "this machine",
+        "this machine",
+    ]
 
 
 def test_hook_finish_metadata_passes_each_the_answer_before() -> None:

@@ -154,6 +154,4 @@ def function_column(adds: pa.Table) -> ActionColumn:
     import pyarrow.compute as pc
 
     name = FUNCTION_FIELD.name
-    before = adds.column(name) if name in adds.column_names else pa.nulls(adds.num_rows, pa.string())
-    values = pc.if_else(adds.column("fresh"), FUNCTION, before)
-    return ActionColumn(NAME, "add", name, values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
+    return ActionColumn(NAME, "add", name, pc.if_else(adds["fresh"], FUNCTION, adds[name]))
