@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -213,7 +214,7 @@ def _check_plain(latest: Snapshot, merged: Schema, added: Sequence[tuple[Path, F
     without = _plain(merged)
     alone = without
     for path, f in added:
-        alone = _with_field(alone, path, lambda _, f=f: f)  # type: ignore[misc]
+        alone = _with_field(alone, path, _replaced_by(f))
     features = sorted(needed(alone) - needed(without))
     if features:
         names = ", ".join(format_path(path) for path, _ in added)
@@ -312,7 +313,7 @@ def drop_columns(base: Snapshot, columns: ColumnName | Sequence[ColumnName], com
     for path in paths:
         if any(_is_under(path, other) for other in paths if other != path):
             continue
-        schema = _with_fields(schema, path[:-1], lambda fields, path=path: _without(fields, path))  # type: ignore[misc]
+        schema = _with_fields(schema, path[:-1], partial(_without, path=path))
     if all(f.name in latest.state.partition_columns for f in schema.fields):
         raise SchemaError(
             "Every column would be dropped but those that partition the table; a table needs at least one other "
@@ -717,6 +718,10 @@ def _with_type(t: DataType, path: Path, change: Callable[[DataType], DataType]) 
 def _with_fields(schema: Schema, path: Path, change: Callable[[tuple[Field, ...]], list[Field]]) -> Schema:
     """Return a schema with other fields in the struct at a path; the empty path is the schema."""
     return Schema(_struct_of(_with_type(schema, path, lambda t: StructType(change(_struct_of(t))))))
+
+
+def _replaced_by(new: Field) -> Callable[[Field], Field]:
+    return lambda _: new
 
 
 def _with_field(t: DataType, path: Path, change: Callable[[Field], Field]) -> DataType:

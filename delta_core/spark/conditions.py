@@ -73,8 +73,9 @@ def without_alias(expression: Expression, schema: StructType, alias: str | None)
         return expression
 
     def own(leaf: Leaf) -> Expression:
-        is_qualified = isinstance(leaf, ast.Column) and len(leaf.path) > 1 and leaf.path[0].lower() == alias.lower()
-        return ast.Column(leaf.path[1:]) if is_qualified and schema.get(leaf.path[1]) is not None else leaf  # type: ignore[union-attr]
+        if not isinstance(leaf, ast.Column) or len(leaf.path) < 2 or leaf.path[0].lower() != alias.lower():
+            return leaf
+        return leaf if schema.get(leaf.path[1]) is None else ast.Column(leaf.path[1:])
 
     return transform(expression, own)
 

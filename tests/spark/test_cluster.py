@@ -18,6 +18,7 @@ from urllib.parse import unquote
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
+from tests.example_counts import IS_LONG
 from tests.operations.row_tables import table_of
 from tests.spark.cluster_program import CHANGES
 from tests.spark.test_interrupted import OPERATIONS, content
@@ -241,7 +242,7 @@ def _wait_for(log: Path, text: str, times: int) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.skipif(not os.environ.get("DELTA_CORE_LONG"), reason="takes a minute: run it with DELTA_CORE_LONG=1")
+@pytest.mark.skipif(not IS_LONG, reason="takes a minute: run it with DELTA_CORE_LONG=1")
 def test_speculative_attempts_write_every_row_once(two_hosts: str, tmp_path: Path) -> None:
     program = start("speculation", two_hosts, tmp_path)
     try:

@@ -18,6 +18,7 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from tests.docs.blocks import ROOT
+from tests.example_counts import IS_LONG
 from tests.spark.stream_program import copy
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -28,7 +29,7 @@ PROPERTIES = {
     "delta.enableDeletionVectors": "true",
 }
 #: How often drivers are killed, each once or several times in a row.
-NUM_KILLS = 12 if os.environ.get("DELTA_CORE_LONG") else 1
+NUM_KILLS = 12 if IS_LONG else 1
 _SECONDS = 300
 
 

@@ -25,8 +25,10 @@ from delta_core.plugins.committer import Outcome, Proposal
 from delta_core.snapshot import open_snapshot
 from delta_core.write.files import write_files
 
+#: What a handle is for is read from /proc.
+names_handles = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system has no /proc/self/fd")
 pytestmark = [
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork"),
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
 #: Steps of a process on a disk that Python describes.
@@ -184,6 +186,7 @@ def test_killed_writer_loses_no_commit_that_it_reported_and_leaves_no_half(tmp_p
 # --- what a machine that dies keeps --------------------------------------------------------
 
 
+@names_handles
 @pytest.mark.parametrize("slow", [".parquet", "t", ".tmp"])
 def test_everything_that_a_commit_names_is_on_the_disk_before_it(
     slow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -206,8 +209,6 @@ def test_everything_that_a_commit_names_is_on_the_disk_before_it(
             at_link.append({*synced, source} if source in synced else set(synced))
         link(source, target)
 
-    if not Path("/proc/self/fd").exists():
-        pytest.skip("needs /proc")
     monkeypatch.setattr(os, "fsync", noted_sync)
     monkeypatch.setattr(os, "link", noted_link)
     write_deltalake(uri, pa.table({"id": pa.array([1], pa.int64())}), mode="append")
@@ -220,13 +221,12 @@ def test_everything_that_a_commit_names_is_on_the_disk_before_it(
     assert str(Path(uri) / "_delta_log") in synced, "and then the commit's name"
 
 
+@names_handles
 @pytest.mark.parametrize("broken", [".parquet", "t"])
 @pytest.mark.parametrize("big", [False, True])
 def test_data_that_can_not_be_synced_is_not_committed(
     broken: str, big: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not Path("/proc/self/fd").exists():
-        pytest.skip("needs /proc")
     uri = str(tmp_path / "t")
     table = DeltaTable.create(uri, rows(0).schema)
     sync = os.fsync
@@ -266,11 +266,10 @@ class Noting:
         return self._committer.commit(proposal)
 
 
+@names_handles
 def test_files_are_synced_before_a_committer_of_the_caller_is_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not Path("/proc/self/fd").exists():
-        pytest.skip("needs /proc")
     uri = str(tmp_path / "t")
     base = DeltaTable.create(uri, rows(0).schema).snapshot()
     synced: set[str] = set()
@@ -292,10 +291,9 @@ def test_files_are_synced_before_a_committer_of_the_caller_is_called(
     assert ids(uri) == list(range(10, 15))
 
 
+@names_handles
 def test_sync_that_failed_once_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The system reports lost bytes once: a second sync succeeds without them."""
-    if not Path("/proc/self/fd").exists():
-        pytest.skip("needs /proc")
     base = DeltaTable.create(str(tmp_path / "t"), rows(0).schema).snapshot()
     sync = os.fsync
 

@@ -101,6 +101,8 @@ def test_file_without_permission_is_not_called_damaged(
     table = make(folder / "t")
     for file in table.glob(pattern) if pattern != "." else [table]:
         file.chmod(mode)
+    before = {file.name for file in table.rglob("*")}
     said = run(folder, work)
     assert said.startswith(outcome)
     assert ("ermission denied" in said) == ("Error" in outcome)
+    assert {file.name for file in table.rglob("*")} == before, "a failed write leaves no file behind"

@@ -86,7 +86,7 @@ def open_chain(root: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     # an archive is listed when it is opened
     given[schemes[0]]["skip_instance_cache"] = True
     try:
-        return url_to_fs(root, **given)  # type: ignore[no-any-return]
+        return url_to_fs(root, **given)  # type: ignore[no-any-return]  # fsspec has no types
     except Exception as e:
         raise EngineError(f"Could not open the filesystem of {root}: {type(e).__name__}: {e}.", path=root) from e
 
