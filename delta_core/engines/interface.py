@@ -883,6 +883,7 @@ class Relations(Protocol):
         in_order: bool = False,
         target_size: int | None = None,
         observe: Callable[[pa.RecordBatchReader], pa.RecordBatchReader] | None = None,
+        syncs: list[Callable[[], None]] | None = None,
     ) -> Any:
         """Write rows as data files, or change files, of a table: see `write.files.write_files`.
 
@@ -908,6 +909,8 @@ class Relations(Protocol):
             Bytes of a file, as far as the engine can choose them; else ``delta.targetFileSize``.
         observe : function(RecordBatchReader) -> RecordBatchReader, optional
             Sees the rows on their way, if they are in this process.
+        syncs : list of function(), optional
+            Takes what waits until the files are synced, as of `FileWrite`; an engine may wait itself instead.
 
         Returns
         -------

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from delta_core.expressions.ast import NUM_RECORDS
@@ -37,12 +37,15 @@ class Group(Struct):
         How often the group was begun again since other writers changed its files.
     checked : int
         The last check of live files that found these: see `optimize`.
+    syncs : list of function()
+        What waits until the files that are written for it are synced.
     """
 
     files: pa.Table
     num_bins: int = 1
     attempts: int = 0
     checked: int = 0
+    syncs: list[Callable[[], None]] = field(default_factory=list)
 
 
 class Groups(Struct, frozen=True):

@@ -302,23 +302,31 @@ class _Optimize:
         files = FileSet.of(group.files)
         rows = base.scan(metadata=tuple(self.carried), files=files)
         if self.order_by:
-            written = self._write_ordered(base, files, rows)
+            written = self._write_ordered(base, files, rows, group.syncs)
         else:
             # as `_write_run`: the files of a bin become one, though their sizes are but an estimate of its size
             plan, target, properties = self.plan_of_write, 2 * self.target, self.options.writer_properties
             written = rewrite_rows(
-                base.engine, plan, rows, self.carried, properties, data_change=False, in_order=True, target_size=target
+                base.engine,
+                plan,
+                rows,
+                self.carried,
+                properties,
+                data_change=False,
+                in_order=True,
+                target_size=target,
+                syncs=group.syncs,
             )
         describe = self.options.describe
         return written if describe is None else replace(written, files=describe(written.files))
 
-    def _write_ordered(self, base: Snapshot, files: FileSet, rows: Scan) -> Written:
+    def _write_ordered(self, base: Snapshot, files: FileSet, rows: Scan, syncs: list[Callable[[], None]]) -> Written:
         """Write the rows of a partition in order, a file for each run of rows."""
         assert self.options.order is not None
         num_files = max(1, round(_total(files.columns(["size"]).column(0)) / self.target))
         num_rows = _total(files.statistics([NUM_RECORDS]).column(0))
         properties, order = self.options.writer_properties, (self.order_by, self.options.order, num_files, num_rows)
-        by_engine = rewrite_ordered(base.engine, self.plan_of_write, rows, self.carried, order, properties)
+        by_engine = rewrite_ordered(base.engine, self.plan_of_write, rows, self.carried, order, properties, syncs)
         if by_engine is not None:
             return by_engine
         memory = (self.options.max_spill_size or MEMORY_BYTES) * self.tasks_of_group // self.tasks
@@ -337,7 +345,7 @@ class _Optimize:
                     count = max(1, round(num_files * len(order) / max(num_rows, len(order))))
                     bounds = [len(order) * i // count for i in range(count + 1)]
                     runs = [order.slice(a, b - a) for a, b in pairwise(bounds) if b > a]
-                    written += [pool.submit(self._write_run, base, table, run) for run in runs]
+                    written += [pool.submit(self._write_run, base, table, run, syncs) for run in runs]
                     # the next part needs the memory of this one
                     wait(written)
                 return join_written(base.engine, [f.result() for f in written])
@@ -345,7 +353,7 @@ class _Optimize:
                 _discard(written)
                 raise
 
-    def _write_run(self, base: Snapshot, table: pa.Table, run: pa.Array) -> Written:
+    def _write_run(self, base: Snapshot, table: pa.Table, run: pa.Array, syncs: list[Callable[[], None]]) -> Written:
         return write_files(
             base.engine,
             self.plan_of_write,
@@ -355,6 +363,7 @@ class _Optimize:
             data_change=False,
             origin="moved",
             in_order=True,
+            syncs=syncs,
         )
 
     def _clean_up(self, running: Mapping[Future[Written], Group]) -> None:
@@ -388,6 +397,7 @@ class _Optimize:
         for done in self.done:
             transaction.remove_files(removed_files(done.group.files, False))
             transaction.add_files(done.written.adds)
+            transaction.syncs += done.group.syncs
             transaction.intents.report(done.written.reported)
         now = [(d.group.files, d.written) for d in self.done]
         transaction.metrics.update(self._operation_metrics(now))

@@ -50,6 +50,7 @@ def rewrite_rows(
     data_change: bool = True,
     in_order: bool = False,
     target_size: int | None = None,
+    syncs: list[Callable[[], None]] | None = None,
 ) -> Written:
     """Write rows of the table to new files.
 
@@ -69,7 +70,7 @@ def rewrite_rows(
         As of `Relations.write`.
     data_change : bool
         False if the files that had the rows are removed in the same commit, with all their rows.
-    in_order, target_size
+    in_order, target_size, syncs
         As of `Relations.write`.
 
     Raises
@@ -89,6 +90,7 @@ def rewrite_rows(
         in_order=in_order,
         target_size=target_size,
         observe=observe,
+        syncs=syncs,
     )
     return written
 
@@ -100,12 +102,13 @@ def rewrite_ordered(
     carried: Mapping[str, str],
     order: tuple[Sequence[Path], Literal["zorder", "hilbert", "linear"], int, int],
     properties: WriterProperties | None = None,
+    syncs: list[Callable[[], None]] | None = None,
 ) -> Written | None:
     """Write rows of the table to new files in another order; None if the caller has to order them itself.
 
     Parameters
     ----------
-    engine, plan, rows, carried, properties
+    engine, plan, rows, carried, properties, syncs
         As of `rewrite_rows`.
     order : (sequence of Path, str, int, int)
         The last arguments of `Relations.order`.
@@ -114,7 +117,9 @@ def rewrite_ordered(
     ordered = relations.order(_moved(relations, rows, carried), *order)
     if ordered is None:
         return None
-    written: Written = relations.write(engine, plan, ordered, origin="moved", data_change=False, properties=properties)
+    written: Written = relations.write(
+        engine, plan, ordered, origin="moved", data_change=False, properties=properties, syncs=syncs
+    )
     return written
 
 
@@ -132,8 +137,10 @@ def _moved(relations: Relations, rows: Scan, carried: Mapping[str, str]) -> Rela
     return relations.select(kept, [(carried.get(n, n), Column((n,))) for n in kept.schema.names])
 
 
-def write_change_rows(engine: Engine, plan: WritePlan, changes: Sequence[tuple[Scan, str]]) -> Written:
-    """Write change files of rows, each with its kind of change, such as ``delete``.
+def write_change_rows(
+    engine: Engine, plan: WritePlan, changes: Sequence[tuple[Scan, str]], syncs: list[Callable[[], None]] | None = None
+) -> Written:
+    """Write change files of rows, each with its kind of change, such as ``delete``; ``syncs`` as of `Relations.write`.
 
     Raises
     ------
@@ -147,7 +154,7 @@ def write_change_rows(engine: Engine, plan: WritePlan, changes: Sequence[tuple[S
         rows = relations.scan(scan)
         columns: list[tuple[str, Expression]] = [(n, Column((n,))) for n in rows.schema.names]
         parts.append(relations.select(rows, [*columns, (name, Constant(kind, PrimitiveType("string")))]))
-    written: Written = relations.write(engine, plan, relations.union(parts), origin="changes")
+    written: Written = relations.write(engine, plan, relations.union(parts), origin="changes", syncs=syncs)
     return written
 
 

@@ -272,8 +272,8 @@ class RowChanges:
         carried = carried_columns(self.transaction.plan)
         scan = self.base.scan(metadata=tuple(carried), files=_only(files, kept), beside_write=True)
         self.progress.begin("write", files.column("size"))
-        plan, counted = self.transaction.plan, self.progress.counted
-        written = rewrite_rows(self.base.engine, plan, scan, carried, self._properties, counted)
+        plan, counted, syncs = self.transaction.plan, self.progress.counted, self.transaction.syncs
+        written = rewrite_rows(self.base.engine, plan, scan, carried, self._properties, counted, syncs=syncs)
         self.progress.add(files=files.num_rows, num_bytes=int(pc.sum(files.column("size")).as_py() or 0))
         self._stage(written)
         self.num_copied += written.num_rows
@@ -370,6 +370,7 @@ class RowChanges:
             task_index=task_index,
             num_tasks=num_tasks,
             observe=self.progress.counted,
+            syncs=self.transaction.syncs,
         )
         self._stage(written)
         return written
@@ -386,7 +387,10 @@ class RowChanges:
     def write_changes(self) -> None:
         """Write change files if the table keeps them: once a commit has one, its adds and removes are no changes."""
         if self.transaction.plan.capture is not None and self._changes:
-            self._recorded = write_change_rows(self.base.engine, self.transaction.plan, self._changes)
+            transaction = self.transaction
+            self._recorded = write_change_rows(
+                self.base.engine, transaction.plan, self._changes, syncs=transaction.syncs
+            )
             self.transaction.add_change_files(self._recorded.files)
 
     def record(self, files: pa.Table, rows: RowSets | None, kind: str) -> None:

@@ -520,11 +520,12 @@ class TableWrite:
 
     def write_kept(self, plan: WritePlan, rows: Scan, carried: Mapping[str, str]) -> Written:
         """Write rows of the table again; metadata columns go into the hidden columns that carry them."""
-        return rewrite_rows(self.engine, plan, rows, carried, self.options.writer_properties)
+        properties, syncs = self.options.writer_properties, self.transaction.syncs
+        return rewrite_rows(self.engine, plan, rows, carried, properties, syncs=syncs)
 
     def write_changes(self, plan: WritePlan, changes: Sequence[tuple[Scan, str]]) -> Written:
         """Write change files of rows, each with its kind of change."""
-        return write_change_rows(self.engine, plan, changes)
+        return write_change_rows(self.engine, plan, changes, syncs=self.transaction.syncs)
 
     # --- what is replaced ---
 

@@ -199,6 +199,7 @@ class SparkRelations:
         in_order: bool = False,
         target_size: int | None = None,
         observe: Any = None,
+        syncs: Any = None,
     ) -> Written:
         """Write rows in one Spark job; those in order become one file of each partition. ``observe`` sees none of them.
 
@@ -207,7 +208,7 @@ class SparkRelations:
         InvalidArgumentError
             For writer properties, or rows that are numbered across several writes.
         """
-        del observe, target_size
+        del observe, target_size, syncs
         if properties is not None or (task_index, num_tasks) != (0, 1):
             raise InvalidArgumentError(
                 "Spark's writer takes no writer properties, and writes rows of one transaction at once."

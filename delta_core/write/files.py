@@ -165,6 +165,7 @@ def write_change_files(
     *,
     properties: WriterProperties | None = None,
     target_size: int | None = None,
+    syncs: list[Callable[[], None]] | None = None,
 ) -> Written:
     """Write change rows: whole rows of the table and the column of its `ChangeCapture`. Protocol: Add CDC File.
 
@@ -179,7 +180,7 @@ def write_change_files(
     prepare = PrepareRows(plan, source.schema, engine.evaluator, origin="changes")
     chosen = _physical_properties(plan, writer_properties(plan.table, properties))
     size = target_file_size(plan.table, target_size)
-    found = _write(engine, plan, prepare, source, chosen, size, (), CHANGE_DIRECTORY, beside_reads=True)
+    found = _write(engine, plan, prepare, source, chosen, size, (), CHANGE_DIRECTORY, beside_reads=True, syncs=syncs)
     keys = [prepare.partitions.keys[f.partition] for f in found]
     names = [n for n, _ in prepare.partitions.columns]
     table = _added(found, names, keys, [None] * len(found), False)

@@ -186,6 +186,105 @@ def test_killed_writer_loses_no_commit_that_it_reported_and_leaves_no_half(tmp_p
 # --- what a machine that dies keeps --------------------------------------------------------
 
 
+def merge(table: DeltaTable) -> None:
+    found = table.merge(rows(3), "t.id = s.id", source_alias="s", target_alias="t")
+    found.when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+def replace(table: DeltaTable) -> None:
+    write_deltalake(table, pa.table({"id": pa.array([4], pa.int64())}), mode="overwrite", predicate="id > 3")
+
+
+#: What writes rows of the table again, from two commits of five rows, and how many files, data and change files.
+REWRITES: dict[str, tuple[Callable[[DeltaTable], object], int, int]] = {
+    "append": (lambda table: write_deltalake(table, rows(10), mode="append"), 1, 0),
+    "delete": (lambda table: table.delete("id = 1"), 1, 1),
+    "update": (lambda table: table.update({"id": "id + 100"}, predicate="id = 1"), 2, 1),
+    "merge": (merge, 3, 1),
+    "overwrite": (replace, 2, 1),
+    "compaction": (lambda table: table.optimize.compact(), 1, 0),
+    "z-order": (lambda table: table.optimize.z_order(["id"]), 1, 0),
+}
+
+
+def two_files(uri: str, with_changes: bool) -> DeltaTable:
+    configuration = {"delta.enableChangeDataFeed": "true"} if with_changes else None
+    write_deltalake(uri, rows(0), configuration=configuration)
+    write_deltalake(uri, rows(1000), mode="append")
+    return DeltaTable(uri)
+
+
+@names_handles
+@pytest.mark.parametrize("name", REWRITES)
+@pytest.mark.parametrize("with_changes", [False, True])
+def test_rows_that_are_written_again_are_on_the_disk_before_the_commit(
+    name: str, with_changes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change, num_files, num_change_files = REWRITES[name]
+    uri = str(tmp_path / "t")
+    table = two_files(uri, with_changes)
+    before = set(Path(uri).rglob("*.parquet"))
+    synced: set[str] = set()
+    at_commit: list[set[str]] = []
+    waits: list[int] = []
+    sync, link, commit = os.fsync, os.link, StoreCommitter.commit
+
+    def slow_sync(handle: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{handle}")
+        time.sleep(0.05)
+        sync(handle)
+        synced.add(path)
+
+    def noted_commit(self: StoreCommitter, proposal: Proposal) -> Outcome:
+        waits.append(len({p for p in synced if p.endswith(".parquet")}))
+        return commit(self, proposal)
+
+    def noted_link(source: str, target: str) -> None:
+        if target.endswith(f"{2:020d}.json"):
+            at_commit.append(set(synced))
+        link(source, target)
+
+    monkeypatch.setattr(os, "fsync", slow_sync)
+    monkeypatch.setattr(os, "link", noted_link)
+    monkeypatch.setattr(StoreCommitter, "commit", noted_commit)
+    change(table)
+    new = {str(p) for p in set(Path(uri).rglob("*.parquet")) - before}
+    expected = num_files + num_change_files * with_changes
+    assert len(new) == expected
+    [at] = at_commit
+    assert new <= at, "each file"
+    assert {os.path.dirname(p) for p in new} <= at, "and the folder that has its name"
+    assert waits[0] < expected, "the syncs overlap the commit's own"
+
+
+@names_handles
+@pytest.mark.parametrize("name", REWRITES)
+@pytest.mark.parametrize("with_changes", [False, True])
+def test_rows_that_can_not_be_synced_are_not_written_again(
+    name: str, with_changes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = REWRITES[name][0]
+    uri = str(tmp_path / "t")
+    table = two_files(uri, with_changes)
+    before = {p for p in Path(uri).rglob("*") if p.is_file()}
+    sync = os.fsync
+
+    def broken_sync(handle: int) -> None:
+        if os.readlink(f"/proc/self/fd/{handle}").endswith(".parquet"):
+            raise OSError(errno.EIO, "the disk is broken")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", broken_sync)
+    with pytest.raises(EngineError, match=r"data file .*the disk is broken"):
+        change(table)
+    monkeypatch.setattr(os, "fsync", sync)
+    assert open_snapshot(uri).version == 1
+    assert {p for p in Path(uri).rglob("*") if p.is_file()} == before
+    assert ids(uri) == [*range(5), *range(1000, 1005)]
+    change(DeltaTable(uri))
+    assert open_snapshot(uri).version == 2
+
+
 @names_handles
 @pytest.mark.parametrize("slow", [".parquet", "t", ".tmp"])
 def test_everything_that_a_commit_names_is_on_the_disk_before_it(

@@ -155,12 +155,13 @@ class ArrowRelations:
         in_order: bool = False,
         target_size: int | None = None,
         observe: Callable[[pa.RecordBatchReader], pa.RecordBatchReader] | None = None,
+        syncs: list[Callable[[], None]] | None = None,
     ) -> Written:
         """Write rows as data files or change files."""
         rows = self.stream(relation)
         rows = rows if observe is None else observe(rows)
         if origin == "changes":
-            return write_change_files(engine, plan, rows, properties=properties)
+            return write_change_files(engine, plan, rows, properties=properties, syncs=syncs)
         return write_files(
             engine,
             plan,
@@ -172,6 +173,7 @@ class ArrowRelations:
             num_tasks=num_tasks,
             in_order=in_order,
             target_size=target_size,
+            syncs=syncs,
         )
 
     def _compile(

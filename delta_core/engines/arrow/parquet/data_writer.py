@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import partial
@@ -320,7 +320,7 @@ class _Job:
         self._plain_bytes = self._encoded_bytes = self._unreleased = 0
         self._stopped = False
         self._runs = _Runs()
-        self._syncs: list[Future[None]] = []
+        self._syncs = _Syncs(storage)
 
     def begin(self, file: _File) -> tuple[int, int]:
         """Note a file that is begun; return its place among the files, which is that of its rows if it can be."""
@@ -413,9 +413,9 @@ class _Job:
                 tasks = [pool.submit(self._guarded, self._work, i, shard) for i, shard in enumerate(shards)]
                 feed()
                 self._runs.close()
-                self._raise_first(tasks)
+                _raise_first(tasks)
                 slots = sorted(self._slots.values(), key=lambda s: -s.nbytes)
-                self._raise_first([pool.submit(self._guarded, self._finish, slot) for slot in slots])
+                _raise_first([pool.submit(self._guarded, self._finish, slot) for slot in slots])
             except BaseException:  # an interrupt too: the threads must end before the pool does
                 self._stop()
                 raise
@@ -431,12 +431,6 @@ class _Job:
         except BaseException:
             self._stop()
             raise
-
-    @staticmethod
-    def _raise_first(tasks: list[Future[None]]) -> None:
-        wait(tasks)
-        for task in tasks:
-            task.result()
 
     # --- rows to row groups ---
 
@@ -562,11 +556,7 @@ class _Job:
 
     def begin_sync(self, path: str) -> None:
         """Sync a file or a directory on another thread."""
-        self._syncs.append(_syncs.get().submit(self._sync, path))
-
-    def _sync(self, path: str) -> None:
-        with _Failing(path):
-            _sync(self.storage.local_path(path) or path)
+        self._syncs.begin(path)
 
     def sync(self) -> None:
         """Sync small files to the disk, and the directories of all, so that the names last too.
@@ -582,15 +572,40 @@ class _Job:
         paths = [f.path for f in written if f.size < SYNC_BYTES] + sorted(above)
         # a file and its directory at once: the disk writes its journal once for both, in half the time
         # a small write needs one other thread: the caller syncs the last path itself
-        last = [] if self._syncs else paths[-1:]
+        last = [] if self._syncs.is_begun else paths[-1:]
         for path in paths[: len(paths) - len(last)]:
             self.begin_sync(path)
         if self.write.syncs is None:
-            self._finish_syncs(last)
+            self._syncs.finish(last)
         else:
-            self.write.syncs.append(partial(self._finish_syncs, last))
+            # the files of the job are not needed for it
+            self.write.syncs.append(partial(self._syncs.finish, last))
 
-    def _finish_syncs(self, paths: list[str]) -> None:
+    def discard(self) -> None:
+        """Delete every file that was begun."""
+        for file in self._begun:
+            file.abandon()
+        with suppress(EngineError):
+            self.storage.delete([f.path for f in self._begun])
+
+
+class _Syncs:
+    """Syncs of the files and directories of a write."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._begun: list[Future[None]] = []
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether another thread syncs anything."""
+        return bool(self._begun)
+
+    def begin(self, path: str) -> None:
+        """Sync a path on another thread."""
+        self._begun.append(_syncs.get().submit(self._sync, path))
+
+    def finish(self, paths: Sequence[str]) -> None:
         """Sync paths on the caller's thread, and wait for all others."""
         failed: EngineError | None = None
         try:
@@ -599,18 +614,21 @@ class _Job:
         except EngineError as e:
             failed = e
         finally:
-            wait(self._syncs)
+            wait(self._begun)
         # of several errors that of a file, which names it
-        self._raise_first(self._syncs)
+        _raise_first(self._begun)
         if failed is not None:
             raise failed
 
-    def discard(self) -> None:
-        """Delete every file that was begun."""
-        for file in self._begun:
-            file.abandon()
-        with suppress(EngineError):
-            self.storage.delete([f.path for f in self._begun])
+    def _sync(self, path: str) -> None:
+        with _Failing(path):
+            _sync(self._storage.local_path(path) or path)
+
+
+def _raise_first(tasks: Sequence[Future[None]]) -> None:
+    wait(tasks)
+    for task in tasks:
+        task.result()
 
 
 class _Layout(NamedTuple):
