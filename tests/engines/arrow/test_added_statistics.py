@@ -87,10 +87,22 @@ def shape(data: bytes) -> dict[str, Any]:
     return found
 
 
-def test_chunk_that_has_statistics_already_is_an_error() -> None:
-    table = TABLES["one"]
-    with pytest.raises(InternalError, match="already"):
-        with_statistics(footer(table), own_statistics(table, [0]))
+@pytest.mark.parametrize("options", [{}, {"write_page_index": True}], ids=str)
+@pytest.mark.parametrize("name", ["one", "nulls", "long", "wide"])
+def test_statistics_that_a_chunk_has_already_are_replaced(name: str, options: dict[str, Any]) -> None:
+    table = TABLES[name]
+    columns = list(range(0, table.num_columns, 2))
+    with_some = footer(table, **options)
+    assert shape(with_statistics(with_some, own_statistics(table, columns))) == shape(with_some)
+    others = dict.fromkeys(own_statistics(table, columns), ChunkStatistics(3, b"m", b"n"))
+    replaced = shape(with_statistics(with_some, others))
+    for group, found in enumerate(replaced["row_groups"]):
+        for column, chunk in enumerate(found["columns"]):
+            known = chunk["statistics"]
+            if (group, column) in others:
+                assert (known["min"], known["max"], known["null_count"]) == ("m", "n", 3)
+            else:
+                assert chunk == shape(with_some)["row_groups"][group]["columns"][column]
 
 
 def test_chunk_that_the_footer_lacks_is_an_error() -> None:

@@ -425,6 +425,20 @@ def test_encoded_strings_are_written_as_pyarrow_writes_them(
         assert read.equals(rows)
 
 
+@pytest.mark.parametrize("name", GROUPS)
+def test_encoded_strings_that_pyarrow_measures_too_are_written(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = texts(GROUPS[name])
+    plainly = write_texts(tmp_path / "plain", rows, 100)
+    monkeypatch.setattr(data_writer, "CODED_ROWS", 1)
+    monkeypatch.setattr(data_writer, "without_statistics", lambda schema, columns, options: options)
+    found = write_texts(tmp_path / "coded", rows, 100)
+    assert found.statistics == plainly.statistics
+    assert described(tmp_path / "coded") == described(tmp_path / "plain")
+    assert pq.ParquetFile(tmp_path / "coded/f.parquet").read().equals(rows)
+
+
 @pytest.mark.parametrize("batch", [1 << 20, 30])
 def test_strings_that_become_distinct_go_on_without_a_dictionary(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int

@@ -1,4 +1,4 @@
-"""Statistics of column chunks that are added to a footer which PyArrow wrote without them.
+"""Statistics of column chunks that are put into a footer which PyArrow wrote without them.
 
 PyArrow's writer finds the bounds of dictionary-encoded strings by looking for the values that each page uses, which
 takes longer than to encode them. Here the values are known: those of the dictionary. Protocol: Parquet's FileMetaData,
@@ -43,14 +43,14 @@ def text_statistics(null_count: int, values: pa.ChunkedArray) -> ChunkStatistics
 
 
 def with_statistics(footer: bytes, added: Mapping[tuple[int, int], ChunkStatistics]) -> bytes:
-    """Return a footer with statistics added.
+    """Return a footer with the statistics of some column chunks.
 
     Parameters
     ----------
     footer : bytes
         FileMetaData, as PyArrow has just written it.
     added : Mapping of (row group, column) to ChunkStatistics
-        Column chunks that have none in the footer.
+        Column chunks; statistics that one has in the footer are replaced.
     """
     return _Footer(footer, added).edited()
 
@@ -90,16 +90,20 @@ class _Footer:
                 break
             self._skip(kind)
             last = number
-        if kind and number == _STATISTICS:
-            raise InternalError("A column chunk has statistics already.")
         self._parts += [self._data[self._copied : before], _header(_STATISTICS, last, _STRUCT), _statistics(found)]
-        if kind:
-            self._parts.append(_header(number, _STATISTICS, kind))
-        self._copied = self._at if kind else before
         self._num_added += 1
-        if kind:
+        if kind and number == _STATISTICS:
+            # these have the same bounds, or none
+            self._skip(kind)
+            self._copied = self._at
+            self._fields({}, number)
+        elif kind:
+            self._parts.append(_header(number, _STATISTICS, kind))
+            self._copied = self._at
             self._skip(kind)
             self._fields({}, number)
+        else:
+            self._copied = before
 
     # --- Thrift's compact encoding ---
 

@@ -223,6 +223,8 @@ def _add_statistics(path: str, added: Mapping[tuple[int, int], ChunkStatistics])
         written = 0
         while written < len(end):
             written += os.pwrite(handle, end[written:], start + written)
+        if len(footer) < len(old):  # PyArrow wrote statistics too, which were longer
+            os.ftruncate(handle, start + len(end))
         return parse_footer(footer), start + len(end)
     finally:
         os.close(handle)
