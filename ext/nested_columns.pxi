@@ -139,8 +139,7 @@ cdef class NestedJobs:
     cdef object found(self, int64_t i):
         cdef NestedJob* job = &self.jobs[i]
         cdef Levels levels
-        if job.status == NO_MEMORY:
-            raise MemoryError("no memory for a page of a Parquet file")
+        check_status(job.status)
         if job.status == DAMAGED:  # PyArrow would return the rows that the footer specifies, whichever these are
             raise ArrowInvalid("the pages of a nested column have more rows or values than the footer specifies")
         if job.status != DONE:

@@ -26,6 +26,10 @@ struct PageIndex {
         for (size_t i = 0; i < pages; i++) {
             const int64_t next = i + 1 < pages ? first_rows[i + 1] : num_rows;
             if (first_rows[i] < 0 || first_rows[i] > next) return false;
+            // a part that contradicts another one is damaged, whichever it is
+            const int64_t rows = next - first_rows[i], nulls = null_counts.empty() ? 0 : null_counts[i];
+            if (nulls < 0 || nulls > rows) return false;
+            if (is_null[i] && (!least[i].empty() || !most[i].empty() || (!null_counts.empty() && nulls != rows))) return false;
         }
         return first_rows[0] == 0;
     }

@@ -49,6 +49,37 @@ cdef int64_t first_page(ChunkFacts* chunk) noexcept:
     return chunk.dictionary_page if 0 < chunk.dictionary_page < chunk.data_page else chunk.data_page
 
 
+cdef int64_t null_count_of(const ChunkFacts* chunk) noexcept nogil:
+    """Return how many values of a chunk are null, -1 if that is not known, or contradicts what else the footer specifies."""
+    if chunk.null_count > chunk.num_values or (chunk.null_count == chunk.num_values and (chunk.has_least or chunk.has_most)):
+        return -1
+    return chunk.null_count
+
+
+cdef bint read_bound(const ChunkFacts* chunk, bint most, int64_t* whole, double* number) noexcept nogil:
+    """Read a bound of numbers, of floats into `number`; false if it is not known."""
+    cdef bint is_float = chunk.type == FLOAT_TYPE or chunk.type == DOUBLE_TYPE
+    cdef bint is_small = chunk.type == FLOAT_TYPE or chunk.type == INT32_TYPE
+    cdef const char* text = chunk.most.data() if most else chunk.least.data()
+    cdef int32_t small
+    cdef float single
+    if not (chunk.has_most if most else chunk.has_least):
+        return False
+    if (chunk.most.size() if most else chunk.least.size()) != <size_t>(4 if is_small else 8):
+        return False
+    if is_float and is_small:
+        memcpy(&single, text, 4)
+        number[0] = single
+    elif is_float:
+        memcpy(number, text, 8)
+    elif is_small:
+        memcpy(&small, text, 4)
+        whole[0] = small
+    else:
+        memcpy(whole, text, 8)
+    return not is_float or number[0] == number[0]
+
+
 cdef class Footer:
     """A footer as it was parsed; `is_known` is false if it is left to a complete reader.
 
@@ -199,8 +230,10 @@ cdef class Footer:
         cdef size_t group, count = self.facts.groups.size()
         cdef bytearray out = bytearray(8 * count)
         cdef char* at = PyByteArray_AS_STRING(out)
+        cdef int64_t nulls
         for group in range(count):
-            memcpy(at + 8 * group, &self._chunk(group, leaf).null_count, 8)
+            nulls = null_count_of(self._chunk(group, leaf))
+            memcpy(at + 8 * group, &nulls, 8)
         return out
 
     def bounds(self, int64_t leaf, bint most, bint is_float):
@@ -214,56 +247,43 @@ cdef class Footer:
         Returns
         -------
         (bytearray, bytearray) or None
-            **float64 or int64[row groups]** and **bool[row groups]**; a NaN is not known. None if a chunk has values of
-            another type.
+            **float64 or int64[row groups]** and **bool[row groups]**; a NaN is not known, nor a least value above the most
+            one. None if a chunk has values of another type.
         """
-        cdef size_t group, size, count = self.facts.groups.size()
+        cdef size_t group, count = self.facts.groups.size()
         cdef bytearray out = bytearray(8 * count), flags = bytearray(count)
         cdef char* at = PyByteArray_AS_STRING(out)
         cdef char* known = PyByteArray_AS_STRING(flags)
         cdef ChunkFacts* chunk
-        cdef const char* text
-        cdef bint is_small
-        cdef int32_t small
-        cdef int64_t whole
-        cdef float single
-        cdef double number
+        cdef int64_t whole[2]
+        cdef double numbers[2]
+        cdef bint other
         for group in range(count):
             chunk = self._chunk(group, leaf)
-            is_small = chunk.type == (FLOAT_TYPE if is_float else INT32_TYPE)
-            if not is_small and chunk.type != (DOUBLE_TYPE if is_float else INT64_TYPE):
+            if is_float and chunk.type != FLOAT_TYPE and chunk.type != DOUBLE_TYPE:
                 return None
-            text = chunk.most.data() if most else chunk.least.data()
-            size = chunk.most.size() if most else chunk.least.size()
-            if not (chunk.has_most if most else chunk.has_least):
+            if not is_float and chunk.type != INT32_TYPE and chunk.type != INT64_TYPE:
+                return None
+            if not read_bound(chunk, most, &whole[most], &numbers[most]):
                 continue
-            if size != <size_t>(4 if is_small else 8):
-                continue
+            other = not most
+            if read_bound(chunk, other, &whole[other], &numbers[other]):
+                if numbers[0] > numbers[1] if is_float else whole[0] > whole[1]:
+                    continue  # neither is a bound
             if is_float:
-                if is_small:
-                    memcpy(&single, text, 4)
-                    number = single
-                else:
-                    memcpy(&number, text, 8)
-                if number != number:
-                    continue
-                memcpy(at + 8 * group, &number, 8)
+                memcpy(at + 8 * group, &numbers[most], 8)
             else:
-                if is_small:
-                    memcpy(&small, text, 4)
-                    whole = small
-                else:
-                    memcpy(&whole, text, 8)
-                memcpy(at + 8 * group, &whole, 8)
+                memcpy(at + 8 * group, &whole[most], 8)
             known[group] = 1
         return out, flags
 
     def statistics(self, int64_t group, int64_t leaf):
         """Return (physical type, null count, least, most value) of a column chunk; None for what is not there."""
         cdef ChunkFacts* chunk = self._chunk(group, leaf)
+        cdef int64_t nulls = null_count_of(chunk)
         return (
             chunk.type,
-            None if chunk.null_count < 0 else chunk.null_count,
+            None if nulls < 0 else nulls,
             text_of(chunk.least) if chunk.has_least else None,
             text_of(chunk.most) if chunk.has_most else None,
         )

@@ -244,8 +244,9 @@ class NestedReader : private ChunkReader {
     }
 
     Status entries_page(const PageHeader &page) {
-        const uint8_t *const body = bytes_.from(body_at_, page.compressed);
-        if (!body) return UNSUPPORTED;
+        Status reason;
+        const uint8_t *const body = body_of(page, reason);
+        if (!body) return reason;
         const uint8_t *in, *end, *repetitions = nullptr, *definitions = nullptr;
         int64_t repetition_bytes = 0, definition_bytes = 0;
         const bool is_v2 = page.type == DATA_PAGE_V2, in_parts = !is_v2 && is_repeated() && most_ && keep_ && codec_ == SNAPPY;

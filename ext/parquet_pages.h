@@ -21,13 +21,15 @@
 #include <vector>
 
 #include "compact.h"
+#include "crc32.h"
 #include "zstd_library.h"
 
 namespace delta_parquet {
 
 enum { SLACK = 64 };
 // DAMAGED: other rows than the footer specifies, where a complete reader may return a part of them without an error.
-enum Status { DONE = 0, PAGE = 1, UNSUPPORTED = 2, NO_MEMORY = 3, DAMAGED = 4 };
+// BAD_CHECKSUM: a page whose bytes are not those that were written, which a complete reader may decode without an error.
+enum Status { DONE = 0, PAGE = 1, UNSUPPORTED = 2, NO_MEMORY = 3, DAMAGED = 4, BAD_CHECKSUM = 5 };
 enum Codec { UNCOMPRESSED = 0, SNAPPY = 1, FOREIGN = 2, ZSTD = 3 };
 // Decompresses exactly `size` bytes by a library that this code is not linked to.
 using Decompress = int (*)(void *codec, const uint8_t *in, int64_t n, uint8_t *out, int64_t size);
@@ -481,11 +483,21 @@ inline bool snappy_prefix(const uint8_t *in, size_t n, uint8_t *const out, size_
 
 // --- page headers (Thrift's compact protocol; parquet.thrift) ---
 
+// Whether the checksums of pages that have one are compared.
+inline bool checks_pages() {
+    static const bool found = [] {
+        const char *const given = std::getenv("DELTA_CORE_PAGE_CHECKSUMS");
+        return !given || std::strcmp(given, "ignore");
+    }();
+    return found;
+}
+
 struct PageHeader {
     int64_t type = -1, uncompressed = -1, compressed = -1;
     int64_t num_values = -1, encoding = -1, level_encoding = RLE, repetition_encoding = RLE;
     int64_t definition_bytes = 0, repetition_bytes = 0;
-    bool is_compressed = true;
+    int64_t checksum = 0;
+    bool is_compressed = true, has_checksum = false;
 };
 
 class ThriftReader {
@@ -502,6 +514,7 @@ class ThriftReader {
             if (id == 1 && type == I32) good = number(page.type);
             else if (id == 2 && type == I32) good = number(page.uncompressed);
             else if (id == 3 && type == I32) good = number(page.compressed);
+            else if (id == 4 && type == I32) good = page.has_checksum = number(page.checksum);
             else if ((id == 5 || id == 7 || id == 8) && type == STRUCT) good = values_header(page, id);
             else good = skip(type, 0);
             if (!good) return false;
@@ -1247,8 +1260,8 @@ class ChunkReader {
             // a page without a kept row is not even decompressed
             if (!kept_) continue;
             if (!is_decoded_) {
-                const uint8_t *const body = bytes_.from(body_at_, page_.compressed);
-                if (!body) return UNSUPPORTED;
+                const uint8_t *const body = body_of(page_, status);
+                if (!body) return status;
                 count_decoded();
                 if ((status = data_page(page_, body)) != PAGE) return status;
                 is_decoded_ = true;
@@ -1517,9 +1530,20 @@ class ChunkReader {
         }
     }
 
-    Status read_dictionary(const PageHeader &page) {
+    // Return the bytes of the page that the header at hand specifies, nullptr, with the reason, if they can't be used.
+    const uint8_t *body_of(const PageHeader &page, Status &reason) {
         const uint8_t *const body = bytes_.from(body_at_, page.compressed);
-        return body ? dictionary_page(page, body) : UNSUPPORTED;
+        reason = UNSUPPORTED;
+        if (!body || !page.has_checksum || !checks_pages()) return body;
+        if (crc32_of_page(body, page.compressed) == static_cast<uint32_t>(page.checksum)) return body;
+        reason = BAD_CHECKSUM;
+        return nullptr;
+    }
+
+    Status read_dictionary(const PageHeader &page) {
+        Status reason;
+        const uint8_t *const body = body_of(page, reason);
+        return body ? dictionary_page(page, body) : reason;
     }
 
     // Find which of the page's rows are kept.

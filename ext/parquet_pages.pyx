@@ -1,6 +1,6 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet_pages.h ext/bloom_filter.h ext/page_index.h ext/parquet_footer.h ext/parquet_nested.h ext/zstd_library.h ext/compact.h ext/foreign_pages.pxi ext/nested_columns.pxi
+# distutils: depends = ext/parquet_pages.h ext/bloom_filter.h ext/page_index.h ext/parquet_footer.h ext/parquet_nested.h ext/zstd_library.h ext/compact.h ext/crc32.h ext/foreign_pages.pxi ext/nested_columns.pxi
 """Pages of Parquet column chunks as Arrow buffers; `delta_core.kernels.parquet_pages` is its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -22,6 +22,7 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         UNSUPPORTED
         NO_MEMORY
         DAMAGED
+        BAD_CHECKSUM
     cdef cppclass Scratch:
         uint8_t* room(size_t size)
     ctypedef int (*Decompress)(void* codec, const uint8_t* data, int64_t n, uint8_t* out, int64_t size) noexcept nogil
@@ -152,6 +153,18 @@ class UnsupportedPagesError(Exception):
 
 
 include "foreign_pages.pxi"
+
+
+cdef int check_status(Status status) except -1:
+    """Raise for what a complete reader can't read either, or would return without an error."""
+    if status == NO_MEMORY:
+        raise MemoryError("no memory for a page of a Parquet file")
+    if status == BAD_CHECKSUM:
+        raise ArrowInvalid(
+            "a page has another checksum than its header specifies; with DELTA_CORE_PAGE_CHECKSUMS=ignore in the environment "
+            "checksums are not compared"
+        )
+    return 0
 
 
 cdef class Block:
@@ -345,8 +358,7 @@ cdef class ColumnJobs:
         cdef ChunkJob* job = &self.jobs[i]
         cdef Block block = self.blocks[i]
         cdef int64_t size, bits = (num_kept + 7) // 8
-        if job.status == NO_MEMORY:
-            raise MemoryError("no memory for a page of a Parquet file")
+        check_status(job.status)
         if job.status != DONE:
             return None
         if job.is_null:
@@ -761,8 +773,7 @@ def read_passing(Workspace space not None, source, tuple chunk, int64_t num_rows
     with nogil:
         run_jobs(space.bytes[0], opened.source, num_rows, mask, num_kept, MOST_TEXT, &job, 1)
     opened.check()
-    if job.status == NO_MEMORY:
-        raise MemoryError("no memory for a page of a Parquet file")
+    check_status(job.status)
     if job.status != DONE:
         return None
     if not has_values:
@@ -833,8 +844,7 @@ cdef class Column:
         return rows, valid, nulls, ends.cut(ends.size), data.cut(size)
 
     cdef int _check(self, Status status) except -1:
-        if status == NO_MEMORY:
-            raise MemoryError("no memory for a page of a Parquet file")
+        check_status(status)
         if status == UNSUPPORTED:
             raise UnsupportedPagesError("a page is encoded, or damaged, in a way that is left to a complete reader")
         return 0

@@ -812,6 +812,27 @@ def test_pages_that_the_index_excludes_are_not_decoded(name: str) -> None:
     assert found[1] == 0
 
 
+@pytest.mark.parametrize("name", ["int64", "string"])
+def test_page_index_that_contradicts_itself_is_not_used(name: str) -> None:
+    column = INDEXED[name]
+    form = {"use_dictionary": False, "write_page_index": True, "max_rows_per_page": 100, "write_batch_size": 100}
+    file, _, chunk = written(column, form)
+    assert chunk is not None
+    chunk = indexed(file, chunk)
+    assert chunk.page_index is not None
+    test = key_test(column.slice(1234, 1))
+    at, size = chunk.page_index[:2]
+    flags = file[at : at + size].index(b"\x02" * 30) + at  # of 30 pages none has nulls alone
+    counts = file[at : at + size].rindex(b"\x00" * 30) + at
+    for place, value in ((flags + 12, 1), (counts + 12, 1), (counts + 12, 210)):
+        damaged = bytearray(file)
+        damaged[place] = value
+        found = read_passing(bytes(damaged), chunk, test, False)
+        assert found is not None
+        assert found[1] == 1
+        assert found[0][1234 // 64] >> np.uint64(1234 % 64) & np.uint64(1)
+
+
 @pytest.mark.parametrize("at", range(4))
 def test_page_index_outside_of_the_file_or_of_another_chunk_is_not_used(at: int) -> None:
     file, _, chunk = written(

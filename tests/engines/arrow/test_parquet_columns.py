@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from contextlib import closing
 from itertools import accumulate
 from pathlib import Path
@@ -144,3 +147,52 @@ def test_row_groups_of_any_size_are_read_in_order(
             writer.write_table(TABLE.select(["id", "s"]).slice(start, size), row_group_size=size)
     assert read(path, [0], rows=rows).equals(TABLE.select(["id"]))
     assert read(path, [0, 1, 2], rows=rows).equals(TABLE.select(["id", "s"]))
+
+
+@pytest.mark.parametrize("codec", ["none", "brotli"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("name", ["id", "name", "s", "flag", "list"])
+def test_a_page_with_another_checksum_than_its_own_is_an_error(
+    tmp_path: Path, name: str, version: str, codec: str
+) -> None:
+    path = tmp_path / "x.parquet"
+    options = {"store_schema": False, "data_page_version": version, "compression": codec, "use_dictionary": ["name"]}
+    pq.write_table(TABLE.select([name]), path, write_page_checksum=True, **options)
+    leaves = range(pq.read_metadata(path).num_columns)
+    assert read(path, list(leaves)).equals(TABLE.select([name]))
+    sound = path.read_bytes()
+    for leaf in leaves:
+        chunk = pq.read_metadata(path).row_group(0).column(leaf)
+        first = chunk.dictionary_page_offset or chunk.data_page_offset
+        damaged = bytearray(sound)
+        damaged[first + chunk.total_compressed_size - 1] ^= 64  # a value, or a code
+        path.write_bytes(damaged)
+        with pytest.raises((OSError, pa.ArrowInvalid), match=r"(?i)checksum|CRC"):
+            read(path, list(leaves))
+        path.write_bytes(sound)
+
+
+@pytest.mark.parametrize("rows", [*range(1, 40), 500])
+def test_pages_of_any_size_have_the_checksum_of_their_writer(tmp_path: Path, rows: int) -> None:
+    path = tmp_path / "x.parquet"
+    table = pa.table({"b": pa.array([bytes(range(i % 13)) for i in range(rows)]), "i": pa.array(range(rows))})
+    pq.write_table(table, path, compression="none", use_dictionary=False, write_page_checksum=True)
+    assert read(path, [0, 1]).equals(table)
+
+
+def test_checksums_are_compared_unless_they_are_to_be_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(TABLE.select(["id"]), path, compression="none", use_dictionary=False, write_page_checksum=True)
+    damaged = bytearray(path.read_bytes())
+    damaged[pq.read_metadata(path).row_group(0).column(0).total_compressed_size + 3] ^= 64
+    path.write_bytes(damaged)
+    code = (
+        "import sys; from tests.engines.arrow.test_parquet_columns import read; from pathlib import Path;"
+        " print(read(Path(sys.argv[1]), [0]).num_rows)"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    ignored = {**os.environ, "DELTA_CORE_PAGE_CHECKSUMS": "ignore"}
+    assert subprocess.run(command, env=ignored, capture_output=True, text=True, check=True).stdout == f"{ROWS}\n"
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode
+    assert "another checksum than its header specifies" in checked.stderr

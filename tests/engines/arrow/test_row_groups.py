@@ -1,6 +1,7 @@
 """Bounds of row groups as a predicate sees them."""
 
 import datetime as dt
+import struct
 from contextlib import closing
 from decimal import Decimal
 
@@ -168,3 +169,59 @@ def test_bounds_of_a_chunk_of_another_type_than_its_column_are_values_or_unknown
     for bound in found:
         bound.validate(full=True)
         bound.to_pylist()
+
+
+LOWER = (int(WIDE) - 1).to_bytes(16, "big", signed=True)
+DAMAGED = {
+    "long": (pa.int64(), "long", [10, 20], (20).to_bytes(8, "little"), (5).to_bytes(8, "little")),
+    "small": (pa.int16(), "short", [10, 2000], (2000).to_bytes(4, "little"), (5).to_bytes(4, "little")),
+    "double": (pa.float64(), "double", [10.5, 20.5], struct.pack("<d", 20.5), struct.pack("<d", 5.5)),
+    "string": (pa.string(), "string", ["bbb", "mmm"], b"mmm", b"aaa"),
+    "decimal": (pa.decimal128(38, 0), "decimal(38,0)", [WIDE, Decimal(20)], (20).to_bytes(16, "big"), LOWER),
+}
+
+
+@pytest.mark.parametrize("groups", [1, 20])
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_least_value_above_the_most_one_is_none(tmp_path, name, groups):
+    stored, wanted, values, old, new = DAMAGED[name]
+    table = pa.table({"x": pa.array(values * groups, stored)})
+    pq.write_table(table, tmp_path / "f", row_group_size=2, use_dictionary=False, compression="none")
+    leaves = [FileStatistic(kind, ("x",), PrimitiveType(wanted)) for kind in ("min", "max")]
+    data = (tmp_path / "f").read_bytes()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    for damaged in (data, data[:start] + data[start:].replace(old, new)):
+        is_sound = damaged is data
+        (tmp_path / "f").write_bytes(damaged)
+        with closing(DataFile(str(tmp_path / "f"))) as own:
+            found = group_bounds(own.footer, {("x",): (0, stored)}, leaves)
+        assert [c.null_count for c in found] == ([0, 0] if is_sound else [groups, groups])
+
+
+def test_a_bound_of_more_digits_than_its_type_is_none(tmp_path):
+    stored, wanted, values, old, _ = DAMAGED["decimal"]
+    pq.write_table(pa.table({"x": pa.array(values, stored)}), tmp_path / "f", use_dictionary=False)
+    data = (tmp_path / "f").read_bytes()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    (tmp_path / "f").write_bytes(data[:start] + data[start:].replace(old, b"\x7f" * 16))
+    leaves = [FileStatistic(kind, ("x",), PrimitiveType(wanted)) for kind in ("min", "max")]
+    with closing(DataFile(str(tmp_path / "f"))) as own:
+        found = group_bounds(own.footer, {("x",): (0, stored)}, leaves)
+    assert [c.to_pylist() for c in found] == [[WIDE], [None]]
+
+
+@pytest.mark.parametrize("name", ["long", "string"])
+def test_null_counts_that_contradict_the_rest_of_the_footer_are_unknown(tmp_path, name):
+    stored, _, values, _, _ = DAMAGED[name]
+    leaf = FileStatistic("nullCount", ("x",), PrimitiveType("long"))
+    pq.write_table(pa.table({"x": pa.array([None] * 1077 + values * 100, stored)}), tmp_path / "f")
+    data = (tmp_path / "f").read_bytes()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    assert b"\xea\x10" in data[start:]  # 1077, as Thrift has it
+    # 1277 are all of its rows, and some of these have a value
+    for count, number in ((1077, b"\xea\x10"), (None, b"\xfa\x13"), (None, b"\xfe\x7f"), (None, b"\xff\x7f")):
+        (tmp_path / "f").write_bytes(data[:start] + data[start:].replace(b"\xea\x10", number))
+        with closing(DataFile(str(tmp_path / "f"))) as own:
+            found = group_bounds(own.footer, {("x",): (0, stored)}, [leaf])[0]
+            assert found.to_pylist() == [count]
+            assert own.footer.bounds(0, 0).null_count == count

@@ -5,6 +5,7 @@ That import loads every file system that PyArrow has (with OpenSSL), which takes
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
@@ -23,6 +24,9 @@ _BATCH_BYTES = 8 << 20
 _LEAST_ROWS = 1024
 #: A column of a stream is read in pieces of so many bytes.
 _BUFFER_BYTES = 64 << 10
+#: Whether checksums of pages that have one are compared, by our own decoder and by PyArrow: a damaged page may decode
+#: into other values without an error.
+_CHECKS_PAGES = os.environ.get("DELTA_CORE_PAGE_CHECKSUMS") != "ignore"
 _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 
@@ -70,6 +74,7 @@ class ParquetFile:
             buffer_size=buffer_size,
             coerce_int96_timestamp_unit="us",
             arrow_extensions_enabled=True,
+            page_checksum_verification=_CHECKS_PAGES,
         )
         return reader
 

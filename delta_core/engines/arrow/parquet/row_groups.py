@@ -137,14 +137,17 @@ def _values(footer: FileFooter, leaf: Leaf, stored: Stored) -> list[Any]:
     bounds = [footer.bounds(group, index) for group in range(len(groups))]
     if leaf.kind == "nullCount":
         return [None if b is None else b.null_count for b in bounds]
-    read = _reader(found, leaf.type.to_arrow(), up=leaf.kind == "max")
-    if read is None:
+    wanted, types = leaf.type.to_arrow(), _raw_types(found)
+    read_least, read_most = _reader(found, wanted, up=False), _reader(found, wanted, up=True)
+    if read_least is None or read_most is None:
         return unknown
     values = []
     for b in bounds:
-        raw = None if b is None else b.most if leaf.kind == "max" else b.least
         # of a damaged footer a chunk may have another type than its column
-        values.append(read(raw) if isinstance(raw, _raw_types(found)) else None)
+        least = read_least(b.least) if b is not None and isinstance(b.least, types) else None
+        most = read_most(b.most) if b is not None and isinstance(b.most, types) else None
+        is_none = least is not None and most is not None and least > most  # one of both is damaged
+        values.append(None if is_none else most if leaf.kind == "max" else least)
     return values
 
 
@@ -172,7 +175,7 @@ def _reader(found: pa.DataType, wanted: pa.DataType, up: bool) -> Callable[[Any]
     if t.is_string(found) and t.is_string(wanted):
         return _text
     if t.is_decimal128(found) and t.is_decimal(wanted) and found.scale == wanted.scale:
-        return lambda raw: _decimal(raw, found.scale)
+        return lambda raw: _decimal(raw, found)
     return None
 
 
@@ -190,7 +193,9 @@ def _text(raw: Any) -> str | None:
         return None
 
 
-def _decimal(raw: Any, scale: int) -> Decimal:
+def _decimal(raw: Any, t: pa.DataType) -> Decimal | None:
     unscaled = raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)
+    if abs(unscaled) >= 10**t.precision:
+        return None
     # built from its digits: arithmetic would round to the context's precision
-    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
+    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -t.scale))
