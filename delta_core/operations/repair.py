@@ -261,7 +261,7 @@ def _missing(latest: Snapshot) -> pa.Table:
 
 def _with_right_statistics(latest: Snapshot, missing: pa.Table) -> pa.Table:
     """Return the files whose statistics contradict their footers, with the number of rows as their only statistics."""
-    wrong = {f.file for f in check_footers(latest, _quiet) if f.rule == "statistics-wrong"}
+    wrong = {f.file for f in check_footers(latest, _quiet) if f.rule in ("statistics-wrong", "statistics-rounded")}
     wrong -= set(missing.column("path").to_pylist())
     files = latest.files.columns(read_columns(latest.action_fields))
     chosen = np.fromiter((p in wrong for p in files.column("path").to_pylist()), bool, files.num_rows)

@@ -23,8 +23,9 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import NUM_RECORDS, Call, Expression, FileStatistic, Literal
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import array_of, int64_values, is_valid, number_array
+from delta_core.kernels.arrow_buffers import array_of, int64_values, is_valid, number_array, one_array
 from delta_core.kernels.nested import reach
+from delta_core.log.decimal_bounds import is_rounded, widen_bounds
 from delta_core.log.files import FileSet
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.log.paths import decode_paths
@@ -55,6 +56,12 @@ _MOMENTS = frozenset({"now", "current_date", "current_timestamp", "localtimestam
 #: Texts of footers that are longer may be cut.
 _MOST_TEXT = 16
 _RESTORE = "Restore the file from a copy, or write its rows again."
+_WRONG = "Readers may leave the file out although it has matching rows: write its rows again."
+_ROUNDED = (
+    "Its writer recorded decimals as doubles, as deltalake does. Reads here allow for that, but other readers may "
+    "leave the file out although it has matching rows: repair with deep=True drops such bounds; writing the rows "
+    "again records exact ones."
+)
 
 
 class _Leaves:
@@ -152,13 +159,18 @@ def _compare(
             known = (a >= 0) & (b >= 0) & (plain if cut else True)
             misleading = known & ((a == 0) & (b > 0) | (a == rows_listed) & (b < rows_there))
             wrong = misleading | known & plain & (a != b)
+            rounded = np.zeros(len(wrong), np.bool_)
         else:
             wrong = _excludes(leaf.kind, listed, there, cut)
             misleading = wrong = wrong & plain if cut else wrong
+            rounded = wrong & _is_rounded(leaf.kind, listed, there, cut)
         column = format_path(leaves.logical[leaf.path])
         for i in np.flatnonzero(wrong).tolist():
             found, expected = (f"{leaf.kind} is {c[i]}" for c in (listed, there))
-            yield _finding(snapshot, files, i, found, f"{expected}, as the file has it", column, bool(misleading[i]))
+            is_error = bool(misleading[i] and not rounded[i])
+            yield _finding(
+                snapshot, files, i, found, f"{expected}, as the file has it", column, is_error, bool(rounded[i])
+            )
 
 
 def _excludes(kind: str, listed: pa.ChunkedArray, there: pa.ChunkedArray, cut: bool) -> NDArray[np.bool_]:
@@ -180,15 +192,20 @@ def _excludes(kind: str, listed: pa.ChunkedArray, there: pa.ChunkedArray, cut: b
     return true_of(found)
 
 
+def _is_rounded(kind: str, listed: pa.ChunkedArray, there: pa.ChunkedArray, cut: bool) -> NDArray[np.bool_]:
+    """Return which bounds of the log exclude no value if their writer rounded them, as some do with decimals."""
+    if not len(listed) or not is_rounded(there.type):
+        return np.zeros(len(listed), np.bool_)
+    return ~_excludes(kind, pa.chunked_array([widen_bounds(one_array(listed), kind == "max")]), there, cut)
+
+
 def _finding(
     snapshot: Snapshot, files: pa.Table, row: int, found: str, expected: str, column: str | None = None,
-    error: bool = True
+    is_error: bool = True, rounds: bool = False
 ) -> Finding:  # fmt: skip
-    advice = "Readers may leave the file out although it has matching rows: write its rows again."
+    rule, advice = ("statistics-rounded", _ROUNDED) if rounds else ("statistics-wrong", _WRONG)
     path = files.column("path")[row].as_py()
-    return Finding(
-        "statistics-wrong", found, expected, advice, "error" if error else "warning", path, snapshot.version, column
-    )
+    return Finding(rule, found, expected, advice, "error" if is_error else "warning", path, snapshot.version, column)
 
 
 def _unreadable(snapshot: Snapshot, files: pa.Table, row: int, error: DeltaError) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -361,6 +362,33 @@ def test_statistics_that_hide_rows_are_found(tmp_path: Path, deep: Any, stats: d
     change_add(log(tmp_path / "t", 0), lambda add: add.update(stats=json.dumps(stats)))
     report = DeltaTable(tmp_path / "t").verify(deep=deep)
     assert report.rules() == {"statistics-wrong"}, report.to_text()
+
+
+@pytest.mark.parametrize("deep", [True, "rows"])
+@pytest.mark.parametrize(
+    ("least", "most", "rules"),
+    [
+        ("12345678901234.5678", "22345678901234.5678", set()),
+        ("12345678901234.568", "22345678901234.566", {"statistics-rounded"}),  # as deltalake records both
+        ("12345678901234.568", "22345678901234.0", {"statistics-rounded", "statistics-wrong"}),
+    ],
+)
+def test_bounds_of_decimals_that_their_writer_rounded_are_a_warning(
+    tmp_path: Path, deep: Any, least: str, most: str, rules: set[str]
+) -> None:
+    values = [Decimal("12345678901234.5678"), Decimal("22345678901234.5678"), None]
+    write_deltalake(tmp_path / "t", pa.table({"d": pa.array(values, pa.decimal128(18, 4))}))
+    stats = f'{{"numRecords":3,"minValues":{{"d":{least}}},"maxValues":{{"d":{most}}},"nullCount":{{"d":1}}}}'
+    change_add(log(tmp_path / "t", 0), lambda add: add.update(stats=stats))
+    table = DeltaTable(tmp_path / "t")
+    report = table.verify(deep=deep)
+    assert report.rules() == rules, report.to_text()
+    found = {(f["rule"], f["severity"]) for f in report.findings.to_pylist()}
+    assert found == {(rule, "error" if rule == "statistics-wrong" else "warning") for rule in rules}
+    if rules:
+        table.repair(deep=True)
+        assert not table.verify(deep=deep).rules()
+    assert table.to_pyarrow_table().num_rows == 3
 
 
 def test_wide_statistics_are_sound(tmp_path: Path) -> None:
