@@ -23,6 +23,7 @@ struct ChunkFacts {
     int64_t null_count = -1;
     std::string_view least, most;  // as PLAIN writes them
     bool has_least = false, has_most = false;
+    bool has_uncoded_pages = false;  // of another encoding than dictionaries, if the footer specifies that
     bool is_plain = true;  // neither encrypted nor in another file
 };
 
@@ -142,12 +143,36 @@ class FooterReader {
             else if (id == 9 && type == I64) good = number(chunk.data_page);
             else if (id == 11 && type == I64) good = number(chunk.dictionary_page);
             else if (id == 12 && type == STRUCT) good = statistics(chunk);
+            else if (id == 13 && type == LIST) good = page_encodings(chunk);
             else if (id == 14 && type == I64) good = number(chunk.bloom_filter);
             else if (id == 15 && type == I32) good = number(chunk.bloom_filter_size);
             else good = skip(type, 0);
             if (!good) return false;
         }
         return false;
+    }
+
+    // How many pages of a type have an encoding.
+    bool page_encodings(ChunkFacts &chunk) {
+        uint64_t count;
+        int type;
+        if (!list(count, type) || type != STRUCT || count > static_cast<uint64_t>(end_ - in_)) return false;
+        for (uint64_t i = 0; i < count; i++) {
+            int64_t page = -1, encoding = -1, pages = 0;
+            int16_t id = 0;
+            while (true) {
+                if (!field(id, type)) return false;
+                if (type == STOP) break;
+                const bool good = id == 1 && type == I32   ? number(page)
+                                  : id == 2 && type == I32 ? number(encoding)
+                                  : id == 3 && type == I32 ? number(pages)
+                                                           : skip(type, 0);
+                if (!good) return false;
+            }
+            const bool is_coded = encoding == PLAIN_DICTIONARY || encoding == RLE_DICTIONARY;
+            chunk.has_uncoded_pages |= (page == DATA_PAGE || page == DATA_PAGE_V2) && !is_coded && pages;
+        }
+        return true;
     }
 
     bool statistics(ChunkFacts &chunk) {

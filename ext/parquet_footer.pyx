@@ -18,7 +18,7 @@ cdef extern from "parquet_footer.h" namespace "delta_parquet" nogil:
         int64_t type, codec, encodings, num_values, uncompressed, compressed, data_page, dictionary_page, null_count
         int64_t bloom_filter, bloom_filter_size, column_index, column_index_size, offset_index, offset_index_size
         string_view least, most
-        bint has_least, has_most, is_plain
+        bint has_least, has_most, is_plain, has_uncoded_pages
     cdef cppclass GroupFacts:
         int64_t num_rows
         vector[ChunkFacts] chunks
@@ -205,9 +205,10 @@ cdef class Footer:
     def short_texts(self, leaves, int64_t known, int64_t most_bytes):
         """Return the leaves of strings whose values take fewer bytes than this each in the first row group.
 
-        Left out are those with a chunk of another encoding than the known ones (bits), or without facts (see `chunk`).
+        Left out are those with a chunk of another encoding than the known ones (bits), with pages that a full dictionary
+        left plain, or without facts (see `chunk`).
         """
-        cdef int64_t leaf
+        cdef int64_t leaf, nulls
         cdef size_t group, count = self.facts.groups.size()
         cdef ChunkFacts* chunk
         cdef list out = []
@@ -216,9 +217,10 @@ cdef class Footer:
         for leaf in leaves:
             for group in range(count):
                 chunk = self._chunk(group, leaf)
-                if not chunk.is_plain or chunk.encodings & ~known:
+                if not chunk.is_plain or chunk.encodings & ~known or chunk.has_uncoded_pages:
                     break
-                if not group and (chunk.type != BYTE_ARRAY_TYPE or chunk.uncompressed / most_bytes >= chunk.num_values):
+                nulls = max(null_count_of(chunk), 0)
+                if not group and (chunk.type != BYTE_ARRAY_TYPE or chunk.uncompressed / most_bytes >= chunk.num_values - nulls):
                     break
             else:
                 if count:

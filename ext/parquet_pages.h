@@ -9,6 +9,7 @@
 // is in a core's cache.
 #pragma once
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ enum { SLACK = 64 };
 // DAMAGED: other rows than the footer specifies, where a complete reader may return a part of them without an error.
 // BAD_CHECKSUM: a page whose bytes are not those that were written, which a complete reader may decode without an error.
 enum Status { DONE = 0, PAGE = 1, UNSUPPORTED = 2, NO_MEMORY = 3, DAMAGED = 4, BAD_CHECKSUM = 5 };
-enum Codec { UNCOMPRESSED = 0, SNAPPY = 1, FOREIGN = 2, ZSTD = 3 };
+enum Codec { UNCOMPRESSED = 0, SNAPPY = 1, FOREIGN = 2, ZSTD = 3, LZ4 = 4 };
 // Decompresses exactly `size` bytes by a library that this code is not linked to.
 using Decompress = int (*)(void *codec, const uint8_t *in, int64_t n, uint8_t *out, int64_t size);
 enum PageType { DATA_PAGE = 0, DICTIONARY_PAGE = 2, DATA_PAGE_V2 = 3 };
@@ -50,7 +51,7 @@ class Scratch {
         if (size + SLACK > size_ || !data_) {
             std::free(data_);
             size_ = size + SLACK;
-            data_ = static_cast<uint8_t *>(std::malloc(size_));
+            data_ = size_ < HUGE_BLOCK ? static_cast<uint8_t *>(std::malloc(size_)) : huge_block(size_);
             if (!data_) size_ = 0;
         }
         return data_;
@@ -81,6 +82,19 @@ class Scratch {
     }
 
    private:
+    // Blocks of at least so many bytes, of single pages or dictionaries, have huge pages of memory if there are any: to fill
+    // them takes half as long.
+    enum : size_t { HUGE_BLOCK = 32 << 20, HUGE_PAGE = 2 << 20 };
+
+    static uint8_t *huge_block(size_t size) {
+        void *data;
+        if (posix_memalign(&data, HUGE_PAGE, size)) return nullptr;
+#ifdef MADV_HUGEPAGE
+        madvise(data, size, MADV_HUGEPAGE);
+#endif
+        return static_cast<uint8_t *>(data);
+    }
+
     uint8_t *data_ = nullptr;
     size_t size_ = 0;
 };
@@ -481,6 +495,48 @@ inline bool snappy_prefix(const uint8_t *in, size_t n, uint8_t *const out, size_
     return true;
 }
 
+// --- LZ4 (lz4_Block_format.md of lz4/lz4), without the frames that Hadoop has around blocks ---
+
+// Add the bytes that continue a length of 15; false if they don't end.
+inline bool lz4_length(const uint8_t *&in, const uint8_t *end, size_t &length) {
+    uint8_t more;
+    do {
+        if (in >= end) return false;
+        length += more = *in++;
+    } while (more == 255);
+    return true;
+}
+
+inline bool lz4_decompress(const uint8_t *in, size_t n, uint8_t *const out, size_t size) {
+    const uint8_t *const end = in + n;
+    uint8_t *o = out, *const stop = out + size;
+    while (in < end) {
+        const uint8_t tag = *in++;
+        size_t count = tag >> 4;
+        if (count < 15) {
+            if (static_cast<size_t>(end - in) < count || static_cast<size_t>(stop - o) < count) return false;
+            std::memcpy(o, in, 16);
+        } else {
+            if (!lz4_length(in, end, count) || static_cast<size_t>(end - in) < count || static_cast<size_t>(stop - o) < count) return false;
+            copy_blocks(o, in, count);
+        }
+        in += count;
+        o += count;
+        if (in == end) return o == stop;  // the last literals have no copy behind them
+        if (end - in < 2) return false;
+        const size_t distance = load<uint16_t>(in);
+        in += 2;
+        count = tag & 15;
+        if (count == 15 && !lz4_length(in, end, count)) return false;
+        count += 4;
+        if (distance == 0 || distance > static_cast<size_t>(o - out) || static_cast<size_t>(stop - o) < count) return false;
+        if (distance < count || distance < 32) copy_overlapping(o, distance, count);
+        else copy_blocks(o, o - distance, count);
+        o += count;
+    }
+    return false;
+}
+
 // --- page headers (Thrift's compact protocol; parquet.thrift) ---
 
 // Whether the checksums of pages that have one are compared.
@@ -634,8 +690,9 @@ class ThriftReader {
 
 // How values lie in memory and in pages.
 struct ValueLayout {
-    // Of `stored`: as in memory; a bit each, in memory too (booleans); floats, as in memory; whole numbers of 4 or 8 bytes.
-    enum : int { AS_IN_MEMORY = 0, BITS = 1, FLOATS = 2, INT_4 = 4, INT_8 = 8, MOST_BYTES = 16 };
+    // Of `stored`: as in memory; a bit each, in memory too (booleans); floats, as in memory; whole numbers of 4 or 8 bytes;
+    // instants of INT96, the nanoseconds of a Julian day and its number, which are microseconds since 1970 in memory.
+    enum : int { AS_IN_MEMORY = 0, BITS = 1, FLOATS = 2, INT_4 = 4, INT_8 = 8, INSTANTS = 12, MOST_BYTES = 16 };
 
     // Bytes of a value in memory, 0 for strings; 1 for bits, 8 to a byte.
     int width = 0;
@@ -653,6 +710,7 @@ struct ValueLayout {
     // Whether values of this kind are converted.
     bool is_known() const {
         if (!is_converted()) return true;
+        if (stored == INSTANTS) return width == 8;
         if (stored == INT_4) return width == 1 || width == 2 || width == 16;
         return width == 16 && (stored == INT_8 || (stored < 0 && stored >= -MOST_BYTES));
     }
@@ -675,6 +733,12 @@ template <int bytes>
 inline Wide load_wide(const uint8_t *in) {
     if constexpr (bytes <= 8) return Wide(load_highest_first<bytes>(in));
     else return Wide(__builtin_bswap64(load<uint64_t>(in + bytes - 8)), static_cast<uint64_t>(load_highest_first<bytes - 8>(in)));
+}
+
+// Read an instant of INT96 in microseconds; what is out of range wraps around, as PyArrow does it.
+inline int64_t load_instant(const uint8_t *in) {
+    const uint64_t days = load<uint32_t>(in + 8) - UINT64_C(2440588);
+    return static_cast<int64_t>(days * UINT64_C(86400000000) + load<uint64_t>(in) / 1000);
 }
 
 // Write what `read` returns of all `n` values of so many bytes, or of those that a mask keeps.
@@ -716,7 +780,9 @@ inline Convert long_converter(int bytes, std::integer_sequence<int, less...>) {
 
 // Write values as they lie in memory, in `layout.width` bytes each, or in 8 if they fit: all `n`, or those that a mask keeps.
 inline void convert_values(const ValueLayout &layout, const uint8_t *in, const uint64_t *keep, int64_t n, uint8_t *out) {
-    if (layout.stored < 0) {
+    if (layout.stored == ValueLayout::INSTANTS) {
+        convert<int64_t>(in, ValueLayout::INSTANTS, keep, n, out, load_instant);
+    } else if (layout.stored < 0) {
         const Convert convert_all = layout.width == 8 ? long_converter(-layout.stored, std::make_integer_sequence<int, 8>())
                                                       : wide_converter(-layout.stored, std::make_integer_sequence<int, 16>());
         convert_all(in, keep, n, out);
@@ -1304,6 +1370,9 @@ class ChunkReader {
         return total;
     }
 
+    // The same of the kept rows alone, -1 if the page is damaged; that takes a look at each string.
+    int64_t kept_text_bytes() { return codes_ ? count_kept_text(coded_texts()) : count_kept_text(plain_texts()); }
+
     // Write the page's values behind `first` others; rows without one are 0. Bits there were zero.
     bool append_fixed(uint8_t *out, int64_t first) {
         if (layout_.is_bits()) return append_booleans(out, first);
@@ -1455,7 +1524,7 @@ class ChunkReader {
 
     // Write the strings of the kept rows; `next(text, size)` returns one value after the other, nullptr if it fails.
     template <class Next>
-    uint8_t *append_strings(Next next, int32_t *ends, uint8_t *data, uint8_t *out) {
+    uint8_t *append_strings(Next &next, int32_t *ends, uint8_t *data, uint8_t *out) {
         const bool all = kept_ == rows_;
         if (values_ == rows_) {
             return all ? append_strings<false, false>(next, ends, data, out) : append_strings<false, true>(next, ends, data, out);
@@ -1482,33 +1551,59 @@ class ChunkReader {
         return out;
     }
 
-    uint8_t *coded_text(int32_t *ends, uint8_t *data, uint8_t *out) {
-        const uint32_t *code = codes();
-        const auto next = [&](const uint8_t *&text, size_t &size) {
-            const int32_t start = dictionary_offsets_[*code];
-            text = dictionary_ + start;
-            size = dictionary_offsets_[*code + 1] - start;
+    // The page's strings, one after the other; false for what is none.
+    struct CodedTexts {
+        const uint32_t *code;
+        const int32_t *ends;
+        const uint8_t *dictionary;
+        bool operator()(const uint8_t *&text, size_t &size) {
+            const int32_t start = ends[*code];
+            text = dictionary + start;
+            size = ends[*code + 1] - start;
             code++;
             return true;
-        };
-        return append_strings(next, ends, data, out);
-    }
-
-    uint8_t *plain_text(int32_t *ends, uint8_t *data, uint8_t *out) {
-        const uint8_t *in = values_at_;
-        int64_t left = values_;
-        const auto next = [&](const uint8_t *&text, size_t &size) {
-            if (end_of_values_ - in < 4) return false;
+        }
+    };
+    struct PlainTexts {
+        const uint8_t *in, *const end;
+        int64_t left;
+        bool operator()(const uint8_t *&text, size_t &size) {
+            if (end - in < 4) return false;
             size = load<uint32_t>(in);
             text = in += 4;
             left--;
             // as many bytes are left as all strings that follow have, or fewer
-            if (size > static_cast<uint64_t>(end_of_values_ - in) - 4 * static_cast<uint64_t>(left)) return false;
+            if (size > static_cast<uint64_t>(end - in) - 4 * static_cast<uint64_t>(left)) return false;
             in += size;
             return true;
-        };
+        }
+    };
+    CodedTexts coded_texts() { return {codes(), dictionary_offsets_, dictionary_}; }
+    PlainTexts plain_texts() const { return {values_at_, end_of_values_, values_}; }
+
+    uint8_t *coded_text(int32_t *ends, uint8_t *data, uint8_t *out) {
+        CodedTexts next = coded_texts();
+        return append_strings(next, ends, data, out);
+    }
+
+    uint8_t *plain_text(int32_t *ends, uint8_t *data, uint8_t *out) {
+        PlainTexts next = plain_texts();
         out = append_strings(next, ends, data, out);
-        return in == end_of_values_ ? out : nullptr;
+        return next.in == end_of_values_ ? out : nullptr;
+    }
+
+    // Return the bytes of the strings of the kept rows, -1 if the page is damaged.
+    template <class Next>
+    int64_t count_kept_text(Next next) const {
+        int64_t total = 0;
+        for (int64_t i = 0; i < rows_; i++) {
+            if (values_ < rows_ && !(valid_[i >> 6] >> (i & 63) & 1)) continue;
+            const uint8_t *text;
+            size_t size;
+            if (!next(text, size)) return -1;
+            if (kept_ == rows_ || (mask_[i >> 6] >> (i & 63) & 1)) total += size;
+        }
+        return total;
     }
 
     // Read the header of a page, and pass the page.
@@ -1586,14 +1681,20 @@ class ChunkReader {
         if (!out) return nullptr;
         const bool good = codec_ == SNAPPY ? snappy_decompress(body, size, out, uncompressed)
                           : codec_ == ZSTD ? space_.zstd->decompress(body, size, out, uncompressed)
+                          : codec_ == LZ4  ? lz4_decompress(body, size, out, uncompressed)
                                            : space_.decompress && space_.decompress(space_.codec, body, size, out, uncompressed);
         return good ? out : nullptr;
     }
 
+    enum : int64_t { BIG_DICTIONARY = 1 << 20 };
+
     Status dictionary_page(const PageHeader &page, const uint8_t *body) {
         if (dictionary_ || (page.encoding != PLAIN && page.encoding != PLAIN_DICTIONARY)) return UNSUPPORTED;
         const int64_t count = page.num_values;
-        const uint8_t *const in = plain(body, page.compressed, page.uncompressed, true, space_.dictionary_page);
+        // strings are moved to where they begin in turn: within their block, if a second one would take long to fill
+        const bool is_moved = !width_ && page.uncompressed >= BIG_DICTIONARY;
+        Scratch &block = is_moved ? space_.dictionary : space_.dictionary_page;
+        const uint8_t *const in = plain(body, page.compressed, page.uncompressed, true, block);
         if (count < 0 || count > INT32_MAX / 8 || !in) return UNSUPPORTED;
         if (width_) {
             if (layout_.is_bits() || page.uncompressed != count * layout_.page_bytes() || !are_in_range(in, count)) return UNSUPPORTED;
@@ -1616,7 +1717,8 @@ class ChunkReader {
                 const uint32_t size = load<uint32_t>(p);
                 p += 4;
                 if (size > static_cast<uint64_t>(end - p)) return UNSUPPORTED;
-                copy_blocks(text + used, p, size);
+                if (is_moved) std::memmove(text + used, p, size);
+                else copy_blocks(text + used, p, size);
                 p += size;
                 used += size;
                 ends[i + 1] = static_cast<int32_t>(used);
@@ -2007,16 +2109,23 @@ inline Status read_codes(ChunkReader &reader, int64_t num_kept, uint8_t *out, ui
     return status;
 }
 
-// Read pages of strings while there is room; PAGE if the page at hand, of `more` bytes, needs some.
+// Room for so many bytes of strings of a page may be made in vain.
+enum : int64_t { MOST_SPARE = 2 << 20 };
+
+// Read pages of strings while there is room; PAGE if the page at hand, of `more` bytes, needs some; of a damaged one -1.
 inline Status read_text(ChunkReader &reader, int64_t num_kept, int32_t *ends, uint8_t *data, int64_t room, uint8_t *bits,
                         Rows &rows, int64_t &used, int64_t &more, bool has_page) {
     Status status = PAGE;
     while (has_page || (status = reader.next_page()) == PAGE) {
+        if (!has_page) {
+            if (pass_nulls(reader, bits, rows)) continue;
+            begin_rows(rows, reinterpret_cast<uint8_t *>(ends + 1), sizeof(int32_t), bits, num_kept);
+            more = reader.text_bytes();
+            // of a long page, room is made for what is kept of it
+            if (used + more > room && more > MOST_SPARE && reader.kept() < reader.rows()) more = reader.kept_text_bytes();
+            if (more < 0 || used + more > room) return PAGE;
+        }
         has_page = false;
-        if (pass_nulls(reader, bits, rows)) continue;
-        begin_rows(rows, reinterpret_cast<uint8_t *>(ends + 1), sizeof(int32_t), bits, num_kept);
-        more = reader.text_bytes();
-        if (used + more > room) return PAGE;
         const int64_t end = reader.append_text(ends + rows.kept, data, used);
         if (end < 0) return UNSUPPORTED;
         used = end;
@@ -2045,6 +2154,13 @@ class Text {
         data_ = data;
         room_ = room;
         return true;
+    }
+    // Leave the first bytes to the caller, who frees them.
+    uint8_t *release(int64_t used) {
+        uint8_t *const data = data_, *const cut = static_cast<uint8_t *>(std::realloc(data, used + SLACK));
+        data_ = nullptr;
+        room_ = 0;
+        return cut ? cut : data;
     }
 
    private:
@@ -2085,7 +2201,7 @@ inline Status read_strings(ChunkReader &reader, int64_t num_kept, int64_t most_t
     ends[0] = 0;
     while ((status = read_text(reader, num_kept, ends, data, room, job.bits, rows, job.used, more, has_page)) == PAGE) {
         if (more < 0 || job.used + more > most_text) return UNSUPPORTED;
-        room = 2 * (job.used + more);
+        room = job.used ? 2 * (job.used + more) : more;
         if (!job.grown.grow(room, data, job.used)) return NO_MEMORY;
         data = job.grown.data();
         has_page = true;
@@ -2132,10 +2248,17 @@ inline void run_jobs(Workspace &space, const Source &source, int64_t num_rows, c
 
 // --- chunks in stretches ---
 
+// Which of some chunks keeps a dictionary however big it is: to read it again for each stretch takes much longer, and it is
+// in memory with its page anyway while it is read.
+struct BigDictionary {
+    const void *owner = nullptr;
+};
+
 // What a chunk that is decoded one stretch of its rows after the other keeps in between.
 class KeptSpace {
    protected:
-    KeptSpace(void *decompressor, int64_t most_kept) : decompressor_(decompressor), most_kept_(most_kept) {}
+    KeptSpace(void *decompressor, int64_t most_kept, BigDictionary *big = nullptr)
+        : decompressor_(decompressor), most_kept_(most_kept), big_(big) {}
 
     // Decompress pages as in another workspace, and count them there.
     void work_like(const Workspace &space) {
@@ -2145,12 +2268,17 @@ class KeptSpace {
         space_.pages = space.pages;
     }
 
-    bool keeps_dictionary() const { return static_cast<int64_t>(space_.dictionary_size()) <= most_kept_; }
+    bool keeps_dictionary() const {
+        return static_cast<int64_t>(space_.dictionary_size()) <= most_kept_ || (big_ && (!big_->owner || big_->owner == this));
+    }
     bool keeps_page() const { return static_cast<int64_t>(space_.page_size()) <= most_kept_; }
 
     template <class Reader>
     void drop_big_dictionary(Reader &reader) {
-        if (keeps_dictionary()) return;
+        if (keeps_dictionary()) {
+            if (static_cast<int64_t>(space_.dictionary_size()) > most_kept_) big_->owner = this;
+            return;
+        }
         reader.drop_dictionary();
         space_.dictionary.release();
         space_.dictionary_ends.release();
@@ -2161,6 +2289,7 @@ class KeptSpace {
    private:
     void *const decompressor_;
     const int64_t most_kept_;
+    BigDictionary *const big_;
 };
 
 // A chunk that is decoded one stretch of its rows after the other.
@@ -2168,8 +2297,9 @@ class ChunkStream : private KeptSpace {
    public:
     // `job` specifies the chunk. Of a page that has rows of two stretches, and of the dictionary, no more than `most_kept`
     // bytes each stay in memory in between.
-    ChunkStream(const Source &source, const ChunkJob &job, int64_t num_rows, int64_t window, int64_t most_kept)
-        : KeptSpace(job.decompressor, most_kept),
+    ChunkStream(const Source &source, const ChunkJob &job, int64_t num_rows, int64_t window, int64_t most_kept,
+                BigDictionary *big = nullptr)
+        : KeptSpace(job.decompressor, most_kept, big),
           reader_(space_, ChunkBytes(space_.chunk, source, job.offset, job.size, window), job.codec, job.layout, job.most_level,
                   num_rows, nullptr, 0) {}
 

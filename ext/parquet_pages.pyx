@@ -5,6 +5,7 @@
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 
@@ -76,6 +77,7 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
     cdef cppclass Text:
         uint8_t* data()
         int64_t room()
+        uint8_t* release(int64_t used)
     ctypedef enum Kind:
         IN_RANGE
         IN_SET
@@ -107,8 +109,11 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         Text grown, ends
     void run_jobs(WorkspaceBytes& space, const Source& source, int64_t num_rows, const uint64_t* keep, int64_t num_kept,
                   int64_t most_text, ChunkJob* jobs, int64_t count)
+    cdef cppclass BigDictionary:
+        pass
     cdef cppclass ChunkStream:
-        ChunkStream(const Source& source, const ChunkJob& job, int64_t num_rows, int64_t window, int64_t most_kept)
+        ChunkStream(const Source& source, const ChunkJob& job, int64_t num_rows, int64_t window, int64_t most_kept,
+                    BigDictionary* big)
         void run(WorkspaceBytes& space, int64_t first, int64_t stop, const uint64_t* keep, int64_t num_kept, int64_t most_text,
                  bint with_dictionary, ChunkJob& job)
     cdef cppclass ZstdLibrary:
@@ -144,6 +149,8 @@ cdef int64_t MOST_INDEX = 4 << 20
 #: Columns share a block of memory up to so many bytes: jemalloc returns one of 8 MB or more to the system at once, and
 #: fresh memory takes longer than what is done in it.
 cdef int64_t MOST_BLOCK = 4 << 20
+#: Strings that take more are not copied from where they were decoded: malloc has blocks of their own for such sizes.
+cdef int64_t LEAST_TAKEN = 33 << 20
 #: A workspace that grew beyond this is not kept.
 cdef size_t MOST_KEPT = 16 << 20
 
@@ -278,6 +285,22 @@ cdef int64_t room_of(int64_t size) noexcept nogil:
     return (size + SLACK + 63) // 64 * 64
 
 
+cdef class Malloced:
+    """Memory that is freed when nothing refers to it any more."""
+
+    cdef uint8_t* data
+
+    def __dealloc__(self):
+        free(self.data)
+
+
+cdef object taken(Text* text, int64_t used):
+    """Return a text as a buffer, without a copy."""
+    cdef Malloced owner = Malloced()
+    owner.data = text.release(used)
+    return foreign_buffer(<size_t>owner.data, used, owner)
+
+
 cdef object copied(const uint8_t* data, int64_t size):
     cdef Block out = Block(size)
     if size:
@@ -370,6 +393,8 @@ cdef class ColumnJobs:
             return valid, job.nulls, values
         if job.form == CODES:
             return (valid, job.nulls, values) + (self.dictionary(i) if dictionary is None else dictionary)
+        if job.grown.data() is not NULL and job.used >= LEAST_TAKEN:
+            return valid, job.nulls, values, taken(&job.grown, job.used)
         if job.grown.data() is not NULL or 4 * job.used < job.room:  # a slice would hold all of the room
             data = job.grown.data() if job.grown.data() is not NULL else job.text
             return valid, job.nulls, values, copied(data, job.used)
@@ -447,11 +472,12 @@ cdef class ColumnStretches:
         In so many bytes the chunks are read, or in pages if they are longer.
     most_kept : int
         So many bytes of a chunk's pages, and of its dictionary, stay in memory between two stretches; what is longer is
-        read again.
+        read again, but for the dictionary of one chunk.
     """
 
     cdef OpenSource opened
     cdef vector[ChunkStream*] streams
+    cdef BigDictionary big
     cdef list chunks, dictionaries
     cdef int64_t num_rows, at
 
@@ -461,7 +487,7 @@ cdef class ColumnStretches:
         self.opened, self.chunks, self.num_rows, self.at = OpenSource(source), chunks, num_rows, 0
         self.dictionaries = [None] * len(chunks)
         for i in range(jobs.count):
-            self.streams.push_back(new ChunkStream(self.opened.source, jobs.jobs[i], num_rows, window, most_kept))
+            self.streams.push_back(new ChunkStream(self.opened.source, jobs.jobs[i], num_rows, window, most_kept, &self.big))
 
     def __dealloc__(self):
         for stream in self.streams:

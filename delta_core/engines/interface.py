@@ -568,6 +568,8 @@ class FileRead(Struct, frozen=True):
         Called with the facts of each file that is opened; an engine may ignore it.
     beside_write : bool
         Whether all rows are written again as they come: the write takes a part of the threads, and memory too.
+    is_collected : bool
+        Whether all batches are in memory together in the end: to decode a large row group part by part saves none.
     """
 
     paths: list[str]
@@ -589,6 +591,7 @@ class FileRead(Struct, frozen=True):
     most_passing: int | None = None
     observer: ReadObserver | None = None
     beside_write: bool = False
+    is_collected: bool = False
 
 
 #: Called by the engine, on its worker threads, with the number of the batch's first row in the whole write and a batch

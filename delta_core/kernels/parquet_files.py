@@ -27,6 +27,7 @@ _PHYSICAL_TYPES = {
     "BOOLEAN": 0,
     "INT32": 1,
     "INT64": 2,
+    "INT96": 3,
     "FLOAT": 4,
     "DOUBLE": 5,
     "BYTE_ARRAY": 6,

@@ -84,6 +84,7 @@ CODECS: Mapping[str, tuple[int, Callable[[pa.Buffer, int], Any] | None]] = {
     "UNCOMPRESSED": (0, None),
     "SNAPPY": (1, None),
     "GZIP": (2, _gzip),
+    "LZ4_RAW": (4, None),
 } | ({"ZSTD": (3, _zstd)} if pa.Codec.is_available("zstd") else {})
 #: The numbers of the types `string` and `binary`.
 _TEXT = frozenset((pa.string().id, pa.binary().id))
@@ -116,7 +117,7 @@ class ColumnChunk(Struct, frozen=True):
         Where its column index begins, how many bytes this has, and the same of its offset index.
     stored : int
         How values are stored: as they lie in memory (0; floats 2), a bit each (1: booleans), whole numbers of 4 or 8
-        bytes (4, 8: decimals and small integers), or numbers of 1 to 16 bytes, the highest one first (-1 to
+        bytes (4, 8: decimals and small integers), INT96 (12), or numbers of 1 to 16 bytes, the highest one first (-1 to
         -16: decimals).
     """
 

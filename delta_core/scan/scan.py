@@ -257,26 +257,30 @@ class Scan:
 
     def to_table(self) -> pa.Table:
         """Return the rows in memory."""
-        return pa.Table.from_batches(list(self.batches()), self.schema)
+        return pa.Table.from_batches(list(self._all_batches(is_collected=True)), self.schema)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as batches; closing the iterator stops the reading."""
-        return self._logged() if _log.isEnabledFor(logging.DEBUG) else self._batches()
+        return self._all_batches()
 
     def encoded_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as `batches` does, but columns of repeated strings as dictionary codes if they are stored so.
 
         Whether a column is encoded may differ from batch to batch.
         """
-        return self._logged(encoded=True) if _log.isEnabledFor(logging.DEBUG) else self._batches(encoded=True)
+        return self._all_batches(encoded=True)
 
-    def _logged(self, encoded: bool = False) -> Iterator[pa.RecordBatch]:
+    def _all_batches(self, encoded: bool = False, *, is_collected: bool = False) -> Iterator[pa.RecordBatch]:
+        found = self._batches(encoded=encoded, is_collected=is_collected)
+        return self._logged(found) if _log.isEnabledFor(logging.DEBUG) else found
+
+    def _logged(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         start, rows, size = perf_counter(), 0, 0
         try:
-            for batch in self._batches(encoded=encoded):
+            for batch in batches:
                 rows += batch.num_rows
                 size += batch.nbytes
                 yield batch
@@ -284,10 +288,12 @@ class Scan:
             took = (perf_counter() - start) * 1000
             _log.debug("Read %d rows, %d bytes, of %r (%.1f ms)", rows, size, self._source, took)
 
-    def _batches(self, counters: RunCounters | None = None, encoded: bool = False) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, counters: RunCounters | None = None, encoded: bool = False, *, is_collected: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         left = self.plan.limit
         if left is None:
-            yield from self._read(_Inputs(self, self._files), counters, encoded)
+            yield from self._read(_Inputs(self, self._files), counters, encoded, is_collected=is_collected)
             return
         for inputs in self._in_parts(left):
             for batch in self._read(inputs, counters, encoded):
@@ -391,7 +397,7 @@ class Scan:
         return None if dropped is None else inputs.num_physical_rows() - dropped
 
     def _read(
-        self, inputs: _Inputs, counters: RunCounters | None = None, encoded: bool = False
+        self, inputs: _Inputs, counters: RunCounters | None = None, encoded: bool = False, *, is_collected: bool = False
     ) -> Iterator[pa.RecordBatch]:
         plan, engine = self.plan, self._source.engine
         context = inputs.context()
@@ -417,6 +423,7 @@ class Scan:
             most_rows=None if plan.filter is not None or plan.checks else plan.limit,
             most_passing=None if plan.filter is None or plan.checks else plan.limit,
             beside_write=self._beside_write,
+            is_collected=is_collected,
         )
         read, called = (read, apply) if counters is None else counters.observed(read, apply)
         inputs.vectors.start()

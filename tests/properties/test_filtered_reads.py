@@ -31,7 +31,8 @@ from tests.properties.test_pruning import PARTITION, SCHEMA, VALUES, predicate, 
 #: Files as different as those of other writers are.
 form = st.fixed_dictionaries(
     {
-        "compression": st.sampled_from(["none", "snappy", "zstd", "gzip", "brotli"]),
+        "compression": st.sampled_from(["none", "snappy", "zstd", "gzip", "lz4", "brotli"]),
+        "use_deprecated_int96_timestamps": st.booleans(),
         # of lists in small pages by dictionary, PyArrow writes what it does not read
         "use_dictionary": st.sampled_from([False, [n for n in SCHEMA if n != "b"]]),
         "data_page_version": st.sampled_from(["1.0", "2.0"]),

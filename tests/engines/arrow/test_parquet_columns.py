@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
+import tempfile
 from contextlib import closing
 from itertools import accumulate
 from pathlib import Path
@@ -13,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from delta_core.engines.arrow.parquet import columns as parquet_columns
 from delta_core.engines.arrow.parquet import stretches
@@ -149,6 +153,66 @@ def test_row_groups_of_any_size_are_read_in_order(
     assert read(path, [0, 1, 2], rows=rows).equals(TABLE.select(["id", "s"]))
 
 
+def own_pages(path: Path, table: pa.Table) -> int:
+    """Return how many pages of a file our own decoder reads, whose rows must be those of a table."""
+    with closing(DataFile(str(path))) as file:
+        reader = GroupReader(file, range(len(file.layout.leaves)))
+        found = pa.Table.from_batches([b for _, b in reader.batches(range(len(file.footer.group_rows)), 0, 10_000)])
+        assert found.equals(table)
+        return reader.pages.decoded
+
+
+#: Literals and copies of any length, near and far, and bytes that don't shrink.
+PARTS = st.lists(
+    st.tuples(st.one_of(st.binary(max_size=20), st.sampled_from([b"abcd", bytes(300)])), st.integers(1, 90)),
+    max_size=30,
+)
+
+
+@given(parts=st.lists(PARTS, min_size=1, max_size=8), dictionary=st.booleans(), version=st.sampled_from(["1.0", "2.0"]))
+def test_lz4_returns_what_was_compressed(parts: list[list[tuple[bytes, int]]], dictionary: bool, version: str) -> None:
+    values = [b"".join(text * n for text, n in value) for value in parts]
+    table = pa.table({"b": pa.array([*values, None], pa.binary()), "i": pa.array([len(v) for v in values] + [2**40])})
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x"
+        pq.write_table(table, path, compression="lz4", use_dictionary=dictionary, data_page_version=version)
+        assert own_pages(path, table) == 2
+
+
+@pytest.mark.parametrize("name", ["id", "name", "list"])
+def test_damaged_lz4_is_an_error_or_other_values(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "x"
+    table = TABLE.select([name])
+    pq.write_table(table, path, compression="lz4", use_dictionary=False, store_schema=False)
+    sound = path.read_bytes()
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    rng = random.Random(7)
+    errors = 0
+    for _ in range(200):
+        damaged = bytearray(sound)
+        damaged[chunk.data_page_offset + rng.randrange(chunk.total_compressed_size)] ^= 1 << rng.randrange(8)
+        path.write_bytes(damaged)
+        try:
+            found = read(path, [0], rows=ROWS)
+        except (OSError, pa.ArrowException, UnicodeDecodeError):
+            errors += 1
+        else:
+            assert found.num_rows == ROWS
+    assert errors > 20
+
+
+def test_instants_of_int96_are_what_pyarrow_reads(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    days = [-719_162, -141_428, -1, 0, 1, 2_932_896]
+    micros = [day * 86_400_000_000 + more for day in days for more in (0, 1, 999, 1_000, 86_399_999_999)]
+    table = pa.table({"t": pa.array([*micros, None, *micros], pa.timestamp("us")), "i": pa.array(range(61))})
+    for dictionary in (False, True):
+        pq.write_table(table, path, use_deprecated_int96_timestamps=True, use_dictionary=dictionary, store_schema=False)
+        assert own_pages(path, table) == 2
+        reread = pq.ParquetFile(path, coerce_int96_timestamp_unit="us").read()
+        assert reread.equals(table)
+
+
 @pytest.mark.parametrize("codec", ["none", "brotli"])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("name", ["id", "name", "s", "flag", "list"])
@@ -196,3 +260,59 @@ def test_checksums_are_compared_unless_they_are_to_be_ignored(tmp_path: Path) ->
     checked = subprocess.run(command, capture_output=True, text=True, check=False)
     assert checked.returncode
     assert "another checksum than its header specifies" in checked.stderr
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_strings_of_a_dictionary_that_grew_too_big_are_not_encoded(tmp_path: Path, share: float) -> None:
+    path = tmp_path / "x"
+    few = pa.array([None if i % 10 else f"text {i % 50}" for i in range(20_000)])
+    many = pa.array([f"text {i}" for i in range(int(20_000 * share))], pa.string())
+    table = pa.table({"s": pa.chunked_array([few, many])})
+    pq.write_table(table, path, dictionary_pagesize_limit=2_000, data_page_size=1_000, store_schema=False)
+    with closing(DataFile(str(path))) as file:
+        assert file.footer.short_texts([0], 4) == ([] if share else [0])
+    assert own_pages(path, table.combine_chunks())
+
+
+def test_strings_with_few_values_are_not_taken_for_short(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    table = pa.table({"s": pa.array([None if i % 20 else f"a long text {i}" for i in range(20_000)])})
+    pq.write_table(table, path, store_schema=False)
+    with closing(DataFile(str(path))) as file:
+        assert file.footer.short_texts([0], 4) == []
+
+
+def test_a_dictionary_that_is_longer_than_what_is_kept_is_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    texts = [f"{i:07d}" * 10_000 for i in range(600)]
+    table = pa.table({"s": pa.array(texts), "i": pa.array(range(600))})
+    pq.write_table(table, path, use_dictionary=["s"], compression="none", store_schema=False)
+    with closing(DataFile(str(path))) as file:
+        reader = GroupReader(file, [0, 1])
+        size = path.stat().st_size
+        stretches = reader.stretches(0, [0, 1])
+        before = _read_bytes()
+        for start in range(0, 600, 64):
+            found = stretches.read(start, min(start + 64, 600))
+            assert found["s"].to_pylist() == texts[start : start + 64]
+        assert _read_bytes() - before < 1.5 * size
+
+
+def _read_bytes() -> int:
+    """Return how many bytes the process has read."""
+    text = Path("/proc/self/io").read_text()
+    return int(text.partition("rchar:")[2].split()[0])
+
+
+def test_row_groups_that_are_collected_are_decoded_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_columns, "GROUP_BYTES", 3_000)
+    path = tmp_path / "x"
+    pq.write_table(TABLE, path, store_schema=False)
+    whole = []
+    monkeypatch.setattr(parquet_columns, "read_chunks", lambda *a, **k: whole.append(a) or read_chunks(*a, **k))
+    leaves = list(range(pq.read_metadata(path).num_columns))
+    for is_collected in (False, True):
+        with closing(DataFile(str(path))) as file:
+            batches = list(GroupReader(file, leaves, is_collected=is_collected).batches([0], 0, 300))
+        assert pa.Table.from_batches([b for _, b in batches]).equals(TABLE)
+        assert len(whole) == is_collected

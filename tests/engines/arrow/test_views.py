@@ -1,4 +1,4 @@
-"""Columns that their writer held as views: read as strings and binaries, by the decoders that read these."""
+"""Columns that their writer held as views or large strings are read as strings and binaries, by the same decoders."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from delta_core.transaction import AddAction
 TEXTS = ["a", None, "", "a text that is longer than the twelve bytes of a view"] * 5
 
 
-def written(path: Path, files: int = 1, **options: Any) -> DeltaTable:
-    """Return a table of files with views."""
-    texts = pa.array(TEXTS, pa.string_view())
+def written(path: Path, files: int = 1, *, large: bool = False, **options: Any) -> DeltaTable:
+    """Return a table of files with views or large strings."""
+    text_type, data_type = (pa.large_string(), pa.large_binary()) if large else (pa.string_view(), pa.binary_view())
+    texts = pa.array(TEXTS, text_type)
     data = [None if t is None else t.encode() for t in TEXTS]
     rows = pa.table(
         {
             "id": pa.array(range(len(TEXTS)), pa.int64()),
             "text": texts,
-            "data": pa.array(data, pa.binary_view()),
-            "none": pa.nulls(len(TEXTS), pa.string_view()),
+            "data": pa.array(data, data_type),
+            "none": pa.nulls(len(TEXTS), text_type),
             "s": pa.StructArray.from_arrays([texts], ["x"]),
         }
     )
@@ -50,7 +51,7 @@ def written(path: Path, files: int = 1, **options: Any) -> DeltaTable:
 
 
 @pytest.mark.parametrize("decoder", ["own", "pyarrow"])
-@pytest.mark.parametrize("options", [{}, {"use_dictionary": False}, {"compression": "zstd"}])
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False}, {"compression": "zstd"}, {"large": True}])
 def test_views_are_read_as_what_parquet_stores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], decoder: str
 ) -> None:

@@ -19,7 +19,7 @@ __all__ = ["COMPILER", "build", "write_seeds"]
 
 COMPILER = shutil.which("g++") or shutil.which("c++")
 _ROOT = Path(__file__).resolve().parents[3]
-_CODECS = {"NONE": 0, "SNAPPY": 1} | ({"ZSTD": 3} if has_zstd() else {})
+_CODECS = {"NONE": 0, "SNAPPY": 1, "LZ4": 4} | ({"ZSTD": 3} if has_zstd() else {})
 
 
 def build(folder: Path) -> Path:
@@ -59,6 +59,7 @@ def write_seeds(folder: Path) -> list[Path]:
         "flag": (pa.array([i % 3 > 0 if i % 7 else None for i in range(rows)]), 32),
         "small": (pa.array([i % 100 - 50 if i % 9 else None for i in range(rows)], pa.int8()), 33),
         "short": (pa.array([i - 99 for i in range(rows)], pa.int16()), 34),
+        "instant": (pa.array([i * 10**12 if i % 7 else None for i in range(rows)], pa.timestamp("us")), 37),
         "money": (pa.array([Decimal(i) if i % 7 else None for i in range(rows)], pa.decimal128(10, 0)), 40 + 5),
         "amount": (pa.array([Decimal(-i) * 10**20 for i in range(rows)], pa.decimal128(30, 0)), 40 + 13),
     }
@@ -91,6 +92,7 @@ def write_seeds(folder: Path) -> list[Path]:
             use_dictionary=dictionary,
             data_page_size=512,
             write_page_index=True,
+            use_deprecated_int96_timestamps=True,
             bloom_filter_options={name: {"ndv": 50} for name in columns},
         )
         data = path.read_bytes()
@@ -110,12 +112,13 @@ def write_seeds(folder: Path) -> list[Path]:
             index = data[first : first + first_size] + data[second : second + second_size]
             out.append(_write(folder / f"{number}.{name}.index", head + index))
             out.append(_write(folder / f"{number}.{name}.bloom", b"B" + head[1:] + data[at : at + size]))
-        whole = folder / f"{number}.whole.parquet"
-        form = {"use_dictionary": dictionary, "data_page_version": version, "row_group_size": 200}
-        pq.write_table(table.select(list(columns)), whole, compression=codec, data_page_size=512, **form)
-        out.append(
-            _write(folder / f"{number}.whole", struct.pack("<BBBBq", ord("W"), 0, 1, 0, rows) + whole.read_bytes())
-        )
+        if codec != "LZ4":  # such files are read one by one
+            whole = folder / f"{number}.whole.parquet"
+            form = {"use_dictionary": dictionary, "data_page_version": version, "row_group_size": 200}
+            pq.write_table(table.select(list(columns)), whole, compression=codec, data_page_size=512, **form)
+            out.append(
+                _write(folder / f"{number}.whole", struct.pack("<BBBBq", ord("W"), 0, 1, 0, rows) + whole.read_bytes())
+            )
         for i, (name, (_, layout)) in enumerate(others.items(), start=len(columns)):
             chunk = group.column(i)
             first = chunk.dictionary_page_offset or chunk.data_page_offset

@@ -67,7 +67,7 @@ static uint8_t *room(int64_t size) { return static_cast<uint8_t *>(std::malloc(s
 
 // Return how values lie in memory and in pages, of a seed's byte: up to 16 the bytes of those that lie alike.
 static ValueLayout layout_of(uint8_t code) {
-    static const ValueLayout OTHERS[] = {{1, ValueLayout::BITS}, {1, 4}, {2, 4}, {16, 4}, {16, 8}};
+    static const ValueLayout OTHERS[] = {{1, ValueLayout::BITS}, {1, 4}, {2, 4}, {16, 4}, {16, 8}, {8, ValueLayout::INSTANTS}};
     return code <= 16 ? ValueLayout{code} : code < 40 ? OTHERS[code - 32] : ValueLayout{16, 40 - code};
 }
 

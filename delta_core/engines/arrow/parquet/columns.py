@@ -46,6 +46,8 @@ MOST_ROWS = 1 << 24
 MOST_BYTES = 256 << 20
 #: A row group that takes more when it is decoded as a whole is decoded in stretches of its rows.
 GROUP_BYTES = 64 << 20
+#: The same if all rows are in memory together in the end.
+COLLECTED_BYTES = 256 << 20
 #: The same for the columns that PyArrow decodes: whole ones take it several times as much memory.
 OTHERS_BYTES = 24 << 20
 #: What the rows of a stretch take; more if pages that have rows of two stretches are decoded twice: of nested columns,
@@ -76,10 +78,20 @@ class GroupReader:
         Whether first rows are read for a limit. Pages of nested columns behind them are not even counted.
     lanes : int
         The threads that decode columns of a row group.
+    is_collected : bool
+        See `FileRead`.
     """
 
-    def __init__(self, file: DataFile, leaves: Sequence[int], is_limited: bool = False, lanes: int = 1) -> None:
+    def __init__(
+        self,
+        file: DataFile,
+        leaves: Sequence[int],
+        is_limited: bool = False,
+        lanes: int = 1,
+        is_collected: bool = False,
+    ) -> None:
         self._is_limited = is_limited
+        self._most_whole = COLLECTED_BYTES if is_collected else GROUP_BYTES
         self._lanes = lanes
         self._file = file
         self._leaves = list(leaves)
@@ -188,7 +200,7 @@ class GroupReader:
         """Yield all rows of neighbouring row groups through PyArrow, in the memory of a batch."""
         if groups:
             wanted = self._leaves if leaves is None else list(leaves)
-            for batch in self._file.arrow.stream_leaves(batch_rows, groups, wanted):
+            for batch in self._file.arrow.stream_leaves(batch_rows, groups, wanted, use_threads=self._lanes > 1):
                 yield first, batch
                 first += batch.num_rows
 
@@ -236,7 +248,7 @@ class GroupReader:
         """Whether a row group is decoded as a whole: its columns, and among them those that PyArrow decodes."""
         mine = own.leaves
         others = [leaf for leaf in self._leaves if leaf not in mine]
-        is_small = self.plain_bytes(group, self._leaves) <= GROUP_BYTES
+        is_small = self.plain_bytes(group, self._leaves) <= self._most_whole
         return is_small and self.plain_bytes(group, others) <= OTHERS_BYTES
 
     def _own(self, group: int, leaves: Sequence[int], is_whole: bool = True) -> Own:
@@ -321,7 +333,7 @@ class GroupReader:
     def _others(self, group: int, leaves: list[int], picks: SelectionVector | None) -> dict[str, Any]:
         """Read columns through PyArrow; few rows of a big row group, or its first ones, in the memory of a batch."""
         if picks is None or not self._is_streamed(group, leaves, picks):
-            table = self._file.arrow.read_leaves(group, leaves)
+            table = self._file.arrow.read_leaves(group, leaves, use_threads=self._lanes > 1)
             columns = dict(zip(table.column_names, table.columns, strict=True))
             return (
                 columns

@@ -432,7 +432,8 @@ class _Job:
                 self._small.learn(file, plan)
             if self._read.opened is not None:
                 self._read.opened(index, file.num_rows)
-            reader = GroupReader(file, plan.leaves, is_limited=self._read.most_rows is not None, lanes=lanes)
+            is_limited, is_collected = self._read.most_rows is not None, self._read.is_collected
+            reader = GroupReader(file, plan.leaves, is_limited, lanes, is_collected)
             groups_of = FilteredGroups(reader, plan, self._read, index)
             is_tested = bool(self._read.tests)
             keep = self._kept_groups(index, file.footer, plan, is_part=groups is not None)

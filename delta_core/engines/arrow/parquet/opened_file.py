@@ -57,7 +57,7 @@ _FURTHER_ENCODINGS = _KNOWN_ENCODINGS | sum(1 << e for e in _FURTHER.values())
 #: The same by their numbers, None for those that our own decoder does not support.
 _SUPPORTED_CODECS = tuple(name if name in CODECS else None for name in _CODECS)
 #: How booleans and floats are stored.
-_BITS, _FLOATS = 1, 2
+_BITS, _FLOATS, _INSTANTS = 1, 2, 12
 #: The most bytes of a decimal that Arrow keeps in 128 bits.
 DECIMAL_BYTES = 16
 _NUMBERS = {
@@ -513,6 +513,8 @@ def stored_form(leaf: ParquetLeaf, t: pa.DataType) -> int | None:
         return _FLOATS if types.is_floating(t) else 0
     if leaf.physical == "BOOLEAN":
         return _BITS if types.is_boolean(t) else None
+    if leaf.physical == "INT96":
+        return _INSTANTS if types.is_timestamp(t) and t.unit == "us" else None
     if types.is_decimal128(t) and leaf.physical == "FIXED_LEN_BYTE_ARRAY":
         return -leaf.length if 1 <= leaf.length <= DECIMAL_BYTES else None
     if leaf.physical == "INT32":

@@ -18,7 +18,12 @@ from delta_core.kernels.parquet_pages import Source, page_values
 
 __all__ = ["ParquetFile"]
 
-_PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+_PLAIN = {
+    pa.string_view(): pa.string(),
+    pa.binary_view(): pa.binary(),
+    pa.large_string(): pa.string(),
+    pa.large_binary(): pa.binary(),
+}
 #: A batch of a stream has about so many bytes at most, but not fewer rows than these.
 _BATCH_BYTES = 8 << 20
 _LEAST_ROWS = 1024
@@ -92,8 +97,8 @@ class ParquetFile:
     def schema_arrow(self) -> pa.Schema:
         """The columns in Arrow's types.
 
-        Columns that their writer had as views are strings and binaries: Parquet stores both alike, and nothing else
-        here reads views as fast.
+        Columns that their writer had as views or large strings (Polars has all of them so) are strings and binaries:
+        Parquet stores them alike, and nothing else here reads the others as fast.
         """
         found = self.reader.schema_arrow
         return pa.schema([f.with_type(_PLAIN.get(f.type, f.type)) for f in found], found.metadata)
@@ -106,16 +111,18 @@ class ParquetFile:
         """Stream columns of a row group in batches of at most so many rows."""
         yield from self.stream_leaves(rows, [group], self._leaves(columns))
 
-    def read_leaves(self, group: int, leaves: Sequence[int]) -> pa.Table:
-        """Return leaves of a row group, by number, in the types of `schema_arrow`."""
+    def read_leaves(self, group: int, leaves: Sequence[int], *, use_threads: bool = False) -> pa.Table:
+        """Return leaves of a row group, by number, in the types of `schema_arrow`; columns on PyArrow's threads."""
         self.fetch((group, leaf) for leaf in leaves)
         self._check_pages([group], leaves)
-        found = self.reader.read_row_group(group, column_indices=list(leaves), use_threads=False)
+        found = self.reader.read_row_group(group, column_indices=list(leaves), use_threads=use_threads)
         if leaves:
             _check_rows(found.num_rows, self.metadata.row_group(group).num_rows)
         return _plain(found)
 
-    def stream_leaves(self, rows: int, groups: Sequence[int], leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
+    def stream_leaves(
+        self, rows: int, groups: Sequence[int], leaves: Sequence[int], *, use_threads: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         """Stream leaves of row groups, by number, in batches of at most so many rows, fewer if they are long."""
         self.fetch((group, leaf) for group in groups for leaf in leaves)
         self._check_pages(groups, leaves)
@@ -131,7 +138,7 @@ class ParquetFile:
                 min(rows, max(most, _LEAST_ROWS)),
                 row_groups=list(groups),
                 column_indices=list(leaves),
-                use_threads=False,
+                use_threads=use_threads,
             ):
                 count += batch.num_rows
                 yield _plain(batch)
@@ -192,7 +199,7 @@ def _check_rows(found: int, expected: int) -> None:
 
 
 def _plain(rows: _Rows) -> _Rows:
-    """Return rows with views as strings and binaries."""
+    """Return rows with views and large strings as strings and binaries."""
     for place, field in enumerate(rows.schema):
         wanted = _PLAIN.get(field.type)
         if wanted is not None:

@@ -112,6 +112,7 @@ class Stretches:
     ) -> None:
         self._file, self._group, self._pages = file, group, pages
         self._names = dict(names)
+        self._has_threads = lanes > 1
         self._parts: list[_Part] = []
         self._streamed: list[_Streamed] = []
         source, mine = file.source_of([(c.offset, c.num_bytes) for c in own.chunks]), own.leaves
@@ -131,7 +132,7 @@ class Stretches:
     def _stream(self, leaves: list[int]) -> None:
         """Leave columns to PyArrow."""
         if leaves:
-            self._streamed.append(_Streamed(self._file, self._group, leaves))
+            self._streamed.append(_Streamed(self._file, self._group, leaves, self._has_threads))
 
     def read(self, start: int, stop: int, picks: SelectionVector | None = None) -> dict[str, pa.Array]:
         """Return the columns of a stretch, by name.
@@ -191,8 +192,9 @@ class _Part:
 class _Streamed:
     """Columns of a row group that PyArrow decodes."""
 
-    def __init__(self, file: DataFile, group: int, leaves: list[int]) -> None:
-        self._batches: Iterator[pa.RecordBatch] = file.arrow.stream_leaves(_BATCH_ROWS, [group], leaves)
+    def __init__(self, file: DataFile, group: int, leaves: list[int], use_threads: bool) -> None:
+        batches = file.arrow.stream_leaves(_BATCH_ROWS, [group], leaves, use_threads=use_threads)
+        self._batches: Iterator[pa.RecordBatch] = batches
         self._batch: pa.RecordBatch | None = None
         #: The rows of the batch at hand.
         self._first = self._end = 0
