@@ -57,6 +57,7 @@ from delta_core.plugins.rules import CommitTimestamp, RowSelector
 from delta_core.plugins.state import TableState, advance
 from delta_core.protocol.actions import ActionField, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_core.protocol.schema import Path, Schema
+from delta_core.runtime.arguments import path_text
 from delta_core.runtime.processes import cached_property
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def open_snapshot(
         raise InvalidArgumentError("Found both version and timestamp, expected one of the two.")
     number = None if version is None else delta_log.parse_version(version)
     context = open_context(
-        os.fspath(uri), storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets
+        path_text(uri), storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets
     )
     snapshot = context.read(number)
     if timestamp is None:

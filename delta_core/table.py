@@ -46,6 +46,7 @@ from delta_core.plugins.registry import default_registry
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import StructType
+from delta_core.runtime.arguments import path_text
 from delta_core.runtime.lazy import lazy_names, load_object
 from delta_core.snapshot import Snapshot, open_context, open_snapshot
 
@@ -173,7 +174,7 @@ class DeltaTable:
         allow_external: Sequence[str] | Literal[False] | None = None,
         pickle_secrets: bool = False,
     ) -> None:
-        self._uri = os.fspath(table_uri)
+        self._uri = path_text(table_uri)
         self._options = {
             "storage_options": storage_options,
             "engine": engine,
@@ -264,7 +265,7 @@ class DeltaTable:
         """
         if mode not in ("error", "append", "overwrite", "ignore"):
             raise InvalidArgumentError(f"Found mode {mode!r}, expected error, append, overwrite or ignore.")
-        uri = os.fspath(table_uri)
+        uri = path_text(table_uri)
         context = open_context(uri, storage_options, **options)
         base = context.read(None) if cls.is_deltatable(uri, storage_options) else None
         if base is not None and mode in ("error", "append"):
@@ -433,7 +434,7 @@ class DeltaTable:
     def is_deltatable(table_uri: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> bool:
         """Whether there is a Delta log; a log that can't be read counts as one."""
         try:
-            open_snapshot(os.fspath(table_uri), storage_options=storage_options)
+            open_snapshot(path_text(table_uri), storage_options=storage_options)
         except TableNotFoundError:
             return False
         except (CorruptTableError, ProtocolError, SchemaError, VersionNotFoundError):
@@ -1016,7 +1017,7 @@ class DeltaTable:
             version = source.latest().version_at(delta_log.parse_ms(timestamp, source.timezone))
         if version is not None:
             source = source.at(delta_log.parse_version(version))
-        uri = os.fspath(target)
+        uri = path_text(target)
         if storage_options is None and source.context.opening is not None:
             storage_options = source.context.opening.storage_options
         cloning = operations.CloneOptions(
@@ -1221,7 +1222,7 @@ class DeltaTable:
         opening = self._snapshot.context.opening
         options = None if opening is None else opening.storage_options
         return tuple(
-            open_snapshot(os.fspath(u), storage_options=options, plugins=self._snapshot.registry) for u in uris
+            open_snapshot(path_text(u), storage_options=options, plugins=self._snapshot.registry) for u in uris
         )
 
     def vacuum(
@@ -1631,16 +1632,16 @@ def open_table(table_uri: str | os.PathLike[str], **options: Any) -> Any:
     TableNotFoundError
         If no format has it; the message names the formats that were tried.
     """
-    storage_options = options.get("storage_options")
-    if DeltaTable.is_deltatable(table_uri, storage_options):
+    storage_options, place = options.get("storage_options"), path_text(table_uri)
+    if DeltaTable.is_deltatable(place, storage_options):
         return DeltaTable(table_uri, **options)
     points = entry_points(FORMATS_GROUP)
     for point in points:
         found = point.load()
-        if found.is_table(os.fspath(table_uri), storage_options):
+        if found.is_table(place, storage_options):
             return found(table_uri, **options)
     tried = ", ".join(["delta", *sorted(p.name for p in points)])
-    raise TableNotFoundError(f"No table at {os.fspath(table_uri)}; formats tried: {tried}.", path=os.fspath(table_uri))
+    raise TableNotFoundError(f"No table at {place}; formats tried: {tried}.", path=place)
 
 
 def _in_snake_case(name: str) -> str:

@@ -17,6 +17,7 @@ from delta_core.operations.write import WriteOptions, write_table
 from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import StructType
+from delta_core.runtime.arguments import path_text
 from delta_core.snapshot import open_context
 from delta_core.transaction import CommitProperties, PostCommitHookProperties
 from delta_core.write.source import open_source
@@ -107,7 +108,7 @@ def write_deltalake(
     """
     arguments = write_arguments(commit_properties, writer_properties, post_commithook_properties)
     if isinstance(table_or_uri, (str, os.PathLike)):
-        context = open_context(os.fspath(table_or_uri), storage_options, allow_external=allow_external)
+        context = open_context(path_text(table_or_uri), storage_options, allow_external=allow_external)
         table, known = None, None
     else:
         if not hasattr(table_or_uri, "adopt"):
@@ -228,7 +229,7 @@ def convert_to_deltalake(
         if partition_by is None or isinstance(partition_by, StructType)
         else Schema.from_arrow(partition_by)
     )
-    place = os.fspath(uri)
+    place = path_text(uri)
     context = open_context(place, storage_options, engine)
     try:
         base = context.read()

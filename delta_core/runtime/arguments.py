@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import Any
 
 from delta_core.errors import InvalidArgumentError
 
-__all__ = ["check_number"]
+__all__ = ["check_number", "check_options", "path_text"]
 
 
 def check_number(
@@ -38,3 +40,33 @@ def check_number(
     # NaN is not from any number on
     if not is_number or not found >= least:
         raise InvalidArgumentError(f"Found {name}={found!r}, expected {what} from {least} on.")
+
+
+def check_options(found: Any) -> None:
+    """Reject storage options that are neither None nor a mapping.
+
+    Raises
+    ------
+    InvalidArgumentError
+        They are something else.
+    """
+    if found is not None and not isinstance(found, Mapping):
+        raise InvalidArgumentError(
+            f"Found storage_options of type {type(found).__name__}, expected a dictionary of names to values."
+        )
+
+
+def path_text(found: Any) -> str:
+    """Return the path or URI of a table as text.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It is neither text nor a path.
+    """
+    text = os.fspath(found) if isinstance(found, os.PathLike) else found
+    if not isinstance(text, str):
+        raise InvalidArgumentError(
+            f"Found {found!r} as the place of a table, expected a path or a URI such as s3://bucket/table."
+        )
+    return text

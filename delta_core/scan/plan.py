@@ -146,8 +146,10 @@ def resolve_columns(schema: StructType, names: Iterable[str | Path]) -> tuple[Pa
         if isinstance(name, str):
             whole = schema.get(name)
             path = (whole.name,) if whole is not None else find(schema, column(name).path or (name,))[0]
-        else:
+        elif isinstance(name, (tuple, list)):
             path = find(schema, tuple(name))[0]
+        else:
+            raise InvalidArgumentError(f"Found {name!r} in columns, expected a name, or a tuple of names.")
         if path in found:
             raise InvalidArgumentError(f"Column {format_path(path)} is requested twice.", column=format_path(path))
         found[path] = None
@@ -300,7 +302,7 @@ class _Planner:
             if own is not None:
                 raise InvalidArgumentError(
                     f"The table has a column {own.name!r} of its own: request it in columns. The metadata column of "
-                    "that name can't be had.",
+                    "that name is not available.",
                     column=name,
                 )
             if name not in offered:

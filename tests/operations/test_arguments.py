@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core import CommitProperties, DeltaTable, Field, Schema, write_deltalake
+from delta_core import CommitProperties, DeltaTable, Field, Schema, open_table, write_deltalake
 from delta_core.errors import (
     ColumnNotFoundError,
     DataFileNotFoundError,
@@ -275,3 +275,23 @@ def test_partition_value_that_is_none_of_its_type_is_rejected(tmp_path: Path) ->
     with pytest.raises(InvalidArgumentError, match=r"f\.parquet.*'abc'.*p"):
         register(uri, AddAction("f.parquet", 5, {"p": "abc"}, stats=stats))
     register(uri, AddAction("f.parquet", 5, {"p": None}, stats=stats))
+
+
+@pytest.mark.parametrize("place", [None, 5, b"x"])
+def test_place_of_a_table_that_is_no_text_is_rejected(place: Any) -> None:
+    for call in (DeltaTable, DeltaTable.is_deltatable, open_table):
+        with pytest.raises(InvalidArgumentError, match="as the place of a table, expected a path or a URI"):
+            call(place)
+
+
+def test_uri_without_a_bucket_and_options_of_another_type_are_rejected() -> None:
+    with pytest.raises(InvalidArgumentError, match="'s3://', expected a bucket"):
+        DeltaTable("s3://")
+    with pytest.raises(InvalidArgumentError, match="storage_options of type int"):
+        DeltaTable("t", storage_options=5)  # type: ignore[arg-type]
+
+
+def test_column_that_is_no_name_is_rejected(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", ROWS)
+    with pytest.raises(InvalidArgumentError, match="Found 1 in columns, expected a name"):
+        DeltaTable(tmp_path / "t").scan([1])

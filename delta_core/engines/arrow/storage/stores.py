@@ -11,6 +11,7 @@ from delta_core.engines.arrow.storage.boundary import AllowExternal
 from delta_core.engines.arrow.storage.local import LocalStorage
 from delta_core.engines.arrow.storage.places import LINK, LOCAL_SCHEMES, plain_path, scheme_of
 from delta_core.errors import InvalidArgumentError
+from delta_core.runtime.arguments import check_options
 
 if TYPE_CHECKING:
     from delta_core.engines.arrow.storage import FsspecStorage
@@ -36,13 +37,16 @@ def open_storage(
     Raises
     ------
     InvalidArgumentError
-        For an empty URI.
+        For an empty URI, a URI without a bucket, and options that are no mapping.
     """
+    check_options(options)
     if not uri:
         raise InvalidArgumentError("The table's URI is empty; expected a path or a URI such as s3://bucket/table.")
     if scheme_of(uri) in LOCAL_SCHEMES:
         root = os.path.abspath(os.path.expanduser(plain_path(uri)))
         return LocalStorage(root, dict(options or {}), open_storage, allow_external)
+    if not uri.partition("://")[2].strip("/") and scheme_of(uri) != "memory":
+        raise InvalidArgumentError(f"Found the URI {uri!r}, expected a bucket or host and a path behind its scheme.")
     if LINK in uri:
         return storage.ChainedStorage(uri, dict(options or {}), open_storage, allow_external)
     return storage.open_remote(uri.rstrip("/"), dict(options or {}), open_storage, allow_external)
