@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, all_of
 from delta_core.expressions.members import from_arrow
 from delta_core.protocol.types import PrimitiveType
 from delta_core.runtime.json_text import load_json
@@ -112,7 +112,7 @@ def _binary(body: Any) -> Steps[Expression]:
 
 def _function(body: Any) -> Steps[Expression]:
     (family, function), *rest = body["function"].items()
-    known = [a for a in body["input"] if "List" not in a.get("Literal", {}).get("Scalar", {})]
+    known = [a for a in body["input"] if _list_bytes(a) is None]
     args = tuple((yield from each(map(_convert, known))))
     if rest:
         raise _UntranslatableError(family)
@@ -126,17 +126,40 @@ def _function(body: Any) -> Steps[Expression]:
         ends = {"Both": (">=", "<="), "Left": (">=", "<"), "Right": (">", "<="), "None": (">", "<")}
         above, below = ends[function["IsBetween"]["closed"]]
         return Call("and", (Call(above, args[:2]), Call(below, (args[0], args[2]))))
+    if family == "StructExpr" and "FieldByName" in function and isinstance(args[0], Column):
+        return Column((*args[0].path, function["FieldByName"]))
     if family == "StringExpr" and function in _TEXT:
         return Call(_TEXT[function], args)
     raise _UntranslatableError(str(function))
+
+
+def _cast(body: Any) -> Steps[Expression]:
+    if body["dtype"] != {"Literal": "Int64"}:  # which SQL makes of whole numbers that a list is searched for
+        raise _UntranslatableError(str(body["dtype"]))
+    return Cast((yield _convert(body["expr"])), PrimitiveType("long"))
+
+
+def _list_bytes(node: Any) -> Any:
+    """Return the Arrow stream of a constant that is a list: as an expression has it, or as SQL does, in a row."""
+    literal = node.get("Literal", {})
+    scalar = literal.get("Scalar", {})
+    return literal.get("Series") or (scalar.get("List") if isinstance(scalar, dict) else None)
 
 
 def _members(value: Expression, node: Any) -> Expression:
     """Read ``is_in`` a list of constants, which comes as an Arrow stream of one column."""
     import pyarrow as pa
 
-    with pa.ipc.open_stream(bytes(node["Literal"]["Scalar"]["List"])) as stream:
+    with pa.ipc.open_stream(bytes(_list_bytes(node))) as stream:
         column = stream.read_all().column(0).combine_chunks()
+    if "Series" in node["Literal"]:
+        if (
+            len(column) != 1
+            or column.null_count
+            or not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type))
+        ):
+            raise _UntranslatableError("IsIn of a series")
+        column = column.flatten()
     if column.null_count:  # in SQL what is not found is then unknown, in Polars it is false
         raise _UntranslatableError("IsIn with null")
     many = from_arrow(column)
@@ -179,6 +202,7 @@ def _datetime(count: int, unit: str, zone: Any) -> Literal:
 _KINDS: dict[str, Callable[[Any], Any]] = {
     "BinaryExpr": _binary,
     "Function": _function,
+    "Cast": _cast,
     "Literal": _literal,
     "Column": lambda name: Column((name,)),
     "Alias": lambda body: _convert(body[0]),

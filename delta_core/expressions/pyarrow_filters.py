@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.errors import ColumnNotFoundError, ExpressionError, SchemaError, UnsupportedExpressionError
-from delta_core.expressions.ast import Call, Column, Expression, Literal
+from delta_core.expressions.ast import Call, Column, Expression, Literal, Values, any_of
 from delta_core.expressions.members import from_arrow
 from delta_core.kernels import compute as pc
 from delta_core.protocol.types import DataType, PrimitiveType, StructType, arrow_to_type
@@ -30,7 +30,7 @@ _FUNCTIONS = {
     # not pyarrow's other AND and OR, which are null if one part is: below NOT they would select other rows
     "and_kleene": "and", "or_kleene": "or", "invert": "not", "is_null": "isnull", "is_valid": "isnotnull",
     "add_checked": "+", "subtract_checked": "-", "multiply_checked": "*", "negate_checked": "negative",
-    "coalesce": "coalesce",
+    "coalesce": "coalesce", "if_else": "if",
     "match_substring": "contains", "starts_with": "startswith", "ends_with": "endswith", "is_nan": "=", "is_in": "in",
 }  # fmt: skip
 #: Options that change what a function means, each with the value that is known here.
@@ -153,9 +153,37 @@ def _call(name: str, args: list[Expression], options: dict[str, Any]) -> Express
         return Call("=", (args[0], Literal(math.nan)))  # null for null, if Spark's isnan is false
     if name == "is_in":
         return _members(args[0], options["value_set"])
+    if name == "if_else":
+        return _if_valid(*args)
     if "pattern" in options:
         args = [*args, _constant(options["pattern"])]
     return Call(_FUNCTIONS[name], tuple(args))
+
+
+def _if_valid(condition: Expression, found: Expression, otherwise: Expression) -> Expression:
+    """Read what DuckDB makes of ``in``: null if the value is null."""
+    if isinstance(condition, Call) and condition.function == "isnotnull" and otherwise == Literal(None):
+        test = _null_for_null(found, condition.args[0])
+        if test is not None:
+            return test
+    raise UnsupportedExpressionError(
+        f"Function 'if_else' of the pyarrow expression is not supported. {_ALTERNATIVES}", function="if_else"
+    )
+
+
+def _null_for_null(e: Expression, value: Expression) -> Expression | None:
+    """Return a test of a value that equals another one if that is not null, and is else null; None if unknown."""
+    if not isinstance(e, Call) or not e.args:
+        return None
+    first, *rest = e.args
+    if e.function == "and" and first == Call("isnotnull", (value,)) and len(rest) == 1:
+        return _null_for_null(rest[0], value)
+    if e.function == "or":
+        tests = [_null_for_null(part, value) for part in e.args if part != Literal(False, PrimitiveType("boolean"))]
+        known = [test for test in tests if test is not None]
+        return any_of(known) if known and len(known) == len(tests) else None
+    constants = all(isinstance(a, Values) or (isinstance(a, Literal) and a.value is not None) for a in rest)
+    return e if e.function in ("in", "=") and first == value and constants and rest else None
 
 
 def _members(value: Expression, options: Any) -> Expression:

@@ -13,10 +13,11 @@ import pytest
 from delta_core.engines.arrow.evaluate.evaluator import compile_expression, read_column
 from delta_core.errors import ColumnNotFoundError, ExpressionError, UnsupportedExpressionError
 from delta_core.expressions import format_sql, from_filters, parse_sql, to_expression
-from delta_core.expressions.ast import Expression, literal
+from delta_core.expressions.ast import Call, Column, Expression, Literal, literal
 from delta_core.expressions.polars_filters import from_polars
 from delta_core.expressions.pyarrow_filters import from_pyarrow
 from delta_core.protocol.schema import Schema
+from delta_core.protocol.types import Field, PrimitiveType, StructType
 
 TABLE = pa.table(
     {
@@ -196,6 +197,60 @@ def test_polars_expression_keeps_the_same_rows() -> None:
         assert found is not None, str(expression)
         assert is_whole, str(expression)
         assert rows(found) == frame.select(expression.fill_null(False)).to_series().to_list(), str(expression)
+
+
+@pytest.mark.peer
+def test_polars_sql_is_translated_as_expressions_are() -> None:
+    """Lists come as a series there."""
+    pl = pytest.importorskip("polars")
+    plugins = pytest.importorskip("polars.io.plugins")
+    frame = pl.DataFrame(TABLE)
+    seen: list[Any] = []
+
+    def source(columns: Any, predicate: Any, *_: Any) -> Any:
+        seen.append(from_polars(predicate))
+        yield frame.filter(predicate)
+
+    lazy = plugins.register_io_source(source, schema=frame.schema)
+    for test in ("s in ('abc', 'zz')", "i in (1, 9)", "not (s in ('abc'))", "d in (1.5, 2)", "b and i in (1, 2, 3)"):
+        lazy.sql(f"select i from self where {test}").collect()
+        found, is_whole = seen.pop()
+        assert is_whole, test
+        assert rows(found) == frame.sql(f"select coalesce({test}, false) as x from self")["x"].to_list(), test
+
+
+@pytest.mark.peer
+def test_polars_fields_of_structs_are_translated() -> None:
+    pl = pytest.importorskip("polars")
+    found = from_polars(pl.col("st").struct.field("x") < 1.5)
+    assert found == (Call("<", (Column(("st", "x")), Literal(1.5))), True), found
+    assert from_polars(pl.col("st").struct.field("x").struct.field("y").is_null()).expression == Call(
+        "isnull", (Column(("st", "x", "y")),)
+    )
+
+
+def test_pyarrow_list_of_duckdb_is_null_for_null() -> None:
+    """DuckDB writes ``in`` so that its negation drops nulls."""
+    i, none = pc.field("i"), pa.scalar(None, pa.bool_())
+    schema = StructType([Field("i", PrimitiveType("long")), Field("s", PrimitiveType("string"))])
+
+    def listed(test: Any) -> Any:
+        return to_expression(pc.if_else(i.is_valid(), test, none), schema)
+
+    one, many = Call("=", (Column(("i",)), Literal(1, PrimitiveType("long")))), i.isin([1, 9])
+    members = to_expression([("i", "in", [1, 9])], schema)
+    assert listed(many) == members
+    assert listed((i == 1) | many) == Call("or", (one, members))
+    assert listed((i == 1) | pc.scalar(False)) == one
+    negated = to_expression(~pc.if_else(i.is_valid(), many, none), schema)
+    assert negated == Call("not", (members,))
+    for other in (pc.field("s") == "a", i.isin([1, None]), pc.scalar(True), (i == 1) & many, i == pc.field("i"), i > 1):
+        with pytest.raises(UnsupportedExpressionError):
+            listed(other)
+    with pytest.raises(UnsupportedExpressionError):
+        to_expression(pc.if_else(i.is_valid(), many, pa.scalar(False)), schema)
+    with pytest.raises(UnsupportedExpressionError):
+        to_expression(pc.if_else(i == 1, many, none), schema)
 
 
 @pytest.mark.peer
