@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "kept_memory.h"
+#include "page_index.h"
 #include "parquet_footer.h"
 #include "parquet_pages.h"
 
@@ -212,7 +213,7 @@ class FileRun {
         bool good = true;
         for (const GroupFacts &group : footer.groups) {
             int64_t kept = 0;
-            good = group.num_rows >= 0 && append(file, group, kept);
+            good = group.num_rows >= 0 && (!may_pass(group, footer) || append(file, group, kept));
             if (!good) break;
             seen += group.num_rows;
             rows_ += kept;
@@ -250,6 +251,23 @@ class FileRun {
         for (RunColumn *column : columns_) {
             if (last && column == last->column) continue;
             if (!(is_null(column) ? append_nulls(*column, kept) : append(file, group, keep, kept, *column))) return false;
+        }
+        return true;
+    }
+
+    // Whether a row of a group may pass, by the statistics of its chunks.
+    bool may_pass(const GroupFacts &group, const FooterFacts &footer) const {
+        for (const RunTest &test : tests_) {
+            if (static_cast<size_t>(test.leaf) >= group.chunks.size()) continue;
+            const ChunkFacts &chunk = group.chunks[test.leaf];
+            if (!chunk.is_plain || chunk.type != test.type || chunk.num_values != group.num_rows) continue;
+            if (test.test->is_of_levels()) {
+                if (chunk.null_count == (test.passes_nulls() ? 0 : group.num_rows)) return false;
+                continue;
+            }
+            const bool is_ordered = test.layout.stored == ValueLayout::AS_IN_MEMORY || test.layout.stored == ValueLayout::FLOATS;
+            if (is_ordered && footer.has_orders && chunk.has_least && chunk.has_most &&
+                !delta_parquet::may_pass(*test.test, test.layout.width, chunk.least, chunk.most)) return false;
         }
         return true;
     }

@@ -65,6 +65,8 @@ FORMS = st.fixed_dictionaries(
         "row_group_size": st.sampled_from([1, 3, 50]),
         "data_page_version": st.sampled_from(["1.0", "2.0"]),
         "data_page_size": st.sampled_from([16, 1 << 20]),
+        "write_statistics": st.booleans(),
+        "write_page_index": st.booleans(),
     }
 )
 

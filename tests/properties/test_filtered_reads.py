@@ -40,6 +40,8 @@ form = st.fixed_dictionaries(
         "write_batch_size": st.sampled_from([1, 1024]),
         "row_group_size": st.sampled_from([3, 1000]),
         "write_statistics": st.booleans(),
+        "write_page_index": st.booleans(),
+        "bloom_filter_options": st.sampled_from([None, {"l": {"ndv": 9}, "s": {"ndv": 9}}]),
     }
 )
 files = st.lists(st.lists(row, min_size=1, max_size=12), min_size=1, max_size=4)
@@ -86,7 +88,7 @@ def test_filtered_read_equals_a_filter_of_all_rows(
 ) -> None:
     with pytest.MonkeyPatch.context() as sizes, tempfile.TemporaryDirectory() as place:
         sizes.setattr(small_files, "SMALL_BYTES", small_bytes)
-        sizes.setattr(small_files, "PASSING_FILES", 1)
+        sizes.setattr(small_files, "MEDIUM_FILES", 1)
         made = build(place, rows, parquet, mapped, dropped, times)
         snapshot = open_snapshot(made.uri)
         assert_same_rows(snapshot.scan().to_table(), made.expected())
@@ -202,7 +204,7 @@ def test_filtered_read_equals_the_filters_of_pyarrow_and_polars(
     pl = pytest.importorskip("polars")
     with pytest.MonkeyPatch.context() as sizes, tempfile.TemporaryDirectory() as place:
         sizes.setattr(small_files, "SMALL_BYTES", small_bytes)
-        sizes.setattr(small_files, "PASSING_FILES", 1)
+        sizes.setattr(small_files, "MEDIUM_FILES", 1)
         table = DeltaTable(build(place, rows, parquet, False, dropped, times).uri)
         everything = table.scan().to_table()
         flat = [n for n in everything.column_names if n != "nested"]

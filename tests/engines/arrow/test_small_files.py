@@ -49,6 +49,7 @@ def by_itself(monkeypatch: pytest.MonkeyPatch, root: Path, **scan: Any) -> pa.Ta
     """Read with each file by itself."""
     with monkeypatch.context() as patch:
         patch.setattr(small_files, "SMALL_BYTES", -1)
+        patch.setattr(small_files, "MEDIUM_FILES", 1000)
         return DeltaTable(root).snapshot().scan(**scan).to_table()
 
 
@@ -195,12 +196,13 @@ def test_files_of_alternating_layouts_are_read_together_in_their_order(
     assert len(places) + len(set(opened)) >= FILES
     with monkeypatch.context() as patch:
         patch.setattr(small_files, "SMALL_BYTES", -1)
+        patch.setattr(small_files, "MEDIUM_FILES", 1000)
         expected = read()
     assert found.equals(expected)
     assert found.num_rows == sum(k % 4 for k in range(FILES))
 
 
-# --- rows that pass tests, of files that are not small ---------------------------------------
+# --- files that are not small ------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -220,6 +222,9 @@ def medium(table: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         {"predicate": "name like 'n%' and value > 1 and id > 9", "columns": []},
         {"predicate": "value < 1 and part = 'p2'"},
         {"predicate": "value < -1"},
+        {},
+        {"columns": ["part", "name"]},
+        {"columns": []},
     ],
     ids=str,
 )
@@ -229,17 +234,16 @@ def test_passing_rows_are_those_of_files_read_by_themselves(
     found = DeltaTable(medium).snapshot().scan(**scan).to_table()
     # the last one may be left alone
     assert len(opened) < 2
-    with monkeypatch.context() as patch:
-        patch.setattr(small_files, "PASSING_FILES", 1000)
-        expected = DeltaTable(medium).snapshot().scan(**scan).to_table()
+    expected = by_itself(monkeypatch, medium, **scan)
     assert found.equals(expected)
-    assert bool(opened) == ("-1" not in scan["predicate"])
+    assert bool(opened) == ("-1" not in scan.get("predicate", ""))
 
 
 @pytest.mark.parametrize(
     "scan",
     [
-        {},
+        {"metadata": METADATA},
+        {"limit": 40},
         {"predicate": "id % 5 = 2"},
         {"predicate": "id > 3", "metadata": METADATA},
         {"predicate": "part = 'p1' or id < 9"},
@@ -293,19 +297,55 @@ def test_null_among_passing_rows_of_a_column_that_has_none_names_the_file(
         DeltaTable(tmp_path / "t").scan(predicate="id >= 0").to_table()
 
 
-def test_files_of_several_row_groups_and_with_page_indexes_are_read_by_themselves(
+FORMS = {
+    "groups": {"row_group_size": 3},
+    "no statistics": {"row_group_size": 3, "write_statistics": False},
+    "index": {"write_page_index": True},
+    "filter": {"bloom_filter_options": {"id": {"ndv": 10}}},
+}
+
+
+@pytest.mark.parametrize("predicate", ["id >= 3 and name like 'n%'", "id in (4, 12)", "name is null", None])
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_files_of_several_row_groups_and_with_indexes_are_read_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int], form: dict[str, Any], predicate: str | None
+) -> None:
+    monkeypatch.setattr(small_files, "SMALL_BYTES", -1)
+    builder = TableBuilder(tmp_path / "t").create({"id": "long", "name": "string"})
+    for k in range(6):
+        rows = [{"id": k * 5 + i, "name": None if i == 3 else f"n{i + k}"} for i in range(5)]
+        builder.append(rows, parquet=form, statistics=False)
+    descriptors = Path("/proc/self/fd")
+    before = len(list(descriptors.iterdir())) if descriptors.exists() else 0
+    found = DeltaTable(tmp_path / "t").snapshot().scan(predicate=predicate).to_table()
+    assert not opened
+    assert (len(list(descriptors.iterdir())) if descriptors.exists() else 0) == before
+    expected = by_itself(monkeypatch, tmp_path / "t", predicate=predicate)
+    assert found.equals(expected)
+    assert len(opened) == 6
+    assert found.num_rows
+
+
+def test_large_chunks_with_an_index_are_tested_by_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int]
 ) -> None:
     monkeypatch.setattr(small_files, "SMALL_BYTES", -1)
-    for name, form in (("groups", {"row_group_size": 3}), ("index", {"write_page_index": True})):
-        builder = TableBuilder(tmp_path / name).create({"id": "long"})
-        for k in range(6):
-            builder.append([{"id": k * 5 + i} for i in range(5)], parquet=form)
-        opened.clear()
-        table = DeltaTable(tmp_path / name)
-        descriptors = Path("/proc/self/fd")
-        before = len(list(descriptors.iterdir())) if descriptors.exists() else 0
-        rows = table.scan(predicate="id >= 3").to_table()
-        assert sorted(rows.column("id").to_pylist()) == list(range(3, 30))
-        assert len(opened) == 6
-        assert (len(list(descriptors.iterdir())) if descriptors.exists() else 0) == before
+    monkeypatch.setattr(small_files, "INDEXED_BYTES", 10)
+    builder = TableBuilder(tmp_path / "t").create({"id": "long"})
+    for k in range(6):
+        builder.append([{"id": k * 5 + i} for i in range(5)], parquet={"write_page_index": True})
+    rows = DeltaTable(tmp_path / "t").scan(predicate="id >= 3").to_table()
+    assert sorted(rows.column("id").to_pylist()) == list(range(3, 30))
+    assert len(opened) == 6
+
+
+@pytest.mark.parametrize(("limit", "is_together"), [("TESTED_BYTES", True), ("WHOLE_BYTES", False)])
+def test_larger_files_are_read_together_if_rows_are_tested(
+    medium: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int], limit: str, is_together: bool
+) -> None:
+    monkeypatch.setattr(small_files, limit, 0)
+    found = DeltaTable(medium).snapshot().scan().to_table()
+    assert (len(opened) < 2) == is_together
+    opened.clear()
+    assert DeltaTable(medium).snapshot().scan(predicate="id >= 0").to_table().equals(found)
+    assert (len(opened) < 2) != is_together

@@ -252,8 +252,8 @@ class _Job:
                 # each thread's decoded rows are in memory beside those that are written
                 workers, thread_bytes, ahead = max(1, workers // 2), THREAD_BYTES_BESIDE_WRITE, 1
             budget = min(BUDGET_BYTES, workers * thread_bytes)
-            if len(sizes) > 1 and self._small.may_test:
-                self._small.test_together(*self._first_file(), self._first_bytes, workers)
+            if len(sizes) > 1 and self._small.may_be_medium:
+                self._small.read_medium(*self._first_file(), self._first_bytes, workers)
             tasks = self._tasks()
             if self._has_few_rows():
                 # as a rule the first file has all of them; threads would decode others for nothing

@@ -1,7 +1,7 @@
 """Runs of files on a local disk: which of a read's files are read together, and what they have in common.
 
-Small files are read whole. Of others the rows that pass the read's tests are read together, if their columns take
-little: for each file by itself Python would take as long as the decoder.
+Small files are read whole. Of others the requested columns are read, or the rows of them that pass the read's tests, if
+they take little: for each file by itself Python would take as long as the decoder.
 """
 
 from __future__ import annotations
@@ -32,14 +32,17 @@ SMALL_BYTES = 256 << 10
 #: two runs.
 RUN_FILES, LEAST_RUN_FILES = 1024, 256
 RUN_BYTES, LEAST_RUN_BYTES = 16 << 20, 4 << 20
-#: What columns of one batch hold, about.
-BATCH_BYTES = 32 << 20
-#: A file whose requested columns take up to this as they are decoded is read with others, if rows are tested; so many
-#: files at least, and so many bytes of a run; a file that is larger than the example by this factor is read by itself.
-PASSING_BYTES = 8 << 20
-PASSING_FILES = 4
-PASSING_RUN_BYTES = 32 << 20
+#: What columns of one batch hold, about: of small files, and of others.
+BATCH_BYTES, MEDIUM_BATCH_BYTES = 32 << 20, 8 << 20
+#: A file whose requested columns take up to this as they are decoded is read with others, if rows are tested, or if all
+#: are read: then more memory is filled than is kept, and by itself a larger file takes less of it. So many files at
+#: least, and so many bytes of a run; a file that is larger than the example by this factor is read by itself.
+TESTED_BYTES, WHOLE_BYTES = 8 << 20, 2 << 20
+MEDIUM_FILES = 4
+MEDIUM_RUN_BYTES = 32 << 20
 MOST_LARGER = 2
+#: A chunk of a tested column that takes more, and has an index of pages or a Bloom filter, is tested by these first.
+INDEXED_BYTES = 1 << 20
 #: Layouts that a file may have one of; PyArrow reads others.
 MOST_LAYOUTS = 4
 #: Files that no layout fitted, after which none is tried any more.
@@ -68,30 +71,32 @@ class SmallFiles:
         self._local = local
         self._known: list[_Known] = []
         self._misses = 0
-        #: Whether rows that pass all tests are read, of files up to a size; so many files are a run.
-        self._is_tested = False
+        #: Whether files are read up to a size that is not small, and of these the rows that pass all tests.
+        self._is_medium = self._is_tested = False
         self._most_size = SMALL_BYTES
         parts = 2 * num_cores()
         self._run_files = min(max(-(-len(read.sizes) // parts), LEAST_RUN_FILES), RUN_FILES)
-        self._run_bytes = min(max(sum(size or 0 for size in read.sizes) // parts, LEAST_RUN_BYTES), RUN_BYTES)
+        self._run_bytes = min(max(sum(filter(None, read.sizes)) // parts, LEAST_RUN_BYTES), RUN_BYTES)
 
     @property
-    def may_test(self) -> bool:
-        """Whether the rows that pass all tests may be read of many files together."""
+    def may_be_medium(self) -> bool:
+        """Whether files that are not small may be read together: all of their rows, or those that pass all tests."""
         read = self._read
         return (
             own_decoder.USES_OWN_DECODER
+            # else rows are dropped, and a file that is read by itself decodes the others alone
             and read.apply_passing is not None
+            and (bool(read.tests) or (read.apply_files is not None and not read.beside_write))
+            and read.most_rows is None
             and read.most_passing is None
-            and bool(read.tests)
             and all(test.values is not None for test in read.tests)
-            and len(read.paths) >= PASSING_FILES
+            and len(read.paths) >= MEDIUM_FILES
             and None not in self._local
             and (read.sizes[0] or 0) > SMALL_BYTES
         )
 
-    def test_together(self, example: DataFile, plan: FilePlan, size: int, threads: int) -> None:
-        """Read files together by the tests from now on, if they are like the first one.
+    def read_medium(self, example: DataFile, plan: FilePlan, size: int, threads: int) -> None:
+        """Read files together from now on that are not small, if they are like the first one.
 
         Parameters
         ----------
@@ -104,20 +109,27 @@ class SmallFiles:
         threads : int
             They take runs in turn.
         """
-        facts = (
-            [example.footer.chunk(0, leaf) for leaf in plan.leaves] if len(example.footer.group_rows) == 1 else [None]
-        )
-        # of an index or a filter only a file that is read by itself makes use
-        if size > PASSING_BYTES or any(f is None or f.bloom_filter or f.page_index for f in facts):
+        if size > (TESTED_BYTES if self._read.tests else WHOLE_BYTES) or self._is_indexed(example, plan):
             return
-        self._is_tested = True
+        self._is_tested = bool(self._read.tests)
         self.learn(example, plan)
         if not self._known:
             self._is_tested, self._misses = False, 0
             return
+        self._is_medium = True
         self._most_size = MOST_LARGER * (self._read.sizes[0] or 0)
         share = -(-len(self._read.paths) // (2 * threads))
-        self._run_files = max(1, min(share, PASSING_RUN_BYTES // max(size, 1), RUN_FILES))
+        self._run_files = max(1, min(share, MEDIUM_RUN_BYTES // max(size, 1), RUN_FILES))
+
+    def _is_indexed(self, example: DataFile, plan: FilePlan) -> bool:
+        """Whether tests may leave out large parts of files by an index, which is used of files read by themselves."""
+        tested = {leaf for test in self._read.tests for column in test.columns for leaf in plan.sources[column].leaves}
+        footer = example.footer
+        facts = [footer.chunk(group, leaf) for group in range(len(footer.group_rows)) for leaf in tested]
+        return any(
+            f is not None and f.compressed > INDEXED_BYTES and (f.bloom_filter or f.page_index) is not None
+            for f in facts
+        )
 
     def runs(self) -> Iterator[tuple[int, int]]:
         """Yield all files of the read in runs from one number to another: of small files, or of one that is not."""
@@ -132,7 +144,7 @@ class SmallFiles:
                 start, weight = index + 1, 0
                 continue
             weight += size or 0
-            if index + 1 - start == self._run_files or (weight >= self._run_bytes and not self._is_tested):
+            if index + 1 - start == self._run_files or (weight >= self._run_bytes and not self._is_medium):
                 yield start, index + 1
                 start, weight = index + 1, 0
         if start < len(sizes):
@@ -147,12 +159,12 @@ class SmallFiles:
         assert apply is not None
         paths = [os.fsencode(p or "") for p in self._local[start:stop]]
         sizes = np.array(self._read.sizes[start:stop], np.int64)
-        at = 0
+        at, most_bytes = 0, MEDIUM_BATCH_BYTES if self._is_medium else BATCH_BYTES
         while at < len(paths) and self._known and self._misses < MOST_MISSES:
             # others may learn further layouts meanwhile
             known = tuple(self._known)
             layouts = [k.layout for k in known]
-            found = read_files(layouts, paths[at:], sizes[at:], self._read.batch_rows, BATCH_BYTES, SMALL_BYTES)
+            found = read_files(layouts, paths[at:], sizes[at:], self._read.batch_rows, most_bytes, SMALL_BYTES)
             if not len(found.rows):
                 return
             batch = self._in_order(known, found)
