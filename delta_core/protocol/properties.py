@@ -290,7 +290,9 @@ class BloomFilterProperties(Struct, frozen=True):
     fpp : float, optional
         The rate of false positives, between 0 and 1.
     ndv : int, optional
-        How many distinct values to expect in a row group.
+        How many distinct values to expect in a row group. By default as many as a row group may have rows:
+        ``max_row_group_size``, or 1,048,576. A filter takes a byte or two for each of them in memory until the file
+        is closed; in the file it is as small as the values that it holds permit.
     """
 
     set_bloom_filter_enabled: bool | None = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -489,6 +491,26 @@ def test_column_for_which_something_is_requested_is_left_to_pyarrow(
     write_texts(tmp_path, rows, 100, **options)
     assert not any(c.equals(rows.column("s")) for c in seen)
     assert pq.ParquetFile(tmp_path / "f.parquet").read().equals(rows)
+
+
+def test_bloom_filters_of_short_row_groups_take_little_memory(tmp_path: Path) -> None:
+    code = """
+import sys
+import pyarrow as pa
+from delta_core import BloomFilterProperties, ColumnProperties, WriterProperties, write_deltalake
+chosen = ColumnProperties(bloom_filter_properties=BloomFilterProperties(True))
+for name, rows in (("short", 50), ("long", None)):
+    properties = WriterProperties(max_row_group_size=rows, default_column_properties=chosen)
+    write_deltalake(sys.argv[1] + name, pa.table({c: range(200) for c in "abcd"}), writer_properties=properties)
+print(pa.default_memory_pool().max_memory())
+"""
+    found = subprocess.run([sys.executable, "-c", code, f"{tmp_path}/"], capture_output=True, text=True, check=True)
+    assert int(found.stdout) < 32 << 20
+    for name, groups in (("short", 4), ("long", 1)):
+        (file,) = (tmp_path / name).glob("*.parquet")
+        metadata = pq.read_metadata(file)
+        assert metadata.num_row_groups == groups
+        assert 0 < metadata.row_group(0).column(0).bloom_filter_length < 1024
 
 
 def test_columns_whose_paths_are_equal_are_left_to_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,9 @@ from delta_core.protocol.schema import Path
 
 __all__ = ["columns_to_code", "parquet_options", "without_statistics"]
 
+#: For so many distinct values Bloom filters are made, if nothing is specified: the rows of the longest row groups.
+DISTINCT_VALUES = 1 << 20
+
 
 def parquet_options(schema: pa.Schema, properties: WriterProperties, statistics: Sequence[Path]) -> dict[str, Any]:
     """Return keyword arguments for ``pyarrow.parquet.ParquetWriter``.
@@ -47,7 +50,9 @@ def parquet_options(schema: pa.Schema, properties: WriterProperties, statistics:
     encodings = {p: c.encoding.upper() for p, c in chosen.items() if c.encoding is not None and p not in dictionary}
     if encodings:
         options["column_encoding"] = {p: encodings.get(p, "PLAIN") for p in columns if p not in dictionary}
-    filters = {p: _filter(b) for p, c in chosen.items() if (b := c.bloom_filter_properties) is not None and _wanted(b)}
+    rows = properties.max_row_group_size or DISTINCT_VALUES
+    given = ((p, c.bloom_filter_properties) for p, c in chosen.items())
+    filters = {p: _filter(b, rows) for p, b in given if b is not None and _wanted(b)}
     if filters:
         options["bloom_filter_options"] = filters
     if any((c.statistics_enabled or "").upper() == "PAGE" for c in chosen.values()):
@@ -141,5 +146,7 @@ def _wanted(given: BloomFilterProperties) -> bool:
     return given.set_bloom_filter_enabled
 
 
-def _filter(given: BloomFilterProperties) -> dict[str, Any]:
-    return {k: v for k, v in (("fpp", given.fpp), ("ndv", given.ndv)) if v is not None}
+def _filter(given: BloomFilterProperties, rows: int) -> dict[str, Any]:
+    # PyArrow sizes a filter for the row groups that it would make itself, of 67,108,864 rows: 64 MB in memory for each
+    # column of each row group until the file is closed
+    return {"ndv": given.ndv or rows, **({} if given.fpp is None else {"fpp": given.fpp})}
