@@ -7,6 +7,9 @@
 
 // Dictionary strings up to this length are laid out in slots and copied by one fixed-size move.
 #define SHORT_STRING 16
+// Of a column of strings whose rows are picked in any order, so many rows, and so many bytes of each, are fetched ahead.
+#define ROWS_AHEAD 8
+#define MOST_AHEAD 512
 
 static inline int bit_at(const uint8_t *bits, int64_t i) { return bits[i >> 3] >> (i & 7) & 1; }
 
@@ -76,6 +79,18 @@ static inline int64_t pick(const picks_t *p, int64_t i) {
     return p->codes ? p->codes[row] : row;
 }
 
+// The same of the requested rows alone, which are no codes: few of a long column.
+static int text_rows_are_sound(const text_column *t, const picks_t *p) {
+    int bad = 0;
+    for (int64_t i = 0; i < p->n; i++) {
+        const uint32_t row = (uint32_t)p->rows[i];
+        if (row >= (uint64_t)t->length) return 0;
+        const int32_t start = t->offsets[row], end = t->offsets[row + 1];
+        bad |= start < 0 || end < start || end > t->data_bytes;
+    }
+    return !bad;
+}
+
 // Fills n + 1 offsets; returns the bytes needed, -1 for a code that is not in the column, -2 beyond 2 GiB.
 static int64_t text_offsets(const text_column *t, const picks_t *p, int32_t *out) {
     int64_t total = 0;
@@ -110,7 +125,15 @@ static int64_t text_offsets(const text_column *t, const picks_t *p, int32_t *out
 
 // Copies the strings to where their offsets specify.
 static void text_copy(const text_column *t, const picks_t *p, const int32_t *at, uint8_t *out) {
+    // rows in any order wait for memory: that of several is on its way at once
+    const int64_t known = p->rows && !p->codes ? p->n : 0;
     for (int64_t i = 0; i < p->n; i++) {
+        const int64_t next = i + ROWS_AHEAD;
+        if (next < known) {
+            const int32_t size = at[next + 1] - at[next];
+            const uint8_t *const data = t->data + t->offsets[p->rows[next]];
+            for (int32_t line = 0; line < size && line < MOST_AHEAD; line += 64) __builtin_prefetch(data + line);
+        }
         int64_t code = pick(p, i);
         if (code >= 0) memcpy(out + at[i], t->data + t->offsets[code], (size_t)(at[i + 1] - at[i]));
     }

@@ -27,6 +27,7 @@ cdef extern from "gather.h" nogil:
     int gather_fixed(const uint8_t*, int, const int32_t*, int64_t, uint8_t*)
     int64_t gather_bits(const uint8_t*, int64_t, const int32_t*, int64_t, uint8_t*)
     int text_is_sound(const text_column*)
+    int text_rows_are_sound(const text_column*, const picks_t*)
     int64_t text_offsets(const text_column*, const picks_t*, int32_t*)
     void text_copy(const text_column*, const picks_t*, const int32_t*, uint8_t*)
     int text_is_short(const text_column*)
@@ -213,7 +214,10 @@ def text(offsets, data, int64_t first, int64_t length, codes, int64_t codes_firs
     out_offsets = allocate((picks.n + 1) * 4)
     out_ends = View(out_offsets)
     with nogil:
-        sound = text_is_sound(&column)
+        if codes is None and rows is not None and picks.n < length // 2:
+            sound = text_rows_are_sound(&column, &picks)
+        else:
+            sound = text_is_sound(&column)
         total = text_offsets(&column, &picks, <int32_t*>out_ends.data) if sound else -1
     if total == -1:
         raise DataFileError("a string column's offsets or dictionary codes do not fit its data")

@@ -353,7 +353,7 @@ class _Writer(Struct, dict=True):
     # --- file actions ---
 
     def _adds(self, parts: Sequence[Part], group_rows: int) -> Iterator[pa.ChunkedArray]:
-        reader = AddReader(self.columns, self.snapshot.engine.map, self.snapshot.timezone, group_rows)
+        reader = AddReader(self.columns, self.snapshot.timezone, group_rows)
         groups = reader.groups(parts)
         several = sum(p.chunk.num_rows for p in parts) > group_rows
         for group in _ahead(groups) if several else groups:
@@ -386,7 +386,8 @@ class _Writer(Struct, dict=True):
             lines = (format_actions(kind, _flat(group)) for kind, group in files)
             return self._logs.write_lines(path, _chain([head], lines))
         schema = self.columns.schema(self.plan.spec == "v2")
-        tables = (_filled(kind, group, schema) for kind, group in files)
+        nulls: dict[str, pa.Array] = {}
+        tables = (_filled(kind, group, schema, nulls) for kind, group in files)
         groups = _chain([rows_table(actions, schema)], tables)
         return self._logs.write_parquet(path, schema, groups, self._form, replace=self.replaces)
 
@@ -414,7 +415,8 @@ class _Writer(Struct, dict=True):
     def _write_sidecar(self, kind: str, groups: Iterable[pa.ChunkedArray]) -> None:
         schema = self.columns.sidecar_schema
         name = f"{uuid.uuid4()}.parquet"
-        tables = (_filled(kind, g, schema) for g in groups)
+        nulls: dict[str, pa.Array] = {}
+        tables = (_filled(kind, g, schema, nulls) for g in groups)
         size = self._logs.write_parquet(f"{SIDECAR_DIRECTORY}/{name}", schema, tables, self._form)
         self.sidecars.append(Sidecar(name, size, self.now_ms))
 
@@ -441,9 +443,13 @@ class _Writer(Struct, dict=True):
         return value
 
 
-def _filled(kind: str, group: pa.ChunkedArray, schema: pa.Schema) -> pa.Table:
-    """Return rows of one action as rows of a checkpoint."""
-    columns = [group if f.name == kind else pa.nulls(len(group), f.type) for f in schema]
+def _filled(kind: str, group: pa.ChunkedArray, schema: pa.Schema, nulls: dict[str, pa.Array]) -> pa.Table:
+    """Return rows of one action as rows of a checkpoint; ``nulls`` has columns of other actions for the next call."""
+    columns = []
+    for f in schema:
+        if f.name != kind and len(nulls.get(f.name, ())) != len(group):
+            nulls[f.name] = pa.nulls(len(group), f.type)
+        columns.append(group if f.name == kind else nulls[f.name])
     return pa.Table.from_arrays(columns, schema=schema)
 
 

@@ -221,6 +221,30 @@ def test_string_offsets_beyond_the_data_are_rejected(offsets):
         gather(pa.RecordBatch.from_arrays([array], ["x"]), SelectionVector.of_indices(np.array([0, 1], np.int32), 2))
 
 
+@pytest.mark.parametrize(("start", "end"), [(7, 3), (-1, 3), (3, 101), (2**31 - 1, -(2**31))])
+def test_string_offsets_of_few_rows_beyond_the_data_are_rejected(start, end):
+    offsets = np.arange(101, dtype=np.int32)
+    offsets[50:52] = start, end
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"x" * 100)]
+    array = pa.Array.from_buffers(pa.string(), 100, buffers)
+    with pytest.raises(DataFileError, match="offsets"):
+        gather_column(array, np.array([3, 50], np.int32))
+    # of rows that are not requested nothing is read
+    assert gather_column(array, np.array([3, 48], np.int32)).to_pylist() == ["x", "x"]
+    with pytest.raises(DataFileError, match="offsets"):
+        _gather.text(offsets, b"x" * 100, 0, 100, None, 0, None, 0, 100, np.array([100], np.int32))
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 500, 2000])
+def test_strings_in_any_order(size):
+    dice = np.random.default_rng(size)
+    texts = [None if dice.random() < 0.1 else chr(97 + i % 26) * int(dice.integers(size + 1)) for i in range(300)]
+    array = pa.array(["", *texts]).slice(1)
+    for count in (1, 7, 8, 9, 100, 300):
+        rows = dice.choice(300, count).astype(np.int32)
+        assert gather_column(array, rows).to_pylist() == [texts[i] for i in rows]
+
+
 def test_short_buffers_are_rejected():
     rows = np.array([0], np.int32)
     with pytest.raises(InvalidArgumentError, match="data"):

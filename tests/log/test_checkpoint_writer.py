@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,6 +24,7 @@ from delta_core.errors import (
     UnsupportedOperationError,
     VersionNotFoundError,
 )
+from delta_core.log import checkpoint_adds
 from delta_core.log.checkpoint_writer import CheckpointResult, write_checkpoint
 from delta_core.log.hint import canonical_checksum
 from delta_core.plugins.checkpoint_plan import CheckpointPlan
@@ -649,6 +653,56 @@ def test_version_that_is_not_published_is_rejected(tmp_path: Path) -> None:
 
 
 # --- order and skipping ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [1, 5, 1 << 16, 1 << 20, 1 << 40])
+@pytest.mark.parametrize("num_keys", [1, 2, 3])
+def test_rows_are_ordered_by_keys_and_equal_ones_stay(most: int, num_keys: int) -> None:
+    for count in (0, 1, 1000):
+        dice = np.random.default_rng(count)
+        keys = [dice.integers(0, most, count) for _ in range(num_keys)]
+        assert checkpoint_adds._order_by(keys).tolist() == np.lexsort(keys[::-1]).tolist()
+
+
+def test_no_more_is_loaded_than_fills_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    at_once: list[int] = []
+    running: set[int] = set()
+
+    def load(self: Any, part: Any) -> Any:
+        running.add(part.number)
+        begun.append(part.number)
+        at_once.append(len(running))
+        time.sleep(0.002)
+        running.discard(part.number)
+        return SimpleNamespace(rows=[0] * part.rows, nbytes=10, number=part.number)
+
+    monkeypatch.setattr(checkpoint_adds.AddReader, "_load", load)
+    chunk = SimpleNamespace(num_rows=1000)
+    parts: Any = [SimpleNamespace(number=i, chunk=chunk, rows=i % 7) for i in range(40)]
+    reader = checkpoint_adds.AddReader(None, "UTC", window_bytes=40)  # type: ignore[arg-type]
+    found: list[list[int]] = []
+    for window in reader._windows(parts):
+        found.append([p.number for p in window])  # type: ignore[attr-defined]
+        assert len(begun) <= 5 * len(found)
+    assert [n for window in found for n in window] == [i for i in range(40) if i % 7]
+    assert all(len(window) <= 5 for window in found)
+    assert max(at_once) <= 2
+
+
+def test_piece_that_can_not_be_loaded_is_an_error_and_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+
+    def load(self: Any, part: Any) -> Any:
+        begun.append(part.number)
+        raise OSError(errno.EIO, "the disk is broken")
+
+    monkeypatch.setattr(checkpoint_adds.AddReader, "_load", load)
+    parts: Any = [SimpleNamespace(number=i, chunk=SimpleNamespace(num_rows=1000)) for i in range(40)]
+    reader = checkpoint_adds.AddReader(None, "UTC")  # type: ignore[arg-type]
+    with pytest.raises(OSError, match="the disk is broken"):
+        list(reader._windows(parts))
+    assert len(begun) <= 3
 
 
 def test_row_groups_hold_few_partitions_and_narrow_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
