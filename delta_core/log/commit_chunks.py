@@ -14,7 +14,7 @@ from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.arrow_buffers import array_of, nulls_of, one_array, values_of
 from delta_core.log.file_columns import PARTITION, json_statistics, pick, pick_all
 from delta_core.plugins.plans import LogFile
-from delta_core.protocol.actions import FILE_COLUMNS, ActionField, parse_action
+from delta_core.protocol.actions import ADD_FIELDS, FILE_COLUMNS, ActionField, parse_action
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -104,9 +104,8 @@ class CommitChunk:
 
     def _parse(self, names: Sequence[str]) -> dict[str, pa.Array]:
         plugin = [n for n in names if n in self._fields]
-        known = FILE_COLUMNS.keys() & _ADD
         query = ActionQuery(
-            columns=tuple(n for n in names if n in known),
+            columns=tuple(n for n in names if n in ADD_FIELDS),
             partition_keys=tuple(n.removeprefix(PARTITION) for n in names if n.startswith(PARTITION)),
             kinds=frozenset({"add"}),
             extra_fields={"add": tuple(plugin)} if plugin else {},
@@ -134,23 +133,6 @@ class CommitChunk:
         if len(self._statistics) < _MOST_STATISTICS:
             self._statistics.update(zip(leaves, found, strict=True))
         return pick_all(found, rows)
-
-
-_ADD = frozenset(
-    {
-        "path",
-        "partitionValues",
-        "size",
-        "modificationTime",
-        "dataChange",
-        "stats",
-        "tags",
-        "deletionVector",
-        "baseRowId",
-        "defaultRowCommitVersion",
-        "clusteringProvider",
-    }
-)
 
 
 def json_values(text: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -17,26 +17,13 @@ from delta_core.log.commit_chunks import extra_fields, json_values
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.plugins.plans import LogFile
 from delta_core.plugins.rules import CommitTimestamp
-from delta_core.protocol.actions import ActionField, Metadata, Protocol, parse_action
+from delta_core.protocol.actions import ADD_FIELDS, REMOVE_FIELDS, ActionField, Metadata, Protocol, parse_action
 
 __all__ = ["Commit", "CommitTimes", "read_commits", "read_infos"]
 
 #: How many commits one pass reads: bounds memory over long ranges.
 _BATCH = 512
-_COLUMNS = (
-    "partitionValues",
-    "size",
-    "modificationTime",
-    "dataChange",
-    "stats",
-    "tags",
-    "deletionVector",
-    "baseRowId",
-    "defaultRowCommitVersion",
-    "clusteringProvider",
-    "deletionTimestamp",
-    "extendedFileMetadata",
-)
+_COLUMNS = tuple(n for n in dict.fromkeys((*ADD_FIELDS, *REMOVE_FIELDS)) if n != "path")
 
 
 FileActions = Literal["adds", "removes", "cdcs"]

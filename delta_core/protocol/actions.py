@@ -17,9 +17,9 @@ from delta_core.errors import LogError
 from delta_core.runtime.json_text import decode_json
 
 __all__ = [
-    "ADD", "ADDED_FILE", "CDC", "CHANGE_FILE", "COMMIT_INFO", "CORE_KINDS", "DELETION_VECTOR", "FILE_COLUMNS", "REMOVE",
-    "ActionField", "ActionKind", "DomainMetadata", "Format", "Metadata", "Protocol", "SetTransaction",
-    "parse_action",
+    "ADD", "ADDED_FILE", "ADD_FIELDS", "CDC", "CHANGE_FILE", "COMMIT_INFO", "CORE_KINDS", "DELETION_VECTOR",
+    "FILE_COLUMNS", "REMOVE", "REMOVE_FIELDS", "ActionField", "ActionKind", "DomainMetadata", "Format", "Metadata",
+    "Protocol", "SetTransaction", "parse_action",
 ]  # fmt: skip
 
 _STRING_MAP = pa.map_(pa.string(), pa.string())
@@ -55,15 +55,18 @@ FILE_COLUMNS: Mapping[str, pa.DataType] = {
     "extendedFileMetadata": pa.bool_(),
     "version": pa.int64(),
 }
+#: The fields of ``add`` and of ``remove`` that the protocol defines.
+ADD_FIELDS = (
+    "path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags", "deletionVector",
+    "baseRowId", "defaultRowCommitVersion", "clusteringProvider",
+)  # fmt: skip
+REMOVE_FIELDS = (
+    "path", "deletionTimestamp", "dataChange", "extendedFileMetadata", "partitionValues", "size", "deletionVector",
+    "baseRowId", "defaultRowCommitVersion",
+)  # fmt: skip
 #: What is known of a file that a transaction adds: the columns of an ``add``, and ``numRecords`` (physical rows) and
 #: ``fresh``: true for a new data file, false for one that is added again with other properties.
-ADDED_FILE = pa.schema([
-    *((n, FILE_COLUMNS[n]) for n in (
-        "path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags", "deletionVector",
-        "baseRowId", "defaultRowCommitVersion", "clusteringProvider",
-    )),
-    ("numRecords", pa.int64()), ("fresh", pa.bool_()),
-])  # fmt: skip
+ADDED_FILE = pa.schema([*((n, FILE_COLUMNS[n]) for n in ADD_FIELDS), ("numRecords", pa.int64()), ("fresh", pa.bool_())])
 #: A change file that it adds.
 CHANGE_FILE = pa.schema([(n, FILE_COLUMNS[n]) for n in ("path", "partitionValues", "size", "dataChange", "tags")])
 
@@ -100,34 +103,8 @@ class ActionField(Struct, frozen=True):
     type: pa.DataType
 
 
-ADD = ActionKind(
-    "add",
-    pa.struct([(n, FILE_COLUMNS[n]) for n in (
-        "path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags", "deletionVector",
-        "baseRowId", "defaultRowCommitVersion", "clusteringProvider",
-    )]),
-    key=("path", "dvId"),
-)  # fmt: skip
-REMOVE = ActionKind(
-    "remove",
-    pa.struct(
-        [
-            (n, FILE_COLUMNS[n])
-            for n in (
-                "path",
-                "deletionTimestamp",
-                "dataChange",
-                "extendedFileMetadata",
-                "partitionValues",
-                "size",
-                "deletionVector",
-                "baseRowId",
-                "defaultRowCommitVersion",
-            )
-        ]
-    ),
-    key=("path", "dvId"),
-)
+ADD = ActionKind("add", pa.struct([(n, FILE_COLUMNS[n]) for n in ADD_FIELDS]), key=("path", "dvId"))
+REMOVE = ActionKind("remove", pa.struct([(n, FILE_COLUMNS[n]) for n in REMOVE_FIELDS]), key=("path", "dvId"))
 CDC = ActionKind("cdc", None, in_checkpoint=False)
 PROTOCOL = ActionKind(
     "protocol",
