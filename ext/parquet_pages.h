@@ -2191,14 +2191,16 @@ struct ChunkJob {
     int64_t length = 0;
 };
 
+// Read every page of a chunk of strings, behind those of the rows that were read before.
 inline Status read_strings(ChunkReader &reader, int64_t num_kept, int64_t most_text, ChunkJob &job, Rows &rows) {
     int32_t *const ends = reinterpret_cast<int32_t *>(job.out);
-    if (!job.text && !job.grown.grow(0, nullptr, 0)) return NO_MEMORY;
-    uint8_t *data = job.text ? job.text : job.grown.data();
-    int64_t room = job.text ? job.room : 0, more = 0;
+    if (!job.text && !job.grown.data() && !job.grown.grow(0, nullptr, 0)) return NO_MEMORY;
+    const bool is_grown = job.grown.data() != nullptr;
+    uint8_t *data = is_grown ? job.grown.data() : job.text;
+    int64_t room = is_grown ? job.grown.room() : job.room, more = 0;
     bool has_page = false;
     Status status;
-    ends[0] = 0;
+    if (!rows.kept) ends[0] = 0;
     while ((status = read_text(reader, num_kept, ends, data, room, job.bits, rows, job.used, more, has_page)) == PAGE) {
         if (more < 0 || job.used + more > most_text) return UNSUPPORTED;
         room = job.used ? 2 * (job.used + more) : more;
@@ -2239,6 +2241,36 @@ inline void run_job(Workspace &space, const Source &source, int64_t num_rows, co
                        job.most_level, num_rows, keep, num_kept, job.test, job.passed, job.out != nullptr);
     read_rows(reader, num_rows, num_kept, most_text, job);
     if (job.status == DONE && job.form == CODES) job.status = keep_dictionary(reader, job);
+}
+
+// A chunk that is decoded behind others.
+struct ChunkPart {
+    int64_t offset = 0, size = 0, num_rows = 0;
+    int codec = UNCOMPRESSED, most_level = 0;
+    void *decompressor = nullptr;
+};
+
+// Decode chunks of neighbouring row groups, one behind the other, as one: numbers, or strings that are not requested as codes.
+inline void run_joined(Workspace &space, const Source &source, const ChunkPart *parts, int64_t count, int64_t num_rows,
+                       int64_t most_text, ChunkJob &job) {
+    Rows rows;
+    int64_t stop = 0;
+    job.status = UNSUPPORTED;
+    if (job.form == CODES) return;
+    for (int64_t i = 0; i < count; i++) {
+        const ChunkPart &part = parts[i];
+        space.codec = part.decompressor;
+        ChunkReader reader(space, ChunkBytes(space.chunk, source, part.offset, part.size, WINDOW_BYTES), part.codec, job.layout,
+                           part.most_level, part.num_rows, nullptr, part.num_rows);
+        const Status status = job.form == NUMBERS ? read_values(reader, job.layout, num_rows, job.out, job.bits, rows)
+                                                  : read_strings(reader, num_rows, most_text, job, rows);
+        stop += part.num_rows;
+        job.status = status == DONE && rows.kept != stop ? UNSUPPORTED : status;
+        if (job.status != DONE) return;
+    }
+    job.kept = rows.kept;
+    job.nulls = rows.nulls;
+    job.is_null = rows.kept && rows.nulls == rows.kept && !rows.is_written;
 }
 
 inline void run_jobs(Workspace &space, const Source &source, int64_t num_rows, const uint64_t *keep, int64_t num_kept,

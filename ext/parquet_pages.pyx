@@ -109,6 +109,12 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         Text grown, ends
     void run_jobs(WorkspaceBytes& space, const Source& source, int64_t num_rows, const uint64_t* keep, int64_t num_kept,
                   int64_t most_text, ChunkJob* jobs, int64_t count)
+    cdef cppclass ChunkPart:
+        int64_t offset, size, num_rows
+        int codec, most_level
+        void* decompressor
+    void run_joined(WorkspaceBytes& space, const Source& source, const ChunkPart* parts, int64_t count, int64_t num_rows,
+                    int64_t most_text, ChunkJob& job)
     cdef cppclass BigDictionary:
         pass
     cdef cppclass ChunkStream:
@@ -453,6 +459,57 @@ def read_columns(Workspace space not None, source, list chunks, int64_t num_rows
         run_jobs(space.bytes[0], opened.source, num_rows, mask, num_kept, MOST_TEXT, jobs.jobs, jobs.count)
     opened.check()
     return num_kept, [jobs.found(i, num_kept, None) for i in range(jobs.count)]
+
+
+def read_joined(Workspace space not None, source, list columns, list group_rows):
+    """Decode columns of neighbouring row groups, all of their rows, in one step and without the interpreter's lock.
+
+    Parameters
+    ----------
+    source
+        See `read_columns`.
+    columns : list of list of tuple
+        Of each column its chunks, one of each row group, which store values alike; strings are not returned as codes.
+    group_rows : list of int
+        Of each row group.
+
+    Returns
+    -------
+    list of tuple or None
+        Of each column, see `read_columns`.
+    """
+    cdef OpenSource opened = OpenSource(source)
+    cdef int64_t i, k, count = len(group_rows), num_rows = 0, room
+    cdef ColumnJobs jobs = ColumnJobs([chunks[0] for chunks in columns])
+    cdef vector[ChunkPart] parts
+    cdef ChunkPart part
+    cdef ChunkJob job
+    for k in range(count):
+        if group_rows[k] < 0:
+            raise InvalidArgumentError(f"a row group of {group_rows[k]} rows")
+        num_rows += group_rows[k]
+    for i in range(jobs.count):
+        room = 0
+        if len(columns[i]) != count:
+            raise InvalidArgumentError(f"{len(columns[i])} chunks of {count} row groups")
+        for k in range(count):
+            describe(&job, columns[i][k])
+            if job.layout.width != jobs.jobs[i].layout.width or job.layout.stored != jobs.jobs[i].layout.stored:
+                raise InvalidArgumentError("chunks of one column store values differently")
+            part.offset, part.size, part.num_rows, part.codec = job.offset, job.size, group_rows[k], job.codec
+            part.most_level, part.decompressor = job.most_level, job.decompressor
+            jobs.jobs[i].most_level = max(jobs.jobs[i].most_level, part.most_level)
+            room += job.room
+            parts.push_back(part)
+        jobs.jobs[i].room = room if jobs.jobs[i].form == STRINGS else 0
+    jobs.make_room(num_rows, 1)
+    space.bytes.decompress = decompress_page
+    if count:
+        with nogil:
+            for i in range(jobs.count):
+                run_joined(space.bytes[0], opened.source, &parts[i * count], count, num_rows, MOST_TEXT, jobs.jobs[i])
+    opened.check()
+    return [jobs.found(i, num_rows, None) for i in range(jobs.count)]
 
 
 cdef const uint64_t* checked_mask(const uint64_t[::1] keep, int64_t num_rows) except NULL:

@@ -70,6 +70,9 @@ class ValueTest:
 def read_columns(
     space: Workspace, source: Source, chunks: list[Chunk], num_rows: int, keep: NDArray[np.uint64] | None = None
 ) -> tuple[int, list[tuple[Any, ...] | None]]: ...
+def read_joined(
+    space: Workspace, source: Source, columns: list[list[Chunk]], group_rows: list[int]
+) -> list[tuple[Any, ...] | None]: ...
 def page_values(source: Source, offset: int, size: int, num_values: int) -> int: ...
 def read_passing(
     space: Workspace,

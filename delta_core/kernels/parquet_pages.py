@@ -25,6 +25,7 @@ from delta_core.kernels._parquet_pages import (
     page_values,
     read_columns,
 )
+from delta_core.kernels._parquet_pages import read_joined as read_joined_columns
 from delta_core.kernels._parquet_pages import read_passing as read_passing_rows
 from delta_core.kernels.memory import POOL_OF_BATCHES, call_at_release
 from delta_core.runtime.processes import cached_property
@@ -53,6 +54,7 @@ __all__ = [
     "page_values",
     "read_chunk",
     "read_chunks",
+    "read_joined",
     "read_passing",
     "shared_bytes",
     "text_pages",
@@ -207,6 +209,33 @@ def read_chunks(
         num_kept, parts = read_columns(space, source, described, num_rows, keep)
     found = zip(chunks.items(), parts, strict=True)
     return {key: _array(chunk.type, num_kept, *part) for (key, chunk), part in found if part is not None}
+
+
+def read_joined(
+    source: Source, columns: Mapping[Key, list[ColumnChunk]], group_rows: list[int], pages: PageCounts | None = None
+) -> dict[Key, pa.Array[Any]]:
+    """Decode columns of neighbouring row groups as one array each, all of their rows, without the interpreter's lock.
+
+    Parameters
+    ----------
+    source, pages
+        See `read_chunks`.
+    columns : Mapping
+        The chunks of each column, one of each row group, all of one type; strings are returned as such.
+    group_rows : list of int
+        The rows of each row group.
+
+    Returns
+    -------
+    dict of pyarrow.Array
+        As of `read_chunks`.
+    """
+    described = [[_described(chunk, False) for chunk in chunks] for chunks in columns.values()]
+    with lent_workspace(pages) as space:
+        parts = read_joined_columns(space, source, described, group_rows)
+    num_rows = sum(group_rows)
+    found = zip(columns.items(), parts, strict=True)
+    return {key: _array(chunks[0].type, num_rows, *part) for (key, chunks), part in found if part is not None}
 
 
 class ChunkStretches(Generic[Key]):

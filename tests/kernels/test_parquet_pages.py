@@ -30,12 +30,14 @@ from delta_core.kernels._parquet_pages import ValueTest, decompress_snappy
 from delta_core.kernels.parquet_pages import (
     ColumnChunk,
     NullTest,
+    PageCounts,
     UnsupportedPagesError,
     ValuePattern,
     ValueRange,
     ValueSet,
     is_text,
     read_chunk,
+    read_joined,
     read_passing,
     text_pages,
 )
@@ -466,6 +468,38 @@ def test_kept_rows_of_many_pages(kind: str, nullable: bool) -> None:
         found = read_chunk(file, chunk, keep=words_of(flags, True))
         found.validate(full=True)
         assert found.equals(column.filter(pa.array(flags)))
+
+
+@given(column=columns(), form=FORMS, rows=st.integers(1, 70), structs=st.integers(0, 1))
+def test_row_groups_together_are_the_column(column: pa.Array, form: dict[str, Any], rows: int, structs: int) -> None:
+    for _ in range(structs):
+        column = pa.StructArray.from_arrays([column], ["x"], mask=column.is_null())
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"x": column}), sink, **form, row_group_size=rows)
+    metadata = pq.read_metadata(io.BytesIO(sink.getvalue()))
+    footer = ArrowFooter(metadata)
+    column = flat(column)
+    chunks = [find_chunk(footer, group, 0, column.type) for group in range(metadata.num_row_groups)]
+    counts = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    pages = PageCounts()
+    found = read_joined(sink.getvalue(), {"x": chunks, "again": chunks}, counts, pages)  # type: ignore[dict-item]  # none is None
+    assert found["x"].equals(column)
+    assert found["again"].equals(column)
+    found["x"].validate(full=True)
+    assert found["x"].null_count == column.null_count
+    assert pages.decoded == pages.total >= 2 * len(chunks)
+
+
+def test_row_groups_that_store_values_differently_are_rejected() -> None:
+    _, _, chunk = written(pa.array([1, 2]), {})
+    _, _, other = written(pa.array([1, 2], pa.int32()), {})
+    assert chunk is not None
+    assert other is not None
+    with pytest.raises(InvalidArgumentError, match="differently"):
+        read_joined(b"", {0: [chunk, other]}, [2, 2])
+    with pytest.raises(InvalidArgumentError, match="1 chunks of 2 row groups"):
+        read_joined(b"", {0: [chunk]}, [2, 2])
+    assert read_joined(b"", {0: [chunk, chunk]}, [2, 2]) == {}
 
 
 def test_mask_that_is_too_short_is_rejected() -> None:

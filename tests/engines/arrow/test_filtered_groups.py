@@ -245,6 +245,7 @@ def test_stretches_of_a_row_group_are_those_of_a_full_read(
     with pytest.MonkeyPatch.context() as patch:
         for name in STRETCHES:
             patch.setattr(parquet_columns, name, size)
+        patch.setattr(parquet_columns, "SMALL_GROUP_BYTES", 0)  # such groups are read together
         patch.setattr(FilteredGroups, "_stretches", _counted(FilteredGroups._stretches, read))
         positions, table, _ = filtered(
             path,
@@ -257,6 +258,27 @@ def test_stretches_of_a_row_group_are_those_of_a_full_read(
     assert positions == np.flatnonzero(kept).tolist()
     assert table.equals(flat.filter(pa.array(kept)))
     assert read or size > 500 or kept.sum() < 200
+
+
+@pytest.mark.parametrize("rows", [7, 130, 1_000])
+@pytest.mark.parametrize("most", [None, 5])
+@pytest.mark.parametrize("dropped", [None, 3, 60])
+def test_small_groups_are_tested_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dropped: int | None, most: int | None, rows: int
+) -> None:
+    path = tmp_path / "x.parquet"
+    flat = TABLE.select(["id", "name", "s.x", "none"])
+    pq.write_table(flat, path, row_group_size=20, store_schema=False)
+    flags = np.full(ROWS, True) if dropped is None else np.arange(ROWS) // dropped % 2 == 0
+    wanted = None if dropped is None else lambda _, first, n: SelectionVector.of_flags(flags[first : first + n])
+    joined: list[int] = []
+    monkeypatch.setattr(GroupReader, "joined", _counted(GroupReader.joined, joined))
+    options = {"selection": wanted, "tests": (divides(0, 3), divides(2, 2)), "most_passing": most}
+    positions, table, _ = filtered(path, flat.column_names, rows, **options)
+    expected = np.flatnonzero(flags & (np.arange(ROWS) % 3 != 0) & (np.arange(ROWS) % 2 != 0))[:most]
+    assert positions == expected.tolist()
+    assert table.equals(flat.take(expected))
+    assert bool(joined) == (rows >= 130)
 
 
 @pytest.mark.parametrize("rows", [7, 130, 1_000])

@@ -208,7 +208,8 @@ static bool read_stretches(const Bytes &bytes, int codec, const ValueLayout &lay
     chunk.layout = layout;
     chunk.most_level = most;
     const int form = width ? NUMBERS : below(2) ? CODES : STRINGS;
-    ChunkStream stream(source, chunk, num_rows, 1 + below(2000), below(4000));
+    BigDictionary big;
+    ChunkStream stream(source, chunk, num_rows, 1 + below(2000), below(4000), below(2) ? &big : nullptr);
     for (int64_t first = 0, stop; first < num_rows; first = stop) {
         if (below(4) == 0) first += below(num_rows - first);
         stop = first + 1 + static_cast<int64_t>(below(num_rows - first));
@@ -228,6 +229,30 @@ static bool read_stretches(const Bytes &bytes, int codec, const ValueLayout &lay
         if (job.status != DONE) return form == CODES;
     }
     return true;
+}
+
+// Return whether the chunk is read several times as chunks of neighbouring row groups.
+static bool read_joined(const Bytes &bytes, int codec, const ValueLayout &layout, int most, int64_t num_rows) {
+    const Exact in(bytes);
+    Workspace space;
+    std::vector<ChunkPart> parts(1 + below(3));
+    for (ChunkPart &part : parts) {
+        part.size = in.source.size;
+        part.num_rows = num_rows;
+        part.codec = codec;
+        part.most_level = most;
+    }
+    const int64_t count = static_cast<int64_t>(parts.size()), total = count * num_rows;
+    ChunkJob job;
+    job.layout = layout;
+    job.form = layout.width ? NUMBERS : STRINGS;
+    job.out = room(layout.width ? layout.bytes_of(total) : (total + 1) * 4);
+    job.bits = most ? room((total + 7) / 8) : nullptr;
+    job.room = below(2) ? below(1 << 12) : 0;
+    job.text = job.room ? room(job.room) : nullptr;
+    run_joined(space, in.source, parts.data(), count, total, 256 << 20, job);
+    for (uint8_t *block : {job.text, job.out, job.bits}) std::free(block);
+    return job.status == DONE;
 }
 
 // Return whether the filter is used, of a chunk whose values have so many bytes.
@@ -405,6 +430,7 @@ int main(int argc, char **argv) {
                           : seed[0] == 'W' ? read_files(bytes, Bytes(seed.begin() + 12, seed.end()))
                           : is_nested ? read_nested(bytes, seed, num_rows) & read_nested_stretches(bytes, seed, num_rows)
                                       : read_chunk(bytes, seed[1], layout_of(seed[2]), seed[3], num_rows) &
+                                            read_joined(bytes, seed[1], layout_of(seed[2]), seed[3], num_rows) &
                                             read_stretches(bytes, seed[1], layout_of(seed[2]), seed[3], num_rows);
         if (sound && !read && (is_footer || is_nested || seed[0] == 'B' || seed[0] == 'I' || seed[2])) {
             return std::fprintf(stderr, "%s is not read although it is not damaged\n", argv[3 + cases]), 2;

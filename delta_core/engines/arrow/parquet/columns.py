@@ -31,7 +31,7 @@ from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.memory import POOL_OF_BATCHES
-from delta_core.kernels.parquet_pages import ColumnChunk, ColumnTest, PageCounts, read_chunks, read_passing
+from delta_core.kernels.parquet_pages import ColumnChunk, ColumnTest, PageCounts, read_chunks, read_joined, read_passing
 
 if TYPE_CHECKING:
     from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn
@@ -62,6 +62,9 @@ WHOLE_BYTES = 20 << 20
 WORD_ROWS = 64
 #: Row groups that take less are decoded into one batch, together with the next one.
 JOINED_BYTES = 1 << 20
+#: Row groups that take less are decoded together, and their conditions tested together: what is done a row group takes
+#: longer than to decode few rows.
+SMALL_GROUP_BYTES = 256 << 10
 #: Rows that are decoded at once where few of them are kept.
 _BATCH_ROWS = 131_072
 
@@ -127,7 +130,20 @@ class GroupReader:
         streamed: list[int] = []
         decoded: list[pa.Table] = []
         start, size = first, 0
-        for group in groups:
+        joined = 0
+        for number, group in enumerate(groups):
+            if number < joined:
+                continue
+            count = self.num_joined(groups, number, self._leaves, batch_rows)
+            found = self.joined(groups[number : number + count], self._leaves) if count > 1 else None
+            if found is not None:
+                yield from _cut(decoded, start, batch_rows)
+                yield from self.stream(streamed, start, batch_rows)
+                streamed, decoded, size, joined = [], [], 0, number + count
+                names = [name for name in self._schema.names if name in found]
+                yield first, pa.RecordBatch.from_arrays([found[name] for name in names], names)
+                first += sum(self.group_rows[group] for group in groups[number:joined])
+                continue
             own = self._own(group, self._leaves)
             rows = self.group_rows[group]
             is_whole = bool(own.leaves) and self._fits(group, own)
@@ -141,8 +157,8 @@ class GroupReader:
             if not streamed and not decoded:
                 start = first
             if is_whole:
-                found = self._found(group, self._leaves, own)
-                decoded.append(pa.table({name: found[name] for name in self._schema.names if name in found}))
+                whole = self._found(group, self._leaves, own)
+                decoded.append(pa.table({name: whole[name] for name in self._schema.names if name in whole}))
                 size += decoded[-1].nbytes
             elif is_stretched:
                 yield from self._stretched(group, first, batch_rows)
@@ -151,6 +167,35 @@ class GroupReader:
             first += rows
         yield from _cut(decoded, start, batch_rows)
         yield from self.stream(streamed, start, batch_rows)
+
+    def num_joined(self, groups: Sequence[int], start: int, leaves: Sequence[int], batch_rows: int) -> int:
+        """Return how many row groups from one on are so small that some columns of them are decoded together."""
+        coded = self._coded
+        if not leaves or not self._is_local or any(leaf not in self._forms or leaf in coded for leaf in leaves):
+            return 0
+        size = rows = 0
+        for number in range(start, len(groups)):
+            group = groups[number]
+            count = self.group_rows[group]
+            own = self._file.footer.plain_bytes(group, leaves) + 8 * count * len(leaves)
+            size, rows = size + own, rows + count
+            if own > min(SMALL_GROUP_BYTES, self._most_whole) or size > JOINED_BYTES or rows > batch_rows:
+                return number - start
+        return len(groups) - start
+
+    def joined(self, groups: Sequence[int], leaves: Sequence[int]) -> dict[str, pa.Array] | None:
+        """Return columns of neighbouring row groups together, by name; None if one of them is left to PyArrow."""
+        file, columns = self._file.descriptor, {leaf: list[ColumnChunk]() for leaf in leaves}
+        for group in groups:
+            chunks = self._chunks(group, leaves)
+            if len(chunks) < len(leaves):
+                return None
+            for leaf, chunk in chunks.items():
+                columns[leaf].append(chunk)
+        if file is None:
+            return None
+        found = read_joined(file, columns, [self.group_rows[group] for group in groups], self.pages)
+        return {self._forms[leaf].name: found[leaf] for leaf in leaves} if len(found) == len(leaves) else None
 
     def has_stretches(self, group: int, leaves: Sequence[int]) -> bool:
         """Whether our own decoder reads columns of a row group in stretches: of a remote file only big ones."""

@@ -66,6 +66,8 @@ REMOTE_RUN_BYTES = 4 << 20
 REMOTE_BYTES = 128 << 20
 #: Remote files whose footers are read ahead.
 FOOTERS_AHEAD = 32
+#: Row groups with dictionaries that are kept have so many rows or more.
+_CODED_ROWS = 8192
 #: Strings that take fewer stored bytes than this each are dictionary codes, worth keeping so.
 ENCODED_BYTES = 4
 
@@ -658,5 +660,10 @@ def _most_bytes(footer: FileFooter, leaves: Iterable[int]) -> int:
 
 
 def _worth_encoding(file: DataFile, plan: FilePlan) -> tuple[str, ...]:
-    """Return the top-level string columns of few distinct values, by the size of their stored codes."""
+    """Return the top-level string columns of few distinct values, by the size of their stored codes.
+
+    None of files with small row groups: each of them has dictionaries of its own.
+    """
+    if file.num_rows < _CODED_ROWS * (len(file.footer.group_rows) - 1):
+        return ()
     return tuple(plan.texts[leaf] for leaf in file.footer.short_texts(list(plan.texts), ENCODED_BYTES))

@@ -18,7 +18,7 @@ from delta_core.engines.arrow.parquet.columns import GROUP_BYTES, WORD_ROWS, Gro
 from delta_core.engines.arrow.parquet.stretches import Stretches
 from delta_core.engines.arrow.parquet.types import FilePlan, is_encoded_string
 from delta_core.engines.interface import FileRead
-from delta_core.kernels.arrow_buffers import null_array
+from delta_core.kernels.arrow_buffers import null_array, one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.nested import batch_of, empty_rows
 from delta_core.kernels.parquet_pages import is_text
@@ -78,9 +78,20 @@ class FilteredGroups:
         """Yield the requested rows of neighbouring row groups from a position on."""
         whole: list[int] = []
         start = first
-        for group in groups:
+        joined = 0
+        for number, group in enumerate(groups):
+            if number < joined:
+                continue
             if self._left == 0 or self._passing_left == 0:
                 break
+            if self._read.tests and self._left is None:
+                count = self._reader.num_joined(groups, number, self._plan.leaves, self._read.batch_rows)
+                if count > 1:
+                    joined = number + count
+                    yield from self._joined(groups[number:joined], first)
+                    first += sum(self._reader.group_rows[g] for g in groups[number:joined])
+                    start = first
+                    continue
             rows = self._reader.group_rows[group]
             picks = self._first_ones(self._wanted(first, rows), rows)
             if picks is None and not self._read.tests:
@@ -155,6 +166,30 @@ class FilteredGroups:
             return
         found |= self._decoded(group, columns, picks, rows)
         yield from self._cut(first, self._batch(found, picks.count), picks)
+
+    def _joined(self, groups: Sequence[int], first: int) -> Iterator[Batch]:
+        """Yield the rows of small neighbouring row groups that pass the tests, which run on all of them at once."""
+
+        def decode(columns: Sequence[int], picks: SelectionVector | None, num_rows: int) -> Columns:
+            leaves = self._leaves(columns)
+            whole = self._reader.joined(groups, leaves) if leaves else {}
+            if whole is None:
+                parts = [self._reader.columns(group, leaves, None) for group in groups]
+                whole = {n: one_array(pa.chunked_array([part[n] for part in parts])) for n in parts[0]}
+            if picks is not None:
+                whole = {name: gather_column(array, picks, decode=False) for name, array in whole.items()}
+            return self._converted(columns, whole, num_rows if picks is None else picks.count)
+
+        rows = sum(self._reader.group_rows[group] for group in groups)
+        picks = self._wanted(first, rows)
+        if picks is not None and not picks.count:
+            return
+        found: Columns = {}
+        picks = self._narrowed(_Rows(first, rows, decode), picks, found)
+        picks = self._first_passing(_every(rows) if picks is None else picks, found)
+        if picks.count:
+            found |= decode(self._rest(found), picks, rows)
+            yield from self._cut(first, self._batch(found, picks.count), picks)
 
     def _rest(self, found: Mapping[int, pa.Array]) -> list[int]:
         """Return the columns that are requested beside those that were found."""
