@@ -17,6 +17,8 @@ __all__ = ["QueryBuilder"]
 
 #: How long a forked process waits for DataFusion's first answer, which takes milliseconds.
 PATIENCE_S = 10
+#: What installs an engine.
+_EXTRA = "'delta-core-lake[sql]'"
 
 
 class QueryBuilder:
@@ -39,12 +41,11 @@ class QueryBuilder:
 
     def __init__(self, session_config: Mapping[str, str] | None = None, *, engine: str | None = None) -> None:
         name = engine or next((n for n in _SESSIONS if find_spec(n) is not None), "")
-        if name not in _SESSIONS or find_spec(name) is None:
-            raise MissingDependencyError(
-                f"SQL needs an engine: {name or 'none'} is not one of datafusion and duckdb, or is not installed. "
-                "Run: pip install datafusion",
-                engine=name,
-            )
+        if name and name not in _SESSIONS:
+            raise MissingDependencyError(f"Found the engine {name!r}, expected datafusion or duckdb.", engine=name)
+        if not name or find_spec(name) is None:
+            missing = f"{name}, which is not installed" if name else "DataFusion or DuckDB, and neither is installed"
+            raise MissingDependencyError(f"SQL needs {missing}. Run: pip install {name or _EXTRA}", engine=name)
         self._name = name
         self._settings = dict(session_config or {})
         self._tables: dict[str, Any] = {}

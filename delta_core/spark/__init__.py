@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from delta_core.spark.builder import IdentityGenerator
-from delta_core.spark.drop_in import configure
-from delta_core.spark.read import read, read_changes
-from delta_core.spark.save import write
-from delta_core.spark.sql import register, sql
-from delta_core.spark.stream_changes import read_changes_stream
-from delta_core.spark.stream_read import read_stream
-from delta_core.spark.stream_write import write_stream
-from delta_core.spark.table import SparkTable as DeltaTable
+from delta_core.errors import MissingDependencyError
+
+try:
+    from delta_core.spark.builder import IdentityGenerator
+    from delta_core.spark.drop_in import configure
+    from delta_core.spark.read import read, read_changes
+    from delta_core.spark.save import write
+    from delta_core.spark.sql import register, sql
+    from delta_core.spark.stream_changes import read_changes_stream
+    from delta_core.spark.stream_read import read_stream
+    from delta_core.spark.stream_write import write_stream
+    from delta_core.spark.table import SparkTable as DeltaTable
+except ModuleNotFoundError as e:
+    if (e.name or "").partition(".")[0] != "pyspark":
+        raise
+    raise MissingDependencyError(
+        "delta_core.spark needs PySpark, which is not installed. Run: pip install 'delta-core-lake[spark]'",
+        package="pyspark",
+    ) from e
 
 __all__ = [
     "DeltaTable",

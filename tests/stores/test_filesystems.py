@@ -6,6 +6,7 @@ import pickle
 import shutil
 import uuid
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pyarrow as pa
@@ -240,3 +241,14 @@ def test_filesystem_made_by_arrow_goes_by_rename(tmp_path: Path, monkeypatch: py
     assert (bytes(storage.read([RangeRequest("a/b")])[0]), storage.list_from("a").names) == (b"22", ["b"])
     with pytest.raises(CommitError, match="puts at once succeed"):
         prove_exclusive(storage)
+
+
+def test_filesystem_that_can_not_be_opened_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HDFS lists every place where it looked for Java."""
+
+    def fail(scheme: str, **options: Any) -> None:
+        raise OSError("Unable to load libjvm\ndlopen(/a) failed\ndlopen(/b) failed")
+
+    monkeypatch.setattr(fsspec, "filesystem", fail)
+    with pytest.raises(EngineError, match=r"of latency://t: OSError: Unable to load libjvm\.$"):
+        open_storage("latency://t")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -172,8 +174,18 @@ def test_query_that_fails_raises_the_engines_words(engine: str, sql: str) -> Non
 
 def test_query_builder_without_an_engine_states_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("delta_core.query.find_spec", lambda name: None)
-    with pytest.raises(MissingDependencyError, match="pip install datafusion"):
+    with pytest.raises(MissingDependencyError, match=r"neither is installed\. Run: .*\[sql\]'$"):
         QueryBuilder()
+    with pytest.raises(MissingDependencyError, match=r"SQL needs duckdb, which is not installed\. Run: .* duckdb$"):
+        QueryBuilder(engine="duckdb")
+    with pytest.raises(MissingDependencyError, match="Found the engine 'sqlite', expected datafusion or duckdb"):
+        QueryBuilder(engine="sqlite")
+
+
+def test_spark_without_pyspark_states_what_to_install() -> None:
+    program = "import sys; sys.modules['pyspark'] = None; import delta_core.spark"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "MissingDependencyError: delta_core.spark needs PySpark, which is not installed" in done.stderr
 
 
 @pytest.mark.parametrize(("package", "call"), [("pandas", "to_pandas"), ("polars", "to_polars")])

@@ -40,7 +40,13 @@ def open_filesystem(root: str, options: Mapping[str, Any]) -> Any:
     try:
         return fsspec.filesystem(scheme, **given)
     except Exception as e:
-        raise EngineError(f"Could not open the filesystem of {root}: {type(e).__name__}: {e}.", path=root) from e
+        raise _not_opened(root, e) from e
+
+
+def _not_opened(root: str, error: Exception) -> EngineError:
+    """Return an error with the first line of a filesystem's: that of HDFS lists every place that it looked at."""
+    reason = next(iter(str(error).splitlines()), "").rstrip(".")
+    return EngineError(f"Could not open the filesystem of {root}: {type(error).__name__}: {reason}.", path=root)
 
 
 def _filesystem_class(scheme: str, root: str) -> Any:
@@ -88,7 +94,7 @@ def open_chain(root: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     try:
         return url_to_fs(root, **given)  # type: ignore[no-any-return]  # fsspec has no types
     except Exception as e:
-        raise EngineError(f"Could not open the filesystem of {root}: {type(e).__name__}: {e}.", path=root) from e
+        raise _not_opened(root, e) from e
 
 
 _EXTRAS = {
