@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from delta_core.errors import ExpressionError, InvalidArgumentError
+from delta_core.errors import ColumnNotFoundError, ExpressionError, InvalidArgumentError
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import (
     Call,
@@ -119,6 +119,11 @@ def prunable(snapshot: Snapshot, filter: ds.Expression | None, *, takes_floats: 
         found = all_filters(snapshot, filter)
     except ExpressionError:
         return Pushed(None, is_all=False)
+    except ColumnNotFoundError:
+        # parts that only the Arrow type of a column has, as that of a variant, are PyArrow's
+        if not (pyarrow_columns(filter) or {""}).issubset(snapshot.schema.names):
+            raise
+        return Pushed(None, is_all=False)
     if takes_floats and found is not None and any(_type_of(snapshot, leaf) in _FLOATING for leaf in leaves(found)):
         return Pushed(found, is_all=True)
     return exact_parts(snapshot, found, ranks_nan=False, is_bound=True)
@@ -209,10 +214,13 @@ def _is_shared_part(snapshot: Snapshot, expression: Expression) -> bool:
 
 
 def _type_of(snapshot: Snapshot, expression: Expression) -> str | None:
-    """Return the name of a column's type, None for other expressions."""
+    """Return the name of a column's type; None for other expressions, and for parts that only its Arrow type has."""
     if not isinstance(expression, Column):
         return None
-    return str(find(snapshot.schema, expression.path)[1].type.type)
+    try:
+        return str(find(snapshot.schema, expression.path)[1].type.type)
+    except ColumnNotFoundError:
+        return None
 
 
 def referenced_columns(expressions: Iterable[ds.Expression], schema: pa.Schema) -> set[str]:

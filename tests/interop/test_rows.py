@@ -9,12 +9,16 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core import DeltaTable, write_deltalake
+from delta_core.errors import ColumnNotFoundError
 from delta_core.interop.predicates import prunable
 from delta_core.interop.rows import gathered, shared_out, with_views
+from delta_core.protocol.types import PrimitiveType
+from delta_core.testing.table_builder import TableBuilder
 
 
 @given(sizes=st.lists(st.sampled_from([0, 1, 5_000, 8_191, 8_192, 40_000]), max_size=20))
@@ -91,6 +95,25 @@ def test_filter_is_left_to_pyarrow_only_where_it_means_something_else(tmp_path: 
     plain_and = ~pc.and_(i > 1, s == "a")  # null if one of its parts is
     for part in (plain_and, f > 1.5, f.isin([1.0]), ~(f < 1.5), (i > 1) & (i + 1 > 2), pc.scalar(1.5) < f):
         assert not prunable(snapshot, part).is_all, str(part)
+
+
+def test_filters_on_parts_of_a_variant_are_left_to_the_library(tmp_path: Path) -> None:
+    schema = {"id": PrimitiveType("long"), "v": PrimitiveType("variant")}
+    table = TableBuilder(tmp_path).create(schema, features=["variantType"])
+    parts = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
+    rows = [{"metadata": b"\x01\x00\x00", "value": bytes([12, i])} for i in range(3)]
+    table.append(pa.table({"id": [0, 1, 2], "v": pa.array([*rows[:2], None], parts)}))
+    handle = DeltaTable(tmp_path)
+    part = pl.col("v").struct.field("value")
+    frame = handle.to_polars()
+    assert frame.filter(part == b"\x0c\x01").collect()["id"].to_list() == [1]
+    assert frame.filter(part.is_null() & (pl.col("id") > 0)).collect()["id"].to_list() == [2]
+    dataset = handle.dataset()
+    value = pc.field("v", "value")
+    assert dataset.to_table(filter=value == b"\x0c\x01")["id"].to_pylist() == [1]
+    assert dataset.to_table(columns=["id"], filter=value.is_null() & (pc.field("id") > 0))["id"].to_pylist() == [2]
+    with pytest.raises(ColumnNotFoundError):
+        dataset.to_table(filter=pc.field("nothing") > 1)
 
 
 def test_filter_on_many_files_hands_over_one_batch(tmp_path: Path) -> None:
