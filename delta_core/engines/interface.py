@@ -212,7 +212,8 @@ class Storage(Protocol):
     def create(self, path: str) -> pa.NativeFile:
         """Open a new file to be written piece by piece; its name must be nobody else's.
 
-        On a remote store nothing is visible before it is closed.
+        On a remote store nothing is visible before it is closed. On a disk the caller syncs the file and the folders
+        below the root that have its name and theirs; missing ones are made.
         """
         ...
 

@@ -286,6 +286,38 @@ def test_rows_that_can_not_be_synced_are_not_written_again(
 
 
 @names_handles
+def test_new_folders_of_partitions_are_on_the_disk_before_the_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = str(tmp_path / "new" / "t")
+    synced: list[str] = []
+    at_link: list[set[str]] = []
+    sync, link = os.fsync, os.link
+
+    def noted_sync(handle: int) -> None:
+        sync(handle)
+        synced.append(os.readlink(f"/proc/self/fd/{handle}"))
+
+    def noted_link(source: str, target: str) -> None:
+        at_link.append(set(synced))
+        link(source, target)
+
+    monkeypatch.setattr(os, "fsync", noted_sync)
+    monkeypatch.setattr(os, "link", noted_link)
+    for first in (0, 100):
+        synced.clear()
+        at_link.clear()
+        numbers = pa.array(range(first, first + 30), pa.int64())
+        rows = pa.table({"p": numbers, "q": [str(i % 2) for i in range(30)], "id": numbers})
+        write_deltalake(uri, rows, mode="append", partition_by=["p", "q"])
+        folders = {str(Path(uri, f"p={i}")) for i in range(first, first + 30)}
+        inner = {str(Path(uri, f"p={i}", f"q={i % 2}")) for i in range(first, first + 30)}
+        above = {uri, str(tmp_path / "new"), str(tmp_path)} if first == 0 else {uri}
+        assert folders | inner | above <= at_link[0]
+        assert synced.count(uri) <= 3, "not once for each folder"
+
+
+@names_handles
 @pytest.mark.parametrize("slow", [".parquet", "t", ".tmp"])
 def test_everything_that_a_commit_names_is_on_the_disk_before_it(
     slow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -186,7 +186,9 @@ class LocalStorage(CrossStoreStorage):
             try:
                 return pa.OSFile(local, "wb")
             except FileNotFoundError:
-                make_directory(os.path.dirname(local))
+                make_directory(self._prefix.rstrip("/"))
+                # a write of many partitions syncs the folder that has all of theirs once
+                make_directory(os.path.dirname(local), durable=False)
                 return pa.OSFile(local, "wb")
 
     @contextmanager

@@ -154,15 +154,16 @@ def _exclusive_rename() -> Any:
     return lambda source, target: ctypes.get_errno() if call(*before, source, *between, target, flag) else 0
 
 
-def make_directory(directory: str) -> None:
-    """Make a directory and those above it that are missing, each synced into the one that holds it."""
+def make_directory(directory: str, *, durable: bool = True) -> None:
+    """Make a directory and those above it that are missing, each synced into the one that holds it if ``durable``."""
     if os.path.isdir(directory):
         return
     parent = os.path.dirname(directory)
-    make_directory(parent)
+    make_directory(parent, durable=durable)
     with suppress(FileExistsError):
         os.mkdir(directory)
-    sync_directory(parent)
+    if durable:
+        sync_directory(parent)
 
 
 def sync_directory(directory: str) -> None:
