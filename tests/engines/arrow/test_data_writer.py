@@ -103,6 +103,27 @@ def test_stream_is_written_whole_by_several_threads(tmp_path: Path, partitioned:
 
 
 @pytest.mark.usefixtures("two_workers")
+@pytest.mark.parametrize(("least", "count"), [(0, 0), (1 << 13, 6), (1 << 40, 7)])
+def test_small_partitions_are_finished_on_the_callers_thread(
+    least: int, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def uneven(first_row: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
+        keys = np.minimum(batch.column("id").to_numpy() % 100, 6)
+        return [(int(k), batch.filter(pa.array(keys == k))) for k in np.unique(keys)]
+
+    finished: list[threading.Thread] = []
+    finish = data_writer._Job._finish
+    monkeypatch.setattr(
+        data_writer._Job, "_finish", lambda job, slot: (finished.append(threading.current_thread()), finish(job, slot))
+    )
+    monkeypatch.setattr(data_writer, "ALONE_BYTES", least)
+    found = write_parquet_files(open_storage(str(tmp_path)), write_options(partitioned=True), stream(20_000), uneven)
+    assert len(found) == len(finished) == 7
+    assert finished.count(threading.current_thread()) == count
+    assert read(tmp_path, found).sort_by("id").equals(table(20_000))
+
+
+@pytest.mark.usefixtures("two_workers")
 def test_rows_are_numbered_as_they_come(tmp_path: Path) -> None:
     def numbered(first_row: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
         assert batch.column("id").to_pylist() == list(range(first_row, first_row + batch.num_rows))

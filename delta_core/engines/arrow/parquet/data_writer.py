@@ -71,6 +71,9 @@ DICTIONARY_BYTES = (1 << 20) - 1
 BUFFER_BYTES = 512 << 20
 OPEN_FILES = 64
 WORKERS = 8
+#: Partitions with less are finished by the caller's thread: most of the time their files take is Python's, in which
+#: threads would wait for each other.
+ALONE_BYTES = 128 << 10
 
 _syncs = PerProcess(partial(thread_pool, SYNCS, "delta-sync"))
 Steps = Iterator[tuple[int, pa.RecordBatch]]
@@ -417,7 +420,11 @@ class _Job:
                 self._runs.close()
                 _raise_first(tasks)
                 slots = sorted(self._slots.values(), key=lambda s: -s.nbytes)
-                _raise_first([pool.submit(self._guarded, self._finish, slot) for slot in slots])
+                others = [slot for slot in slots if slot.nbytes >= ALONE_BYTES]
+                last = [pool.submit(self._guarded, self._finish, slot) for slot in others]
+                for slot in slots[len(others) :]:
+                    self._guarded(self._finish, slot)
+                _raise_first(last)
             except BaseException:  # an interrupt too: the threads must end before the pool does
                 self._stop()
                 raise
