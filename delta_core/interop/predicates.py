@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 __all__ = ["Pushed", "all_filters", "exact_parts", "file_filter", "plan_files", "prunable", "referenced_columns"]
 
 #: What means the same to Spark, Arrow, Polars, DuckDB and DataFusion, for columns that hold no NaN.
-_SHARED = frozenset(("and", "or", "not", "=", "!=", "<", "<=", ">", ">=", "in", "isnull", "isnotnull", "startswith"))
+_SHARED = frozenset((
+    "and", "or", "not", "=", "!=", "<", "<=", ">", ">=", "in", "isnull", "isnotnull",
+    "startswith", "endswith", "contains",
+))  # fmt: skip
 _FLOATING = ("float", "double")
 #: What means the same for doubles to engines that rank NaN; and, with the column first, to those for which NaN fails
 #: every comparison but ``!=``. Not IN: -0.0 and 0.0 differ to some.
