@@ -82,6 +82,18 @@ cdef class Levels:
         return around.slots, around.nulls, fitted(bits, (around.slots + 7) // 8) if around.nulls else None
 
 
+def copied_levels(const uint8_t[::1] definitions not None, const uint8_t[::1] repetitions not None, int most_repetition):
+    """Return the levels of entries that another module decoded."""
+    cdef Levels found = Levels()
+    cdef int64_t n = definitions.shape[0]
+    if repetitions.shape[0] != (n if most_repetition else 0):
+        raise InvalidArgumentError(f"{n} definition levels and {repetitions.shape[0]} repetition levels")
+    found.definitions = copy_of(&definitions[0] if n else NULL, n)
+    found.repetitions = copy_of(&repetitions[0] if repetitions.shape[0] else NULL, repetitions.shape[0])
+    found.n, found.most_repetition = n, most_repetition
+    return found
+
+
 cdef class NestedJobs:
     """Chunks to decode, with room for their entries; see `read_nested`."""
 

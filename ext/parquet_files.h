@@ -1,5 +1,5 @@
-// Many Parquet files of a few schemas in one call: opened, the flat columns of the files of each schema decoded behind one
-// another; with tests only rows that pass them. Small files are read whole, of others the column chunks that are needed.
+// Many Parquet files of a few schemas in one call: opened, the columns of the files of each schema decoded behind one
+// another, of nested ones the levels and values; with tests only rows that pass them. Small files are read whole, of others the column chunks that are needed.
 //
 // A file that is not exactly as expected (a schema that none has, another encoding or codec, a row group that does not fit,
 // damage, a file that can't be read) ends the run before it: nothing of it is in the output, and a complete reader takes it.
@@ -20,6 +20,7 @@
 #include "kept_memory.h"
 #include "page_index.h"
 #include "parquet_footer.h"
+#include "parquet_nested.h"
 #include "parquet_pages.h"
 
 namespace delta_parquet {
@@ -145,6 +146,34 @@ struct RunColumn {
     bool has_bits = false;
 };
 
+// A column inside of structs, lists and maps: the levels of the rows' entries and the values, those of one file behind those
+// of another, as one chunk would have them. See NestedJob.
+struct RunLeaf {
+    // A list around the column. All columns in it must have as many elements: an entry has one if its repetition level is not
+    // above the first number and its definition level not below the second one.
+    struct Shared { int key, repetition, slot; };
+
+    RunLeaf(int leaf, int type, int width, int decimal_bytes, int most_definition, int most_repetition, int slot_definition, Memory &memory)
+        : leaf(leaf), type(type), width(width), decimal_bytes(decimal_bytes), most_definition(most_definition),
+          most_repetition(most_repetition), slot_definition(slot_definition), definitions(memory), repetitions(memory), out(memory),
+          bits(memory), text(memory) {}
+    int64_t out_bytes(int64_t n) const { return width ? n * width : (n + 1) * static_cast<int64_t>(sizeof(int32_t)); }
+    int64_t bytes() const { return entries * (1 + (most_repetition > 0)) + out_bytes(slots) + used; }
+    void fit() {
+        definitions.fit(entries);
+        repetitions.fit(most_repetition ? entries : 0);
+        out.fit(slots || width ? out_bytes(slots) : 0);
+        bits.fit(has_bits ? (slots + 7) / 8 : 0);
+        text.fit(used);
+    }
+
+    const int leaf, type, width, decimal_bytes, most_definition, most_repetition, slot_definition;
+    std::vector<Shared> shared;
+    Growing definitions, repetitions, out, bits, text;
+    int64_t entries = 0, slots = 0, nulls = 0, used = 0;
+    bool has_bits = false;
+};
+
 // A test of the values of a column; rows pass if all tests do. The caller keeps the test itself.
 struct RunTest {
     int leaf, type;
@@ -182,12 +211,19 @@ class FileRun {
    public:
     FileRun(Shared &shared, const char *schema, size_t schema_size, const char *metadata, size_t metadata_size)
         : shared_(shared), schema_(schema, schema_size), metadata_(metadata, metadata_size) {}
-    ~FileRun() { for (RunColumn *c : columns_) delete c; }
+    ~FileRun() {
+        for (RunColumn *c : columns_) delete c;
+        for (RunLeaf *l : leaves_) delete l;
+    }
     FileRun(const FileRun &) = delete;
     FileRun &operator=(const FileRun &) = delete;
 
     void add_column(int leaf, int type, int width, int stored, int most_level) {
         columns_.push_back(new RunColumn(leaf, type, ValueLayout{width, stored}, most_level, shared_.memory));
+    }
+    RunLeaf *add_leaf(int leaf, int type, int width, int decimal_bytes, int most_definition, int most_repetition, int slot_definition) {
+        leaves_.push_back(new RunLeaf(leaf, type, width, decimal_bytes, most_definition, most_repetition, slot_definition, shared_.memory));
+        return leaves_.back();
     }
     // To be called once all columns are added.
     void add_test(int leaf, int type, int width, int stored, int most_level, const Test *test) {
@@ -203,13 +239,18 @@ class FileRun {
         columns_[i]->fit(rows_);
         return *columns_[i];
     }
+    RunLeaf &leaf(int64_t i) {
+        leaves_[i]->fit();
+        return *leaves_[i];
+    }
     bool fits(const FooterFacts &footer) const { return footer.schema == schema_ && footer.metadata == metadata_; }
 
     // Add the rows of one file that pass behind those before it; false, and nothing is added, if it is left to a complete reader.
     bool append(const FileBytes &file, const FooterFacts &footer) {
         const int64_t before = rows_;
         int64_t seen = 0;
-        for (const RunColumn *c : columns_) marks_.push_back({c->text, c->nulls});
+        for (const RunColumn *c : columns_) marks_.push_back({c->text, c->nulls, 0, 0});
+        for (const RunLeaf *l : leaves_) marks_.push_back({l->used, l->nulls, l->entries, l->slots});
         bool good = true;
         for (const GroupFacts &group : footer.groups) {
             int64_t kept = 0;
@@ -221,7 +262,12 @@ class FileRun {
         good = good && seen == footer.num_rows;
         if (!good) {
             rows_ = before;
-            for (size_t i = 0; i < columns_.size(); i++) columns_[i]->text = marks_[i].text, columns_[i]->nulls = marks_[i].nulls;
+            const Mark *mark = marks_.data();
+            for (RunColumn *c : columns_) c->text = mark->text, c->nulls = mark->nulls, mark++;
+            for (RunLeaf *l : leaves_) {
+                l->used = mark->text, l->nulls = mark->nulls, l->entries = mark->entries, l->slots = mark->slots;
+                mark++;
+            }
         }
         marks_.clear();
         return good;
@@ -230,11 +276,12 @@ class FileRun {
     int64_t bytes() const {
         int64_t total = 0;
         for (const RunColumn *c : columns_) total += c->layout.width ? c->layout.bytes_of(rows_) : c->text + 4 * rows_;
+        for (const RunLeaf *l : leaves_) total += l->bytes();
         return total;
     }
 
    private:
-    struct Mark { int64_t text, nulls; };
+    struct Mark { int64_t text, nulls, entries, slots; };
 
     bool append(const FileBytes &file, const GroupFacts &group, int64_t &kept) {
         if (group.num_rows > MOST_GROUP_ROWS || rows_ + group.num_rows > MOST_RUN_ROWS) return false;
@@ -252,6 +299,9 @@ class FileRun {
             if (last && column == last->column) continue;
             if (!(is_null(column) ? append_nulls(*column, kept) : append(file, group, keep, kept, *column))) return false;
         }
+        counts_.clear();
+        for (RunLeaf *leaf : leaves_)
+            if (!append(file, group, keep, kept, *leaf)) return false;
         return true;
     }
 
@@ -285,15 +335,15 @@ class FileRun {
         ChunkBytes bytes{nullptr, 0};
         int codec = UNCOMPRESSED;
     };
-    Opened open(const FileBytes &file, const GroupFacts &group, int leaf, int type) {
+    Opened open(const FileBytes &file, const GroupFacts &group, int leaf, int type, bool is_nested = false) {
         Opened out;
         if (leaf < 0 || static_cast<size_t>(leaf) >= group.chunks.size()) return out;
         const ChunkFacts &chunk = group.chunks[leaf];
         int64_t first = chunk.data_page;
         if (chunk.dictionary_page > 0 && chunk.dictionary_page < first) first = chunk.dictionary_page;
         const bool is_foreign = shared_.foreign.has(chunk.codec);
-        if (!chunk.is_plain || chunk.type != type || chunk.num_values != group.num_rows ||
-            (chunk.codec != 0 && chunk.codec != 1 && !is_foreign) || chunk.encodings & ~KNOWN_ENCODINGS || first < MAGIC_BYTES || chunk.compressed <= 0 || chunk.uncompressed <= 0 ||
+        if (!chunk.is_plain || chunk.type != type || chunk.num_values < group.num_rows ||
+            (chunk.num_values > group.num_rows && !is_nested) || (chunk.codec != 0 && chunk.codec != 1 && !is_foreign) || chunk.encodings & ~KNOWN_ENCODINGS || first < MAGIC_BYTES || chunk.compressed <= 0 || chunk.uncompressed <= 0 ||
             first > file.size || chunk.compressed > file.size - first) return out;
         shared_.space->decompress = shared_.foreign.decompress;
         shared_.space->codec = is_foreign ? shared_.foreign.codecs[chunk.codec] : nullptr;
@@ -338,6 +388,81 @@ class FileRun {
         return status == DONE && done == kept;
     }
 
+    bool append(const FileBytes &file, const GroupFacts &group, const uint64_t *keep, int64_t kept, RunLeaf &leaf) {
+        const Opened opened = open(file, group, leaf.leaf, leaf.type, true);
+        if (!opened.good) return false;
+        NestedJob job;
+        const int64_t n = group.chunks[leaf.leaf].num_values;
+        if (n > MOST_ENTRIES || leaf.entries + n > MOST_RUN_ENTRIES) return false;
+        job.codec = opened.codec;
+        job.width = leaf.width;
+        job.decimal_bytes = leaf.decimal_bytes;
+        job.most_definition = leaf.most_definition;
+        job.most_repetition = leaf.most_repetition;
+        job.slot_definition = leaf.slot_definition;
+        job.num_entries = n;
+        job.out = job_out_.room(job.out_bytes(n));
+        job.bits = job_bits_.room((n + 7) / 8);
+        job.definitions = job_definitions_.room(n);
+        job.repetitions = job_repetitions_.room(n);
+        if (!job.out || !job.bits || !job.definitions || !job.repetitions) return false;
+        std::memset(job.bits, 0, (n + 7) / 8 + SLACK);
+        const Status status = NestedReader(*shared_.space, opened.bytes, group.num_rows, MOST_TEXT_OF_RUN - leaf.used, job)
+                                  .run(0, group.num_rows, keep, job);
+        return status == DONE && has_as_many(job, leaf, kept) && append(job, leaf);
+    }
+
+    // Whether there are so many rows, and as many of what several columns are in as the others have: of all files together
+    // it would not be seen where one has too many and another one too few.
+    bool has_as_many(const NestedJob &job, const RunLeaf &leaf, int64_t kept) {
+        const int64_t n = job.entries;
+        if ((leaf.most_repetition ? n - count_levels(job.repetitions, n, 1) : n) != kept) return false;
+        for (const RunLeaf::Shared &shared : leaf.shared) {
+            int64_t count = 0;
+            if (leaf.most_repetition)
+                for (int64_t i = 0; i < n; i++) count += (job.repetitions[i] <= shared.repetition) & (job.definitions[i] >= shared.slot);
+            else
+                count = count_levels(job.definitions, n, shared.slot);
+            bool is_new = true;
+            for (const Count &known : counts_)
+                if (known.key == shared.key) {
+                    if (known.count != count) return false;
+                    is_new = false;
+                }
+            if (is_new) counts_.push_back({shared.key, count});
+        }
+        return true;
+    }
+
+    // Append what was decoded of a chunk.
+    bool append(const NestedJob &job, RunLeaf &leaf) {
+        const int64_t entries = leaf.entries + job.entries, slots = leaf.slots + job.slots, used = leaf.used + job.used;
+        if (!leaf.definitions.room(entries) || (leaf.most_repetition && !leaf.repetitions.room(entries)) || !leaf.out.room(leaf.out_bytes(slots)) ||
+            (!leaf.width && !leaf.text.room(used))) return false;
+        std::memcpy(leaf.definitions.data + leaf.entries, job.definitions, job.entries);
+        if (leaf.most_repetition) std::memcpy(leaf.repetitions.data + leaf.entries, job.repetitions, job.entries);
+        if (leaf.width) {
+            std::memcpy(leaf.out.data + leaf.slots * leaf.width, job.out, job.slots * leaf.width);
+        } else {
+            const int32_t *const from = reinterpret_cast<const int32_t *>(job.out);
+            int32_t *const ends = reinterpret_cast<int32_t *>(leaf.out.data) + leaf.slots;
+            const int32_t before = static_cast<int32_t>(leaf.used);
+            for (int64_t i = 0; i <= job.slots; i++) ends[i] = before + (i ? from[i] : 0);
+            const uint8_t *const text = job.grown.data() ? job.grown.data() : job.text;
+            if (job.used) std::memcpy(leaf.text.data + leaf.used, text, job.used);
+        }
+        if (job.nulls || leaf.has_bits) {
+            if (!room_for_bits(leaf.bits, leaf.has_bits, leaf.slots, job.slots)) return false;
+            if (job.nulls) or_bits(leaf.bits.data, leaf.slots, reinterpret_cast<const uint64_t *>(job.bits), job.slots);
+            else set_bits(leaf.bits.data, leaf.slots, job.slots);
+        }
+        leaf.entries = entries;
+        leaf.slots = slots;
+        leaf.used = used;
+        leaf.nulls += job.nulls;
+        return true;
+    }
+
     // Append the rows that are kept of the page at hand behind `at` others.
     bool append_page(ChunkReader &reader, RunColumn &column, int64_t at) {
         return (column.layout.width ? append_fixed(reader, column, at) : append_text(reader, column, at)) &&
@@ -369,7 +494,7 @@ class FileRun {
             int32_t *const ends = reinterpret_cast<int32_t *>(column.ends.data);
             for (int64_t i = at ? at + 1 : 0; i <= end; i++) ends[i] = static_cast<int32_t>(column.text);
         }
-        if (!room_for_bits(column, at, more)) return false;
+        if (!room_for_bits(column.bits, column.has_bits, at, more)) return false;
         column.nulls += more;
         return true;
     }
@@ -389,28 +514,35 @@ class FileRun {
     bool append_validity(ChunkReader &reader, RunColumn &column, int64_t at) {
         if (!reader.nulls() && !column.has_bits) return true;
         int64_t nulls = 1;  // the bits before are written
-        if (!room_for_bits(column, at, reader.kept()) || !reader.append_validity(column.bits.data, at, nulls, 0)) return false;
+        if (!room_for_bits(column.bits, column.has_bits, at, reader.kept()) || !reader.append_validity(column.bits.data, at, nulls, 0)) return false;
         column.nulls += nulls - 1;
         return true;
     }
 
     // Make room for the bits of further rows, all zero.
-    static bool room_for_bits(RunColumn &column, int64_t at, int64_t more) {
-        const int64_t held = column.bits.size();
-        if (!column.bits.room((at + more + 7) / 8)) return false;
-        if (column.bits.size() > held) std::memset(column.bits.data + held, 0, column.bits.size() - held);
-        if (!column.has_bits) {
-            set_bits(column.bits.data, 0, at);
-            column.has_bits = true;
+    static bool room_for_bits(Growing &bits, bool &has_bits, int64_t at, int64_t more) {
+        const int64_t held = bits.size();
+        if (!bits.room((at + more + 7) / 8)) return false;
+        if (bits.size() > held) std::memset(bits.data + held, 0, bits.size() - held);
+        if (!has_bits) {
+            set_bits(bits.data, 0, at);
+            has_bits = true;
         }
         return true;
     }
 
-    enum : int64_t { MOST_GROUP_ROWS = int64_t(1) << 20, MOST_RUN_ROWS = int64_t(1) << 22 };
+    enum : int64_t {
+        MOST_GROUP_ROWS = int64_t(1) << 20, MOST_RUN_ROWS = int64_t(1) << 22,
+        MOST_ENTRIES = int64_t(1) << 22, MOST_RUN_ENTRIES = int64_t(1) << 26
+    };
+    struct Count { int key; int64_t count; };
 
     Shared &shared_;
     const std::string schema_, metadata_;
     std::vector<RunColumn *> columns_;
+    std::vector<RunLeaf *> leaves_;
+    std::vector<Count> counts_;
+    Scratch job_out_, job_bits_, job_definitions_, job_repetitions_;
     std::vector<RunTest> tests_;
     std::vector<uint64_t> keep_, passed_;
     std::vector<Mark> marks_;

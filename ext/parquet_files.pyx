@@ -1,6 +1,6 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet_files.h ext/kept_memory.h ext/parquet_footer.h ext/parquet_pages.h ext/zstd_library.h ext/compact.h ext/foreign_pages.pxi
+# distutils: depends = ext/parquet_files.h ext/parquet_nested.h ext/page_index.h ext/kept_memory.h ext/parquet_footer.h ext/parquet_pages.h ext/zstd_library.h ext/compact.h ext/foreign_pages.pxi
 """Runs of small Parquet files; `delta_core.kernels.parquet_files` is its public API."""
 
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -48,7 +48,17 @@ cdef extern from "parquet_files.h" namespace "delta_parquet" nogil:
         Growing data, ends, bits
         int64_t text, nulls
         bint has_bits
+    cdef cppclass RunShared "delta_parquet::RunLeaf::Shared":
+        int key, repetition, slot
+    cdef cppclass RunLeaf:
+        int width, most_repetition
+        Growing definitions, repetitions, out, bits, text
+        int64_t entries, slots, nulls, used
+        vector[RunShared] shared
+        int64_t out_bytes(int64_t n)
     cdef cppclass FileRun:
+        RunLeaf* add_leaf(int leaf, int type, int width, int decimal_bytes, int most_definition, int most_repetition, int slot_definition)
+        RunLeaf& leaf(int64_t i)
         void add_column(int leaf, int type, int width, int stored, int most_level)
         void add_test(int leaf, int type, int width, int stored, int most_level, const Test* test)
         int64_t rows()
@@ -81,8 +91,10 @@ def footer_key(const uint8_t[::1] footer not None):
 cdef class Runs:
     """The columns of files, of each layout by itself, and the memory that they lie in.
 
-    `layouts` are (schema, metadata, columns, tests): columns are (leaf, type, width, stored, most level), and tests have a
-    `_parquet_pages.ValueTest` behind these, which fits values of this layout. `codecs` maps Parquet's numbers of codecs to
+    `layouts` are (schema, metadata, columns, tests, leaves): columns are (leaf, type, width, stored, most level), and tests have a
+    `_parquet_pages.ValueTest` behind these, which fits values of this layout. Leaves, inside of nested columns, are as in
+    `_parquet_pages.read_nested` (leaf, type, width, bytes of a decimal, definition and repetition level, definition level of
+    an element, shared), with what else is in what they are in: (key, repetition, definition level). `codecs` maps Parquet's numbers of codecs to
     functions that decompress their pages. Files of up to `whole_bytes` are read whole. `blocks` is where the memory lies that
     is kept for large columns, 0: none is.
     """
@@ -101,13 +113,23 @@ cdef class Runs:
         self.counts = []
         cdef FileRun* run
         cdef bytes schema, metadata
-        for schema, metadata, columns, tests in layouts:
+        cdef RunLeaf* inner
+        cdef RunShared shared
+        for schema, metadata, columns, tests, leaves in layouts:
             run = self.runs.add(PyBytes_AS_STRING(schema), len(schema), PyBytes_AS_STRING(metadata), len(metadata))
             for leaf, type, width, stored, most_level in columns:
                 run.add_column(leaf, type, width, stored, most_level)
             for leaf, type, width, stored, most_level, test in tests:
                 run.add_test(leaf, type, width, stored, most_level, <const Test*><size_t>test.address_for(width, stored))
-            self.counts.append(len(columns))
+            for number, type, width, decimal_bytes, definition, repetition, slot, around in leaves:
+                if (width not in (0, 1, 4, 8, 16) or not 0 <= slot <= definition <= 255 or not 0 <= repetition <= 255
+                        or (width == 16 and not 1 <= decimal_bytes <= 16)):
+                    raise ValueError(f"values of {width} bytes and {definition} levels")
+                inner = run.add_leaf(number, type, width, decimal_bytes, definition, repetition, slot)
+                for key, repetition, slot in around:
+                    shared.key, shared.repetition, shared.slot = key, repetition, slot
+                    inner.shared.push_back(shared)
+            self.counts.append((len(columns), len(leaves)))
 
     def __dealloc__(self):
         del self.runs
@@ -141,7 +163,7 @@ cdef class Runs:
 
     def column(self, int number, int i):
         """Return (validity or None, nulls, buffers) of a column of a layout; they hold the memory of all."""
-        if not 0 <= number < len(self.counts) or not 0 <= i < self.counts[number]:
+        if not 0 <= number < len(self.counts) or not 0 <= i < self.counts[number][0]:
             raise IndexError(i)
         cdef FileRun* run = &self.runs.run(number)
         cdef RunColumn* column = &run.column(i)
@@ -151,6 +173,22 @@ cdef class Runs:
             return valid, column.nulls, [self._buffer(column.data.data, column.layout.bytes_of(rows))]
         ends = self._buffer(column.ends.data, (rows + 1) * 4) if rows else pa.py_buffer(bytes(4))
         return valid, column.nulls, [ends, self._buffer(column.data.data, column.text)]
+
+    def leaf(self, int number, int i):
+        """Return (definitions, repetitions, highest repetition level, values, nulls, validity or None, buffers), see `column`."""
+        if not 0 <= number < len(self.counts) or not 0 <= i < self.counts[number][1]:
+            raise IndexError(i)
+        cdef RunLeaf* leaf = &self.runs.run(number).leaf(i)
+        levels = self._buffer(leaf.definitions.data, leaf.entries)
+        repetitions = self._buffer(leaf.repetitions.data, leaf.entries if leaf.most_repetition else 0)
+        valid = self._buffer(leaf.bits.data, (leaf.slots + 7) // 8) if leaf.nulls else None
+        if leaf.width or leaf.out.data is not NULL:
+            buffers = [self._buffer(leaf.out.data, leaf.out_bytes(leaf.slots))]
+        else:
+            buffers = [pa.py_buffer(bytes(4))]
+        if not leaf.width:
+            buffers.append(self._buffer(leaf.text.data, leaf.used))
+        return levels, repetitions, leaf.most_repetition, leaf.slots, leaf.nulls, valid, buffers
 
     cdef object _buffer(self, uint8_t* data, int64_t size):
         # an address is needed even if there are no bytes

@@ -18,6 +18,7 @@ class Runs:
                 bytes,
                 Sequence[tuple[int, int, int, int, int]],
                 Sequence[tuple[int, int, int, int, int, ValueTest]],
+                Sequence[tuple[int, int, int, int, int, int, int, Sequence[tuple[int, int, int]]]],
             ]
         ],
         codecs: dict[int, Callable[[pa.Buffer, int], Any]],
@@ -28,3 +29,6 @@ class Runs:
         self, space: int, paths: list[bytes], sizes: NDArray[np.int64], most_rows: int, most_bytes: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
     def column(self, number: int, i: int) -> tuple[pa.Buffer | None, int, list[pa.Buffer]]: ...
+    def leaf(
+        self, number: int, i: int
+    ) -> tuple[pa.Buffer, pa.Buffer, int, int, int, pa.Buffer | None, list[pa.Buffer]]: ...

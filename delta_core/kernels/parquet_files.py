@@ -1,6 +1,7 @@
 """Many Parquet files to Arrow arrays in one call: opened, read and decoded in turn, without the GIL.
 
-Flat columns of files that have one of a few schemas, as `parquet_pages` decodes them, or their rows that pass tests.
+Columns of files that have one of a few schemas, as `parquet_pages` and `parquet_nested` decode them, or their rows that
+pass tests.
 The call ends before the first file that is different, damaged or not there: PyArrow reads that one or specifies what is
 wrong.
 """
@@ -8,7 +9,7 @@ wrong.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,9 @@ from delta_core.kernels.parquet_pages import CODECS, ValueTest, lent_workspace, 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["FileLayout", "FilesRead", "FlatColumn", "footer_key", "read_files"]
+    from delta_core.kernels.parquet_nested import LeafForm
+
+__all__ = ["FileLayout", "FilesRead", "FlatColumn", "NestedLeaf", "footer_key", "read_files"]
 
 _PHYSICAL_TYPES = {
     "BOOLEAN": 0,
@@ -62,6 +65,24 @@ class FlatColumn(Struct, frozen=True):
     stored: int = 0
 
 
+class NestedLeaf(Struct, frozen=True):
+    """A part of a nested column to decode.
+
+    Parameters
+    ----------
+    leaf : int
+        The Parquet column's number.
+    physical : str
+        Its Parquet type.
+    form : LeafForm
+        See `parquet_nested.leaf_forms`.
+    """
+
+    leaf: int
+    physical: str
+    form: LeafForm
+
+
 class FileLayout(Struct, frozen=True):
     """What files have in common that are read together.
 
@@ -72,12 +93,15 @@ class FileLayout(Struct, frozen=True):
     columns : tuple of FlatColumn
     tests : tuple of (FlatColumn, ValueTest)
         Only rows that pass all of them are read, see `parquet_pages.compiled_test`.
+    leaves : tuple of NestedLeaf
+        Of nested columns.
     """
 
     schema: bytes
     metadata: bytes
     columns: tuple[FlatColumn, ...]
     tests: tuple[tuple[FlatColumn, ValueTest], ...] = ()
+    leaves: tuple[NestedLeaf, ...] = ()
 
 
 class FilesRead(Struct, frozen=True):
@@ -91,11 +115,14 @@ class FilesRead(Struct, frozen=True):
         Of each file, those that pass.
     columns : list of list of pyarrow.Array
         By layout, parallel to its ``columns``: the rows of its files behind one another. They own their memory.
+    leaves : list of list of tuple
+        The same of its ``leaves``, for `parquet_nested.assemble_files`.
     """
 
     layouts: NDArray[np.int64]
     rows: NDArray[np.int64]
     columns: list[list[pa.Array]]
+    leaves: list[list[Any]]
 
 
 def read_files(
@@ -122,7 +149,13 @@ def read_files(
         Files up to this size are read whole; of others the column chunks that are needed.
     """
     described = [
-        (own.schema, own.metadata, [_row(c) for c in own.columns], [(*_row(c), test) for c, test in own.tests])
+        (
+            own.schema,
+            own.metadata,
+            [_row(c) for c in own.columns],
+            [(*_row(c), test) for c, test in own.tests],
+            [_leaf(leaf) for leaf in own.leaves],
+        )
         for own in layouts
     ]
     runs = Runs(described, _FOREIGN, whole_bytes, kept_blocks())
@@ -133,8 +166,14 @@ def read_files(
         n = int(rows[chosen == number].sum())
         parts = [(c.type, *runs.column(number, i)) for i, c in enumerate(own.columns)]
         columns.append([pa.Array.from_buffers(t, n, [valid, *buffers], nulls) for t, valid, nulls, buffers in parts])
-    return FilesRead(chosen, rows, columns)
+    leaves = [[runs.leaf(number, i) for i in range(len(own.leaves))] for number, own in enumerate(layouts)]
+    return FilesRead(chosen, rows, columns, leaves)
 
 
 def _row(column: FlatColumn) -> tuple[int, int, int, int, int]:
     return column.leaf, _PHYSICAL_TYPES[column.physical], width_of(column.type), column.stored, column.most_level
+
+
+def _leaf(leaf: NestedLeaf) -> tuple[int, int, int, int, int, int, int, tuple[tuple[int, int, int], ...]]:
+    form = leaf.form
+    return leaf.leaf, _PHYSICAL_TYPES[leaf.physical], form.width, form.decimal_bytes, *form.levels, form.shared

@@ -13,7 +13,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.kernels import compute as pc
-from delta_core.kernels._parquet_pages import NestedStretches, UnsupportedPagesError, read_nested
+from delta_core.kernels._parquet_pages import NestedStretches, UnsupportedPagesError, copied_levels, read_nested
 from delta_core.kernels.parquet_pages import (
     CODECS,
     ColumnChunk,
@@ -29,7 +29,16 @@ if TYPE_CHECKING:
 
     from delta_core.kernels._parquet_pages import Levels, NestedChunkTuple
 
-__all__ = ["NestedChunk", "NestedColumn", "NestedColumnStretches", "nested_column", "read_nested_column"]
+__all__ = [
+    "LeafForm",
+    "NestedChunk",
+    "NestedColumn",
+    "NestedColumnStretches",
+    "assemble_files",
+    "leaf_forms",
+    "nested_column",
+    "read_nested_column",
+]
 
 #: Levels are kept in a byte each.
 _MOST_LEVEL = 255
@@ -236,6 +245,63 @@ class NestedColumnStretches:
         with lent_workspace(pages) as space:
             found = self._stretches.read(space, first, stop, keep)
         return _assembled(self._column, self._chunks, found, stop - first if keep is None else num_kept)
+
+
+class LeafForm(Struct, frozen=True):
+    """A Parquet column inside of a nested one, as `parquet_files` decodes it: what `_parquet_files.Runs` needs of it.
+
+    Parameters
+    ----------
+    width, decimal_bytes : int
+        Bytes of a value in memory, 0 for strings; and in the file, of a decimal.
+    levels : tuple of int
+        The definition and the repetition level of a value, and the definition level of an element of its list.
+    shared : tuple of tuple of int
+        The lists around it, whose elements other columns have too: a key, the repetition and the definition level of an
+        element.
+    """
+
+    width: int
+    decimal_bytes: int
+    levels: tuple[int, int, int]
+    shared: tuple[tuple[int, int, int], ...]
+
+
+def leaf_forms(column: NestedColumn, chunks: Mapping[int, NestedChunk]) -> dict[int, LeafForm]:
+    """Return the forms of the columns of a nested one that are requested; `read_nested_column` has the parameters."""
+    shared: dict[int, tuple[tuple[int, int, int], ...]] = {}
+
+    def first(part: _Part) -> int:
+        return first(part.parts[0]) if part.parts else part.number
+
+    def walk(part: _Part, around: tuple[tuple[int, int, int], ...]) -> None:
+        if not part.parts:
+            shared[part.number] = around
+        elif not pa.types.is_struct(part.type):
+            # all columns below have its elements; no other list of the file has this number
+            key = first(part) * (_MOST_LEVEL + 1) + part.repetition
+            around = (*around, (key, part.repetition + 1, part.there + 1))
+        for inner in part.parts:
+            walk(inner, around)
+
+    walk(column._top, ())
+    out = {}
+    for number, chunk in chunks.items():
+        part, t = column._parts[number], chunk.chunk.type
+        decimal = chunk.length if pa.types.is_decimal(t) else 0
+        out[number] = LeafForm(width_of(t), decimal, (part.there, part.repetition, part.slot), shared[number])
+    return out
+
+
+def assemble_files(
+    column: NestedColumn, chunks: Mapping[int, NestedChunk], found: Sequence[Any], rows: int
+) -> pa.Array | None:
+    """Return a nested column of files, of what `_parquet_files.Runs.leaf` returned; None if it is not sound."""
+    parts = []
+    for definitions, repetitions, most, n, nulls, valid, buffers in found:
+        levels = copied_levels(np.frombuffer(definitions, np.uint8), np.frombuffer(repetitions, np.uint8), most)
+        parts.append((levels, n, nulls, valid, *buffers))
+    return _assembled(column, chunks, parts, rows)
 
 
 def _assembled(

@@ -9,13 +9,24 @@ from delta_core.runtime.lazy import lazy_names
 if TYPE_CHECKING:
     from delta_core.kernels.decimals import checked_cast
     from delta_core.kernels.json_lines import format_objects
-    from delta_core.kernels.parquet_nested import NestedChunk, NestedColumnStretches, nested_column, read_nested_column
+    from delta_core.kernels.parquet_nested import (
+        LeafForm,
+        NestedChunk,
+        NestedColumnStretches,
+        assemble_files,
+        leaf_forms,
+        nested_column,
+        read_nested_column,
+    )
 
 __all__ = [
+    "LeafForm",
     "NestedChunk",
     "NestedColumnStretches",
+    "assemble_files",
     "checked_cast",
     "format_objects",
+    "leaf_forms",
     "nested_column",
     "read_nested_column",
 ]
@@ -25,6 +36,8 @@ __getattr__, __dir__ = lazy_names(
     {
         "delta_core.kernels.decimals": "checked_cast",
         "delta_core.kernels.json_lines": "format_objects",
-        "delta_core.kernels.parquet_nested": "NestedChunk NestedColumnStretches nested_column read_nested_column",
+        "delta_core.kernels.parquet_nested": (
+            "LeafForm NestedChunk NestedColumnStretches assemble_files leaf_forms nested_column read_nested_column"
+        ),
     },
 )

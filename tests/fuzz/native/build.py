@@ -76,12 +76,15 @@ def write_seeds(folder: Path) -> list[Path]:
         "m": pa.array([[(f"k{k}", [k] * k) for k in range(i % 4)] for i in range(rows)], entries),
         "t": pa.array([{"x": None if i % 3 else i, "y": [{"z": f"text {i}"}] * (i % 3)} for i in range(rows)]),
         "b": pa.array([[None if k % 3 else k % 2 > 0 for k in range(i % 20)] for i in range(rows)]),
+        "e": pa.array(
+            [[{"x": k, "y": f"{i}"} if k % 3 else None for k in range(i % 4)] if i % 7 else None for i in range(rows)]
+        ),
         "d": pa.array([[Decimal(i % 9) - 4] * (i % 4) if i % 7 else None for i in range(rows)], pa.list_(decimal)),
     }
     table = pa.table({name: array for name, (array, _) in (columns | others).items()} | nested)
     # of the columns in them: bytes of a value (of a decimal, 16 more), and the definition level of an element of the
     # innermost list
-    inner = [(8, 2), (0, 2), (8, 4), (8, 0), (0, 3), (1, 2), (16 + 9, 2)]
+    inner = [(8, 2), (0, 2), (8, 4), (8, 0), (0, 3), (1, 2), (8, 2), (0, 2), (16 + 9, 2)]
     for number, (codec, version, dictionary) in enumerate(product(_CODECS, ("1.0", "2.0"), (True, False))):
         path = folder / f"{number}.parquet"
         pq.write_table(
@@ -115,7 +118,7 @@ def write_seeds(folder: Path) -> list[Path]:
         if codec != "LZ4":  # such files are read one by one
             whole = folder / f"{number}.whole.parquet"
             form = {"use_dictionary": dictionary, "data_page_version": version, "row_group_size": 200}
-            pq.write_table(table.select(list(columns)), whole, compression=codec, data_page_size=512, **form)
+            pq.write_table(table.select([*columns, "e"]), whole, compression=codec, data_page_size=512, **form)
             out.append(
                 _write(folder / f"{number}.whole", struct.pack("<BBBBq", ord("W"), 0, 1, 0, rows) + whole.read_bytes())
             )

@@ -4,7 +4,8 @@
 // chunk (B: its Bloom filter; I: its page index, behind how many bytes its first part has instead of codec and level), behind
 // its codec, layout (see `layout_of`) and greatest level (a byte each) and its number of rows (8 bytes, little-endian); N one
 // inside of structs and lists, with its greatest repetition level, the definition level of an element (a byte each) and its
-// number of entries (8 bytes) after these; W a whole file of the columns int64, float and string, behind the same head as C.
+// number of entries (8 bytes) after these; W a whole file of the columns int64, float, string and a list of structs of an int64
+// and a string, behind the same head as C.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -384,6 +385,11 @@ static bool read_files(const Bytes &bytes, const Bytes &sound) {
     runs.add_codec(ZSTD_NUMBER, decompress_nothing, &runs);
     FileRun *const run = runs.add(known.schema.data(), known.schema.size(), known.metadata.data(), known.metadata.size());
     static const int COLUMNS[3][2] = {{INT64, 8}, {FLOAT, 4}, {BYTE_ARRAY, 0}};
+    const int num_leaves = static_cast<int>(below(3));
+    for (int i = 0; i < num_leaves; i++) {
+        RunLeaf *const leaf = i ? run->add_leaf(4, BYTE_ARRAY, 0, 0, 4, 1, 2) : run->add_leaf(3, INT64, 8, 0, 4, 1, 2);
+        leaf->shared.push_back({0, 1, 2});
+    }
     Test tests[3];
     Bytes keys[3];
     std::vector<int32_t> ends[3];
@@ -399,6 +405,22 @@ static bool read_files(const Bytes &bytes, const Bytes &sound) {
         if (memory < 0 || write(memory, file->data(), file->size()) != static_cast<ssize_t>(file->size())) return close(memory), false;
         read &= runs.read(space, ("/proc/self/fd/" + std::to_string(memory)).c_str(), static_cast<int64_t>(file->size()), --left) == 0;
         close(memory);
+    }
+    for (int i = 0; i < num_leaves; i++) {
+        const RunLeaf &leaf = run->leaf(i);
+        // of exactly this size, so that reading behind it is seen
+        const Bytes definitions(leaf.definitions.data, leaf.definitions.data + leaf.entries);
+        const Bytes repetitions(leaf.repetitions.data, leaf.repetitions.data + leaf.entries);
+        std::vector<int32_t> ends(leaf.entries + 1);
+        Bytes bits((leaf.entries + 8) / 8 + SLACK);
+        Around list{1, 0, 1, 2};
+        find_lists(definitions.data(), repetitions.data(), leaf.entries, list, ends.data(), bits.data());
+        if (list.slots != run->rows() || list.elements != leaf.slots) return std::abort(), false;
+        if (leaf.width) continue;
+        const int32_t *const text_ends = reinterpret_cast<const int32_t *>(leaf.out.data);
+        for (int64_t k = 0; k < leaf.slots; k++)
+            if (text_ends[k] > text_ends[k + 1]) return std::abort(), false;
+        if (leaf.slots && (text_ends[0] || text_ends[leaf.slots] != leaf.used)) return std::abort(), false;
     }
     return read;
 }

@@ -36,7 +36,16 @@ from delta_core.kernels.parquet_pages import ColumnChunk, ColumnTest, PageCounts
 if TYPE_CHECKING:
     from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn
 
-__all__ = ["GROUP_BYTES", "USES_OWN_DECODER", "WORD_ROWS", "GroupReader", "find_chunk", "find_nested", "has_codes"]
+__all__ = [
+    "GROUP_BYTES",
+    "USES_OWN_DECODER",
+    "WORD_ROWS",
+    "GroupReader",
+    "find_chunk",
+    "find_nested",
+    "has_codes",
+    "nested_value_type",
+]
 
 #: Whether our own decoder is used at all: the environment variable turns it off, to find out what a fault is due to.
 USES_OWN_DECODER = os.environ.get("DELTA_CORE_PARQUET_DECODER", "own") != "pyarrow"
@@ -461,7 +470,7 @@ def _nested_chunk(
     # all of its entries are in memory at once; codes may take no more than a few bits as they are stored
     if is_whole and max(facts.uncompressed, 8 * facts.num_values) > GROUP_BYTES:
         return None
-    stored = _nested_value_type(leaf, type)
+    stored = nested_value_type(leaf, type)
     chunk = None if stored is None else chunk_of(facts, rows, leaf, stored, facts.is_plain)
     return None if chunk is None else kernels.NestedChunk(chunk, facts.num_values, leaf.length)
 
@@ -475,7 +484,7 @@ def has_codes(metadata: Any, leaf: int, groups: Iterable[int]) -> bool:
     return all(_ENCODINGS.issuperset(metadata.row_group(group).column(leaf).encodings) for group in groups)
 
 
-def _nested_value_type(leaf: ParquetLeaf, t: pa.DataType) -> pa.DataType | None:
+def nested_value_type(leaf: ParquetLeaf, t: pa.DataType) -> pa.DataType | None:
     """Return the type that values inside of a nested column are decoded as; None if PyArrow reads them."""
     types = pa.types
     if is_stored_as(leaf.physical, t):

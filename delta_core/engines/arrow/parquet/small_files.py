@@ -7,7 +7,9 @@ they take little: for each file by itself Python would take as long as the decod
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +20,15 @@ from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.engines.arrow.parquet.types import FilePlan
 from delta_core.engines.interface import FileRead
 from delta_core.kernels import compute as pc
+from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import null_array, number_array
 from delta_core.kernels.nested import batch_of, empty_rows
-from delta_core.kernels.parquet_files import FileLayout, FilesRead, FlatColumn, read_files
-from delta_core.kernels.parquet_pages import ValueTest, compiled_test, width_of
+from delta_core.kernels.parquet_files import FileLayout, FilesRead, FlatColumn, NestedLeaf, read_files
+from delta_core.kernels.parquet_pages import ColumnChunk, ValueTest, compiled_test, width_of
 from delta_core.runtime.threads import num_cores
+
+if TYPE_CHECKING:
+    from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn
 
 __all__ = ["SmallFiles"]
 
@@ -49,11 +55,17 @@ MOST_LAYOUTS = 4
 MOST_MISSES = 16
 
 
+#: How a nested column is stored, and its Parquet columns that are requested.
+Nested = tuple["NestedColumn", Mapping[int, "NestedChunk"]]
+
+
 class _Known(Struct, frozen=True):
     """A layout of files, with what becomes of their columns."""
 
     layout: FileLayout
     plan: FilePlan
+    #: By the numbers of columns that are nested.
+    nested: Mapping[int, Nested]
 
 
 class SmallFiles:
@@ -168,17 +180,24 @@ class SmallFiles:
             if not len(found.rows):
                 return
             batch = self._in_order(known, found)
+            if batch is None:
+                # read by themselves, they are decoded by PyArrow, or it reports the fault
+                self._misses = MOST_MISSES
+                return
             yield start + at + len(found.rows), apply(start + at, np.cumsum(found.rows), batch)
             at += len(found.rows)
 
-    def _in_order(self, known: Sequence[_Known], found: FilesRead) -> pa.RecordBatch:
-        """Return the rows of files in their order, whatever their layouts."""
+    def _in_order(self, known: Sequence[_Known], found: FilesRead) -> pa.RecordBatch | None:
+        """Return the rows of files in their order, whatever their layouts; None if nested columns are not sound."""
         if not len(self._read.schema):
             return empty_rows(int(found.rows.sum()))
         used = np.unique(found.layouts)
-        batches = [
-            self._batch(known[i].plan, found.columns[i], int(found.rows[found.layouts == i].sum())) for i in used
-        ]
+        batches = []
+        for i in used:
+            batch = self._batch(known[i], found, int(i), int(found.rows[found.layouts == i].sum()))
+            if batch is None:
+                return None
+            batches.append(batch)
         if len(batches) == 1:
             return batches[0]
         # the rows lie layout by layout: where does each file begin among them?
@@ -190,16 +209,23 @@ class SmallFiles:
         return pc.take(pa.concat_batches(batches), number_array(numbers))
 
     def learn(self, file: DataFile, plan: FilePlan) -> None:
-        """Take a file for an example of those that follow, if its columns are all flat ones."""
+        """Take a file for an example of those that follow, if our own decoder reads all of its columns."""
         self._misses += 1
-        columns = _columns(file, plan, self._decoded_columns())
+        numbers = self._decoded_columns()
+        nested = {n: found for n in numbers if (found := _nested(file, plan, n)) is not None}
+        columns = _columns(file, plan, [n for n in numbers if n not in nested])
         tests = _tests(file, plan, self._read) if self._is_tested else ()
         key = None if columns is None or len(self._known) >= MOST_LAYOUTS else file.layout.key
         if key is None or columns is None or tests is None:
             return
-        layout = FileLayout(*key, columns, tests)
+        leaves = [
+            NestedLeaf(leaf, file.layout.leaves[leaf].physical, form)
+            for column, chunks in nested.values()
+            for leaf, form in kernels.leaf_forms(column, chunks).items()
+        ]
+        layout = FileLayout(*key, columns, tests, tuple(leaves))
         if all(known.layout != layout for known in self._known):
-            self._known.append(_Known(layout, plan))
+            self._known.append(_Known(layout, plan, nested))
             self._misses -= 1
 
     def _decoded_columns(self) -> list[int]:
@@ -207,18 +233,44 @@ class SmallFiles:
         left_out = self._read.tested_only if self._is_tested else ()
         return [number for number in range(len(self._read.columns.fields)) if number not in left_out]
 
-    def _batch(self, plan: FilePlan, columns: list[pa.Array], rows: int) -> pa.RecordBatch:
-        schema = self._read.schema
-        decoded = iter(columns)
+    def _batch(self, known: _Known, found: FilesRead, number: int, rows: int) -> pa.RecordBatch | None:
+        """Return the rows of the files of one layout, None if a nested column is not sound."""
+        schema, plan = self._read.schema, known.plan
+        flat, leaves = iter(found.columns[number]), iter(found.leaves[number])
         arrays = []
         decoded_columns = set(self._decoded_columns())
-        for number, source in enumerate(plan.sources):
-            if source.name is None or number not in decoded_columns:
-                arrays.append(null_array(schema.field(number).type, rows))
+        for at, source in enumerate(plan.sources):
+            if source.name is None or at not in decoded_columns:
+                arrays.append(null_array(schema.field(at).type, rows))
+                continue
+            if at in known.nested:
+                column, chunks = known.nested[at]
+                array = kernels.assemble_files(column, chunks, list(islice(leaves, len(chunks))), rows)
+                if array is None:
+                    return None
             else:
-                array = next(decoded)
-                arrays.append(array if source.convert is None else source.convert(array))
+                array = next(flat)
+            arrays.append(array if source.convert is None else source.convert(array))
         return batch_of(arrays, schema)
+
+
+def _nested(file: DataFile, plan: FilePlan, number: int) -> Nested | None:
+    """Return a nested column of a plan, None if it is flat, or PyArrow decodes it."""
+    source = plan.sources[number]
+    chunks: dict[int, NestedChunk] = {}
+    places = [file.layout.nested.get(leaf) for leaf in source.leaves]
+    if source.name is None or not places or places[0] is None:
+        return None
+    column = places[0][1]
+    for leaf in source.leaves:
+        parquet = file.layout.leaves[leaf]
+        stored = own_decoder.nested_value_type(parquet, column.leaves[leaf][0])
+        if stored is None:
+            return None
+        # only how values are stored is the same in all files
+        chunk = ColumnChunk(stored, 0, 0, "UNCOMPRESSED", parquet.most_level, 0, 0)
+        chunks[leaf] = kernels.NestedChunk(chunk, 0, parquet.length)
+    return column, chunks
 
 
 def _columns(file: DataFile, plan: FilePlan, numbers: Collection[int]) -> tuple[FlatColumn, ...] | None:
