@@ -22,7 +22,12 @@ import pyarrow as pa
 
 from delta_core.engines.arrow.parquet.added_statistics import ChunkStatistics, text_statistics, with_statistics
 from delta_core.engines.arrow.parquet.footer import footer_bytes, parse_footer
-from delta_core.engines.arrow.parquet.options import columns_to_code, parquet_options, without_statistics
+from delta_core.engines.arrow.parquet.options import (
+    ROW_GROUP_ROWS,
+    columns_to_code,
+    parquet_options,
+    without_statistics,
+)
 from delta_core.engines.arrow.parquet.statistics import Leaf, Measured, footer_statistics, leaves_of
 from delta_core.engines.arrow.parquet.types import num_leaves
 from delta_core.engines.arrow.storage.local_files import WriteBack
@@ -37,8 +42,7 @@ from delta_core.runtime.threads import num_cores, thread_pool
 
 __all__ = ["write_parquet_files"]
 
-#: A row group is full at so many rows, or bytes in memory.
-ROW_GROUP_ROWS = 1 << 20
+#: A row group is full at `ROW_GROUP_ROWS`, or at so many bytes in memory.
 ROW_GROUP_BYTES = 128 << 20
 #: What a column has of a full row group at least, on average: shorter chunks are not worth a read each.
 CHUNK_BYTES = 1 << 16

@@ -13,10 +13,10 @@ from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, did_you
 from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.protocol.schema import Path
 
-__all__ = ["columns_to_code", "parquet_options", "without_statistics"]
+__all__ = ["ROW_GROUP_ROWS", "columns_to_code", "parquet_options", "without_statistics"]
 
-#: For so many distinct values Bloom filters are made, if nothing is specified: the rows of the longest row groups.
-DISTINCT_VALUES = 1 << 20
+#: What a row group holds at most if nothing is specified; Bloom filters are made for so many distinct values.
+ROW_GROUP_ROWS = 1 << 20
 
 
 def parquet_options(schema: pa.Schema, properties: WriterProperties, statistics: Sequence[Path]) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def parquet_options(schema: pa.Schema, properties: WriterProperties, statistics:
     encodings = {p: c.encoding.upper() for p, c in chosen.items() if c.encoding is not None and p not in dictionary}
     if encodings:
         options["column_encoding"] = {p: encodings.get(p, "PLAIN") for p in columns if p not in dictionary}
-    rows = properties.max_row_group_size or DISTINCT_VALUES
+    rows = properties.max_row_group_size or ROW_GROUP_ROWS
     given = ((p, c.bloom_filter_properties) for p, c in chosen.items())
     filters = {p: _filter(b, rows) for p, b in given if b is not None and _wanted(b)}
     if filters:
