@@ -15,8 +15,9 @@ from delta_core.kernels.arrow_buffers import array_of, is_valid, one_array
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["assign_base_row_ids", "take_values"]
+__all__ = ["LAST_ROW_ID", "assign_base_row_ids", "take_values"]
 
+#: The greatest row id there can be.
 LAST_ROW_ID = 2**63 - 1
 
 

@@ -21,19 +21,15 @@ from delta_plugins.clustering.logic import DOMAIN
 __all__ = ["DOMAIN", "FEATURE"]
 
 
-def _is_active(table: TableState) -> bool:
-    return bool(logic.clustering_columns(table))
-
-
 FEATURE = TableFeature(
     "clustering",
     "writer",
     "Rows that are close in the clustering columns are kept in the same files.",
     requires=("domainMetadata",),
     requests={"cluster_by": logic.REQUEST},
-    request_values={"cluster_by": logic.logical_columns},
+    request_values={"cluster_by": logic.reported_columns},
     domains=(DOMAIN,),
-    active=_is_active,
+    active=logic.is_clustered,
     operations={
         "cluster": "delta_plugins.clustering.cubes:cluster",
         "cluster_by": "delta_plugins.clustering.operations:cluster_by",

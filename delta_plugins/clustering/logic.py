@@ -32,8 +32,11 @@ __all__ = [
     "REQUEST",
     "check_columns",
     "clustering_columns",
+    "is_clustered",
     "logical_columns",
     "missing_columns",
+    "readable_columns",
+    "reported_columns",
     "requested_domain",
     "without_request",
 ]
@@ -75,6 +78,8 @@ def clustering_columns(table: TableState) -> tuple[Path, ...]:
         return ()
     try:
         found: Any = decode_json(text)["clusteringColumns"]
+        if not isinstance(found, list):
+            raise TypeError
         paths = tuple((c,) if isinstance(c, str) else tuple(map(str, c)) for c in found)
     except (ValueError, KeyError, TypeError) as e:
         raise CorruptTableError(
@@ -82,6 +87,19 @@ def clustering_columns(table: TableState) -> tuple[Path, ...]:
             domain=DOMAIN,
         ) from e
     return paths
+
+
+def readable_columns(table: TableState) -> tuple[Path, ...] | None:
+    """Return the clustering columns as `clustering_columns` does; None if the domain is damaged."""
+    try:
+        return clustering_columns(table)
+    except CorruptTableError:
+        return None
+
+
+def is_clustered(table: TableState) -> bool:
+    """Whether the table has clustering columns; true for a damaged domain, which readers don't need."""
+    return readable_columns(table) != ()
 
 
 def missing_columns(table: TableState) -> Iterable[Finding]:
@@ -202,6 +220,11 @@ def logical_columns(table: TableState) -> tuple[str, ...]:
     """Return the clustering columns that the table has, by logical names, dotted for fields of structs."""
     leaves = _physical_leaves(table)
     return tuple(format_path(leaves[path][0]) for path in clustering_columns(table) if path in leaves)
+
+
+def reported_columns(table: TableState) -> tuple[str, ...]:
+    """Return the logical names for a description of the table: none if the domain is damaged."""
+    return () if readable_columns(table) is None else logical_columns(table)
 
 
 def _physical_leaves(table: TableState) -> dict[Path, tuple[Path, Field]]:

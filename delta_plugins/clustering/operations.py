@@ -17,7 +17,7 @@ from delta_core.api import (
     UnsupportedOperationError,
     format_path,
 )
-from delta_plugins.clustering.logic import REQUEST, clustering_columns
+from delta_plugins.clustering.logic import REQUEST, clustering_columns, readable_columns
 
 __all__ = ["cluster_by"]
 
@@ -53,7 +53,8 @@ def cluster_by(source: Any, columns: Sequence[str], **commit: Any) -> int:
 
 
 def _check_statistics(transaction: Transaction[Snapshot], snapshot: Snapshot) -> None:
-    new = [p for p in clustering_columns(transaction.table) if p not in clustering_columns(snapshot.state)]
+    old = readable_columns(snapshot.state) or ()
+    new = [p for p in clustering_columns(transaction.table) if p not in old]
     if not new or not snapshot.files.count:
         return
     found = snapshot.files.statistics([FileStatistic("nullCount", p, PrimitiveType("long")) for p in new])

@@ -32,7 +32,7 @@ from delta_core.api import (
     decode_json,
 )
 from delta_core.kernels.arrow_buffers import int64_values, is_valid, mask_of, number_array, one_array, scalar_of
-from delta_core.kernels.row_ids import assign_base_row_ids, take_values
+from delta_core.kernels.row_ids import LAST_ROW_ID, assign_base_row_ids, take_values
 from delta_plugins.row_tracking.logic import COMMIT_VERSION_COLUMN, DOMAIN, ROW_ID_COLUMN
 
 if TYPE_CHECKING:
@@ -125,14 +125,17 @@ def high_water_mark(table: TableState) -> int:
         If the domain holds no such number.
     """
     text = table.domains.get(DOMAIN)
-    if not text:
+    if text is None:
         return -1
     try:
-        mark = decode_json(text).get(MARK, -1)
+        mark = decode_json(text).get(MARK)
     except (ValueError, AttributeError):
         mark = None
-    if not isinstance(mark, int) or isinstance(mark, bool):
-        raise CorruptTableError(f"Domain {DOMAIN} is {text[:200]!r}, expected JSON with {MARK}.", domain=DOMAIN)
+    if not isinstance(mark, int) or isinstance(mark, bool) or not -1 <= mark <= LAST_ROW_ID:
+        raise CorruptTableError(
+            f"Domain {DOMAIN} is {text[:200]!r}, expected JSON with {MARK}: a whole number from -1 to {LAST_ROW_ID}.",
+            domain=DOMAIN,
+        )
     return mark
 
 

@@ -16,6 +16,7 @@ from delta_core.errors import (
     ColumnNotFoundError,
     CommitConflictError,
     ConcurrentAppendError,
+    CorruptTableError,
     InvalidArgumentError,
     SchemaError,
     UnsupportedOperationError,
@@ -76,6 +77,27 @@ def test_clustering_column_that_is_gone_is_not_reported_and_not_clustered_by(tmp
     assert snapshot.plugins.request_values("cluster_by", snapshot.state) == ("id",)
     with pytest.raises(SchemaError, match="Clustering column gone"):
         DeltaTable(made.uri).optimize.cluster()
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "null", '{"clusteringColumns":5}', '{"clusteringColumns":"id"}', "[" * 99_999]
+)
+def test_damaged_domain_stops_writers_and_no_readers(tmp_path: Path, text: str) -> None:
+    uri = clustered(tmp_path, "kind")
+    append(uri, pa.table(ROWS))
+    damaged = {"domainMetadata": {"domain": "delta.clustering", "configuration": text, "removed": False}}
+    (Path(uri) / "_delta_log" / f"{2:020}.json").write_text(json.dumps(damaged))
+    table = DeltaTable(uri)
+    assert table.to_pyarrow_table(filters=[("kind", "=", "a")]).num_rows == 1
+    assert table.snapshot().plugins.request_values("cluster_by", table.snapshot().state) == ()
+    assert "delta.clustering" in table.verify().findings.column("found")[0].as_py()
+    for change in (lambda: append(uri, pa.table(ROWS)), lambda: DeltaTable(uri).optimize.cluster()):
+        with pytest.raises(CorruptTableError, match=r"Domain delta\.clustering"):
+            change()
+    table.alter.cluster_by(["id"])  # repairs it
+    append(uri, pa.table(ROWS))
+    assert domain(uri) == [["id"]]
+    assert DeltaTable(uri).to_pyarrow_table().num_rows == 2
 
 
 def test_files_have_statistics_of_clustering_columns_however_few_are_requested(tmp_path: Path) -> None:

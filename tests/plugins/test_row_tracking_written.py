@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from delta_core.commit.intents import READ_FILE
 from delta_core.commit.transaction import CommitResult
-from delta_core.errors import InvalidArgumentError, SchemaError, UnsupportedOperationError
+from delta_core.errors import CorruptTableError, InvalidArgumentError, SchemaError, UnsupportedOperationError
 from delta_core.kernels.row_set import RowSet
 from delta_core.plugins.registry import PluginRegistry
 from delta_core.plugins.rules import ActionColumn, ExtraAction, HiddenColumn
@@ -105,6 +105,13 @@ def test_ids_are_given_where_the_feature_is_supported_and_off() -> None:
 def test_ids_that_files_provide_along_are_not_given_again() -> None:
     assert assigned(added(3, 2, fresh=[False, True], base=[40, None]), mark=9) == ([40, 43], 44)
     assert assigned(added(3, fresh=[False], base=[40]), mark=9) == ([40], 42)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", MARK.format("true"), MARK.format(-2), MARK.format(2**63)])
+def test_no_ids_are_given_after_a_mark_that_is_damaged(text: str) -> None:
+    state = table_state(["rowTracking"], properties=ON, domains={"delta.rowTracking": text})
+    with pytest.raises(CorruptTableError, match=r"Domain delta\.rowTracking"):
+        list(commit_rules(attempt_view(state, adds=added(3))))
 
 
 def test_suspended_table_returns_none() -> None:
