@@ -65,7 +65,9 @@ def write_rules(table: TableState) -> Iterable[FillColumn]:
 
 @hookimpl
 def finish_metadata(attempt: AttemptView, metadata: Metadata) -> Metadata:
-    return logic.with_marks(metadata, {path[0]: bounds for path, bounds in attempt.reported.items()})
+    kept = logic.kept_marks(attempt.previous, attempt.table)
+    reported = {path[0]: bounds for path, bounds in attempt.reported.items()}
+    return logic.with_marks(logic.with_marks(metadata, kept), reported)
 
 
 @hookimpl

@@ -27,7 +27,17 @@ from delta_core.api import (
     walk,
 )
 
-__all__ = ["Identity", "check", "fill", "identities", "is_needed", "marks", "with_marks", "with_typed_values"]
+__all__ = [
+    "Identity",
+    "check",
+    "fill",
+    "identities",
+    "is_needed",
+    "kept_marks",
+    "marks",
+    "with_marks",
+    "with_typed_values",
+]
 
 NAME = "identityColumns"
 PREFIX = "delta.identity."
@@ -162,6 +172,19 @@ def with_marks(metadata: Metadata, bounds: Mapping[str, tuple[int, int]]) -> Met
 def marks(schema: StructType) -> dict[str, tuple[int, int]]:
     """Return each column's mark as bounds, for `with_marks`: an older schema that returns resets none."""
     return {i.column: (i.mark, i.mark) for i in identities(schema) if i.mark is not None}
+
+
+def kept_marks(previous: TableState | None, table: TableState) -> dict[str, tuple[int, int]]:
+    """Return the marks that columns have in the table that a commit builds on, as bounds by their names behind it.
+
+    A column that was renamed is the one with the same name in files: restoring a version of before resets no mark.
+    """
+    if previous is None or previous.metadata.schema_string == table.metadata.schema_string:
+        return {}
+    new = {physical.name: f.name for f, physical in zip(table.schema, table.column_map.physical, strict=True)}
+    old = {f.name: physical.name for f, physical in zip(previous.schema, previous.column_map.physical, strict=True)}
+    found = marks(previous.schema)
+    return {new[old[column]]: mark for column, mark in found.items() if old[column] in new}
 
 
 def with_typed_values(metadata: Metadata) -> Metadata:

@@ -184,6 +184,18 @@ def test_identity_column_numbers_on_after_a_restore(tmp_path: Path) -> None:
     assert sorted(reopened(table).to_pyarrow_table().column("n").to_pylist()) == [1, 4]
 
 
+def test_identity_column_numbers_on_after_a_restore_of_its_former_name(tmp_path: Path) -> None:
+    numbered = pa.field("n", pa.int64(), metadata={"delta.identity.start": "1", "delta.identity.step": "1"})
+    schema = pa.schema([("id", pa.int64()), numbered])
+    table = DeltaTable.create(tmp_path / "t", schema, configuration={"delta.columnMapping.mode": "name"})
+    write_deltalake(table, pa.table({"id": [0]}), mode="append")
+    table.alter.rename_column("n", "m")
+    write_deltalake(table, pa.table({"id": [1, 2]}), mode="append")
+    table.restore(1)
+    write_deltalake(table, pa.table({"id": [9]}), mode="append")
+    assert sorted(reopened(table).to_pyarrow_table().column("n").to_pylist()) == [1, 4]
+
+
 def test_widened_column_is_narrow_again_with_the_files_of_its_version(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     rows = pa.table({"id": pa.array([1], pa.int32())})
