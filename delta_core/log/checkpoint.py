@@ -65,9 +65,7 @@ class CheckpointReader:
         (file,) = self.checkpoint.files
         try:
             found = self._logs.read_commits([file], ActionQuery(BASE_COLUMNS))
-        except LogChangedError:
-            raise
-        except AccessDeniedError:
+        except (LogChangedError, AccessDeniedError, MemoryError):
             raise
         except Exception as e:
             raise CheckpointError(f"Checkpoint {file.name} can't be read: {e}", path=file.name) from e

@@ -15,6 +15,7 @@ from delta_core.engines.interface import Storage
 from delta_core.errors import (
     DataFileNotFoundError,
     DeltaError,
+    EngineError,
     ExternalPathError,
     HookContractError,
     LogError,
@@ -449,6 +450,8 @@ def _check_selector(snapshot: Snapshot, selector: RowSelector, progress: Progres
                 try:
                     sets[i] = scanning.read_row_sets(storage, [selector], part.slice(i, 1))[0]
                 except DeltaError as e:
+                    if isinstance(e, EngineError) and not isinstance(e, ExternalPathError):
+                        raise
                     yield _vector_finding(snapshot, part, i, e)
         assert counts is not None
         for i, dropped in sets.items():

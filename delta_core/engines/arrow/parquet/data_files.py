@@ -22,11 +22,18 @@ from delta_core.engines.arrow.parquet.opened_file import DataFile, FileFooter
 from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.row_groups import GroupPruner
 from delta_core.engines.arrow.parquet.types import FilePlan, UnconvertibleError, plan_file
-from delta_core.engines.arrow.storage.places import LINK
+from delta_core.engines.arrow.storage.places import LINK, is_of_system
 from delta_core.engines.arrow.storage.prefetch import Prefetch, RangedSource
 from delta_core.engines.arrow.storage.ranges import REMOTE_GAP
 from delta_core.engines.interface import Apply, Evaluator, FileRead, FileWrite, FootersRead, Split, Storage, WrittenFile
-from delta_core.errors import AccessDeniedError, DataFileError, DataFileNotFoundError, DeltaError, SchemaMismatchError
+from delta_core.errors import (
+    AccessDeniedError,
+    DataFileError,
+    DataFileNotFoundError,
+    DeltaError,
+    EngineError,
+    SchemaMismatchError,
+)
 from delta_core.protocol.schema import Path, Schema
 from delta_core.runtime.processes import cached_property
 from delta_core.runtime.threads import num_cores, thread_pool
@@ -199,6 +206,10 @@ def _raise_named(path: str, e: Exception) -> None:
         raise DataFileNotFoundError.of(path) from e
     if isinstance(e, PermissionError):
         raise AccessDeniedError.of(path, e) from e
+    if isinstance(e, MemoryError):
+        return
+    if is_of_system(e):
+        raise EngineError(f"Data file {path!r} could not be read: {type(e).__name__}: {e}.", path=path) from e
     if isinstance(e, (pa.ArrowException, OSError, UnicodeDecodeError)):
         sound = "not yet implemented" in str(e).lower()
         what = "PyArrow does not decode what it holds" if sound else "it is no sound Parquet file"

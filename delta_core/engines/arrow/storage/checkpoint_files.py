@@ -15,8 +15,9 @@ from delta_core.engines.arrow.parquet.opened_file import ArrowFooter
 from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.row_groups import group_bounds
 from delta_core.engines.arrow.storage.pinned import PinnedFile
+from delta_core.engines.arrow.storage.places import is_of_system
 from delta_core.engines.interface import FileIdentity, Storage
-from delta_core.errors import AccessDeniedError, CheckpointError, DeltaError
+from delta_core.errors import AccessDeniedError, CheckpointError, DeltaError, EngineError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.arrow_buffers import nulls_of
 from delta_core.kernels.parquet_nested import NestedColumn, nested_column, read_nested_column
@@ -279,11 +280,15 @@ class _Guard:
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is None or isinstance(error, (DeltaError, KeyboardInterrupt)):
+        if error is None or isinstance(error, (DeltaError, KeyboardInterrupt, MemoryError)):
             return
         if isinstance(error, FileNotFoundError):
             raise CheckpointError.of_missing(self._path) from error
         if isinstance(error, PermissionError):
             raise AccessDeniedError.of(self._path, error) from error
+        if is_of_system(error):
+            raise EngineError(
+                f"Checkpoint file {self._path} could not be read: {type(error).__name__}: {error}.", path=self._path
+            ) from error
         if isinstance(error, (pa.ArrowException, OSError, ValueError)):
             raise CheckpointError.of_unreadable(self._path, error) from error

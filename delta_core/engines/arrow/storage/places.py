@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -9,7 +10,16 @@ from urllib.parse import unquote, urlsplit
 from delta_core.errors import AccessDeniedError, DeltaError, EngineError, ExternalPathError, InvalidArgumentError
 from delta_core.runtime.patterns import lazy_pattern
 
-__all__ = ["LINK", "LOCAL_SCHEMES", "absolute_path", "store_error", "StoreErrors", "plain_path", "scheme_of"]
+__all__ = [
+    "LINK",
+    "LOCAL_SCHEMES",
+    "StoreErrors",
+    "absolute_path",
+    "is_of_system",
+    "plain_path",
+    "scheme_of",
+    "store_error",
+]
 
 _SCHEME = lazy_pattern(r"([A-Za-z][A-Za-z0-9+.-]+):")
 #: A ``file:`` URI's host, if it has one, and its path.
@@ -17,6 +27,9 @@ _FILE = lazy_pattern(r"[A-Za-z]+:(?://([^/]*))?/*(.*)", re.DOTALL)
 LOCAL_SCHEMES = ("", "file", "local")
 #: What is between the links of a chain of filesystems.
 LINK = "::"
+_OF_SYSTEM = frozenset(
+    {errno.EAGAIN, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT}
+)
 
 
 def scheme_of(uri: str) -> str:
@@ -65,6 +78,11 @@ def absolute_path(uri: str) -> str:
 
 def _is_this_machine(host: str) -> bool:
     return host.lower() in ("", "localhost")
+
+
+def is_of_system(error: BaseException) -> bool:
+    """Whether the system ran short of something or a device failed, so that the bytes of the file may be sound."""
+    return isinstance(error, OSError) and error.errno in _OF_SYSTEM
 
 
 def store_error(action: str, path: str, root: str, cause: BaseException) -> EngineError:

@@ -1,0 +1,100 @@
+"""A system that runs short of something: the error names it, and no file is reported as damaged."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_core import DeltaTable, write_deltalake
+from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
+from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
+from delta_core.engines.arrow.storage.stores import LocalStorage
+from delta_core.errors import CheckpointError, CorruptTableError, DataFileError, EngineError
+
+OF_SYSTEM = [errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOMEM, errno.ESTALE]
+
+
+class FailingStorage(LocalStorage):
+    """A store that fails when a file is opened."""
+
+    error: BaseException = OSError()
+
+    def local_path(self, path: str) -> str | None:
+        return None
+
+    def open(self, path: str, size: int | None = None) -> Any:
+        raise self.error
+
+
+def count_rows(root: Path, error: BaseException) -> None:
+    storage = FailingStorage(str(root))
+    storage.error = error
+    ArrowDataFiles(storage, ArrowEvaluator()).row_counts(["f.parquet"], [None])
+
+
+@pytest.mark.parametrize("number", OF_SYSTEM)
+def test_data_file_that_the_system_can_not_open_is_not_damaged(tmp_path: Path, number: int) -> None:
+    with pytest.raises(EngineError, match=r"f\.parquet.*why") as caught:
+        count_rows(tmp_path, OSError(number, "why"))
+    assert not isinstance(caught.value, CorruptTableError)
+
+
+@pytest.mark.parametrize("error", [MemoryError(), pa.ArrowMemoryError("malloc failed")])
+def test_file_that_does_not_fit_in_memory_is_not_damaged(tmp_path: Path, error: BaseException) -> None:
+    with pytest.raises(MemoryError):
+        count_rows(tmp_path, error)
+
+
+@pytest.mark.parametrize("error", [OSError("no Thrift"), OSError(errno.EINVAL, "negative offset")])
+def test_error_that_comes_of_the_bytes_is_one_of_the_file(tmp_path: Path, error: BaseException) -> None:
+    with pytest.raises(DataFileError, match="no sound Parquet file"):
+        count_rows(tmp_path, error)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OSError(errno.EMFILE, "why"), EngineError),
+        (pa.ArrowMemoryError("why"), MemoryError),
+        (pa.ArrowInvalid("why"), CheckpointError),
+    ],
+)
+def test_checkpoint_is_damaged_by_its_bytes_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, expected: type[Exception]
+) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"x": [1]}))
+    DeltaTable(tmp_path / "t").create_checkpoint()
+    for file in (tmp_path / "t" / "_delta_log").glob("*0.json"):
+        file.unlink()
+
+    def fail(path: str, *_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(pa, "OSFile", fail)
+    with pytest.raises(expected, match="why") as caught:
+        DeltaTable(tmp_path / "t").to_pyarrow_table()
+    assert isinstance(caught.value, CorruptTableError) == (expected is CheckpointError)
+
+
+def test_vector_that_the_system_can_not_open_is_not_reported_as_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    properties = {"delta.enableDeletionVectors": "true"}
+    write_deltalake(tmp_path / "t", pa.table({"x": range(100)}), configuration=properties)
+    table = DeltaTable(tmp_path / "t")
+    table.delete("x % 3 = 0")
+
+    read = LocalStorage.read
+
+    def fail(self: Any, requests: Any) -> Any:
+        if any(r.path.endswith(".bin") for r in requests):
+            raise EngineError("Could not read the vector: too many open files.")
+        return read(self, requests)
+
+    monkeypatch.setattr(LocalStorage, "read", fail)
+    with pytest.raises(EngineError, match="too many open files"):
+        table.verify()
