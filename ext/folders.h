@@ -207,6 +207,81 @@ static int visit_files(const char *root, const strings_t *paths, int64_t *sizes,
     return failed;
 }
 
+/* Makes the folders of a path that are missing. Returns 0 or an error number. */
+static int make_folders(char *path) {
+    char *end = strrchr(path, '/');
+    if (!end || end == path) return ENOENT;
+    *end = 0;
+    int error = mkdir(path, 0777) && errno != EEXIST ? errno : 0;
+    if (error == ENOENT) {
+        error = make_folders(path);
+        if (!error && mkdir(path, 0777) && errno != EEXIST) error = errno;
+    }
+    *end = '/';
+    return error;
+}
+
+/* Creates a file with its content, and its folder. Returns 0 or an error number. */
+static int create_file(char *path, const uint8_t *data, int64_t size, int64_t *time) {
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+    int handle = open(path, flags, 0666);
+    if (handle < 0 && errno == ENOENT) {
+        const int error = make_folders(path);
+        if (error) return error;
+        handle = open(path, flags, 0666);
+    }
+    if (handle < 0) return errno;
+    int error = 0;
+    while (size > 0 && !error) {
+        const ssize_t written = write(handle, data, (size_t)size);
+        if (written >= 0) {
+            data += written;
+            size -= written;
+        } else if (errno != EINTR) {
+            error = errno;
+        }
+    }
+    struct stat s;
+    if (!error && fstat(handle, &s)) error = errno;
+    if (!error) *time = modified_ms(&s);
+    if (close(handle) && !error && errno != EINTR) error = errno;
+    return error;
+}
+
+/* Creates files; `names` are their paths, each with a zero byte behind it. Returns 0 or an error number, of file `*failed`. */
+static int create_files(char *names, const int64_t *name_ends, const uint8_t *data, const int64_t *ends, int64_t n,
+                        int64_t *times, int64_t *failed) {
+    int64_t name = 0, start = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int error = create_file(names + name, data + start, ends[i] - start, times + i);
+        if (error) {
+            *failed = i;
+            return error;
+        }
+        name = name_ends[i];
+        start = ends[i];
+    }
+    return 0;
+}
+
+/* Syncs files and folders to the disk; `names` and the result as those of `create_files`. */
+static int sync_files(const char *names, const int64_t *name_ends, int64_t n, int64_t *failed) {
+    int64_t name = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int handle = open(names + name, O_RDONLY | O_CLOEXEC);
+        int error = handle < 0 ? errno : 0;
+        while (!error && fsync(handle))
+            if (errno != EINTR) error = errno;
+        if (handle >= 0) close(handle);
+        if (error) {
+            *failed = i;
+            return error;
+        }
+        name = name_ends[i];
+    }
+    return 0;
+}
+
 static void hash_strings(const strings_t *strings, const uint64_t *secret, uint64_t *out) {
     for (int64_t i = 0; i < strings->n; i++) {
         text_t text = string_at(strings, i);

@@ -23,6 +23,9 @@ cdef extern from "folders.h" nogil:
     void entries_free(entries_t*)
     int visit_files(const char* root, const strings_t* paths, int64_t* sizes, int64_t* times, int32_t* errors)
     void hash_strings(const strings_t*, const uint64_t* secret, uint64_t* out)
+    int create_files(char* names, const int64_t* name_ends, const uint8_t* data, const int64_t* ends, int64_t n,
+                     int64_t* times, int64_t* failed)
+    int sync_files(const char* names, const int64_t* name_ends, int64_t n, int64_t* failed)
 
 
 def entries(bytes folder, bytes prefix):
@@ -72,6 +75,46 @@ def visit(bytes root, paths, bint delete):
     if failed:
         raise OSError(failed, os.strerror(failed), os.fsdecode(root))
     return sizes, times, errors
+
+
+cdef int check_names(const uint8_t[::1] names, const int64_t[::1] ends) except -1:
+    cdef int64_t i, name = 0
+    for i in range(ends.shape[0]):
+        if ends[i] <= name or ends[i] > names.shape[0] or names[ends[i] - 1]:
+            raise ValueError("the ends are not those of the names")
+        name = ends[i]
+    return 0
+
+
+def create(uint8_t[::1] names not None, const int64_t[::1] name_ends not None, const uint8_t[::1] data not None,
+           const int64_t[::1] ends not None):
+    """Create files; return their times, an error number (0: none) and the number of the file that has it."""
+    cdef int64_t i, n = ends.shape[0], start = 0, failed = 0
+    cdef int error = 0
+    check_names(names, name_ends)
+    if name_ends.shape[0] != n:
+        raise ValueError("each file needs a path")
+    for i in range(n):
+        if ends[i] < start or ends[i] > data.shape[0]:
+            raise ValueError("the ends are not those of the files")
+        start = ends[i]
+    times = np.zeros(n, np.int64)
+    cdef int64_t[::1] view = times
+    if n and start:
+        with nogil:
+            error = create_files(<char*>&names[0], &name_ends[0], &data[0], &ends[0], n, &view[0], &failed)
+    return times, error, failed
+
+
+def sync(const uint8_t[::1] names not None, const int64_t[::1] name_ends not None):
+    """Sync files and folders; return an error number (0: none) and the number of the path that has it."""
+    cdef int64_t n = name_ends.shape[0], failed = 0
+    cdef int error = 0
+    check_names(names, name_ends)
+    if n:
+        with nogil:
+            error = sync_files(<const char*>&names[0], &name_ends[0], n, &failed)
+    return error, failed
 
 
 def hashes(texts, const uint64_t[::1] secret):

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.kernels._folders import entries, hashes, visit
+from delta_core.kernels._folders import create, entries, hashes, sync, visit
 from delta_core.kernels.arrow_buffers import is_utf8, number_array, plain_strings, string_array, string_buffers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Folder", "delete_files", "find_files", "list_folder", "text_hashes"]
+__all__ = ["Folder", "create_files", "delete_files", "find_files", "list_folder", "sync_files", "text_hashes"]
 
 _FILE, _FOLDER, _LINK = 0, 1, 2
 
@@ -73,6 +74,59 @@ def _is_text(name: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def create_files(paths: Sequence[str], data: bytes | memoryview, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Create files with their content, and the folders that are missing; nothing is synced. Releases the GIL.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Absolute.
+    data : buffer
+        The files, one behind the other.
+    ends : int64[n]
+        Where each one ends.
+
+    Returns
+    -------
+    modified_ms : int64[n]
+        When each one was modified, ms since the epoch.
+
+    Raises
+    ------
+    OSError
+        If the disk fails, with the path; those after it were not created.
+    """
+    times, error, failed = create(*_names(paths), np.frombuffer(data, np.uint8), ends)
+    if error:
+        raise OSError(error, os.strerror(error), paths[failed])
+    return times
+
+
+def sync_files(paths: Sequence[str]) -> None:
+    """Sync files and folders to the disk, one after the other. Releases the GIL.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Absolute.
+
+    Raises
+    ------
+    OSError
+        If the disk fails, with the path; those after it were not synced.
+    """
+    error, failed = sync(*_names(paths))
+    if error:
+        raise OSError(error, os.strerror(error), paths[failed])
+
+
+def _names(paths: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return names, each with a zero byte behind it, and where each one ends."""
+    texts = [os.fsencode(path) for path in paths]
+    ends = np.cumsum([len(text) + 1 for text in texts], dtype=np.int64)
+    return np.frombuffer(bytearray(b"\0".join([*texts, b""])), np.uint8), ends
 
 
 def find_files(root: str, paths: pa.Array[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

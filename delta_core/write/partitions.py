@@ -16,6 +16,8 @@ from delta_core.write.partition_text import format_partition_values
 __all__ = ["Partitions"]
 
 Key = tuple["str | None", ...]
+#: Codes below it are sorted in one pass over the rows for each byte.
+_FEW = 1 << 16
 
 
 class Partitions:
@@ -88,17 +90,20 @@ def _grouped(codes: Sequence[Any]) -> tuple[Any | None, Any, Any]:
     counts, firsts : int64[groups]
         Each group's size, and a row of it.
     """
-    joined = codes[0].astype(np.int64)
+    joined = codes[0]
     for more in codes[1:]:
         # dense again after each column, so that the product never overflows
         _, joined = np.unique(joined, return_inverse=True)
         joined = joined * (int(more.max()) + 1) + more
-    changes = np.flatnonzero(joined[1:] != joined[:-1]) + 1
-    starts = np.concatenate([[0], changes])
-    if len(np.unique(joined[starts])) == len(starts):
+    starts = np.concatenate([[0], np.flatnonzero(joined[1:] != joined[:-1]) + 1])
+    if int(joined.max()) >= max(len(joined), _FEW):
+        _, joined = np.unique(joined, return_inverse=True)
+    sizes = np.bincount(joined)
+    groups = np.flatnonzero(sizes)
+    if len(groups) == len(starts):
         return None, np.diff(np.concatenate([starts, [len(joined)]])), starts
-    _, dense, counts = np.unique(joined, return_inverse=True, return_counts=True)
-    small = np.uint8 if len(counts) <= 256 else np.uint16 if len(counts) <= 65_536 else np.int64
-    rows = np.argsort(dense.astype(small), kind="stable")  # a radix sort for the small types
+    small = np.uint8 if len(sizes) <= 256 else np.uint16 if len(sizes) <= _FEW else np.int64
+    rows = np.argsort(joined.astype(small), kind="stable")  # a radix sort for the small types
+    counts = sizes[groups]
     firsts = rows[np.concatenate([[0], np.cumsum(counts)[:-1]])]
     return rows, counts, firsts

@@ -18,7 +18,7 @@ import pytest
 
 from delta_core import CommitProperties, DeltaTable, Transaction, write_deltalake
 from delta_core.commit.committer import StoreCommitter
-from delta_core.engines.arrow.parquet import data_writer
+from delta_core.engines.arrow.parquet import data_writer, parts
 from delta_core.engines.arrow.storage.local import LocalStorage
 from delta_core.errors import CommitError, EngineError, TableNotFoundError
 from delta_core.plugins.committer import Outcome, Proposal
@@ -292,17 +292,22 @@ def test_new_folders_of_partitions_are_on_the_disk_before_the_commit(
     uri = str(tmp_path / "new" / "t")
     synced: list[str] = []
     at_link: list[set[str]] = []
-    sync, link = os.fsync, os.link
+    sync, sync_many, link = os.fsync, parts.sync_files, os.link
 
     def noted_sync(handle: int) -> None:
         sync(handle)
         synced.append(os.readlink(f"/proc/self/fd/{handle}"))
+
+    def noted_syncs(paths: list[str]) -> None:
+        sync_many(paths)
+        synced.extend(os.path.normpath(path) for path in paths)
 
     def noted_link(source: str, target: str) -> None:
         at_link.append(set(synced))
         link(source, target)
 
     monkeypatch.setattr(os, "fsync", noted_sync)
+    monkeypatch.setattr(parts, "sync_files", noted_syncs)
     monkeypatch.setattr(os, "link", noted_link)
     for first in (0, 100):
         synced.clear()
@@ -313,7 +318,9 @@ def test_new_folders_of_partitions_are_on_the_disk_before_the_commit(
         folders = {str(Path(uri, f"p={i}")) for i in range(first, first + 30)}
         inner = {str(Path(uri, f"p={i}", f"q={i % 2}")) for i in range(first, first + 30)}
         above = {uri, str(tmp_path / "new"), str(tmp_path)} if first == 0 else {uri}
-        assert folders | inner | above <= at_link[0]
+        files = {str(path) for path in Path(uri).rglob("*.parquet") if str(path.parent) in inner}
+        assert len(files) == 30
+        assert files | folders | inner | above <= at_link[0]
         assert synced.count(uri) <= 3, "not once for each folder"
 
 

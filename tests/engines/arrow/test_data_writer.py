@@ -20,7 +20,7 @@ import pytest
 from msgspec.structs import replace
 
 from delta_core.engines.arrow import engine
-from delta_core.engines.arrow.parquet import data_writer
+from delta_core.engines.arrow.parquet import data_writer, parts
 from delta_core.engines.arrow.parquet.data_writer import write_parquet_files
 from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.engines.interface import FileWrite, WrittenFile
@@ -102,25 +102,85 @@ def test_stream_is_written_whole_by_several_threads(tmp_path: Path, partitioned:
         assert (f.statistics[0].low, f.statistics[0].high) == (ids.min(), ids.max())
 
 
-@pytest.mark.usefixtures("two_workers")
-@pytest.mark.parametrize(("least", "count"), [(0, 0), (1 << 13, 6), (1 << 40, 7)])
-def test_small_partitions_are_finished_on_the_callers_thread(
-    least: int, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def uneven(first_row: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
-        keys = np.minimum(batch.column("id").to_numpy() % 100, 6)
-        return [(int(k), batch.filter(pa.array(keys == k))) for k in np.unique(keys)]
+def uneven(first_row: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
+    """Split rows by 40 partitions, most of them into the last one."""
+    keys = np.minimum(batch.column("id").to_numpy() % 100, 39)
+    return [(int(k), batch.filter(pa.array(keys == k))) for k in np.unique(keys)]
 
-    finished: list[threading.Thread] = []
-    finish = data_writer._Job._finish
-    monkeypatch.setattr(
-        data_writer._Job, "_finish", lambda job, slot: (finished.append(threading.current_thread()), finish(job, slot))
-    )
-    monkeypatch.setattr(data_writer, "ALONE_BYTES", least)
-    found = write_parquet_files(open_storage(str(tmp_path)), write_options(partitioned=True), stream(20_000), uneven)
-    assert len(found) == len(finished) == 7
-    assert finished.count(threading.current_thread()) == count
-    assert read(tmp_path, found).sort_by("id").equals(table(20_000))
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("given", [{}, {"compression": "ZSTD"}, {"max_row_group_size": 100}])
+def test_small_files_that_one_writer_encodes_are_those_of_a_writer_each(
+    workers: int, given: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_writer, "num_cores", lambda: workers)
+    monkeypatch.setattr(data_writer, "PARALLEL_BYTES", 1 << 12)
+    monkeypatch.setattr(data_writer, "RUN_OF_FILES", 16)
+    ones = []
+    for name, most in (("alone", 0), ("together", 1 << 20)):
+        monkeypatch.setattr(data_writer, "SMALL_BYTES", most)
+        root = tmp_path / name
+        found = write_parquet_files(
+            open_storage(str(root)), write_options(partitioned=True, **given), table(9000), uneven
+        )
+        assert all((root / f.path).stat().st_size == f.size for f in found)
+        assert all((root / f.path).stat().st_mtime_ns // 1_000_000 == f.modified_ms for f in found)
+        assert read(root, found).sort_by("id").equals(table(9000))
+        # two threads add their rows in any order
+        files = {
+            f.partition: (f.num_rows, f.statistics, (root / f.path).read_bytes() if workers == 1 else b"")
+            for f in found
+        }
+        assert len(files) == 40
+        # two threads may have written to a partition that fills several row groups
+        files.pop(39)
+        ones.append(files)
+    assert ones[0] == ones[1]
+
+
+def test_small_files_are_written_whole_to_other_stores() -> None:
+    storage = open_storage("memory://small-files")
+    found = write_parquet_files(storage, write_options(partitioned=True), table(9000), uneven)
+    whole = pa.concat_tables([pq.ParquetFile(storage.open(f.path)).read() for f in found])
+    assert whole.sort_by("id").equals(table(9000))
+    assert {f.path: f.size for f in found} == {f.path: size for f in found for size, _ in storage.stat([f.path])}
+    storage.delete([f.path for f in found])
+
+
+def test_small_files_with_bloom_filters_have_a_writer_each(tmp_path: Path) -> None:
+    filters = ColumnProperties(bloom_filter_properties=BloomFilterProperties(set_bloom_filter_enabled=True, ndv=100))
+    write = write_options(partitioned=True, column_properties={"id": filters})
+    found = write_parquet_files(open_storage(str(tmp_path)), write, table(900), by_remainder)
+    assert read(tmp_path, found).sort_by("id").equals(table(900))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_small_file_that_can_not_be_created_is_an_error_that_names_it(
+    workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_writer, "num_cores", lambda: workers)
+    monkeypatch.setattr(data_writer, "PARALLEL_BYTES", 1 << 12)
+    (tmp_path / "p=30").write_text("a file where the folder would be")
+    with pytest.raises(EngineError, match=r"data file 'p=30/\d+.parquet': NotADirectoryError"):
+        write_parquet_files(open_storage(str(tmp_path)), write_options(partitioned=True), table(9000), uneven)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_many_paths_that_can_not_be_synced_are_an_error_that_names_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync = parts.sync_files
+
+    def without_one(paths: list[str]) -> None:
+        lost = next((p for p in paths if "/p=30/" in p), None)
+        if lost is not None:
+            os.unlink(lost)
+        sync(paths)
+
+    monkeypatch.setattr(parts, "sync_files", without_one)
+    with pytest.raises(EngineError, match=r"data file 'p=30/\d+.parquet': FileNotFoundError"):
+        write_parquet_files(open_storage(str(tmp_path)), write_options(partitioned=True), table(9000), uneven)
+    assert not list(tmp_path.rglob("*.parquet"))
 
 
 @pytest.mark.usefixtures("two_workers")

@@ -16,10 +16,12 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
+from delta_core.engines.arrow.parquet import parts
 from delta_core.engines.arrow.parquet.added_statistics import ChunkStatistics, text_statistics, with_statistics
 from delta_core.engines.arrow.parquet.footer import footer_bytes, parse_footer
 from delta_core.engines.arrow.parquet.options import (
@@ -30,7 +32,8 @@ from delta_core.engines.arrow.parquet.options import (
 )
 from delta_core.engines.arrow.parquet.statistics import Leaf, Measured, footer_statistics, leaves_of
 from delta_core.engines.arrow.parquet.types import num_leaves
-from delta_core.engines.arrow.storage.local_files import WriteBack
+from delta_core.engines.arrow.storage.boundary import are_plain
+from delta_core.engines.arrow.storage.local_files import WriteBack, make_directory
 from delta_core.engines.interface import FileWrite, Split, Storage, WrittenFile
 from delta_core.errors import DeltaError, EngineError, InternalError
 from delta_core.kernels.memory import POOL_OF_BATCHES
@@ -39,6 +42,9 @@ from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Path
 from delta_core.runtime.processes import PerProcess, cached_property
 from delta_core.runtime.threads import num_cores, thread_pool
+
+if TYPE_CHECKING:
+    from delta_core.engines.arrow.parquet.file_runs import EncodedFiles
 
 __all__ = ["write_parquet_files"]
 
@@ -75,9 +81,10 @@ DICTIONARY_BYTES = (1 << 20) - 1
 BUFFER_BYTES = 512 << 20
 OPEN_FILES = 64
 WORKERS = 8
-#: Partitions with less are finished by the caller's thread: most of the time their files take is Python's, in which
-#: threads would wait for each other.
-ALONE_BYTES = 128 << 10
+#: Partitions with less, all of them in memory when the rows end, are encoded in runs of so many bytes or files.
+SMALL_BYTES = 1 << 20
+RUN_OF_FILES_BYTES = 4 << 20
+RUN_OF_FILES = 64
 
 _syncs = PerProcess(partial(thread_pool, SYNCS, "delta-sync"))
 Steps = Iterator[tuple[int, pa.RecordBatch]]
@@ -237,6 +244,17 @@ def _add_statistics(path: str, added: Mapping[tuple[int, int], ChunkStatistics])
         os.close(handle)
 
 
+class _Created(NamedTuple):
+    """A data file that is created whole."""
+
+    path: str
+    partition: int
+    num_rows: int
+
+    def abandon(self) -> None:
+        """Do nothing: nobody writes to it."""
+
+
 def _sync(path: str) -> None:
     """Sync a file or a directory's names to the disk."""
     handle = os.open(path, os.O_RDONLY)
@@ -323,7 +341,7 @@ class _Job:
         self._lock = threading.Lock()
         self._slots: dict[tuple[int, int], _Slot] = {}
         self._idle: OrderedDict[_File, _Slot] = OrderedDict()
-        self._begun: list[_File] = []
+        self._begun: list[_File | _Created] = []
         self._num_open = 0
         self._buffered = 0
         self._plain_bytes = self._encoded_bytes = self._unreleased = 0
@@ -336,6 +354,12 @@ class _Job:
         with self._lock:
             self._begun.append(file)
             return 0 if self.write.partitioned else file.worker, len(self._begun)
+
+    def begin_whole(self, files: Sequence[_Created]) -> int:
+        """Note files that are created whole; return the place of the first one."""
+        with self._lock:
+            self._begun += files
+            return len(self._begun) - len(files) + 1
 
     @cached_property
     def to_code(self) -> dict[str, int]:
@@ -379,8 +403,11 @@ class _Job:
 
     def _run_alone(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._work(0, self._steps(batches, 0))
-        for slot in self._slots.values():
+        runs, others = self._last()
+        for slot in others:
             self._finish(slot)
+        for run in runs:
+            self._write_run(run)
 
     def _run_table(self, table: pa.Table, workers: int) -> None:
         # what the buffers hold is quicker to count, and no less
@@ -423,11 +450,10 @@ class _Job:
                 feed()
                 self._runs.close()
                 _raise_first(tasks)
-                slots = sorted(self._slots.values(), key=lambda s: -s.nbytes)
-                others = [slot for slot in slots if slot.nbytes >= ALONE_BYTES]
+                runs, others = self._last()
+                others.sort(key=lambda slot: -slot.nbytes)
                 last = [pool.submit(self._guarded, self._finish, slot) for slot in others]
-                for slot in slots[len(others) :]:
-                    self._guarded(self._finish, slot)
+                last += [pool.submit(self._guarded, self._write_run, run) for run in runs]
                 _raise_first(last)
             except BaseException:  # an interrupt too: the threads must end before the pool does
                 self._stop()
@@ -506,23 +532,30 @@ class _Job:
 
     # --- row groups to files ---
 
-    def _write_group(self, slot: _Slot, worker: int, group: _Group) -> None:
+    def _table_of(self, group: _Group) -> pa.Table:
         table = pa.Table.from_batches(group.batches, self.write.schema)
-        if len(group.batches) > 1 and table.num_rows < PIECE_ROWS * len(group.batches):
-            table = table.combine_chunks()
-        file = self._open(slot, worker)
-        before = file.size
-        file.append(table)
-        added = file.size - before
+        is_cut = len(group.batches) > 1 and table.num_rows < PIECE_ROWS * len(group.batches)
+        return table.combine_chunks() if is_cut else table
+
+    def _encoded(self, plain_bytes: int, encoded_bytes: int) -> None:
+        """Count what was encoded."""
         with self._lock:
-            self._plain_bytes += group.nbytes
-            self._encoded_bytes += added
-            self._unreleased += group.nbytes
+            self._plain_bytes += plain_bytes
+            self._encoded_bytes += encoded_bytes
+            self._unreleased += plain_bytes
             is_release = self.write.beside_reads and self._unreleased >= RELEASED_BYTES
             if is_release:
                 self._unreleased = 0
         if is_release:
             pa.default_memory_pool().release_unused()
+
+    def _write_group(self, slot: _Slot, worker: int, group: _Group) -> None:
+        table = self._table_of(group)
+        file = self._open(slot, worker)
+        before = file.size
+        file.append(table)
+        added = file.size - before
+        self._encoded(group.nbytes, added)
         if file.size + added / 2 >= self.write.target_file_size:
             self._close(file)
             return
@@ -565,11 +598,81 @@ class _Job:
         for file in files:
             self._close(file)
 
+    # --- many small files ---
+
+    def _last(self) -> tuple[list[list[_Slot]], list[_Slot]]:
+        """Return runs of slots whose rows are a small file each, and the other slots."""
+        slots = list(self._slots.values())
+        small = [slot for slot in slots if self._is_small(slot)] if self.write.partitioned else []
+        if len(small) < 2 or not parts.can_be_cut(self.options):
+            return [], slots
+        runs: list[list[_Slot]] = []
+        size = 0
+        for slot in small:
+            if not runs or len(runs[-1]) == RUN_OF_FILES or size + slot.nbytes > RUN_OF_FILES_BYTES:
+                runs.append([])
+                size = 0
+            runs[-1].append(slot)
+            size += slot.nbytes
+        chosen = set(small)
+        return runs, [slot for slot in slots if slot not in chosen]
+
+    def _is_small(self, slot: _Slot) -> bool:
+        if not slot.batches or slot.idle:
+            return False
+        return slot.nbytes < min(SMALL_BYTES, self.write.target_file_size) and slot.rows < CODED_ROWS
+
+    def _write_run(self, slots: list[_Slot]) -> None:
+        """Write what slots hold, a file each."""
+        run = parts.FileRun(self.write.schema, self.options, self.leaves)
+        files = []
+        plain_bytes = 0
+        for slot in slots:
+            group = slot.take()
+            table = self._table_of(group)
+            files.append(_Created(self.write.name(slot.partition), slot.partition, table.num_rows))
+            with _Failing(files[-1].path):
+                run.append(table)
+            plain_bytes += group.nbytes
+        encoded = run.close()
+        self._encoded(plain_bytes, len(encoded.data))
+        first = self.begin_whole(files)
+        times = self._create(files, encoded)
+        sizes = np.diff(encoded.ends, prepend=0)
+        rows = zip(files, sizes.tolist(), times, encoded.statistics, strict=True)
+        found = [WrittenFile(f.path, f.partition, size, ms, f.num_rows, s) for f, size, ms, s in rows]
+        with self._lock:
+            self._done += [((0, first + i), file) for i, file in enumerate(found)]
+
+    def _create(self, files: Sequence[_Created], encoded: EncodedFiles) -> list[int]:
+        """Create files; return their modification times, ms since the epoch."""
+        root = self.storage.local_path("")
+        if root is not None and are_plain([file.path for file in files]):
+            paths = [path for path in self.storage.local_paths([file.path for file in files]) if path is not None]
+            try:
+                make_directory(root.rstrip("/"))
+                times: list[int] = parts.create_files(paths, encoded.data, encoded.ends).tolist()
+                return times
+            except OSError as e:
+                failed = paths.index(e.filename) if e.filename in paths else 0
+                with _Failing(files[failed].path):
+                    raise
+        starts = [0, *encoded.ends.tolist()]
+        wholes = [encoded.data[start:end] for start, end in pairwise(starts)]
+        return list(_syncs.get().map(self._upload, files, wholes))
+
+    def _upload(self, file: _Created, data: memoryview) -> int:
+        with _Failing(file.path):
+            sink = self.storage.create(file.path)
+            sink.write(data)
+            sink.close()
+        return time.time_ns() // 1_000_000
+
     # --- afterwards ---
 
     def begin_sync(self, path: str) -> None:
         """Sync a file or a directory on another thread."""
-        self._syncs.begin(path)
+        self._syncs.begin([path])
 
     def sync(self) -> None:
         """Sync small files to the disk, and the directories of all, so that the names last too.
@@ -586,8 +689,7 @@ class _Job:
         # a file and its directory at once: the disk writes its journal once for both, in half the time
         # a small write needs one other thread: the caller syncs the last path itself
         last = [] if self._syncs.is_begun else paths[-1:]
-        for path in paths[: len(paths) - len(last)]:
-            self.begin_sync(path)
+        self._syncs.begin(paths[: len(paths) - len(last)])
         if self.write.syncs is None:
             self._syncs.finish(last)
         else:
@@ -614,9 +716,13 @@ class _Syncs:
         """Whether another thread syncs anything."""
         return bool(self._begun)
 
-    def begin(self, path: str) -> None:
-        """Sync a path on another thread."""
-        self._begun.append(_syncs.get().submit(self._sync, path))
+    def begin(self, paths: Sequence[str]) -> None:
+        """Sync paths on other threads."""
+        pool = _syncs.get()
+        if len(paths) <= SYNCS:
+            self._begun += [pool.submit(self._sync, path) for path in paths]
+        else:
+            self._begun += [pool.submit(self._sync_run, paths[i::SYNCS]) for i in range(SYNCS)]
 
     def finish(self, paths: Sequence[str]) -> None:
         """Sync paths on the caller's thread, and wait for all others."""
@@ -636,6 +742,14 @@ class _Syncs:
     def _sync(self, path: str) -> None:
         with _Failing(path):
             _sync(self._storage.local_path(path) or path)
+
+    def _sync_run(self, paths: Sequence[str]) -> None:
+        local = [self._storage.local_path(path) or path for path in paths]
+        try:
+            parts.sync_files(local)
+        except OSError as e:
+            with _Failing(paths[local.index(e.filename)]):
+                raise
 
 
 def _raise_first(tasks: Sequence[Future[None]]) -> None:

@@ -1,4 +1,4 @@
-"""What reads several data files at once, loaded on first use."""
+"""What reads or writes several data files at once, loaded on first use."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
     from delta_core.engines.arrow.ordered import run_ordered, run_quick
+    from delta_core.engines.arrow.parquet.file_runs import FileRun, can_be_cut
     from delta_core.engines.arrow.parquet.small_files import SmallFiles
+    from delta_core.kernels.folders import create_files, sync_files
 
-__all__ = ["SmallFiles", "run_ordered", "run_quick"]
+__all__ = ["FileRun", "SmallFiles", "can_be_cut", "create_files", "run_ordered", "run_quick", "sync_files"]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "delta_core.engines.arrow.ordered": "run_ordered run_quick",
+        "delta_core.engines.arrow.parquet.file_runs": "FileRun can_be_cut",
         "delta_core.engines.arrow.parquet.small_files": "SmallFiles",
+        "delta_core.kernels.folders": "create_files sync_files",
     },
 )

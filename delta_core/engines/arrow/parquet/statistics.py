@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.engines.arrow.evaluate import compute as pc
 from delta_core.engines.interface import ColumnStatistics
+from delta_core.kernels.arrow_buffers import values_of
 from delta_core.kernels.nested import reach
 from delta_core.protocol.schema import Path
 from delta_core.runtime.patterns import lazy_pattern
@@ -21,6 +23,8 @@ __all__ = ["Leaf", "Measured", "footer_statistics", "has_order", "leaves_of", "p
 
 #: Parquet's writer keeps no bound that is longer.
 FOOTER_BOUND_BYTES = 4096
+#: NumPy looks at fewer rows in less time than PyArrow takes to call a function.
+_FEW_ROWS = 1 << 14
 #: Writers that order NaN above every number, so that one NaN is the column's maximum.
 _SHOWS_NAN = lazy_pattern(r"parquet-mr version (1\.1[2-9]|1\.[2-9]\d|[2-9])\.")
 
@@ -113,6 +117,8 @@ class Measured(Struct):
 
 
 def _has_nan(chunk: pa.Array) -> bool:
+    if len(chunk) < _FEW_ROWS and not np.isnan(values_of(chunk)).any():
+        return False
     # a sum is cheaper than querying each value; it is no number if one is none, or infinities cancel
     total = pc.sum(chunk).as_py()
     return total is not None and total != total and bool(pc.any(pc.is_nan(chunk)).as_py())
@@ -120,13 +126,17 @@ def _has_nan(chunk: pa.Array) -> bool:
 
 def _is_long(chunk: pa.Array) -> bool:
     """Whether a text is longer than a footer's bound may be."""
-    if chunk.nbytes <= FOOTER_BOUND_BYTES:
+    offsets = chunk.buffers()[1]
+    if offsets is None:
         return False
-    longest = pc.max(pc.binary_length(chunk)).as_py()
-    return longest is not None and longest > FOOTER_BOUND_BYTES
+    ends = np.frombuffer(offsets, np.int32, len(chunk) + 1, 4 * chunk.offset)
+    total = int(ends[-1]) - int(ends[0])
+    return total > FOOTER_BOUND_BYTES and int(np.max(ends[1:] - ends[:-1])) > FOOTER_BOUND_BYTES
 
 
-def footer_statistics(metadata: Any, leaves: Sequence[Leaf], measured: Measured | None) -> tuple[ColumnStatistics, ...]:
+def footer_statistics(
+    metadata: Any, leaves: Sequence[Leaf], measured: Measured | None, numbers: Sequence[int] | None = None
+) -> tuple[ColumnStatistics, ...]:
     """Return the statistics of a file's leaves.
 
     Parameters
@@ -137,8 +147,10 @@ def footer_statistics(metadata: Any, leaves: Sequence[Leaf], measured: Measured 
         The columns, in the order of the result.
     measured : Measured or None
         None for a file whose rows were not seen: what a footer does not report is then unknown.
+    numbers : sequence of int, optional
+        The row groups that are the file, if the footer is that of several ones.
     """
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    groups = [metadata.row_group(i) for i in (range(metadata.num_row_groups) if numbers is None else numbers)]
     has_nan = shows_nan(metadata.created_by or "")
     return tuple(_column(leaf, groups, measured, has_nan) for leaf in leaves)
 

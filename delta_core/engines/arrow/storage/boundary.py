@@ -21,7 +21,7 @@ from delta_core.engines.interface import Storage
 from delta_core.errors import EngineError, ExternalPathError, InvalidArgumentError
 from delta_core.runtime.patterns import lazy_pattern
 
-__all__ = ["AllowExternal", "Boundary", "CrossStoreStorage", "Opener", "Place", "has_dots", "is_plain"]
+__all__ = ["AllowExternal", "Boundary", "CrossStoreStorage", "Opener", "Place", "are_plain", "has_dots", "is_plain"]
 
 #: Prefixes of places outside a table's root; False: not even those on its own store.
 AllowExternal = Sequence[str] | Literal[False] | None
