@@ -84,7 +84,8 @@ if TYPE_CHECKING:
     )
     from delta_core.plugins.hookspecs import hookimpl as hookimpl
     from delta_core.plugins.checkpoint_plan import SIDECAR_ACTIONS as SIDECAR_ACTIONS, CheckpointPlan as CheckpointPlan
-    from delta_core.engines.interface import RangeRequest as RangeRequest, Storage as Storage
+    from delta_core.engines.interface import Storage as Storage
+    from delta_core.engines.records import RangeRequest as RangeRequest
     from delta_core.log.commits import Commit as Commit
     from delta_core.log.files import FileSet as FileSet
     from delta_core.log.names import (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +20,8 @@ from delta_core import commit as committing
 from delta_core import handles
 from delta_core import log as delta_log
 from delta_core import scan as scanning
-from delta_core.engines.interface import ActionQuery, CheckpointHandle, Engine
+from delta_core.engines.engine import Engine
+from delta_core.engines.records import ActionQuery
 from delta_core.errors import (
     CatalogRequiredError,
     CheckpointError,
@@ -47,8 +47,6 @@ from delta_core.log.committers import find_committer
 from delta_core.log.files import FileSet
 from delta_core.log.reconcile import reconcile
 from delta_core.log.source import LogContents, LogMark, TableLog, concat_actions, newest_definition
-from delta_core.plugins.catalog import CommitSource
-from delta_core.plugins.committer import Committer
 from delta_core.plugins.definition import declared_domains, define_table, resolve_plugins
 from delta_core.plugins.entry_points import entry_points
 from delta_core.plugins.plans import Checkpoint, LogFile, LogSegment, ReadRequest
@@ -58,19 +56,22 @@ from delta_core.plugins.state import TableState, advance
 from delta_core.protocol.actions import ActionField, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_core.protocol.schema import Path, Schema
 from delta_core.runtime.arguments import path_text
+from delta_core.runtime.logs import debug_log
 from delta_core.runtime.processes import cached_property
 
 if TYPE_CHECKING:
+    from delta_core.engines.interface import CheckpointHandle
     from delta_core.kernels.row_set import RowSet, RowSets
     from delta_core.log.checksum import Checksum
     from delta_core.log.commits import Commit
     from delta_core.log.history import CommitHistory
+    from delta_core.plugins.catalog import CommitSource
+    from delta_core.plugins.committer import Committer
     from delta_core.write.plan import WritePlan
 
 __all__ = ["ENGINES_GROUP", "Snapshot", "TableContext", "open_context", "open_snapshot"]
 
 T = TypeVar("T")
-_log = logging.getLogger(__name__)
 #: For so many seconds after a listing of a remote log a commit makes no further one.
 _FRESH = 10.0
 ENGINES_GROUP = "delta_core.engines"
@@ -254,15 +255,16 @@ class TableContext(Struct, frozen=True):
                     raise
                 contents = self.log.without_checksum(contents)
             else:
-                found = contents.segment
-                _log.debug(
-                    "Opened version %d of %s: checkpoint %s, %d commits (%.1f ms)",
-                    found.version,
-                    shown_uri(self.log.uri),
-                    None if found.checkpoint is None else found.checkpoint.version,
-                    len(found.deltas),
-                    _ms_since(start),
-                )
+                if (log := debug_log(__name__)) is not None:
+                    found = contents.segment
+                    log.debug(
+                        "Opened version %d of %s: checkpoint %s, %d commits (%.1f ms)",
+                        found.version,
+                        shown_uri(self.log.uri),
+                        None if found.checkpoint is None else found.checkpoint.version,
+                        len(found.deltas),
+                        _ms_since(start),
+                    )
                 return Snapshot(self, contents, state, plugins)
         raise AssertionError  # counting does not end
 
@@ -335,7 +337,7 @@ def _ms_since(start: float) -> float:
 def _without_data(file: LogFile) -> LogFile:
     """Drop a commit's content if it can be read again; a catalog's inline commit lies nowhere else."""
     inline = file.kind == "staged" and "/" not in file.name
-    return file if inline else file._replace(data=None)
+    return file if inline else replace(file, data=None)
 
 
 def _narrowed(actions: ParsedActions) -> ParsedActions:
@@ -762,7 +764,8 @@ class Snapshot:
         self._seen(newer.mark)
         if not newer.commits:
             return self
-        _log.debug("Found %d newer commits of %s", len(newer.commits), shown_uri(self.uri))
+        if (debug := debug_log(__name__)) is not None:
+            debug.debug("Found %d newer commits of %s", len(newer.commits), shown_uri(self.uri))
         expected = list(range(self.version + 1, self.version + 1 + len(newer.commits)))
         if [f.version for f in newer.commits] != expected:
             return self.context.read(None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from delta_core import operations
 from delta_core.commit.options import kind_name, write_arguments
-from delta_core.engines.interface import Engine
+from delta_core.engines.engine import Engine
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError
 from delta_core.operations.convert import ConvertOptions, convert_folder
 from delta_core.operations.create import column_names

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from delta_core import interop
 from delta_core.cli.options import KnownFeatures, Target, WholeNumber, as_json, table_command
 from delta_core.cli.output import plain, print_facts, print_json, print_note, print_table, quantity, row_dicts, to_text
-from delta_core.engines.interface import ActionQuery, Storage
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import ActionQuery
 from delta_core.errors import CorruptTableError, UnsupportedFeatureError, UnsupportedVersionError
 from delta_core.expressions.coercion import spark_name
 from delta_core.log.commit_chunks import BASE_COLUMNS
@@ -410,7 +411,7 @@ def _measured(segment: LogSegment, storage: Storage) -> LogSegment:
     files = [*(segment.checkpoint.files if segment.checkpoint else ()), *segment.deltas]
     unknown = [f for f in files if f.size is None and f.data is None]
     stats = storage.stat([f"_delta_log/{f.name}" for f in unknown])
-    known = {f: f._replace(size=size, modified_ms=ms) for f, (size, ms) in zip(unknown, stats, strict=True)}
+    known = {f: replace(f, size=size, modified_ms=ms) for f, (size, ms) in zip(unknown, stats, strict=True)}
     checkpoint = segment.checkpoint
     if checkpoint is not None:
         checkpoint = replace(checkpoint, files=tuple(known.get(f, f) for f in checkpoint.files))

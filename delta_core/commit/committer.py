@@ -11,7 +11,8 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from delta_core.engines.interface import PutResult, RangeRequest, Storage
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import PutResult, RangeRequest
 from delta_core.errors import CommitError, CommitStateUnknownError, EngineError
 from delta_core.log.names import LOG_DIRECTORY, commit_name
 from delta_core.plugins.committer import Committed, Conflict, Outcome, Proposal

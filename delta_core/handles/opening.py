@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -78,6 +77,8 @@ class Opening(Struct, frozen=True):
             _check(name, arguments[name])
         if ":" not in self.uri.partition("/")[0]:
             # a path, and another process may run in another folder
+            from pathlib import Path  # takes as long as 20 modules of ours, which a first read would wait for
+
             arguments["uri"] = str(Path(self.uri).expanduser().absolute())
         options = self.storage_options or {}
         if self.pickle_secrets or not options:

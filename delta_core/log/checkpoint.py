@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engines.interface import ActionQuery, CheckpointHandle, FileIdentity, LogFiles
+from delta_core.engines.interface import CheckpointHandle, LogFiles
+from delta_core.engines.records import ActionQuery, FileIdentity
 from delta_core.errors import AccessDeniedError, CheckpointError, LogChangedError
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, is_valid, one_array

@@ -15,7 +15,9 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.engines.interface import CheckpointHandle, Engine, ParquetForm
+from delta_core.engines.engine import Engine
+from delta_core.engines.interface import CheckpointHandle
+from delta_core.engines.records import ParquetForm
 from delta_core.errors import (
     DeltaError,
     EngineError,

@@ -15,7 +15,9 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.engines.interface import ActionQuery, Engine, RangeRequest, Storage
+from delta_core.engines.engine import Engine
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import ActionQuery, RangeRequest
 from delta_core.errors import DeltaError, EngineError, HookContractError
 from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.kernels.json_actions import ParsedActions

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engines.interface import ActionQuery, CheckpointHandle, LogFiles
+from delta_core.engines.records import ActionQuery
 from delta_core.errors import LogChangedError, LogError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.arrow_buffers import array_of, nulls_of, one_array, values_of
@@ -18,6 +18,8 @@ from delta_core.protocol.actions import ADD_FIELDS, FILE_COLUMNS, ActionField, p
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from delta_core.engines.interface import CheckpointHandle, LogFiles
 
     Mask = NDArray[np.bool_]
 

@@ -10,7 +10,8 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.engines.interface import ActionQuery, Engine
+from delta_core.engines.engine import Engine
+from delta_core.engines.records import ActionQuery
 from delta_core.errors import LogChangedError, LogError, VersionNotFoundError
 from delta_core.kernels.arrow_buffers import int64_values, one_array
 from delta_core.log.commit_chunks import extra_fields, json_values

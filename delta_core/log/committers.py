@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from delta_core.engines.interface import Storage
 from delta_core.errors import PluginConflictError, PluginError
 from delta_core.plugins.entry_points import entry_points
+
+if TYPE_CHECKING:
+    from delta_core.engines.interface import Storage
 
 __all__ = ["COMMITTERS_GROUP", "find_committer"]
 

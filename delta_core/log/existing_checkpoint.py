@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.engines.interface import CheckpointHandle, Engine
+from delta_core.engines.engine import Engine
+from delta_core.engines.interface import CheckpointHandle
 from delta_core.errors import CorruptTableError, LogChangedError
 from delta_core.log.checkpoint import CheckpointReader
 from delta_core.log.files import FileSet

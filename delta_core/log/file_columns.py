@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engines.interface import CheckpointHandle
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels import compute as pc
 from delta_core.kernels import parts as kernels
@@ -20,6 +19,8 @@ from delta_core.protocol.actions import FILE_COLUMNS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from delta_core.engines.interface import CheckpointHandle
 
     Mask = NDArray[np.bool_]
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engines.interface import CheckpointHandle, Compiled, Evaluator
 from delta_core.errors import ExpressionError, InvalidArgumentError
 from delta_core.expressions.ast import (
     Call,
@@ -31,6 +30,7 @@ from delta_core.log.group_tests import GroupTest, plan_group_test
 from delta_core.runtime.processes import cached_property
 
 if TYPE_CHECKING:
+    from delta_core.engines.interface import CheckpointHandle, Compiled, Evaluator
     from delta_core.log.file_columns import Mask
 
 __all__ = ["FilePruner", "plan_tests"]

@@ -14,7 +14,6 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.engines.interface import Evaluator
 from delta_core.errors import ExpressionError, InvalidArgumentError, LogChangedError, LogError
 from delta_core.expressions.ast import Expression, FileStatistic
 from delta_core.kernels import compute as pc
@@ -26,6 +25,7 @@ from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.runtime.processes import cached_property
 
 if TYPE_CHECKING:
+    from delta_core.engines.interface import Evaluator
     from delta_core.kernels.row_set import RowSet
     from delta_core.log.file_columns import Mask
 

@@ -7,11 +7,10 @@ is null there, no count is below 0 (which means that it is unknown), and the lea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from delta_core.engines.interface import CheckpointHandle, Compiled, Evaluator
 from delta_core.expressions.ast import (
     Call,
     Column,
@@ -29,6 +28,9 @@ from delta_core.expressions.skipping import plan_skipping
 from delta_core.log.decimal_bounds import is_rounded
 from delta_core.protocol.schema import ColumnMap, Path
 from delta_core.protocol.types import Field, PrimitiveType, StructType
+
+if TYPE_CHECKING:
+    from delta_core.engines.interface import CheckpointHandle, Compiled, Evaluator
 
 __all__ = ["GroupTest", "plan_group_test", "statistic_path"]
 

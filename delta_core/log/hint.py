@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from delta_core.engines.interface import RangeRequest, Storage
+from delta_core.engines.records import RangeRequest
 from delta_core.errors import EngineError
 from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
 from delta_core.runtime.json_text import decode_json
+
+if TYPE_CHECKING:
+    from delta_core.engines.interface import Storage
 
 __all__ = ["EMBEDDED", "Hint", "canonical_checksum", "format_hint", "parse_hint", "read_hint", "write_hint"]
 

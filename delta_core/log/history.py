@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from delta_core.engines.interface import ActionQuery
+from delta_core.engines.records import ActionQuery
 from delta_core.errors import VersionNotFoundError
 from delta_core.log.commits import Commit, CommitTimes, read_commits, read_infos
 from delta_core.log.source import TableLog

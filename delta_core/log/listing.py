@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import TYPE_CHECKING
 
-from delta_core.engines.interface import Storage
+from msgspec import Struct
+from msgspec.structs import replace
+
 from delta_core.log.hint import Hint
 from delta_core.log.names import LOG_DIRECTORY, checkpoint_prefix, parse_names
 from delta_core.plugins.plans import LogFile
+
+if TYPE_CHECKING:
+    from delta_core.engines.interface import Storage
 
 __all__ = ["LogListing", "list_log"]
 
@@ -32,5 +37,5 @@ def list_log(storage: Storage, start: int = 0, hint: Hint | None = None) -> LogL
     files = parse_names(found.names, found.sizes, found.modified_ms)
     if found.tags is not None:
         tags = dict(zip(found.names, found.tags, strict=True))
-        files = [f._replace(tag=tags[f.name]) for f in files]
+        files = [replace(f, tag=tags[f.name]) for f in files]
     return LogListing(tuple(f for f in files if f.end_version >= start), start, hint)

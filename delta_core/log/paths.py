@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import cast
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -145,6 +144,8 @@ def _escapes(data: bytes) -> list[tuple[bytes, bytes]] | None:
 def _decoded(path: str) -> str:
     if "%" not in path:
         return path
+    from urllib.parse import unquote  # takes 3 ms of a first read, and few tables have such names
+
     try:
         out = unquote(path, errors="strict")
     except UnicodeDecodeError as e:

@@ -10,7 +10,8 @@ from urllib.parse import quote
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.engines.interface import CheckpointHandle, Engine
+from delta_core.engines.engine import Engine
+from delta_core.engines.interface import CheckpointHandle
 from delta_core.log.checkpoint_schema import CheckpointColumns
 from delta_core.log.files import FileSet
 from delta_core.log.group_tests import statistic_path

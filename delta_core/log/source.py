@@ -12,7 +12,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.engines.interface import ActionQuery, Engine, FileIdentity
+from delta_core.engines.records import ActionQuery, FileIdentity
 from delta_core.errors import CheckpointError, LogChangedError, LogError, TableNotFoundError, VersionNotFoundError
 from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.json_actions import ParsedActions
@@ -24,13 +24,14 @@ from delta_core.log.listing import LogListing, list_log
 from delta_core.log.names import LOG_DIRECTORY, STAGED_DIRECTORY, commit_name
 from delta_core.log.reconcile import Reconciled, reconcile
 from delta_core.log.segment import choose_segment
-from delta_core.plugins.catalog import CommitSource, StagedCommit
 from delta_core.plugins.plans import LogFile, LogSegment
 from delta_core.protocol.actions import Metadata, Protocol, parse_action
 from delta_core.runtime.processes import cached_property
 
 if TYPE_CHECKING:
+    from delta_core.engines.engine import Engine
     from delta_core.log.checkpoint import CheckpointReader
+    from delta_core.plugins.catalog import CommitSource, StagedCommit
 
 __all__ = ["LogContents", "LogMark", "TableLog", "concat_actions", "newest"]
 

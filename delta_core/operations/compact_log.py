@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.commit.upkeep import check_upkeep
-from delta_core.engines.interface import ActionQuery, RangeRequest
+from delta_core.engines.records import ActionQuery, RangeRequest
 from delta_core.errors import InvalidArgumentError, LogError, VersionNotFoundError
 from delta_core.kernels.arrow_buffers import array_of, int64_values
 from delta_core.kernels.json_actions import ParsedActions

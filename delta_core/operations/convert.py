@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from delta_core.commit.options import AddAction
 from delta_core.commit.transaction import Transaction
-from delta_core.engines.interface import WALKED_FILE
+from delta_core.engines.records import WALKED_FILE
 from delta_core.errors import InvalidArgumentError, SchemaError, SchemaMismatchError, UnsupportedOperationError
 from delta_core.expressions.coercion import spark_name
 from delta_core.kernels import compute as pc

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engines.interface import ActionQuery
+from delta_core.engines.records import ActionQuery
 from delta_core.errors import LogChangedError, VersionNotFoundError
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import holds_bytes, strings_of

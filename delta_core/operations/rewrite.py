@@ -7,7 +7,8 @@ from typing import Literal
 
 import pyarrow as pa
 
-from delta_core.engines.interface import Engine, Relation, Relations
+from delta_core.engines.engine import Engine
+from delta_core.engines.interface import Relation, Relations
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import Call, Column, Expression, leaves
 from delta_core.expressions.ast import Literal as Constant

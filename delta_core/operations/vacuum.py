@@ -21,7 +21,9 @@ from msgspec.structs import replace
 
 from delta_core.commit.transaction import Transaction
 from delta_core.commit.upkeep import check_upkeep
-from delta_core.engines.interface import WALKED_FILE, Engine, RangeRequest, Storage
+from delta_core.engines.engine import Engine
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import WALKED_FILE, RangeRequest
 from delta_core.errors import (
     CommitError,
     DeltaError,

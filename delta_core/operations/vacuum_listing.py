@@ -11,7 +11,8 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.engines.interface import WALKED_FILE, FolderFiles, Storage
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import WALKED_FILE, FolderFiles
 from delta_core.errors import EngineError
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, mask_of, values_of

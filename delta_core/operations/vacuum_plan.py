@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.engines.interface import WALKED_FILE
+from delta_core.engines.records import WALKED_FILE
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import compute as pc
 

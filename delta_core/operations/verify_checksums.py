@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from delta_core.engines.interface import ActionQuery, LogFiles, RangeRequest
+from delta_core.engines.interface import LogFiles
+from delta_core.engines.records import ActionQuery, RangeRequest
 from delta_core.errors import DeltaError, EngineError, LogChangedError, LogError, shortened
 from delta_core.kernels.arrow_buffers import int64_values, is_valid
 from delta_core.kernels.json_actions import ParsedActions

@@ -11,7 +11,7 @@ import pyarrow as pa
 from msgspec import structs
 
 from delta_core.commit.intents import read_columns
-from delta_core.engines.interface import FilesStatistics
+from delta_core.engines.records import FilesStatistics
 from delta_core.errors import (
     AccessDeniedError,
     DeltaError,

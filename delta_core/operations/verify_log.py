@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engines.interface import LogFiles, RangeRequest
+from delta_core.engines.interface import LogFiles
+from delta_core.engines.records import RangeRequest
 from delta_core.errors import (
     CheckpointError,
     DeltaError,

@@ -9,9 +9,7 @@ from typing import Any, get_args
 
 from delta_core.errors import HookContractError, did_you_mean, plugin_errors
 from delta_core.expressions.plugin_functions import Function
-from delta_core.plugins import hookspecs
-from delta_core.plugins.checkpoint_plan import CheckpointPlan
-from delta_core.plugins.checks import TableCheck
+from delta_core.plugins import answers, hookspecs
 from delta_core.plugins.hookspecs import PROJECT, RESULTS
 from delta_core.plugins.rules import (
     ActionColumn,
@@ -22,7 +20,6 @@ from delta_core.plugins.rules import (
     ReadRule,
     WriteRule,
 )
-from delta_core.plugins.steps import FeatureStep
 from delta_core.protocol.actions import DomainMetadata, Metadata
 from delta_core.protocol.schema import ColumnMap
 from delta_core.protocol.types import TypeDef
@@ -47,12 +44,11 @@ _ANSWERS: Mapping[str, tuple[type, ...]] = {
     "rebase_files": (ActionColumn,),
     "checksum_fields": (ChecksumField,),
     "file_references": (FileReference,),
-    "check_table": get_args(TableCheck),
-    "feature_steps": get_args(FeatureStep),
-    "plan_checkpoint": (CheckpointPlan,),
     "retention_limits": (int,),
     "requires_catalog": (bool,),
 }
+#: The same, by their names in `answers`.
+_LATE_ANSWERS = {"check_table": "TableCheck", "feature_steps": "FeatureStep", "plan_checkpoint": "CheckpointPlan"}
 
 
 def marked_hooks(plugin: Any) -> dict[str, Callable[..., Any]]:
@@ -118,7 +114,7 @@ def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def _guarded(function: Callable[..., Any], feature: str, hook: str) -> Callable[..., Any]:
-    kind, types = RESULTS[hook], _ANSWERS.get(hook, (object,))
+    kind = RESULTS[hook]
 
     @functools.wraps(function)
     def call(*arguments: Any) -> Any:
@@ -126,18 +122,27 @@ def _guarded(function: Callable[..., Any], feature: str, hook: str) -> Callable[
             answer = function(*arguments)
             if kind == "list" and isinstance(answer, Iterable) and not isinstance(answer, (str, bytes)):
                 answer = list(answer)
-        _check_answer(answer, kind, types, feature, hook)
+        _check_answer(answer, kind, feature, hook)
         return answer
 
     return call
 
 
-def _check_answer(answer: Any, kind: str, types: tuple[type, ...], feature: str, hook: str) -> None:
-    names = " or ".join(t.__name__ for t in types)
+def _types_of(hook: str) -> tuple[type, ...]:
+    if hook in _LATE_ANSWERS:
+        late = getattr(answers, _LATE_ANSWERS[hook])
+        return get_args(late) or (late,)
+    return _ANSWERS.get(hook, (object,))
+
+
+def _check_answer(answer: Any, kind: str, feature: str, hook: str) -> None:
     if kind == "check":
         if answer is not None:
             raise _broken(feature, hook, f"returned {answer!r}; expected nothing.")
-    elif kind == "list":
+        return
+    types = _types_of(hook)
+    names = " or ".join(t.__name__ for t in types)
+    if kind == "list":
         if not isinstance(answer, list):
             raise _broken(feature, hook, f"returned {answer!r}; expected a list or another iterable.")
         unexpected = next((a for a in answer if not isinstance(a, types)), None)

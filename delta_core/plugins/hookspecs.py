@@ -10,33 +10,35 @@ answers combine: ``list`` = concatenated; ``single`` = at most one answer, two r
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import pluggy
 import pyarrow as pa
 
-from delta_core.engines.interface import Storage
-from delta_core.expressions.plugin_functions import Function
-from delta_core.plugins.attempt import AttemptView
-from delta_core.plugins.catalog import CommitSource
-from delta_core.plugins.checkpoint_plan import CheckpointPlan
-from delta_core.plugins.checks import TableCheck
-from delta_core.plugins.committer import Committed, Committer
-from delta_core.plugins.plans import ReadRequest
-from delta_core.plugins.rules import (
-    ActionColumn,
-    ChecksumField,
-    CommitRule,
-    CommitSummary,
-    CommitTimestamp,
-    FileReference,
-    ReadRule,
-    WriteRule,
-)
-from delta_core.plugins.state import TableState
-from delta_core.plugins.steps import FeatureStep
-from delta_core.protocol.actions import DomainMetadata, Metadata
-from delta_core.protocol.schema import ColumnMap, Path
-from delta_core.protocol.types import PrimitiveType, TypeDef
+if TYPE_CHECKING:
+    from delta_core.engines.interface import Storage
+    from delta_core.expressions.plugin_functions import Function
+    from delta_core.plugins.attempt import AttemptView
+    from delta_core.plugins.catalog import CommitSource
+    from delta_core.plugins.checkpoint_plan import CheckpointPlan
+    from delta_core.plugins.checks import TableCheck
+    from delta_core.plugins.committer import Committed, Committer
+    from delta_core.plugins.plans import ReadRequest
+    from delta_core.plugins.rules import (
+        ActionColumn,
+        ChecksumField,
+        CommitRule,
+        CommitSummary,
+        CommitTimestamp,
+        FileReference,
+        ReadRule,
+        WriteRule,
+    )
+    from delta_core.plugins.state import TableState
+    from delta_core.plugins.steps import FeatureStep
+    from delta_core.protocol.actions import DomainMetadata, Metadata
+    from delta_core.protocol.schema import ColumnMap, Path
+    from delta_core.protocol.types import PrimitiveType, TypeDef
 
 __all__ = ["PROJECT", "RESULTS", "hookimpl", "hookspec"]
 

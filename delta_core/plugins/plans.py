@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -12,8 +12,8 @@ from delta_core.protocol.schema import Path
 __all__ = ["Checkpoint", "LogFile", "LogSegment", "ReadRequest"]
 
 
-class LogFile(NamedTuple):
-    """A file under ``_delta_log``; a tuple, because a log can hold very many.
+class LogFile(Struct, frozen=True, order=True, gc=False):
+    """A file under ``_delta_log``; light for the garbage collector, because a log can hold very many.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engines.interface import Compiled, Evaluator, RowTest
+from delta_core.engines.records import RowTest
 from delta_core.errors import DataFileError
 from delta_core.expressions.ast import Expression, Leaf, conjuncts, leaves
 from delta_core.expressions.plugin_functions import Function
@@ -30,6 +30,8 @@ from delta_core.scan.value_ranges import joined_test, part_test
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from delta_core.engines.interface import Compiled, Evaluator
 
 __all__ = ["CompiledPlan"]
 

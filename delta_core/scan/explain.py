@@ -15,7 +15,8 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from delta_core.engines.interface import Apply, Evaluator, FileRead, RowTest
+from delta_core.engines.interface import Apply, Evaluator
+from delta_core.engines.records import FileRead, RowTest
 from delta_core.expressions.ast import Expression, FileStatistic, conjuncts, leaves
 from delta_core.expressions.printing import format_sql
 from delta_core.expressions.skipping import SkippingPlan, plan_skipping

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engines.interface import Engine, FileRead
+from delta_core.engines.records import FileRead
 from delta_core.errors import (
     ColumnNotFoundError,
     CorruptTableError,
@@ -34,6 +33,7 @@ from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.protocol.schema import Path
 from delta_core.protocol.types import DataType
+from delta_core.runtime.logs import debug_log
 from delta_core.runtime.processes import cached_property
 from delta_core.scan import parts
 from delta_core.scan.apply import CompiledPlan
@@ -41,14 +41,16 @@ from delta_core.scan.file_context import FileContext, NoVectors
 from delta_core.scan.plan import FILE_PATH, LOCATION, ROW_INDEX, ReadPlan, plan_scan, resolve_columns
 
 if TYPE_CHECKING:
+    from logging import Logger
+
     from numpy.typing import NDArray
 
+    from delta_core.engines.engine import Engine
     from delta_core.scan.explain import RunCounters, ScanReport
     from delta_core.scan.vectors import Vectors
 
 __all__ = ["Scan", "ScanSource"]
 
-_log = logging.getLogger(__name__)
 _PLANNED = [n for n in FILE_COLUMNS if n not in ("stats", "tags", "deletionTimestamp", "extendedFileMetadata")]
 #: Files whose statistics are queried first if a limit is given.
 _FIRST_FILES = 64
@@ -193,9 +195,9 @@ class Scan:
         evaluator, zone = self._source.engine.evaluator, self._source.timezone
         found = found.where(self._skipping.partition, evaluator, zone, exact=True)
         found = found.where(self._skipping.statistics, evaluator, zone)
-        if _log.isEnabledFor(logging.DEBUG):
+        if (log := debug_log(__name__)) is not None:
             took = (perf_counter() - start) * 1000
-            _log.debug(
+            log.debug(
                 "Planned a scan of %r: %d of %d files (%.1f ms)", self._source, found.count, everything.count, took
             )
         return found
@@ -275,9 +277,10 @@ class Scan:
 
     def _all_batches(self, encoded: bool = False, *, is_collected: bool = False) -> Iterator[pa.RecordBatch]:
         found = self._batches(encoded=encoded, is_collected=is_collected)
-        return self._logged(found) if _log.isEnabledFor(logging.DEBUG) else found
+        log = debug_log(__name__)
+        return found if log is None else self._logged(found, log)
 
-    def _logged(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _logged(self, batches: Iterator[pa.RecordBatch], log: Logger) -> Iterator[pa.RecordBatch]:
         start, rows, size = perf_counter(), 0, 0
         try:
             for batch in batches:
@@ -286,7 +289,7 @@ class Scan:
                 yield batch
         finally:
             took = (perf_counter() - start) * 1000
-            _log.debug("Read %d rows, %d bytes, of %r (%.1f ms)", rows, size, self._source, took)
+            log.debug("Read %d rows, %d bytes, of %r (%.1f ms)", rows, size, self._source, took)
 
     def _batches(
         self, counters: RunCounters | None = None, encoded: bool = False, *, is_collected: bool = False

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engines.interface import RangeRequest, Storage
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import RangeRequest
 from delta_core.errors import DataFileNotFoundError, HookContractError, plugin_errors
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, int64_values, is_valid, number_array, one_array, values_of

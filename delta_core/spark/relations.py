@@ -14,7 +14,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from delta_core.engines.arrow import engine as arrow_engine
-from delta_core.engines.interface import Engine, Relation
+from delta_core.engines.engine import Engine
+from delta_core.engines.interface import Relation
 from delta_core.errors import InternalError, InvalidArgumentError, UnsupportedExpressionError, UnsupportedOperationError
 from delta_core.expressions import ast
 from delta_core.expressions.ast import Cast, Expression, Values, all_parts

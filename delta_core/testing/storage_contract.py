@@ -12,7 +12,8 @@ from threading import Barrier
 import pyarrow as pa
 import pytest
 
-from delta_core.engines.interface import RangeRequest, Storage
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import RangeRequest
 from delta_core.errors import EngineError
 
 __all__ = ["StorageContract", "race"]

@@ -14,7 +14,9 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.engines.interface import Engine, FileWrite, FootersRead, WrittenFile
+from delta_core.engines.engine import Engine
+from delta_core.engines.interface import FootersRead
+from delta_core.engines.records import FileWrite, WrittenFile
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernels.arrow_buffers import bool_array, empty_table, number_array, strings_of

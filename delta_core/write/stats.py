@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engines.interface import ColumnsStatistics, ColumnStatistics, FilesStatistics
+from delta_core.engines.records import ColumnsStatistics, ColumnStatistics, FilesStatistics
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array, scalar_of, strings_of
 from delta_core.protocol.schema import Path

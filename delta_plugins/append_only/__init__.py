@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from operator import methodcaller
 from typing import TYPE_CHECKING
 
-from delta_core.api import FeatureStep, Metadata, RemoveProperties, TableFeature, UnsupportedOperationError, hookimpl
+from delta_core import api
+from delta_core.api import TableFeature, UnsupportedOperationError, hookimpl
 
 if TYPE_CHECKING:
-    from delta_core.api import AttemptView
+    from delta_core.api import AttemptView, FeatureStep, Metadata
 
 __all__ = ["FEATURE"]
 
@@ -54,4 +55,5 @@ def check_commit(attempt: AttemptView) -> None:
 
 @hookimpl
 def feature_steps(change: str) -> Iterable[FeatureStep]:
-    return [RemoveProperties(FEATURE.name, (PROPERTY,))] if change == "drop" else []
+    # nearly every table has this feature, and its reads do not load steps
+    return [api.RemoveProperties(FEATURE.name, (PROPERTY,))] if change == "drop" else []

@@ -6,20 +6,14 @@ The core itself rejects null if a field is not nullable, at every depth.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from delta_core.api import (
-    FeatureStep,
-    FeatureUse,
-    Metadata,
-    Path,
-    RowCheck,
-    Schema,
-    TableFeature,
-    TableState,
-    format_path,
-    hookimpl,
-)
+from delta_core import api
+from delta_core.api import RowCheck, Schema, TableFeature, format_path, hookimpl
 from delta_plugins.invariants import logic
+
+if TYPE_CHECKING:
+    from delta_core.api import FeatureStep, Metadata, Path, TableState
 
 __all__ = ["FEATURE"]
 
@@ -60,4 +54,4 @@ def write_rules(table: TableState) -> Iterable[RowCheck]:
 @hookimpl
 def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
     users = tuple(f"column {format_path(p)}" for p in logic.users(table.schema)) if change == "drop" else ()
-    return [FeatureUse(FEATURE.name, users, "Let these columns be null first.")] if users else []
+    return [api.FeatureUse(FEATURE.name, users, "Let these columns be null first.")] if users else []

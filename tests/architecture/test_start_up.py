@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import os
 import shutil
+import site
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -97,6 +99,35 @@ def test_first_filtered_read_loads_no_history_printing_and_log_writer(table: str
         f"assert not {{'delta_core.' + p for p in {parts!r}}} & set(sys.modules)"
     )
     assert _run(code, table) == ""
+
+
+def test_first_filtered_read_loads_no_interface_and_no_logging(table: str) -> None:
+    later = ("delta_core.engines.interface", "delta_core.plugins.steps", "ipaddress", "logging", "urllib.parse")
+    code = (
+        "import pyarrow, sys\nbefore = set(sys.modules)\nfrom delta_core import DeltaTable\n"
+        "assert DeltaTable(sys.argv[1]).scan(predicate='id < 2').to_table().num_rows == 1\n"
+        f"print(sorted({set(later)!r} & set(sys.modules) - before))"
+    )
+    # without the .pth files of an editable installation, which load modules of their own
+    path = os.pathsep.join([str(ROOT), *site.getsitepackages()])
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code, table],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_messages_of_reads_reach_a_log_that_wants_them(table: str, caplog: pytest.LogCaptureFixture) -> None:
+    read = DeltaTable(table).scan(predicate="id < 2").to_table
+    with caplog.at_level(logging.INFO, "delta_core"):
+        read()
+    assert caplog.messages == []
+    with caplog.at_level(logging.DEBUG, "delta_core"):
+        read()
+    assert any(text.startswith("Read 1 rows") for text in caplog.messages)
 
 
 def test_listing_files_loads_nothing_heavy(table: str) -> None:

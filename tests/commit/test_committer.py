@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from delta_core.commit import committer as module
 from delta_core.commit.committer import PUTS, StoreCommitter
 from delta_core.engines.arrow.storage.stores import open_storage
-from delta_core.engines.interface import PutResult, RangeRequest, Storage
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import PutResult, RangeRequest
 from delta_core.errors import CommitError, CommitStateUnknownError, EngineError
 from delta_core.log.names import commit_name
 from delta_core.plugins.committer import Committed, Committer, Conflict, Proposal

@@ -21,7 +21,8 @@ from msgspec.structs import replace
 from delta_core.commit import committer as module
 from delta_core.commit.conflict import IsolationLevel
 from delta_core.commit.transaction import Transaction
-from delta_core.engines.interface import Listing, PutResult, RangeRequest, Storage
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import Listing, PutResult, RangeRequest
 from delta_core.errors import CommitConflictError, EngineError
 from delta_core.expressions.filters import to_expression
 from delta_core.log.names import commit_name, parse_name

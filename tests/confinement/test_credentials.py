@@ -11,7 +11,7 @@ import pytest
 
 from delta_core.engines.arrow.storage.credentials import without_credentials
 from delta_core.engines.arrow.storage.stores import open_storage
-from delta_core.engines.interface import RangeRequest
+from delta_core.engines.records import RangeRequest
 from delta_core.errors import EngineError, ExternalPathError
 
 KEYS = {

@@ -12,7 +12,7 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.engines.arrow.storage.stores import open_storage
-from delta_core.engines.interface import RangeRequest
+from delta_core.engines.records import RangeRequest
 from delta_core.errors import CorruptTableError, EngineError, ExternalPathError
 from delta_core.snapshot import open_snapshot
 from tests.confinement.hostile import IDS, STOLEN, Spies, files_below, hostile, parquet

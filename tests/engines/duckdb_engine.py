@@ -12,7 +12,9 @@ import pyarrow as pa
 from delta_core.engines.arrow import map_threads
 from delta_core.engines.arrow.storage.log_files import ArrowLogFiles
 from delta_core.engines.arrow.storage.stores import open_storage
-from delta_core.engines.interface import Apply, Engine, FileRead, Storage
+from delta_core.engines.engine import Engine
+from delta_core.engines.interface import Apply, Storage
+from delta_core.engines.records import FileRead
 from delta_core.errors import DataFileError, DataFileNotFoundError, UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Cast, Expression, Leaf, Literal, leaves
 from delta_core.expressions.plugin_functions import Function

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from delta_core.engines.interface import RangeRequest
+from delta_core.engines.records import RangeRequest
 from delta_core.errors import CorruptTableError
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.comparison import assert_same_rows

@@ -14,7 +14,8 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.engines.arrow.storage.stores import open_storage
-from delta_core.engines.interface import RangeRequest, Storage
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import RangeRequest
 from delta_core.errors import CommitError, CommitStateUnknownError, EngineError, InvalidArgumentError
 from delta_core.log.committers import find_committer
 from delta_core.log.names import commit_name

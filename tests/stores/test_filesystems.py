@@ -17,7 +17,8 @@ from benchmarks.latency import register as register_latency
 from delta_core import DeltaTable, write_deltalake
 from delta_core.commit.committer import StoreCommitter, prove_exclusive
 from delta_core.engines.arrow.storage.stores import open_storage
-from delta_core.engines.interface import RangeRequest, Storage
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import RangeRequest
 from delta_core.errors import (
     CommitError,
     EngineError,

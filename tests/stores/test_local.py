@@ -14,7 +14,8 @@ import pytest
 from delta_core.commit.committer import StoreCommitter
 from delta_core.engines.arrow.storage import local_files
 from delta_core.engines.arrow.storage.stores import open_storage
-from delta_core.engines.interface import RangeRequest, Storage
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import RangeRequest
 from delta_core.errors import CommitError, EngineError
 from delta_core.plugins.committer import Conflict, Proposal
 from delta_core.testing.storage_contract import StorageContract

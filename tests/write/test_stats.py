@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.engines.interface import ColumnStatistics
+from delta_core.engines.records import ColumnStatistics
 from delta_core.kernels.stats import StatField, parse_stats
 from delta_core.write.stats import statistics_json, truncate_max, truncate_min
 

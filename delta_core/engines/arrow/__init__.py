@@ -14,12 +14,14 @@ from delta_core.engines.arrow import parts
 from delta_core.engines.arrow.storage.boundary import AllowExternal
 from delta_core.engines.arrow.storage.log_files import ArrowLogFiles
 from delta_core.engines.arrow.storage.stores import open_storage
-from delta_core.engines.interface import Engine, Storage
+from delta_core.engines.engine import Engine
 from delta_core.runtime.processes import PerProcess
 from delta_core.runtime.threads import thread_pool
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
+
+    from delta_core.engines.interface import Storage
 
 __all__ = ["engine", "map_threads"]
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.engines.arrow.evaluate.evaluator import read_column
-from delta_core.engines.interface import Engine, Evaluator, Relation
+from delta_core.engines.engine import Engine
+from delta_core.engines.interface import Evaluator, Relation
 from delta_core.errors import SchemaMismatchError
 from delta_core.expressions.ast import Column, Expression, Leaf, leaves
 from delta_core.expressions.plugin_functions import Function

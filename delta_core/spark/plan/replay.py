@@ -15,7 +15,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from delta_core.engines.interface import CheckpointHandle, FileIdentity
+from delta_core.engines.interface import CheckpointHandle
+from delta_core.engines.records import FileIdentity
 from delta_core.errors import CheckpointError, DeltaError, EngineError, InvalidArgumentError, LogChangedError, shortened
 from delta_core.expressions.ast import (
     Call,

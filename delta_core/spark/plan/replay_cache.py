@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from pyspark.sql import DataFrame
 
-from delta_core.engines.interface import CheckpointHandle, FileIdentity
+from delta_core.engines.interface import CheckpointHandle
+from delta_core.engines.records import FileIdentity
 from delta_core.spark.plan.checkpoint_frame import Shape, read_checkpoint
 
 __all__ = ["MOST_CHECKPOINTS", "Facts", "CachedCheckpoint", "CheckpointKey", "forget", "cached_checkpoint"]

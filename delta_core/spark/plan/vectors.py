@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.engines.interface import RangeRequest, Storage
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import RangeRequest
 from delta_core.kernels.row_set import RowSet
 from delta_core.scan.scan import Scan
 from delta_core.spark.plan.files import PlannedFiles, Rows

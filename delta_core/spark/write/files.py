@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from delta_core.engines.interface import Engine
+from delta_core.engines.engine import Engine
 from delta_core.expressions.printing import quote_name
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.log.partition_values import parse_partition_values

@@ -15,7 +15,8 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 from pyspark.sql import DataFrame
 
-from delta_core.engines.interface import RangeRequest, Storage
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import RangeRequest
 from delta_core.errors import EngineError
 from delta_core.spark.plan import private
 from delta_core.spark.plan.files import hadoop_path

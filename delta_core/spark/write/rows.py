@@ -10,7 +10,7 @@ from msgspec import Struct
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from delta_core.engines.interface import Engine
+from delta_core.engines.engine import Engine
 from delta_core.errors import (
     InvalidArgumentError,
     SchemaMismatchError,

@@ -19,7 +19,7 @@ from delta_core.engines.arrow.parquet import data_files
 from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
 from delta_core.engines.arrow.parquet.row_groups import GroupPruner
 from delta_core.engines.arrow.storage.stores import LocalStorage
-from delta_core.engines.interface import FileRead
+from delta_core.engines.records import FileRead
 from delta_core.errors import DataFileError, DataFileNotFoundError
 from delta_core.expressions.ast import Call, FileStatistic, Literal
 from delta_core.protocol.schema import FIELD_ID, arrow_schema

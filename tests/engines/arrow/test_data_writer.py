@@ -23,7 +23,7 @@ from delta_core.engines.arrow import engine
 from delta_core.engines.arrow.parquet import data_writer, parts
 from delta_core.engines.arrow.parquet.data_writer import write_parquet_files
 from delta_core.engines.arrow.storage.stores import open_storage
-from delta_core.engines.interface import FileWrite, WrittenFile
+from delta_core.engines.records import FileWrite, WrittenFile
 from delta_core.errors import EngineError
 from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 

@@ -22,7 +22,7 @@ from delta_core.engines.arrow.parquet.columns import GroupReader
 from delta_core.engines.arrow.parquet.filtered_groups import FilteredGroups
 from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.engines.arrow.parquet.types import plan_file
-from delta_core.engines.interface import FileRead, RowTest
+from delta_core.engines.records import FileRead, RowTest
 from delta_core.kernels.gather import SelectionVector
 from delta_core.kernels.memory import allocated_bytes
 from delta_core.kernels.parquet_pages import ColumnChunk, read_chunks

@@ -9,7 +9,7 @@ import pytest
 from delta_core.engines.arrow.parquet import data_files
 from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
 from delta_core.engines.arrow.storage import prefetch
-from delta_core.engines.interface import FileRead
+from delta_core.engines.records import FileRead
 from delta_core.errors import DataFileError, DataFileNotFoundError
 from delta_core.protocol.schema import arrow_schema
 from delta_core.protocol.types import BASE_TYPES, Field, StructType

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from delta_core.engines.arrow.storage.stores import open_storage
-from delta_core.engines.interface import RangeRequest
+from delta_core.engines.records import RangeRequest
 from delta_core.errors import EngineError
 
 

@@ -13,7 +13,7 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.engines.arrow.parquet import data_files, small_files
 from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
 from delta_core.engines.arrow.storage.local import LocalStorage
-from delta_core.engines.interface import FileRead
+from delta_core.engines.records import FileRead
 from delta_core.errors import DataFileError, DataFileNotFoundError
 from delta_core.protocol.types import Field, PrimitiveType, StructType
 from delta_core.testing.table_builder import TableBuilder

@@ -22,7 +22,7 @@ from delta_core.engines.arrow.parquet.columns import GroupReader
 from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.engines.arrow.storage import prefetch
 from delta_core.engines.arrow.storage.prefetch import RangedSource
-from delta_core.engines.interface import RangeRequest
+from delta_core.engines.records import RangeRequest
 from delta_core.kernels import parquet_pages
 from delta_core.kernels.gather import SelectionVector
 from tests.example_counts import examples

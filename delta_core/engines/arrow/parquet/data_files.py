@@ -25,7 +25,7 @@ from delta_core.engines.arrow.parquet.types import FilePlan, UnconvertibleError,
 from delta_core.engines.arrow.storage.places import LINK, is_of_system
 from delta_core.engines.arrow.storage.prefetch import Prefetch, RangedSource
 from delta_core.engines.arrow.storage.ranges import REMOTE_GAP
-from delta_core.engines.interface import Apply, Evaluator, FileRead, FileWrite, FootersRead, Split, Storage, WrittenFile
+from delta_core.engines.records import FileRead, FileWrite, Split, WrittenFile
 from delta_core.errors import (
     AccessDeniedError,
     DataFileError,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from delta_core.engines.arrow.ordered import Task
     from delta_core.engines.arrow.parquet.small_files import SmallFiles
+    from delta_core.engines.interface import Apply, Evaluator, FootersRead, Storage
 
 __all__ = ["ArrowDataFiles"]
 

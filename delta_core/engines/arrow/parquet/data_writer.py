@@ -34,7 +34,8 @@ from delta_core.engines.arrow.parquet.statistics import Leaf, Measured, footer_s
 from delta_core.engines.arrow.parquet.types import num_leaves
 from delta_core.engines.arrow.storage.boundary import are_plain
 from delta_core.engines.arrow.storage.local_files import WriteBack, make_directory
-from delta_core.engines.interface import FileWrite, Split, Storage, WrittenFile
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import FileWrite, Split, WrittenFile
 from delta_core.errors import DeltaError, EngineError, InternalError
 from delta_core.kernels.memory import POOL_OF_BATCHES
 from delta_core.kernels.string_codes import dictionary_of, own_dictionaries

@@ -12,7 +12,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.engines.arrow.parquet.statistics import Leaf, Measured, footer_statistics
-from delta_core.engines.interface import ColumnStatistics
+from delta_core.engines.records import ColumnStatistics
 from delta_core.kernels.memory import POOL_OF_BATCHES
 from delta_core.kernels.row_group_files import row_group_files
 

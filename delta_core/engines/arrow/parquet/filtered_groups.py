@@ -17,7 +17,7 @@ from msgspec import Struct
 from delta_core.engines.arrow.parquet.columns import GROUP_BYTES, WORD_ROWS, GroupReader
 from delta_core.engines.arrow.parquet.stretches import Stretches
 from delta_core.engines.arrow.parquet.types import FilePlan, is_encoded_string
-from delta_core.engines.interface import FileRead
+from delta_core.engines.records import FileRead
 from delta_core.kernels.arrow_buffers import null_array, one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.nested import batch_of, empty_rows

@@ -6,17 +6,19 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from delta_core.engines.arrow.parquet.opened_file import FileFooter
-from delta_core.engines.interface import Compiled, Evaluator
 from delta_core.expressions.ast import Expression, FileStatistic, Leaf, leaves
 from delta_core.expressions.bound_tests import bound_test
 from delta_core.kernels.arrow_buffers import array_of, number_array
 from delta_core.protocol.schema import Path
+
+if TYPE_CHECKING:
+    from delta_core.engines.interface import Compiled, Evaluator
 
 __all__ = ["GroupPruner", "group_bounds", "kept_groups"]
 

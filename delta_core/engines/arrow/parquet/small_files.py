@@ -18,7 +18,7 @@ from msgspec import Struct
 from delta_core.engines.arrow.parquet import columns as own_decoder
 from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.engines.arrow.parquet.types import FilePlan
-from delta_core.engines.interface import FileRead
+from delta_core.engines.records import FileRead
 from delta_core.kernels import compute as pc
 from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import null_array, number_array

@@ -13,7 +13,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.engines.arrow.evaluate import compute as pc
-from delta_core.engines.interface import ColumnStatistics
+from delta_core.engines.records import ColumnStatistics
 from delta_core.kernels.arrow_buffers import values_of
 from delta_core.kernels.nested import reach
 from delta_core.protocol.schema import Path

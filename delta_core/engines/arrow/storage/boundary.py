@@ -11,21 +11,23 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import IO, Any, Literal, NoReturn
+from typing import IO, TYPE_CHECKING, Any, Literal, NoReturn
 
 from msgspec import Struct
 
 from delta_core.engines.arrow.storage.credentials import fsspec_options, without_credentials
 from delta_core.engines.arrow.storage.places import LOCAL_SCHEMES, absolute_path, plain_path, scheme_of
-from delta_core.engines.interface import Storage
 from delta_core.errors import EngineError, ExternalPathError, InvalidArgumentError
 from delta_core.runtime.patterns import lazy_pattern
+
+if TYPE_CHECKING:
+    from delta_core.engines.interface import Storage
 
 __all__ = ["AllowExternal", "Boundary", "CrossStoreStorage", "Opener", "Place", "are_plain", "has_dots", "is_plain"]
 
 #: Prefixes of places outside a table's root; False: not even those on its own store.
 AllowExternal = Sequence[str] | Literal[False] | None
-Opener = Callable[[str, "dict[str, Any]"], Storage]
+Opener = Callable[[str, "dict[str, Any]"], "Storage"]
 
 _URI = lazy_pattern(r"[A-Za-z][A-Za-z0-9+.-]+:(?://([^/]*))?(.*)", re.DOTALL)
 _DOTS = lazy_pattern(r"(?:^|/)\.\.(?:/|$)")

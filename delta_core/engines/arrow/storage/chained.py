@@ -15,7 +15,7 @@ from delta_core.engines.arrow.storage.boundary import AllowExternal, CrossStoreS
 from delta_core.engines.arrow.storage.filesystems import open_chain
 from delta_core.engines.arrow.storage.places import LINK, StoreErrors, scheme_of
 from delta_core.engines.arrow.storage.remote import FsspecStorage, make_pool
-from delta_core.engines.interface import PutResult, RangeRequest
+from delta_core.engines.records import PutResult, RangeRequest
 from delta_core.errors import UnsupportedOperationError
 from delta_core.runtime.processes import PerProcess
 

@@ -16,7 +16,8 @@ from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.row_groups import group_bounds
 from delta_core.engines.arrow.storage.pinned import PinnedFile
 from delta_core.engines.arrow.storage.places import is_of_system
-from delta_core.engines.interface import FileIdentity, Storage
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import FileIdentity
 from delta_core.errors import AccessDeniedError, CheckpointError, DeltaError, EngineError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.arrow_buffers import nulls_of

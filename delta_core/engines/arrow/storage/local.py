@@ -24,7 +24,7 @@ from delta_core.engines.arrow.storage.local_files import (
     temporary_file,
 )
 from delta_core.engines.arrow.storage.places import StoreErrors, store_error
-from delta_core.engines.interface import WALKED_FILE, FileIdentity, FolderFiles, Listing, PutResult, RangeRequest
+from delta_core.engines.records import WALKED_FILE, FileIdentity, FolderFiles, Listing, PutResult, RangeRequest
 from delta_core.errors import ExternalPathError
 from delta_core.kernels.arrow_buffers import number_array
 

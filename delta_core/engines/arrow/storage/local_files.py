@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
 
-from delta_core.engines.interface import FileIdentity
+from delta_core.engines.records import FileIdentity
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

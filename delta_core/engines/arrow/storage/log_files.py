@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from delta_core.engines.arrow.storage import parts
 from delta_core.engines.arrow.storage.places import store_error
-from delta_core.engines.interface import ActionQuery, FileIdentity, ParquetForm, RangeRequest, Storage
+from delta_core.engines.records import ActionQuery, FileIdentity, ParquetForm, RangeRequest
 from delta_core.errors import DeltaError, LogChangedError
 from delta_core.kernels.json_actions import ActionParser, ParsedActions
 from delta_core.log.names import LOG_DIRECTORY
@@ -18,6 +18,7 @@ from delta_core.plugins.plans import LogFile
 
 if TYPE_CHECKING:
     from delta_core.engines.arrow.storage.checkpoint_files import ParquetCheckpoint
+    from delta_core.engines.interface import Storage
 
 __all__ = ["ArrowLogFiles"]
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.engines.interface import ParquetForm, Storage
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import ParquetForm
 from delta_core.errors import EngineError
 from delta_core.kernels.memory import POOL_OF_BATCHES
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from delta_core.engines.interface import Listing
+from delta_core.engines.records import Listing
 
 __all__ = ["BULK", "Walked", "bulk_delete", "first_keys", "lister", "walk_keys"]
 

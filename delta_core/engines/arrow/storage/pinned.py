@@ -17,7 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.engines.arrow.storage.local_files import identity_of
-from delta_core.engines.interface import FileIdentity, RangeRequest, Storage
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import FileIdentity, RangeRequest
 from delta_core.errors import LogChangedError
 from delta_core.log.names import is_unique
 

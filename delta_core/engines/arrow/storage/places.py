@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import re
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from delta_core.errors import AccessDeniedError, DeltaError, EngineError, ExternalPathError, InvalidArgumentError
 from delta_core.runtime.patterns import lazy_pattern
@@ -49,6 +48,8 @@ def plain_path(uri: str) -> str:
     """
     if scheme_of(uri) not in ("file", "local"):
         return uri
+    from urllib.parse import unquote, urlsplit  # takes 3 ms of a first read
+
     parts = urlsplit(uri)
     if not _is_this_machine(parts.netloc):
         raise InvalidArgumentError(

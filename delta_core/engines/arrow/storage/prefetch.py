@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
-from delta_core.engines.interface import RangeRequest, Storage
+from delta_core.engines.records import RangeRequest
 from delta_core.runtime.processes import PerProcess
 from delta_core.runtime.threads import thread_pool
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from delta_core.engines.interface import Storage
 
 __all__ = ["Prefetch", "RangedSource", "ReadAhead"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from delta_core.engines.interface import RangeRequest
+from delta_core.engines.records import RangeRequest
 
 __all__ = ["REMOTE_GAP", "join_ranges"]
 

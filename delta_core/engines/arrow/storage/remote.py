@@ -29,15 +29,8 @@ from delta_core.engines.arrow.storage.filesystems import (
 from delta_core.engines.arrow.storage.object_listing import BULK, Walked, bulk_delete, first_keys, lister, walk_keys
 from delta_core.engines.arrow.storage.places import StoreErrors, scheme_of, store_error
 from delta_core.engines.arrow.storage.ranges import REMOTE_GAP, join_ranges
-from delta_core.engines.interface import (
-    WALKED_FILE,
-    FileIdentity,
-    FolderFiles,
-    Listing,
-    PutResult,
-    RangeRequest,
-    Storage,
-)
+from delta_core.engines.interface import Storage
+from delta_core.engines.records import WALKED_FILE, FileIdentity, FolderFiles, Listing, PutResult, RangeRequest
 from delta_core.errors import DeltaError
 from delta_core.kernels.arrow_buffers import array_of
 from delta_core.runtime.processes import PerProcess

@@ -1,0 +1,32 @@
+"""An engine: what answers for each part of the interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from delta_core.engines.interface import DataFiles, Evaluator, LogFiles, Relations, RemoteRows, Spread, Storage
+
+__all__ = ["Engine"]
+
+
+class Engine(Struct, frozen=True):
+    """What an entry point of the group ``delta_core.engines`` makes of ``(uri, storage_options)``.
+
+    ``allow_external`` is handed over by its name if the user passed it: see `open_snapshot`.
+    """
+
+    name: str
+    storage: Storage
+    logs: LogFiles
+    data: DataFiles
+    evaluator: Evaluator
+    relations: Relations | None = None
+    #: Set if the engine has other machines to work on.
+    spread: Spread | None = None
+    #: Set if other machines read the rows.
+    remote_rows: RemoteRows | None = None
+    map: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]] = lambda f, items: [f(x) for x in items]
