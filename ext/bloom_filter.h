@@ -126,6 +126,7 @@ constexpr int64_t MOST_LOOKED_UP = 1000;
 
 // Whether a chunk has none of the values that a test of a few keys lets pass, by its filter.
 inline bool lacks_keys(BloomFilter &filter, const Test &test, int width) {
+    if (test.is_negated || test.with_null) return false;
     const bool is_one = test.kind == IN_RANGE && !test.with_nan && (test.is_float ? test.low == test.high : test.least == test.most);
     if ((test.kind != IN_SET && !is_one) || test.num_keys > MOST_LOOKED_UP || !filter.open()) return false;
     if (is_one) return !(test.is_float ? may_have_number(filter, test.low, width) : may_have_number(filter, test.least, width));

@@ -97,13 +97,29 @@ inline bool may_pass(const Test &test, T least, T most, T low, T high) {
     return least <= key && key <= most;
 }
 
+// The same of values that a range leaves out: of floats NaN may be one.
+inline bool may_fail(const Test &test, int64_t least, int64_t most) { return !(least <= most) || least < test.least || most > test.most; }
+
 template <class T>
 inline T bound_of(std::string_view bound) { return load<T>(reinterpret_cast<const uint8_t *>(bound.data())); }
 
-// Whether a value between two bounds of a page may pass a test of values; `width` is the bytes of one, 0 for strings.
-inline bool may_pass(const Test &test, int width, std::string_view least, std::string_view most) {
+// Whether a value between two bounds of a page may pass a test of values, or, if `negated`, may fail it;
+// `width` is the bytes of one, 0 for strings.
+inline bool may_pass(const Test &test, int width, std::string_view least, std::string_view most, bool negated = false) {
+    negated = negated != test.is_negated;
+    if (test.is_joined()) {
+        const bool is_any = (test.kind == ANY_OF) != negated;
+        for (const Test *part : test.parts)
+            if (may_pass(*part, width, least, most, negated) == is_any) return is_any;
+        return !is_any;
+    }
     if (width) {
-        if (least.size() != static_cast<size_t>(width) || most.size() != least.size()) return true;
+        if ((width != 4 && width != 8) || least.size() != static_cast<size_t>(width) || most.size() != least.size()) return true;
+        if (negated && (test.is_float || test.kind != IN_RANGE)) return true;
+        if (negated) {
+            return width == 4 ? may_fail(test, bound_of<int32_t>(least), bound_of<int32_t>(most))
+                              : may_fail(test, bound_of<int64_t>(least), bound_of<int64_t>(most));
+        }
         if (!test.is_float) {
             return width == 4 ? may_pass<int64_t>(test, bound_of<int32_t>(least), bound_of<int32_t>(most), test.least, test.most)
                               : may_pass<int64_t>(test, bound_of<int64_t>(least), bound_of<int64_t>(most), test.least, test.most);
@@ -113,6 +129,11 @@ inline bool may_pass(const Test &test, int width, std::string_view least, std::s
                           : may_pass<double>(test, bound_of<double>(least), bound_of<double>(most), test.low, test.high);
     }
     if (least > most) return true;
+    if (test.kind == IS_BELOW) {
+        const std::string_view key(reinterpret_cast<const char *>(test.keys), test.ends[1]);
+        return negated ? (test.with_key ? most > key : most >= key) : (test.with_key ? least <= key : least < key);
+    }
+    if (negated) return true;
     const bool is_pattern = test.kind == LIKE_PATTERN;
     // of a pattern the first key counts: what a prefix begins is not below it, and its first bytes are the prefix
     for (int64_t k = 0; k < (is_pattern ? 1 : test.num_keys); k++) {
@@ -125,6 +146,7 @@ inline bool may_pass(const Test &test, int width, std::string_view least, std::s
 inline bool may_pass(const Test &test, int width, const PageIndex &index, size_t page) {
     if (test.kind == HAS_VALUE) return !index.is_null[page];
     if (test.kind == IS_NULL) return index.is_null[page] || index.null_counts.empty() || index.null_counts[page] != 0;
+    if (test.with_null && (index.is_null[page] || index.null_counts.empty() || index.null_counts[page] != 0)) return true;
     return !index.is_null[page] && may_pass(test, width, index.least[page], index.most[page]);
 }
 

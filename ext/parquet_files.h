@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -185,6 +186,16 @@ struct RunTest {
     bool passes_nulls() const { return test->kind == IS_NULL; }
 };
 
+// A test, or several: rows pass all of them, or any.
+struct RunTests {
+    enum Kind { ONE, ALL, ANY };
+    explicit RunTests(Kind kind) : kind(kind) {}
+
+    const Kind kind;
+    RunTest one{};
+    std::vector<std::unique_ptr<RunTests>> parts;
+};
+
 // A file at hand: all of its bytes, or a descriptor.
 struct FileBytes {
     const uint8_t *data = nullptr;
@@ -225,13 +236,25 @@ class FileRun {
         leaves_.push_back(new RunLeaf(leaf, type, width, decimal_bytes, most_definition, most_repetition, slot_definition, shared_.memory));
         return leaves_.back();
     }
+    // Tests that are added up to `end_tests` are alternatives, or parts of one of these.
+    void begin_tests(bool is_any) {
+        RunTests &around = *open_.back();
+        around.parts.push_back(std::make_unique<RunTests>(is_any ? RunTests::ANY : RunTests::ALL));
+        open_.push_back(around.parts.back().get());
+    }
+    void end_tests() {
+        if (open_.size() > 1) open_.pop_back();
+    }
     // To be called once all columns are added.
     void add_test(int leaf, int type, int width, int stored, int most_level, const Test *test) {
         RunColumn *column = nullptr;
         for (RunColumn *c : columns_)
             if (c->leaf == leaf && c->type == type && c->layout.width == width && c->layout.stored == stored && c->most_level == most_level)
                 column = c;
-        tests_.push_back({leaf, type, ValueLayout{width, stored}, most_level, test, column});
+        open_.back()->parts.push_back(std::make_unique<RunTests>(RunTests::ONE));
+        RunTest &one = open_.back()->parts.back()->one;
+        one.leaf = leaf, one.type = type, one.layout = ValueLayout{width, stored}, one.most_level = most_level;
+        one.test = test, one.column = column;
     }
     int64_t rows() const { return rows_; }
     // A column, in memory that fits it.
@@ -254,7 +277,7 @@ class FileRun {
         bool good = true;
         for (const GroupFacts &group : footer.groups) {
             int64_t kept = 0;
-            good = group.num_rows >= 0 && (!may_pass(group, footer) || append(file, group, kept));
+            good = group.num_rows >= 0 && (!may_pass(tests_, group, footer) || append(file, group, kept));
             if (!good) break;
             seen += group.num_rows;
             rows_ += kept;
@@ -288,10 +311,11 @@ class FileRun {
         const uint64_t *keep = nullptr;
         kept = group.num_rows;
         // what the last test leaves is what is returned: its column is decoded once for both
-        const RunTest *const last = tests_.empty() || tests_.back().passes_nulls() ? nullptr : &tests_.back();
-        for (const RunTest &test : tests_) {
+        const RunTests *const end = tests_.parts.empty() ? nullptr : tests_.parts.back().get();
+        const RunTest *const last = end && end->kind == RunTests::ONE && !end->one.passes_nulls() ? &end->one : nullptr;
+        for (const auto &test : tests_.parts) {
             if (!kept) return true;
-            if (!run(file, group, test, keep, kept, &test == last ? test.column : nullptr)) return false;
+            if (!narrow(file, group, *test, keep, kept, last == &test->one ? last->column : nullptr)) return false;
             keep = keep_.data();
         }
         if (!kept) return true;
@@ -306,28 +330,63 @@ class FileRun {
     }
 
     // Whether a row of a group may pass, by the statistics of its chunks.
-    bool may_pass(const GroupFacts &group, const FooterFacts &footer) const {
-        for (const RunTest &test : tests_) {
-            if (static_cast<size_t>(test.leaf) >= group.chunks.size()) continue;
-            const ChunkFacts &chunk = group.chunks[test.leaf];
-            if (!chunk.is_plain || chunk.type != test.type || chunk.num_values != group.num_rows) continue;
-            if (test.test->is_of_levels()) {
-                if (chunk.null_count == (test.passes_nulls() ? 0 : group.num_rows)) return false;
-                continue;
-            }
-            const bool is_ordered = test.layout.stored == ValueLayout::AS_IN_MEMORY || test.layout.stored == ValueLayout::FLOATS;
-            if (is_ordered && footer.has_orders && chunk.has_least && chunk.has_most &&
-                !delta_parquet::may_pass(*test.test, test.layout.width, chunk.least, chunk.most)) return false;
-        }
-        return true;
+    static bool may_pass(const RunTests &tests, const GroupFacts &group, const FooterFacts &footer) {
+        if (tests.kind == RunTests::ONE) return may_pass(tests.one, group, footer);
+        const bool is_any = tests.kind == RunTests::ANY;
+        for (const auto &part : tests.parts)
+            if (may_pass(*part, group, footer) == is_any) return is_any;
+        return !is_any;
+    }
+    static bool may_pass(const RunTest &test, const GroupFacts &group, const FooterFacts &footer) {
+        if (static_cast<size_t>(test.leaf) >= group.chunks.size()) return true;
+        const ChunkFacts &chunk = group.chunks[test.leaf];
+        if (!chunk.is_plain || chunk.type != test.type || chunk.num_values != group.num_rows) return true;
+        if (test.test->is_of_levels()) return chunk.null_count != (test.passes_nulls() ? 0 : group.num_rows);
+        if (test.test->with_null && chunk.null_count != 0) return true;
+        const bool is_ordered = test.layout.stored == ValueLayout::AS_IN_MEMORY || test.layout.stored == ValueLayout::FLOATS;
+        return !is_ordered || !footer.has_orders || !chunk.has_least || !chunk.has_most ||
+               delta_parquet::may_pass(*test.test, test.layout.width, chunk.least, chunk.most);
     }
 
     // Whether the rows that pass are null in a column.
     bool is_null(const RunColumn *column) const {
-        for (const RunTest &test : tests_)
-            if (test.column == column && test.passes_nulls()) return true;
+        for (const auto &test : tests_.parts)
+            if (test->kind == RunTests::ONE && test->one.column == column && test->one.passes_nulls()) return true;
         return false;
     }
+
+    // Leave those of the rows of a mask in `keep_` that pass; a single test appends their values to a column, if one is specified.
+    bool narrow(const FileBytes &file, const GroupFacts &group, const RunTests &tests, const uint64_t *keep, int64_t &kept, RunColumn *column) {
+        if (tests.kind == RunTests::ONE) return run(file, group, tests.one, keep, kept, column);
+        const size_t words = (group.num_rows + 63) / 64 + 1;
+        std::vector<uint64_t> left(words), found(words);
+        for (int64_t w = 0; 64 * w < group.num_rows; w++) left[w] = keep ? keep[w] : mask_word_of_all(w, group.num_rows);
+        if (tests.kind == RunTests::ALL) {
+            for (const auto &part : tests.parts) {
+                if (!kept) break;
+                if (!narrow(file, group, *part, left.data(), kept, nullptr)) return false;
+                left.swap(keep_);
+            }
+            keep_.swap(left);
+            return true;
+        }
+        int64_t rest = kept;
+        kept = 0;
+        for (const auto &part : tests.parts) {
+            if (!rest) break;
+            int64_t count = rest;
+            if (!narrow(file, group, *part, left.data(), count, nullptr)) return false;
+            for (size_t w = 0; w < words && w < keep_.size(); w++) {
+                found[w] |= keep_[w];
+                left[w] &= ~keep_[w];
+            }
+            kept += count;
+            rest -= count;
+        }
+        keep_.swap(found);
+        return true;
+    }
+    static uint64_t mask_word_of_all(int64_t word, int64_t n) { return n - 64 * word < 64 ? (UINT64_C(1) << (n - 64 * word)) - 1 : ~UINT64_C(0); }
 
     // A reader of a chunk's rows of a mask; nothing if the chunk is left to a complete reader.
     struct Opened {
@@ -543,7 +602,8 @@ class FileRun {
     std::vector<RunLeaf *> leaves_;
     std::vector<Count> counts_;
     Scratch job_out_, job_bits_, job_definitions_, job_repetitions_;
-    std::vector<RunTest> tests_;
+    RunTests tests_{RunTests::ALL};
+    std::vector<RunTests *> open_{&tests_};
     std::vector<uint64_t> keep_, passed_;
     std::vector<Mark> marks_;
     int64_t rows_ = 0;

@@ -60,6 +60,8 @@ cdef extern from "parquet_files.h" namespace "delta_parquet" nogil:
         RunLeaf* add_leaf(int leaf, int type, int width, int decimal_bytes, int most_definition, int most_repetition, int slot_definition)
         RunLeaf& leaf(int64_t i)
         void add_column(int leaf, int type, int width, int stored, int most_level)
+        void begin_tests(bint is_any)
+        void end_tests()
         void add_test(int leaf, int type, int width, int stored, int most_level, const Test* test)
         int64_t rows()
         RunColumn& column(int64_t i)
@@ -88,11 +90,25 @@ def footer_key(const uint8_t[::1] footer not None):
         del reader
 
 
+cdef int add_test(FileRun* run, tuple described) except -1:
+    if isinstance(described[0], bool):
+        is_any, parts = described
+        run.begin_tests(is_any)
+        for part in parts:
+            add_test(run, part)
+        run.end_tests()
+        return 0
+    leaf, type, width, stored, most_level, test = described
+    run.add_test(leaf, type, width, stored, most_level, <const Test*><size_t>test.address_for(width, stored))
+    return 0
+
+
 cdef class Runs:
     """The columns of files, of each layout by itself, and the memory that they lie in.
 
     `layouts` are (schema, metadata, columns, tests, leaves): columns are (leaf, type, width, stored, most level), and tests have a
-    `_parquet_pages.ValueTest` behind these, which fits values of this layout. Leaves, inside of nested columns, are as in
+    `_parquet_pages.ValueTest` behind these, which fits values of this layout, or are (is any, tests): rows pass any of these
+    or all. Leaves, inside of nested columns, are as in
     `_parquet_pages.read_nested` (leaf, type, width, bytes of a decimal, definition and repetition level, definition level of
     an element, shared), with what else is in what they are in: (key, repetition, definition level). `codecs` maps Parquet's numbers of codecs to
     functions that decompress their pages. Files of up to `whole_bytes` are read whole. `blocks` is where the memory lies that
@@ -119,8 +135,8 @@ cdef class Runs:
             run = self.runs.add(PyBytes_AS_STRING(schema), len(schema), PyBytes_AS_STRING(metadata), len(metadata))
             for leaf, type, width, stored, most_level in columns:
                 run.add_column(leaf, type, width, stored, most_level)
-            for leaf, type, width, stored, most_level, test in tests:
-                run.add_test(leaf, type, width, stored, most_level, <const Test*><size_t>test.address_for(width, stored))
+            for test in tests:
+                add_test(run, test)
             for number, type, width, decimal_bytes, definition, repetition, slot, around in leaves:
                 if (width not in (0, 1, 4, 8, 16) or not 0 <= slot <= definition <= 255 or not 0 <= repetition <= 255
                         or (width == 16 and not 1 <= decimal_bytes <= 16)):

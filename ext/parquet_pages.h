@@ -1041,17 +1041,20 @@ inline const uint8_t *find_bytes(const uint8_t *at, const uint8_t *stop, const u
 
 // --- tests of values ---
 
-enum Kind { IN_RANGE = 0, IN_SET = 1, LIKE_PATTERN = 2, IS_NULL = 3, HAS_VALUE = 4 };
+enum Kind { IN_RANGE = 0, IN_SET = 1, LIKE_PATTERN = 2, IS_NULL = 3, HAS_VALUE = 4, IS_BELOW = 5, ANY_OF = 6, ALL_OF = 7 };
 
 // Which rows pass: those whose number is from `least` to `most`, both included (of floats from `low` to `high`, and NaN or
 // not); those whose value is a key; whose string starts with the first key and ends with the last, with the others in between
-// in order; that are null; or that are not. Of the first three kinds null never passes.
+// in order; that are null; that are not; whose string is below the first key, or equal to it if `with_key`; whose value
+// passes any, or all, of `parts`, which are tests of values. `is_negated` inverts this for values. Null passes a test of
+// values only if `with_null`.
 struct Test {
     // Bits for each key, and at least, in a table of hashes; and for each key, and at most, in one of a range of numbers.
     enum : int64_t { HASH_BITS = 16, LEAST_BITS = 4096, RANGE_BITS = 128, MOST_BITS = int64_t{1} << 26 };
 
     int kind = IN_RANGE;
-    bool is_float = false, with_nan = false;
+    bool is_float = false, with_nan = false, with_key = false, is_negated = false, with_null = false;
+    std::vector<const Test *> parts;
     int64_t least = 0, most = 0;
     double low = 0, high = 0;
     // Of numbers of 16 bytes; then `least` and `most` are the bounds of those that 8 bytes hold.
@@ -1061,13 +1064,15 @@ struct Test {
     const uint8_t *keys = reinterpret_cast<const uint8_t *>("");
     const int32_t *ends = nullptr;
     int64_t num_keys = 0;
-    // For each hash whether a key has it, or, `is_exact`, for each number from the first key on whether it is one.
+    // For each hash whether a key has it, or, `is_exact`, for each number from the first key on whether it is one. Of strings
+    // below a key `first` is its head.
     std::vector<uint64_t> bits;
     bool is_exact = false;
     uint64_t first = 0, range = 0;
     int shift = 52;
 
     bool is_of_levels() const { return kind == IS_NULL || kind == HAS_VALUE; }
+    bool is_joined() const { return kind == ANY_OF || kind == ALL_OF; }
 
     // To be called once the keys of a set are there.
     void hash_keys() {
@@ -1143,9 +1148,31 @@ struct Test {
     }
 
     // Whether a string passes that has SLACK readable bytes behind it.
-    bool passes(const uint8_t *text, size_t size) const {
+    bool passes(const uint8_t *text, size_t size) const { return accepts(text, size) != is_negated; }
+
+    bool accepts(const uint8_t *text, size_t size) const {
         if (kind == IN_SET) return has_bit(hash_of(text, size)) && has_key(text, size);
-        return has_parts(text, size);
+        if (kind == IS_BELOW) return is_below(text, size);
+        if (!is_joined()) return has_parts(text, size);
+        for (const Test *part : parts)
+            if (part->passes(text, size) == (kind == ANY_OF)) return kind == ANY_OF;
+        return kind == ALL_OF;
+    }
+
+    // Return the first bytes of a string as a number that orders strings as these do.
+    static uint64_t head_of(const uint8_t *text, size_t size) {
+        uint64_t head = 0;
+        std::memcpy(&head, text, size < 8 ? size : 8);
+        return __builtin_bswap64(head);
+    }
+
+    bool is_below(const uint8_t *text, size_t size) const {
+        // most strings differ in their first bytes; behind the string some are readable
+        const uint64_t read = __builtin_bswap64(load<uint64_t>(text)), head = size < 8 ? read & ~(~UINT64_C(0) >> 8 * size) : read;
+        if (head != first) return head < first;
+        const size_t other = ends[1];
+        const int order = std::memcmp(text, keys, size < other ? size : other);
+        return order ? order < 0 : size < other || (with_key && size == other);
     }
 
     // Whether a string begins with the first of at least two keys and ends with the last, with the others in between in order.
@@ -1227,7 +1254,7 @@ inline void mark_values(const uint8_t *values, int64_t n, const Test &test, uint
     mark_plain<T>(values, n, test, out);
 }
 
-inline void mark_values(const uint8_t *values, int64_t n, int width, const Test &test, uint8_t *out) {
+inline void mark_alone(const uint8_t *values, int64_t n, int width, const Test &test, uint8_t *out) {
     if (test.is_float) return width == 4 ? mark_values<float>(values, n, test, out) : mark_values<double>(values, n, test, out);
     switch (width) {
         case 1: return mark_values<int8_t>(values, n, test, out);
@@ -1236,6 +1263,31 @@ inline void mark_values(const uint8_t *values, int64_t n, int width, const Test 
         case 8: return mark_values<int64_t>(values, n, test, out);
         default: return mark_wide(values, n, test, out);
     }
+}
+
+inline void mark_values(const uint8_t *values, int64_t n, int width, const Test &test, uint8_t *out);
+
+// The same for a test of several ones, which flags of few values are combined for at a time.
+inline void mark_parts(const uint8_t *values, int64_t n, int width, const Test &test, uint8_t *out) {
+    enum : int64_t { BLOCK = 1024 };
+    uint8_t block[BLOCK];
+    const bool is_any = test.kind == ANY_OF;
+    if (test.parts.empty()) std::memset(out, !is_any, n);
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t count = std::min<int64_t>(BLOCK, n - i);
+        uint8_t *const flags = out + i;
+        for (size_t k = 0; k < test.parts.size(); k++) {
+            mark_values(values + i * width, count, width, *test.parts[k], k ? block : flags);
+            for (int64_t j = 0; k && is_any && j < count; j++) flags[j] |= block[j];
+            for (int64_t j = 0; k && !is_any && j < count; j++) flags[j] &= block[j];
+        }
+    }
+}
+
+inline void mark_values(const uint8_t *values, int64_t n, int width, const Test &test, uint8_t *out) {
+    if (test.is_joined()) mark_parts(values, n, width, test, out);
+    else mark_alone(values, n, width, test, out);
+    for (int64_t i = 0; test.is_negated && i < n; i++) out[i] ^= 1;
 }
 
 // The same of PLAIN strings; false if they don't end where the page does.
@@ -1322,7 +1374,7 @@ class ChunkReader {
             }
             Status status = find_kept();
             if (status != PAGE) return status;
-            if (kept_ && has_value_test_ && is_coded(page_) && dictionary_ && !has_match_) kept_ = 0;
+            if (kept_ && has_value_test_ && !test_->with_null && is_coded(page_) && dictionary_ && !has_match_) kept_ = 0;
             // a page without a kept row is not even decompressed
             if (!kept_) continue;
             if (!is_decoded_) {
@@ -1761,6 +1813,7 @@ class ChunkReader {
             const bool has_nulls = values_ < rows_;
             if (!mark_page(room + 2 * 8 * words, has_nulls ? dense : bits)) return UNSUPPORTED;
             if (has_nulls) mask_narrow(valid_, rows_, dense, values_, bits);
+            for (int64_t w = 0; has_nulls && test_->with_null && w < words; w++) bits[w] |= ~valid_[w];
         }
         for (int64_t w = 0; w < words; w++) bits[w] &= mask_of(w);
         mask_ = bits;
@@ -1775,7 +1828,8 @@ class ChunkReader {
             const uint32_t *const code = codes();
             for (int64_t i = 0; i < values_; i++) flags[i] = matches_[code[i]];
         } else if (layout_.is_bits()) {
-            return false;
+            mark_booleans(bits);
+            return true;
         } else if (layout_.is_converted()) {
             mark_converted(flags);
         } else if (width_) {
@@ -1792,6 +1846,19 @@ class ChunkReader {
             bits[w] = word;
         }
         return true;
+    }
+
+    // The same of booleans: each of both values is tested once.
+    void mark_booleans(uint64_t *bits) const {
+        static const uint8_t BOTH[2] = {0, 1};
+        uint8_t passing[2];
+        mark_values(BOTH, 2, 1, *test_, passing);
+        const uint64_t of_false = passing[0] ? ~UINT64_C(0) : 0, of_true = passing[1] ? ~UINT64_C(0) : 0;
+        for (int64_t w = 0; 64 * w < values_; w++) {
+            const uint64_t word = load<uint64_t>(values_at_ + 8 * w);
+            bits[w] = (word & of_true) | (~word & of_false);
+        }
+        if (values_ % 64) bits[values_ / 64] &= (UINT64_C(1) << values_ % 64) - 1;
     }
 
     // The same of numbers that are not stored as they lie in memory.
@@ -2179,7 +2246,7 @@ struct ChunkJob {
     void *decompressor = nullptr;
     uint8_t *out = nullptr, *bits = nullptr, *text = nullptr;
     int64_t room = 0;
-    // only the rows that pass, with a bit set in `passed` for each; without `out`, which text as such can't have, these alone
+    // only the rows that pass, with a bit set in `passed` for each; without `out` these alone
     const Test *test = nullptr;
     uint64_t *passed = nullptr;
     // what came of it

@@ -84,9 +84,15 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         LIKE_PATTERN
         IS_NULL
         HAS_VALUE
+        IS_BELOW
+        ANY_OF
+        ALL_OF
     cdef cppclass Test:
+        bint is_of_levels()
+        bint is_joined()
         int kind
-        bint is_float, with_nan, is_wide
+        bint is_float, with_nan, is_wide, with_key, is_negated, with_null
+        vector[const Test*] parts
         int64_t least, most
         Wide wide_least, wide_most
         double low, high
@@ -94,6 +100,9 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         const int32_t* ends
         int64_t num_keys
         void hash_keys()
+        uint64_t first
+        @staticmethod
+        uint64_t head_of(const uint8_t* text, size_t size)
     cdef cppclass ChunkJob:
         int64_t offset, size, room, nulls, used, kept, length
         const Test* test
@@ -606,7 +615,7 @@ cdef class ValueTest:
     kind : int
         0: those from ``least`` to ``most``; 1: those that are keys; 2: strings that start with the first of two or
         more keys and end with the last, with the others in between in order; 3: nulls;
-        4: whatever is not null.
+        4: whatever is not null; 5: strings below the only key; 6: values that pass any of ``parts``, 7: all of them.
     is_float : bool
         Whether its bounds or keys are floats.
     least, most : int or float
@@ -619,19 +628,36 @@ cdef class ValueTest:
         Ascending, without NaN: 8 bytes for each number, or strings one behind the other.
     ends : int32[n + 1], optional
         Of the keys if they are strings: 0, and where each of them ends.
+    with_key : bool
+        Whether the key passes, of strings below it.
+    is_negated : bool
+        Whether the other values pass.
+    with_null : bool
+        Whether null passes a test of values.
+    parts : tuple of ValueTest
+        Tests of values.
     """
 
     cdef Test test
+    cdef tuple parts
     cdef const uint8_t[::1] keys
     cdef const int32_t[::1] ends
 
     def __cinit__(self, int kind, bint is_float=False, least=0, most=0, bint with_nan=False,
-                  const uint8_t[::1] keys=None, const int32_t[::1] ends=None, bint is_wide=False):
+                  const uint8_t[::1] keys=None, const int32_t[::1] ends=None, bint is_wide=False,
+                  bint with_key=False, bint is_negated=False, bint with_null=False, tuple parts=()):
+        cdef ValueTest part
         cdef int64_t i, size = 0 if keys is None else keys.shape[0]
         self.keys, self.ends = keys, ends
         self.test.kind, self.test.is_float, self.test.with_nan = kind, is_float, with_nan
-        if not IN_RANGE <= kind <= HAS_VALUE:
-            raise InvalidArgumentError(f"a test of values is of a kind from {IN_RANGE} to {HAS_VALUE}, not {kind}")
+        self.test.with_key, self.test.is_negated, self.test.with_null = with_key, is_negated, with_null
+        if not IN_RANGE <= kind <= ALL_OF:
+            raise InvalidArgumentError(f"a test of values is of a kind from {IN_RANGE} to {ALL_OF}, not {kind}")
+        self.parts = parts
+        for part in parts:
+            if part.test.is_of_levels() or part.test.with_null:
+                raise InvalidArgumentError("tests of null have no parts, and are none")
+            self.test.parts.push_back(&part.test)
         self.test.is_wide = is_wide
         if is_float:
             self.test.low, self.test.high = least, most
@@ -644,16 +670,16 @@ cdef class ValueTest:
             self.test.most = 0 if is_empty else min(most, (1 << 63) - 1)
         else:
             self.test.least, self.test.most = least, most
-        if kind != IN_SET and kind != LIKE_PATTERN:
+        if kind != IN_SET and kind != LIKE_PATTERN and kind != IS_BELOW:
             return
         if ends is None:
-            if kind == LIKE_PATTERN or size % 8:
+            if kind != IN_SET or size % 8:
                 raise InvalidArgumentError(f"keys have 8 bytes each, or ends: {size} bytes without ends are no keys")
             self.test.num_keys = size // 8
         else:
             self.test.num_keys = ends.shape[0] - 1
-            if ends.shape[0] < 1 + 2 * (kind == LIKE_PATTERN) or ends[0] != 0 or ends[ends.shape[0] - 1] != size:
-                raise InvalidArgumentError(f"the ends of keys begin with 0 and end with their {size} bytes, and a pattern has two keys")
+            if ends.shape[0] < {IN_SET: 1, LIKE_PATTERN: 3, IS_BELOW: 2}[kind] or ends[0] != 0 or ends[ends.shape[0] - 1] != size:
+                raise InvalidArgumentError(f"the ends of keys begin with 0 and end with their {size} bytes, and a pattern has two keys, a bound one")
             for i in range(self.test.num_keys):
                 if ends[i] > ends[i + 1]:
                     raise InvalidArgumentError(f"the ends of keys ascend: found {ends[i]} before {ends[i + 1]}")
@@ -662,6 +688,8 @@ cdef class ValueTest:
             self.test.keys = &keys[0]
         if kind == IN_SET:
             self.test.hash_keys()
+        elif kind == IS_BELOW:
+            self.test.first = self.test.head_of(self.test.keys, size)
 
     def fits_form(self, int width, int stored):
         """Whether values of so many bytes, stored in a form, can be tested."""
@@ -692,7 +720,7 @@ cdef class ValueTest:
         cdef bint found
         cdef ValueLayout layout
         layout.width, layout.stored = width, stored
-        if not self.fits(layout) or not has_stored_bounds(&layout):
+        if not self.fits(layout) or not has_stored_bounds(&layout) or layout.is_bits():
             return False
         width = layout.page_bytes()
         filter = new BloomFilter(opened.source, offset, size)
@@ -761,8 +789,14 @@ cdef class ValueTest:
             return False
         if self.test.kind == IS_NULL or self.test.kind == HAS_VALUE:
             return width == 0 or width == 1 or width == 2 or width == 4 or width == 8 or width == 16
+        cdef ValueTest part
+        if self.test.is_joined():
+            for part in self.parts:
+                if not part.fits(layout):
+                    return False
+            return True
         if layout.is_bits():
-            return False
+            return self.test.kind == IN_RANGE and not self.test.is_float and not self.test.is_wide and -128 <= self.test.least and self.test.most <= 127
         if self.test.kind == LIKE_PATTERN or self.test.ends is not NULL:
             return width == 0
         if self.test.is_wide or width == 16:
@@ -818,7 +852,7 @@ def read_passing(Workspace space not None, source, tuple chunk, int64_t num_rows
     values : ValueTest
         Its bounds or keys are of the chunk's type.
     has_values : bool
-        Whether the values that pass are requested too; of strings as codes only, and not of a test for nulls.
+        Whether the values that pass are requested too; not of a test that null passes.
     passed : uint64[n]
         Zeros, of which the bits of the rows that pass are set.
     keep : uint64[n], optional
@@ -827,8 +861,8 @@ def read_passing(Workspace space not None, source, tuple chunk, int64_t num_rows
     Returns
     -------
     int, tuple or None
-        How many rows pass, and the buffers of their values: of numbers, or of codes the codes, the dictionary's offsets and
-        data, and its length. None for a chunk that is left to a complete reader.
+        How many rows pass, and the buffers of their values: of numbers, of strings the offsets and data, or of codes
+        these, the dictionary's offsets and data, and its length. None for a chunk that is left to a complete reader.
     """
     cdef OpenSource opened = OpenSource(source)
     cdef const uint64_t* mask = NULL
@@ -845,12 +879,12 @@ def read_passing(Workspace space not None, source, tuple chunk, int64_t num_rows
         num_kept = mask_count(mask, num_rows)
     coded = describe(&job, chunk)
     job.room = 0
-    if not values.fits(job.layout) or (has_values and (values.test.kind == IS_NULL or not (job.layout.width or coded))):
+    if not values.fits(job.layout) or (has_values and (values.test.kind == IS_NULL or values.test.with_null)):
         return None
-    job.form = CODES if has_values and not job.layout.width else NUMBERS
+    job.form = NUMBERS if not has_values or job.layout.width else CODES if coded else STRINGS
     job.test, job.passed = &values.test, &passed[0]
     if has_values:
-        block = Block(job.layout.bytes_of(num_kept) if job.layout.width else num_kept * 4)
+        block = Block(job.layout.bytes_of(num_kept) if job.layout.width else (num_kept + 1) * 4)
         job.out = block.data
     space.bytes.decompress = decompress_page
     with nogil:
@@ -861,11 +895,13 @@ def read_passing(Workspace space not None, source, tuple chunk, int64_t num_rows
         return None
     if not has_values:
         return job.kept, None
-    size = job.layout.bytes_of(job.kept) if job.layout.width else job.kept * 4
+    size = job.layout.bytes_of(job.kept) if job.layout.width else (job.kept + (job.form == STRINGS)) * 4
     # a slice would hold all of the room
     found = copied(block.data, size) if 2 * job.kept < num_kept else block.cut(size)
     if job.form == NUMBERS:
         return job.kept, (found,)
+    if job.form == STRINGS:
+        return job.kept, (found, taken(&job.grown, job.used) if job.used >= LEAST_TAKEN else copied(job.grown.data(), job.used))
     offsets = copied(job.ends.data(), (job.length + 1) * 4) if job.length else bytes(4)
     return job.kept, (found, offsets, copied(job.grown.data(), job.used), job.length)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from delta_core.kernels.gather import SelectionVector
-    from delta_core.kernels.parquet_pages import ColumnTest
+    from delta_core.kernels.parquet_pages import ColumnTest, RowCondition
 
 __all__ = [
     "ActionQuery", "ColumnStatistics", "ColumnsStatistics", "FileIdentity", "FileRead", "FileWrite",
@@ -160,14 +160,14 @@ class RowTest(Struct, frozen=True):
         From a file's number, the position of a row, these columns (as ``apply`` gets them) of some rows from there on,
         how many rows these are, and which ones (None: each one): those of them that pass, None for all. Raises what a
         failed check of the table raises.
-    values : ValueRange, ValueSet, ValuePattern or NullTest, optional
-        The same condition as a test of one column's values, if it is one: for an engine that tests values as it decodes
-        them.
+    values : ColumnTest or RowCondition, optional
+        The same condition as tests of the values of columns, if it is made of these: for an engine that tests values as
+        it decodes them.
     """
 
     columns: tuple[int, ...]
     select: Callable[[int, int, Mapping[int, pa.Array], int, SelectionVector | None], SelectionVector | None]
-    values: ColumnTest | None = None
+    values: ColumnTest | RowCondition | None = None
 
 
 class ReadObserver(Protocol):

@@ -5,8 +5,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.kernels._parquet_pages import ValueTest
-
 def footer_key(footer: bytes | memoryview) -> tuple[bytes, bytes] | None: ...
 
 class Runs:
@@ -17,7 +15,7 @@ class Runs:
                 bytes,
                 bytes,
                 Sequence[tuple[int, int, int, int, int]],
-                Sequence[tuple[int, int, int, int, int, ValueTest]],
+                Sequence[tuple[Any, ...]],
                 Sequence[tuple[int, int, int, int, int, int, int, Sequence[tuple[int, int, int]]]],
             ]
         ],

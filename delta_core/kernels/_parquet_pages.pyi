@@ -60,6 +60,7 @@ class ValueTest:
     def __init__(
         self, kind: int, is_float: bool = False, least: float = 0, most: float = 0, with_nan: bool = False,
         keys: NDArray[np.uint8] | bytes | None = None, ends: NDArray[np.int32] | None = None, is_wide: bool = False,
+        with_key: bool = False, is_negated: bool = False, with_null: bool = False, parts: tuple[ValueTest, ...] = (),
     ) -> None: ...  # fmt: skip
     def fits_form(self, width: int, stored: int) -> bool: ...
     def address_for(self, width: int, stored: int) -> int: ...

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from delta_core.kernels.parquet_nested import LeafForm
 
-__all__ = ["FileLayout", "FilesRead", "FlatColumn", "NestedLeaf", "footer_key", "read_files"]
+__all__ = ["FileLayout", "FileTest", "FileTests", "FilesRead", "FlatColumn", "NestedLeaf", "footer_key", "read_files"]
 
 _PHYSICAL_TYPES = {
     "BOOLEAN": 0,
@@ -83,6 +83,23 @@ class NestedLeaf(Struct, frozen=True):
     form: LeafForm
 
 
+class FileTests(Struct, frozen=True):
+    """Several tests: rows pass any of them, or all.
+
+    Parameters
+    ----------
+    parts : tuple of (FlatColumn, ValueTest), or of FileTests
+    is_any : bool
+    """
+
+    parts: tuple[FileTest, ...]
+    is_any: bool
+
+
+#: The test of a column of a file, or several.
+FileTest = tuple[FlatColumn, ValueTest] | FileTests
+
+
 class FileLayout(Struct, frozen=True):
     """What files have in common that are read together.
 
@@ -91,7 +108,7 @@ class FileLayout(Struct, frozen=True):
     schema, metadata : bytes
         What `footer_key` returned for one of them: it is recognised by them.
     columns : tuple of FlatColumn
-    tests : tuple of (FlatColumn, ValueTest)
+    tests : tuple of (FlatColumn, ValueTest), or of FileTests
         Only rows that pass all of them are read, see `parquet_pages.compiled_test`.
     leaves : tuple of NestedLeaf
         Of nested columns.
@@ -100,7 +117,7 @@ class FileLayout(Struct, frozen=True):
     schema: bytes
     metadata: bytes
     columns: tuple[FlatColumn, ...]
-    tests: tuple[tuple[FlatColumn, ValueTest], ...] = ()
+    tests: tuple[FileTest, ...] = ()
     leaves: tuple[NestedLeaf, ...] = ()
 
 
@@ -153,7 +170,7 @@ def read_files(
             own.schema,
             own.metadata,
             [_row(c) for c in own.columns],
-            [(*_row(c), test) for c, test in own.tests],
+            [_test(test) for test in own.tests],
             [_leaf(leaf) for leaf in own.leaves],
         )
         for own in layouts
@@ -172,6 +189,13 @@ def read_files(
 
 def _row(column: FlatColumn) -> tuple[int, int, int, int, int]:
     return column.leaf, _PHYSICAL_TYPES[column.physical], width_of(column.type), column.stored, column.most_level
+
+
+def _test(test: FileTest) -> tuple[Any, ...]:
+    if isinstance(test, FileTests):
+        return test.is_any, [_test(part) for part in test.parts]
+    column, values = test
+    return (*_row(column), values)
 
 
 def _leaf(leaf: NestedLeaf) -> tuple[int, int, int, int, int, int, int, tuple[tuple[int, int, int], ...]]:

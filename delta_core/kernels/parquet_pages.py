@@ -40,10 +40,14 @@ __all__ = [
     "ChunkStretches",
     "ColumnChunk",
     "ColumnTest",
+    "JoinedTest",
     "NullTest",
     "PageCounts",
+    "RowCondition",
     "Source",
+    "TextBound",
     "UnsupportedPagesError",
+    "ValueCondition",
     "ValuePattern",
     "ValueRange",
     "ValueSet",
@@ -381,9 +385,67 @@ class NullTest(Struct, frozen=True):
     is_null: bool
 
 
+class TextBound(Struct, frozen=True):
+    """A condition on strings: that their bytes are below those of a key; null is not.
+
+    Parameters
+    ----------
+    column : int
+        The number of the physical column in the read.
+    key : bytes
+        In UTF-8.
+    with_key : bool
+        Whether the key passes too.
+    """
+
+    column: int
+    key: bytes
+    with_key: bool = False
+
+
+class JoinedTest(Struct, frozen=True):
+    """A condition on the values of a column, without null, that is made of others.
+
+    Parameters
+    ----------
+    column : int
+        The number of the physical column in the read.
+    parts : tuple of ValueRange, ValueSet, ValuePattern, TextBound or JoinedTest
+        Of the same column.
+    is_any : bool
+        Whether one of them is enough.
+    is_negated : bool
+        Whether the other values pass.
+    with_null : bool
+        Whether null passes beside values.
+    """
+
+    column: int
+    parts: tuple[ValueCondition, ...]
+    is_any: bool = False
+    is_negated: bool = False
+    with_null: bool = False
+
+
+class RowCondition(Struct, frozen=True):
+    """A condition on the values of several columns of a row.
+
+    Parameters
+    ----------
+    parts : tuple of ColumnTest or RowCondition
+    is_any : bool
+        Whether a row passes that passes one of them; else it passes all.
+    """
+
+    parts: tuple[ColumnTest | RowCondition, ...]
+    is_any: bool = False
+
+
+#: A condition on values that are not null.
+ValueCondition = ValueRange | ValueSet | ValuePattern | TextBound | JoinedTest
 #: A condition on one column's values that is tested while they are decoded.
-ColumnTest = ValueRange | ValueSet | ValuePattern | NullTest
-_IN_RANGE, _IN_SET, _LIKE_PATTERN, _IS_NULL, _HAS_VALUE = range(5)
+ColumnTest = ValueCondition | NullTest
+_IN_RANGE, _IN_SET, _LIKE_PATTERN, _IS_NULL, _HAS_VALUE, _IS_BELOW, _ANY_OF, _ALL_OF = range(8)
 
 
 def read_passing(
@@ -403,15 +465,15 @@ def read_passing(
         A descriptor of the file, or its bytes.
     chunk : ColumnChunk
         Of numbers or strings.
-    values : ValueRange, ValueSet, ValuePattern or NullTest
+    values : ColumnTest
         Which of them pass; its bounds or keys are of the chunk's type.
     has_values : bool
         Whether the values are requested too. They are returned if there are any, and if that takes no second look at
-        the pages: numbers, nulls, and strings whose pages are all coded.
+        the pages: not if null passes beside values, nor as codes if not all pages are coded.
     keep : uint64, **shape (n,)**, optional
         A mask of the rows that may pass, see `read_chunks`.
     coded : bool
-        Whether strings are requested as ``dictionary<int32, string>``; other strings are not returned.
+        Whether strings are requested as ``dictionary<int32, string>``.
     pages : PageCounts, optional
         Is counted up.
 
@@ -431,10 +493,8 @@ def read_passing(
     keep = keep if is_excluded else _kept_pages(source, chunk, test, keep)
     if is_excluded or (keep is not None and not keep.any()):
         return np.zeros((chunk.num_rows + 63) // 64, np.uint64), 0, None
-    is_plain_text = is_text(chunk.type) and not coded
-    if has_values and is_plain_text and isinstance(values, NullTest) and not values.is_null:
-        return None  # which nearly all pass, as a rule: they would be decoded twice
-    may_return = has_values and not is_plain_text and values != NullTest(values.column, True)
+    with_null = isinstance(values, JoinedTest) and values.with_null
+    may_return = has_values and not with_null and values != NullTest(values.column, True)
     for returns in (True, False) if may_return else (False,):
         passed = np.zeros((chunk.num_rows + 63) // 64, np.uint64)
         with lent_workspace(pages) as space:
@@ -468,6 +528,14 @@ def compiled_test(values: ColumnTest, t: pa.DataType) -> ValueTest | None:
     is_float = bool(pa.types.is_floating(t))
     if isinstance(values, NullTest):
         return ValueTest(_IS_NULL if values.is_null else _HAS_VALUE)
+    if isinstance(values, JoinedTest):
+        parts = tuple(test for part in values.parts if (test := compiled_test(part, t)) is not None)
+        if len(parts) < len(values.parts):
+            return None
+        kind = _ANY_OF if values.is_any else _ALL_OF
+        return ValueTest(kind, parts=parts, is_negated=values.is_negated, with_null=values.with_null)
+    if isinstance(values, TextBound):
+        return _test_of(_IS_BELOW, (values.key,), values.with_key) if is_text(t) else None
     if isinstance(values, ValueRange):
         is_wide = bool(pa.types.is_decimal128(t))
         bounds = values.least, values.most, values.with_nan
@@ -479,12 +547,12 @@ def compiled_test(values: ColumnTest, t: pa.DataType) -> ValueTest | None:
     return values.compiled if is_float == (values.keys.dtype == np.float64) else None
 
 
-def _test_of(kind: int, keys: NDArray[Any] | tuple[bytes, ...]) -> ValueTest:
+def _test_of(kind: int, keys: NDArray[Any] | tuple[bytes, ...], with_key: bool = False) -> ValueTest:
     if not isinstance(keys, tuple):
         return ValueTest(kind, keys.dtype == np.float64, keys=keys.view(np.uint8))
     ends = np.zeros(len(keys) + 1, np.int32)
     np.cumsum(np.fromiter(map(len, keys), np.int32, len(keys)), out=ends[1:])
-    return ValueTest(kind, keys=b"".join(keys), ends=ends)
+    return ValueTest(kind, keys=b"".join(keys), ends=ends, with_key=with_key)
 
 
 def _described(chunk: ColumnChunk, coded: bool) -> Chunk:

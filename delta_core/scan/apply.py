@@ -21,12 +21,12 @@ from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import is_valid, scalar_of
 from delta_core.kernels.gather import SelectionVector, gather, gather_column
 from delta_core.kernels.nested import batch_of, empty_rows, narrow, reach, relabel
-from delta_core.kernels.parquet_pages import ColumnTest
+from delta_core.kernels.parquet_pages import ColumnTest, RowCondition
 from delta_core.plugins.rules import ReadCheck
 from delta_core.scan.file_context import FileContext, OneFile, RowOrigin, WholeFiles
 from delta_core.scan.order import test_order
 from delta_core.scan.plan import ConstantSource, Output, PhysicalSource, PositionSource, ReadPlan
-from delta_core.scan.value_ranges import joined_test, part_test
+from delta_core.scan.value_ranges import Accepted, joined_test, part_test
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,7 +73,7 @@ class CompiledPlan:
         self._checks = [(check, build(check.expression)) for check in plan.checks]
         self._build = build
         #: By the identity of each part of the filter its test of a column: many keys take long to be put in order.
-        self._part_tests: dict[int, ColumnTest | None] = {}
+        self._part_tests: dict[int, Accepted | RowCondition | None] = {}
         self._filter = None if plan.filter is None else self._built(plan.filter)
         self._outputs = [_Column(o, plan, build) for o in plan.outputs]
         self._required = [(i, o.field) for i, o in enumerate(plan.outputs) if not o.field.nullable]
@@ -99,10 +99,10 @@ class CompiledPlan:
         is_tested = all(self._part_test(part) is not None for part in conjuncts(condition))
         return _CompiledLater(condition, self._build) if is_tested else self._build(condition)
 
-    def _column_test(self, condition: Expression) -> ColumnTest | None:
+    def _column_test(self, condition: Expression) -> ColumnTest | RowCondition | None:
         return joined_test([self._part_test(part) for part in conjuncts(condition)])
 
-    def _part_test(self, part: Expression) -> ColumnTest | None:
+    def _part_test(self, part: Expression) -> Accepted | RowCondition | None:
         if id(part) not in self._part_tests:
             self._part_tests[id(part)] = part_test(part, self._plan.sources, self._plan.types)
         return self._part_tests[id(part)]

@@ -420,6 +420,10 @@ def test_keys_of_another_type_are_left_to_a_complete_reader(column: pa.Array, te
         ({"kind": 1, "keys": b"ab", "ends": np.array([0, 9, 2], np.int32)}, "ascend"),
         ({"kind": 1, "keys": b"", "ends": np.array([], np.int32)}, "0 bytes"),
         ({"kind": 2, "keys": b"", "ends": np.array([0], np.int32)}, "0 bytes"),
+        ({"kind": 5, "keys": b"12345678"}, "8 bytes"),
+        ({"kind": 5, "keys": b"", "ends": np.array([0], np.int32)}, "0 bytes"),
+        ({"kind": 6, "parts": (ValueTest(3),)}, "null"),
+        ({"kind": 6, "parts": (ValueTest(7, with_null=True),)}, "null"),
     ],
 )
 def test_keys_that_are_none_are_rejected(arguments: dict[str, Any], message: str) -> None:

@@ -25,7 +25,15 @@ from hypothesis import strategies as st
 from delta_core.engines.arrow.parquet.columns import GroupReader
 from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.kernels.gather import SelectionVector
-from delta_core.kernels.parquet_pages import ColumnTest, NullTest, ValuePattern, ValueRange, ValueSet
+from delta_core.kernels.parquet_pages import (
+    ColumnTest,
+    JoinedTest,
+    NullTest,
+    TextBound,
+    ValuePattern,
+    ValueRange,
+    ValueSet,
+)
 from tests.example_counts import examples
 
 TYPES = {
@@ -131,13 +139,34 @@ def by_polars(rnd: Random, table: pa.Table, path: str) -> None:
 
 def condition(rnd: Random, name: str, known: list[Any]) -> tuple[ColumnTest, Passes]:
     """Return a test of a column, and which values it lets pass."""
-    some = [rnd.choice(known) for _ in range(rnd.choice([1, 1, 2, 30]))]
-    kind = rnd.choice(["null", "set", "other", "other"])
-    if kind == "null":
+    if rnd.random() < 0.2:
         is_null = rnd.choice([True, False])
         return NullTest(0, is_null), lambda v: (v is None) == is_null
+    if rnd.random() < 0.6:
+        return of_values(rnd, name, known)
+    return joined(rnd, name, known, rnd.choice([True, False]), 0)
+
+
+def joined(rnd: Random, name: str, known: list[Any], with_null: bool, depth: int) -> tuple[JoinedTest, Passes]:
+    parts = [
+        of_values(rnd, name, known) if depth == 2 or rnd.random() < 0.7 else joined(rnd, name, known, False, depth + 1)
+        for _ in range(rnd.choice([1, 1, 2, 3]))
+    ]
+    is_any, is_negated = rnd.choice([True, False]), rnd.choice([True, False])
+    combine = any if is_any else all
+    test = JoinedTest(0, tuple(test for test, _ in parts), is_any, is_negated, with_null)
+    return test, lambda v: with_null if v is None else combine(passes(v) for _, passes in parts) != is_negated
+
+
+def of_values(rnd: Random, name: str, known: list[Any]) -> tuple[Any, Passes]:
+    """Return a test of values that null never passes."""
+    some = [rnd.choice(known) for _ in range(rnd.choice([1, 1, 2, 30]))]
+    kind = rnd.choice(["set", "other", "other", "bound"])
     if name in ("text", "bytes"):
         keys = [k if isinstance(k, bytes) else k.encode() for k in (*some, known[0][:1])]
+        if kind == "bound":
+            bound = TextBound(0, keys[0], rnd.choice([True, False]))
+            return bound, lambda v: v is not None and (_bytes(v) < keys[0] or (bound.with_key and _bytes(v) == keys[0]))
         if kind == "set":
             return ValueSet(0, tuple(sorted(set(keys)))), lambda v: v is not None and _bytes(v) in keys
         parts = [key[: rnd.choice([0, 1, 2, 64, 65])] for key in keys[:3]] + [rnd.choice(keys)[-1:], b""][
@@ -147,7 +176,8 @@ def condition(rnd: Random, name: str, known: list[Any]) -> tuple[ColumnTest, Pas
         passes = lambda v: v is not None and pattern.fullmatch(_bytes(v)) is not None  # noqa: E731
         return (ValuePattern(0, tuple(parts)), passes) if len(parts) > 1 else (ValueSet(0, (parts[0],)), passes)
     if name == "flag":
-        return NullTest(0, True), lambda v: v is None
+        low, high = rnd.choice([0, 1]), rnd.choice([0, 1])
+        return ValueRange(0, low, high), lambda v: v is not None and low <= v <= high
     numbers = [v for v in some if v == v] or [1]
     if kind == "set" and name == "wide":
         kind = "range"

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -72,17 +73,19 @@ static ValueLayout layout_of(uint8_t code) {
     return code <= 16 ? ValueLayout{code} : code < 40 ? OTHERS[code - 32] : ValueLayout{16, 40 - code};
 }
 
-// Choose a test that values of a layout may be given, with keys in memory of exactly their size.
-static void make_test(const ValueLayout &layout, Test &test, Bytes &keys, std::vector<int32_t> &ends) {
+// Choose a test that values of a layout may be given, of two to four of its kinds, with keys in memory of exactly their size.
+static void make_single(const ValueLayout &layout, Test &test, Bytes &keys, std::vector<int32_t> &ends, bool of_values) {
     const int width = layout.width;
     if (layout.is_bits()) {
-        test.kind = below(2) ? IS_NULL : HAS_VALUE;
+        static const int KINDS_OF_BITS[3] = {IN_RANGE, IS_NULL, HAS_VALUE};
+        test.kind = KINDS_OF_BITS[of_values ? 0 : below(3)];
+        test.least = below(2), test.most = below(2);
         return;
     }
-    static const int KINDS[2][4] = {{IN_SET, LIKE_PATTERN, IS_NULL, HAS_VALUE}, {IN_SET, IN_RANGE, IS_NULL, HAS_VALUE}};
-    test.kind = KINDS[width != 0][below(4)];
+    static const int KINDS[2][5] = {{IN_SET, LIKE_PATTERN, IS_BELOW, IS_NULL, HAS_VALUE}, {IN_SET, IN_RANGE, IN_RANGE, IS_NULL, HAS_VALUE}};
+    test.kind = KINDS[width != 0][below(of_values ? 3 : 5)];
     if (width == 16) {
-        test.kind = KINDS[1][1 + below(3)];
+        test.kind = KINDS[1][1 + below(of_values ? 1 : 4)];
         test.is_wide = true;
         test.wide_least = Wide(static_cast<int64_t>(next_random()));
         test.wide_most = Wide(next_random(), next_random());
@@ -106,8 +109,9 @@ static void make_test(const ValueLayout &layout, Test &test, Bytes &keys, std::v
             else std::memcpy(key, &k, 8);
             keys.insert(keys.end(), key, key + 8);
         }
-    } else if (test.kind == IN_SET || test.kind == LIKE_PATTERN) {
-        test.num_keys = test.kind == LIKE_PATTERN ? 2 + below(3) : below(4);
+    } else if (test.kind == IN_SET || test.kind == LIKE_PATTERN || test.kind == IS_BELOW) {
+        test.num_keys = test.kind == LIKE_PATTERN ? 2 + below(3) : test.kind == IS_BELOW ? 1 : below(4);
+        test.with_key = below(2);
         ends.push_back(0);
         for (int64_t k = 0; k < test.num_keys; k++) {
             keys.resize(keys.size() + below(12), static_cast<uint8_t>('a' + k));
@@ -118,6 +122,33 @@ static void make_test(const ValueLayout &layout, Test &test, Bytes &keys, std::v
     keys.shrink_to_fit();
     if (!keys.empty()) test.keys = keys.data();
     if (test.kind == IN_SET) test.hash_keys();
+    if (test.kind == IS_BELOW) test.first = Test::head_of(test.keys, keys.size());
+}
+
+// Tests that others are made of, for as long as a case takes.
+struct Part {
+    Test test;
+    Bytes keys;
+    std::vector<int32_t> ends;
+};
+static std::vector<std::unique_ptr<Part>> parts_of_case;
+
+// The same, or several of them.
+static void make_test(const ValueLayout &layout, Test &test, Bytes &keys, std::vector<int32_t> &ends, int depth = 0) {
+    if (below(3) || depth > 2) {
+        make_single(layout, test, keys, ends, depth > 0);
+    } else {
+        test.kind = below(2) ? ANY_OF : ALL_OF;
+        for (size_t n = below(4); n; n--) {
+            parts_of_case.push_back(std::make_unique<Part>());
+            Part &part = *parts_of_case.back();
+            make_test(layout, part.test, part.keys, part.ends, depth + 1);
+            test.parts.push_back(&part.test);
+        }
+    }
+    if (test.is_of_levels()) return;
+    test.is_negated = below(2);
+    test.with_null = !depth && below(3) == 0;
 }
 
 // Return whether all rows are read; strings are requested as codes or as text.
@@ -397,7 +428,9 @@ static bool read_files(const Bytes &bytes, const Bytes &sound) {
         if (below(4)) run->add_column(i, COLUMNS[i][0], COLUMNS[i][1], 0, 1);
         if (below(3)) continue;
         make_test(ValueLayout{COLUMNS[i][1]}, tests[i], keys[i], ends[i]);
+        for (size_t n = below(3); n; n--) run->begin_tests(below(2));
         run->add_test(i, COLUMNS[i][0], COLUMNS[i][1], 0, 1, &tests[i]);
+        if (below(2)) run->end_tests();
     }
     bool read = true;
     for (const Bytes *file : {&sound, &bytes, &sound}) {
@@ -437,6 +470,7 @@ int main(int argc, char **argv) {
     const auto stop = std::chrono::steady_clock::now() + std::chrono::duration<double>(std::atof(argv[2]));
     uint64_t cases = 0;
     for (; cases % 64 || std::chrono::steady_clock::now() < stop; cases++) {
+        parts_of_case.clear();
         const Bytes &seed = seeds[cases < seeds.size() ? cases : below(seeds.size())];
         const bool is_footer = seed[0] == 'F';
         const bool is_nested = seed[0] == 'N';

@@ -21,7 +21,7 @@ from delta_core.engines.records import FileRead
 from delta_core.kernels.arrow_buffers import null_array, one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.nested import batch_of, empty_rows
-from delta_core.kernels.parquet_pages import is_text
+from delta_core.kernels.parquet_pages import ColumnTest, RowCondition, is_text
 
 __all__ = ["Batch", "FilteredGroups"]
 
@@ -297,7 +297,8 @@ class FilteredGroups:
         """
         tests = self._read.tests
         if self._passing_left is not None or not any(
-            test.values is not None and self._is_text(test.values.column) for test in tests
+            values is not None and not isinstance(values, RowCondition) and self._is_text(values.column)
+            for values in (test.values for test in tests)
         ):
             return picks, 0
         for number in range(len(tests)):
@@ -318,21 +319,57 @@ class FilteredGroups:
     ) -> tuple[SelectionVector, dict[int, pa.Array]] | None:
         """Run a test while its column is decoded, and return the column if needed and found; None if that can't be."""
         values = self._read.tests[number].values
-        source = None if values is None else self._plan.sources[values.column]
-        if values is None or source is None or source.name is None or source.convert or len(source.leaves) != 1:
-            return None
-        column = values.column
-        later = {c for test in self._read.tests[number + 1 :] for c in test.columns}
-        is_needed = may_return and (column in later or column not in self._read.tested_only)
         start = perf_counter()
-        found = self._reader.passing(group, source.leaves[0], values, is_needed, picks)
+        if values is None:
+            return None
+        found: tuple[SelectionVector, dict[int, pa.Array]] | None
+        later = {c for test in self._read.tests[number + 1 :] for c in test.columns}
+        needed = [c for c in self._read.tests[number].columns if c in later or c not in self._read.tested_only]
+        if not isinstance(values, RowCondition):
+            found = self._values_passing(group, values, may_return and bool(needed), picks)
+        elif may_return and needed:  # they would be decoded twice
+            found = None
+        else:
+            rows = self._rows_passing(group, values, picks)
+            found = None if rows is None else (rows, {})
         if found is None:
             return None
         if self._read.observer is not None:
             rows_before = self._reader.group_rows[group] if picks is None else picks.count
             self._read.observer.decoded(number, rows_before, (perf_counter() - start) * 1000)
-        rows, array = found
-        return rows, {} if array is None else {column: array}
+        return found
+
+    def _values_passing(
+        self, group: int, test: ColumnTest, is_needed: bool, picks: SelectionVector | None
+    ) -> tuple[SelectionVector, dict[int, pa.Array]] | None:
+        source = self._plan.sources[test.column]
+        if source.name is None or source.convert or len(source.leaves) != 1:
+            return None
+        found = self._reader.passing(group, source.leaves[0], test, is_needed, picks)
+        return None if found is None else (found[0], {} if found[1] is None else {test.column: found[1]})
+
+    def _rows_passing(
+        self, group: int, test: ColumnTest | RowCondition, picks: SelectionVector | None
+    ) -> SelectionVector | None:
+        """Run a condition on several columns: each test on the rows that the result still depends on."""
+        if not isinstance(test, RowCondition):
+            passing = self._values_passing(group, test, False, picks)
+            return None if passing is None else passing[0]
+        num_rows = self._reader.group_rows[group]
+        left, passed = picks, np.zeros((num_rows + 63) // 64, np.uint64)
+        for part in test.parts:
+            found = self._rows_passing(group, part, left)
+            if found is None or found.mask is None:
+                return None
+            if not test.is_any:
+                left, passed = found, found.mask
+            else:
+                passed = passed | found.mask
+                every = _every(num_rows).mask if picks is None else picks.mask
+                left = None if every is None else SelectionVector.of_mask(every[: len(passed)] & ~passed, num_rows)
+            if left is None or not left.count:
+                break
+        return SelectionVector.of_mask(passed, num_rows)
 
     def _decoded(self, group: int, columns: Sequence[int], picks: SelectionVector | None, rows: int) -> Columns:
         """Return physical columns of a row group, by number: the picked rows of them."""

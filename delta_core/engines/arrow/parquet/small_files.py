@@ -23,8 +23,16 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import null_array, number_array
 from delta_core.kernels.nested import batch_of, empty_rows
-from delta_core.kernels.parquet_files import FileLayout, FilesRead, FlatColumn, NestedLeaf, read_files
-from delta_core.kernels.parquet_pages import ColumnChunk, ValueTest, compiled_test, width_of
+from delta_core.kernels.parquet_files import (
+    FileLayout,
+    FilesRead,
+    FileTest,
+    FileTests,
+    FlatColumn,
+    NestedLeaf,
+    read_files,
+)
+from delta_core.kernels.parquet_pages import ColumnChunk, ColumnTest, RowCondition, compiled_test, width_of
 from delta_core.runtime.threads import num_cores
 
 if TYPE_CHECKING:
@@ -214,7 +222,7 @@ class SmallFiles:
         numbers = self._decoded_columns()
         nested = {n: found for n in numbers if (found := _nested(file, plan, n)) is not None}
         columns = _columns(file, plan, [n for n in numbers if n not in nested])
-        tests = _tests(file, plan, self._read) if self._is_tested else ()
+        tests = _tests(file, plan, [test.values for test in self._read.tests]) if self._is_tested else ()
         key = None if columns is None or len(self._known) >= MOST_LAYOUTS else file.layout.key
         if key is None or columns is None or tests is None:
             return
@@ -294,16 +302,28 @@ def _column(file: DataFile, plan: FilePlan, number: int) -> FlatColumn | None:
     return FlatColumn(leaves[0], form.leaf.physical, form.type, form.leaf.most_level, form.stored)
 
 
-def _tests(file: DataFile, plan: FilePlan, read: FileRead) -> tuple[tuple[FlatColumn, ValueTest], ...] | None:
+def _tests(
+    file: DataFile, plan: FilePlan, tests: Sequence[ColumnTest | RowCondition | None]
+) -> tuple[FileTest, ...] | None:
     """Return the tests of a read as those of stored values; None if one of them is none."""
-    out = []
-    for test in read.tests:
-        if test.values is None:
+    out: list[FileTest] = []
+    for test in tests:
+        found: FileTest | None
+        if isinstance(test, RowCondition):
+            parts = _tests(file, plan, test.parts)
+            found = None if parts is None else FileTests(parts, test.is_any)
+        else:
+            found = None if test is None else _test(file, plan, test)
+        if found is None:
             return None
-        source = plan.sources[test.values.column]
-        column = None if source.name is None or source.convert else _column(file, plan, test.values.column)
-        compiled = None if column is None else compiled_test(test.values, column.type)
-        if column is None or compiled is None or not compiled.fits_form(width_of(column.type), column.stored):
-            return None
-        out.append((column, compiled))
+        out.append(found)
     return tuple(out)
+
+
+def _test(file: DataFile, plan: FilePlan, test: ColumnTest) -> FileTest | None:
+    source = plan.sources[test.column]
+    column = None if source.name is None or source.convert else _column(file, plan, test.column)
+    compiled = None if column is None else compiled_test(test, column.type)
+    if column is None or compiled is None or not compiled.fits_form(width_of(column.type), column.stored):
+        return None
+    return column, compiled
