@@ -37,7 +37,7 @@ from delta_core.expressions.ast import (
 )
 from delta_core.expressions.printing import format_sql
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import number_array, scalar_of, shown_value
+from delta_core.kernels.arrow_buffers import nulls_of, number_array, scalar_of, shown_value
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.nested import batch_of, empty_rows, narrow, null_rows, reach
 from delta_core.plugins.rules import FillColumn, HiddenColumn, RowCheck
@@ -151,6 +151,8 @@ class PrepareRows:
 
     def _run_check(self, rows: _Rows, check: RowCheck, compiled: Compiled) -> None:
         passed = rows.evaluate(compiled)
+        if pa.types.is_null(passed.type):  # such as the condition NULL
+            passed = nulls_of(len(passed), pa.bool_())
         broken = passed.false_count + (0 if check.null_passes else passed.null_count)
         if not broken:
             return

@@ -189,6 +189,14 @@ def test_replace_where_on_data_keeps_the_other_rows_of_a_file(uri: Path) -> None
     assert rows(uri) == expected(ROWS.slice(3), new)
 
 
+@pytest.mark.parametrize("predicate", ["null", "coalesce(null, null)", "cast(null as boolean)", "null = 1"])
+def test_replace_where_that_is_always_null_accepts_no_rows(uri: Path, predicate: str) -> None:
+    with pytest.raises(ConstraintViolationError, match="replaceWhere"):
+        write_deltalake(uri, ROWS, mode="overwrite", predicate=predicate)
+    write_deltalake(uri, ROWS.slice(0, 0), mode="overwrite", predicate=predicate)
+    assert DeltaTable(uri).to_pyarrow_table().num_rows == ROWS.num_rows
+
+
 def test_replace_where_keeps_rows_for_which_it_is_null(uri: Path) -> None:
     write_deltalake(uri, ROWS.slice(0, 0), mode="overwrite", predicate="x > 0")
     assert rows(uri) == expected(ROWS.slice(1, 1))
