@@ -227,8 +227,10 @@ class DataFileNotFoundError(DataFileError, FileNotFoundError):
             # no operation removes it from the log, and the rows of the table are whole without it
             text = f"Change data file {path!r}, which the log names, is not there. Restore it, or read the changes of "
             return cls(f"{text}versions before and after its own.", path=path)
-        text = f"Data file {path!r}, which the log names, is not there. Restore it, or remove it from the table."
-        return cls(text, path=path)
+        text = f"Data file {path!r}, which the log names, is not there. If the table was vacuumed since it was loaded, "
+        return cls(
+            f"{text}load its latest version; otherwise restore the file, or remove it from the table.", path=path
+        )
 
 
 # --- schema, expressions, constraints ------------------------------------------------------
