@@ -16,14 +16,6 @@ from msgspec import Struct
 
 from delta_core import expressions, interop, operations, table_parts
 from delta_core import log as delta_log
-from delta_core.commit.options import (
-    AddAction,
-    CommitProperties,
-    PostCommitHookProperties,
-    RemoveAction,
-    commit_arguments,
-    write_arguments,
-)
 from delta_core.errors import (
     ConcurrentAppendError,
     CorruptTableError,
@@ -60,7 +52,16 @@ if TYPE_CHECKING:
     from delta_core.operations.row_changes import Changed
     from delta_core.operations.verify import VerifyReport
     from delta_core.scan import Scan
-    from delta_core.table_parts import MergeClause, TableAlterer, TableMerger, TableOptimizer
+    from delta_core.table_parts import (
+        AddAction,
+        CommitProperties,
+        MergeClause,
+        PostCommitHookProperties,
+        RemoveAction,
+        TableAlterer,
+        TableMerger,
+        TableOptimizer,
+    )
 
 __all__ = [
     "DeltaTable",
@@ -272,8 +273,8 @@ class DeltaTable:
             raise TableExistsError(f"There is a table at {uri} already (version {base.version}).", path=uri)
         if base is None or mode == "overwrite":
             commit, post = (
-                commit_properties or CommitProperties(),
-                post_commithook_properties or PostCommitHookProperties(),
+                commit_properties or table_parts.CommitProperties(),
+                post_commithook_properties or table_parts.PostCommitHookProperties(),
             )
             # another writer may be faster
             with contextlib.suppress(*([ConcurrentAppendError] if mode == "ignore" else [])):
@@ -334,10 +335,12 @@ class DeltaTable:
             If the files have a column that the table lacks.
         """
         commit, post = (
-            commit_properties or CommitProperties(),
-            post_commithook_properties or PostCommitHookProperties(),
+            commit_properties or table_parts.CommitProperties(),
+            post_commithook_properties or table_parts.PostCommitHookProperties(),
         )
-        unsupported = next((a for a in actions if not isinstance(a, (AddAction, RemoveAction))), None)
+        unsupported = next(
+            (a for a in actions if not isinstance(a, (table_parts.AddAction, table_parts.RemoveAction))), None
+        )
         if unsupported is not None:
             raise InvalidArgumentError(
                 f"Found an action as {type(unsupported).__module__}.{type(unsupported).__name__}; expected AddAction "
@@ -352,8 +355,8 @@ class DeltaTable:
         result = operations.register_files(
             self._snapshot.context,
             self._snapshot,
-            [a for a in actions if isinstance(a, AddAction)],
-            [a for a in actions if isinstance(a, RemoveAction)],
+            [a for a in actions if isinstance(a, table_parts.AddAction)],
+            [a for a in actions if isinstance(a, table_parts.RemoveAction)],
             mode=mode,
             replace_filters=partition_filters,
             custom_metadata=commit.custom_metadata,
@@ -665,7 +668,7 @@ class DeltaTable:
         """
         if args:
             raise InvalidArgumentError("delete takes commit_properties and post_commithook_properties by name only.")
-        arguments = write_arguments(commit_properties, writer_properties, post_commithook_properties)
+        arguments = table_parts.write_arguments(commit_properties, writer_properties, post_commithook_properties)
         done = operations.delete_rows(
             self._snapshot, operations.ChangeOptions(predicate=predicate, progress=progress, **arguments)
         )
@@ -738,7 +741,7 @@ class DeltaTable:
             raise InvalidArgumentError("update takes commit_properties and post_commithook_properties by name only.")
         if (updates is None) == (new_values is None):
             raise InvalidArgumentError("Pass either updates (SQL by column) or new_values (Python values by column).")
-        arguments = write_arguments(commit_properties, writer_properties, post_commithook_properties)
+        arguments = table_parts.write_arguments(commit_properties, writer_properties, post_commithook_properties)
         done = operations.update_rows(
             self._snapshot,
             operations.UpdateOptions(
@@ -827,7 +830,7 @@ class DeltaTable:
         """
         if args:
             raise InvalidArgumentError("merge takes commit_properties and post_commithook_properties by name only.")
-        arguments = write_arguments(commit_properties, writer_properties, post_commithook_properties)
+        arguments = table_parts.write_arguments(commit_properties, writer_properties, post_commithook_properties)
 
         def run(table: DeltaTable, clauses: tuple[MergeClause, ...]) -> dict[str, int]:
             options = operations.MergeOptions(
@@ -932,7 +935,7 @@ class DeltaTable:
         CommitConflictError
             Another writer changed the table meanwhile; nothing was changed.
         """
-        commit = commit_arguments(commit_properties, post_commithook_properties)
+        commit = table_parts.commit_arguments(commit_properties, post_commithook_properties)
         parameters: dict[str, Any] = {}
         if isinstance(target, (str, datetime)):
             latest = self._snapshot.update()
@@ -1024,7 +1027,7 @@ class DeltaTable:
             deep=deep,
             replace=replace,
             properties=properties or {},
-            commit=commit_arguments(commit_properties, post_commithook_properties),
+            commit=table_parts.commit_arguments(commit_properties, post_commithook_properties),
             progress=progress,
         )
         operations.clone_table(source, open_context(uri, storage_options, **options), cloning)
@@ -1072,7 +1075,11 @@ class DeltaTable:
             Other writers changed the same files again and again. Call it again: it goes on with what is left.
         """
         options = operations.BackfillOptions(
-            predicate, every, dry_run, commit_arguments(commit_properties, post_commithook_properties), progress
+            predicate,
+            every,
+            dry_run,
+            table_parts.commit_arguments(commit_properties, post_commithook_properties),
+            progress,
         )
         done = operations.backfill_statistics(self._snapshot, options)
         if not dry_run:
@@ -1287,7 +1294,7 @@ class DeltaTable:
         EngineError
             Files can't be deleted, or the clock of this machine is ahead of the store's.
         """
-        commit = commit_arguments(commit_properties, post_commithook_properties)
+        commit = table_parts.commit_arguments(commit_properties, post_commithook_properties)
         if plan is None:
             plan = self.plan_vacuum(
                 retention_hours,
@@ -1346,7 +1353,7 @@ class DeltaTable:
         EngineError
             If the store fails.
         """
-        commit = commit_arguments(commit_properties, post_commithook_properties)
+        commit = table_parts.commit_arguments(commit_properties, post_commithook_properties)
         done = operations.repair_table(self._snapshot, operations.RepairOptions(dry_run, deep, commit))
         if not dry_run:
             self.adopt(done.snapshot)

@@ -8,15 +8,29 @@ from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
     from delta_core.alterer import TableAlterer
+    from delta_core.commit.options import (
+        AddAction,
+        CommitProperties,
+        PostCommitHookProperties,
+        RemoveAction,
+        commit_arguments,
+        write_arguments,
+    )
     from delta_core.operations.merger import MergeClause, TableMerger
     from delta_core.optimizer import TableOptimizer
 
-__all__ = ["MergeClause", "TableAlterer", "TableMerger", "TableOptimizer"]
+__all__ = [
+    "AddAction", "CommitProperties", "MergeClause", "PostCommitHookProperties", "RemoveAction", "TableAlterer",
+    "TableMerger", "TableOptimizer", "commit_arguments", "write_arguments",
+]  # fmt: skip
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "delta_core.alterer": "TableAlterer",
+        "delta_core.commit.options": (
+            "AddAction CommitProperties PostCommitHookProperties RemoveAction commit_arguments write_arguments"
+        ),
         "delta_core.operations.merger": "MergeClause TableMerger",
         "delta_core.optimizer": "TableOptimizer",
     },

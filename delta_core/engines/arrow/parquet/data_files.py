@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from delta_core.engines.arrow import parquet
-from delta_core.engines.arrow.parquet import parts
+from delta_core.engines.arrow.parquet import file_parts, parts
 from delta_core.engines.arrow.parquet.columns import GROUP_BYTES, GroupReader
 from delta_core.engines.arrow.parquet.filtered_groups import Batch, FilteredGroups
 from delta_core.engines.arrow.parquet.footer import read_footer
@@ -23,7 +23,6 @@ from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.row_groups import GroupPruner
 from delta_core.engines.arrow.parquet.types import FilePlan, UnconvertibleError, plan_file
 from delta_core.engines.arrow.storage.places import LINK, is_of_system
-from delta_core.engines.arrow.storage.prefetch import Prefetch, RangedSource
 from delta_core.engines.arrow.storage.ranges import REMOTE_GAP
 from delta_core.engines.records import FileRead, FileWrite, Split, WrittenFile
 from delta_core.errors import (
@@ -229,7 +228,9 @@ class _Job:
         #: Which row groups are left of files that are read part by part.
         self._kept: dict[int, list[bool]] = {}
         self._local = storage.local_paths(read.paths)
-        self._prefetch = None if None not in self._local else Prefetch(storage, read.paths, read.sizes, self._local)
+        self._prefetch = (
+            None if None not in self._local else file_parts.Prefetch(storage, read.paths, read.sizes, self._local)
+        )
         self._ranged = _Ranged(self._ranged_files())
         self._room = _Room(REMOTE_BYTES)
         #: Whether the only file is split into one part of one row group, which is decoded at once.
@@ -422,7 +423,7 @@ class _Job:
             return local
         path, size = self._read.paths[index], self._read.sizes[index]
         if index in self._ranged and size is not None:
-            return RangedSource(self._storage, path, size)
+            return file_parts.RangedSource(self._storage, path, size)
         fetched = self._prefetch.take(index) if self._prefetch is not None else None
         return fetched if fetched is not None else self._storage.open(path, size)
 

@@ -15,11 +15,10 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
+from delta_core.engines.arrow.parquet import file_parts
 from delta_core.engines.arrow.parquet.footer import footer_bytes, parse_footer, read_footer
-from delta_core.engines.arrow.parquet.legacy_calendar import Calendar, read_calendar
 from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.types import is_encoded_string, num_leaves
-from delta_core.engines.arrow.storage.prefetch import RangedSource
 from delta_core.kernels import parts as kernels
 from delta_core.kernels._parquet_footer import Footer as ParsedFooter
 from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, Source, is_text
@@ -27,6 +26,7 @@ from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, Source, is_tex
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from delta_core.engines.arrow.parquet.legacy_calendar import Calendar
     from delta_core.kernels.parquet_nested import NestedColumn
 
 __all__ = [
@@ -64,6 +64,7 @@ _NUMBERS = {
     t: struct.Struct(f)
     for t, f in (("BOOLEAN", "<?"), ("INT32", "<i"), ("INT64", "<q"), ("FLOAT", "<f"), ("DOUBLE", "<d"))
 }
+_SPARK_VERSION = b"org.apache.spark.version"
 #: Layouts of files that were read last, and the most bytes that one of them may have.
 _MOST_LAYOUTS = 64
 _MOST_KEY_BYTES = 1 << 20
@@ -436,13 +437,13 @@ class DataFile:
     def _pages(self) -> Source | None:
         """Return what the headers of pages are read from; None if each would be one more call to a store."""
         source = self._source
-        if isinstance(source, RangedSource | pa.BufferReader):
+        if not isinstance(source, str) and isinstance(source, file_parts.RangedSource | pa.BufferReader):
             return lambda offset, size: source.read_at(size, offset)
         return self.descriptor
 
     def source_of(self, ranges: Sequence[tuple[int, int]]) -> Source | None:
         """Return what our own decoder reads ranges from, each by its first byte and its length; None if it can't."""
-        if self.descriptor is None and isinstance(self._source, RangedSource):
+        if self.descriptor is None and isinstance(self._source, file_parts.RangedSource):
             return self._source.read_ahead(ranges)
         return self.descriptor
 
@@ -605,6 +606,9 @@ def _nested_columns(schema: pa.Schema, leaves: Sequence[ParquetLeaf]) -> dict[in
 
 
 def _calendar(metadata: Any, leaves: Sequence[ParquetLeaf]) -> Calendar | None:
-    if not metadata or read_calendar(metadata, frozenset((-1,))) is None:
+    # Spark's alone, and nearly all of them are of the calendar of today
+    if not metadata or _SPARK_VERSION not in metadata:
         return None
-    return read_calendar(metadata, frozenset(i for i, leaf in enumerate(leaves) if leaf.physical == "INT96"))
+    if file_parts.read_calendar(metadata, frozenset((-1,))) is None:
+        return None
+    return file_parts.read_calendar(metadata, frozenset(i for i, leaf in enumerate(leaves) if leaf.physical == "INT96"))

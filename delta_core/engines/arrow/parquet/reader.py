@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from delta_core.engines.arrow.storage.prefetch import RangedSource
+from delta_core.engines.arrow.parquet import file_parts
 from delta_core.kernels import compute as pc
 from delta_core.kernels.parquet_pages import Source, page_values
 
@@ -65,7 +65,7 @@ class ParquetFile:
         self._source = source
         self._pages = pages
         self._dictionary = list(dictionary) if dictionary else None
-        self.reader = self._open(metadata, pre_buffer=pre_buffer and not isinstance(source, RangedSource))
+        self.reader = self._open(metadata, pre_buffer=pre_buffer and not isinstance(source, file_parts.RangedSource))
 
     def _open(self, metadata: Any, *, pre_buffer: bool = False, buffer_size: int = 0) -> Any:
         from pyarrow._parquet import ParquetReader
@@ -170,7 +170,7 @@ class ParquetFile:
 
     def fetch(self, chunks: Iterable[tuple[int, int]]) -> None:
         """Fetch column chunks that will be read, each by its row group and leaf, if the source is read by ranges."""
-        if not isinstance(self._source, RangedSource):
+        if isinstance(self._source, str) or not isinstance(self._source, file_parts.RangedSource):
             return
         ranges = []
         for number, leaf in chunks:
