@@ -417,6 +417,19 @@ def test_writes_of_other_properties_have_other_options(tmp_path: Path) -> None:
     assert codecs == ["SNAPPY", "ZSTD", "SNAPPY"]
 
 
+@pytest.mark.parametrize(("codec", "level", "most"), [("GZIP", 6, 9), ("BROTLI", 1, 8), ("ZSTD", 1, 9)])
+def test_default_levels_are_those_of_other_writers(codec: str, level: int, most: int, tmp_path: Path) -> None:
+    values = [f"{i:05d} {i * i} some words of a text" for i in range(2000)]
+    rows = pa.table({"id": range(2000), "s": values}, schema=SCHEMA)
+    files = []
+    for given in (None, level, most):
+        write = write_options(compression=codec, compression_level=given)
+        (found,) = write_parquet_files(open_storage(str(tmp_path / str(given))), write, rows, plain)
+        files.append((tmp_path / str(given) / found.path).read_bytes())
+    assert files[0] == files[1]
+    assert len(files[2]) < len(files[0])
+
+
 def test_remote_store_takes_files(two_workers: None) -> None:
     import fsspec
 

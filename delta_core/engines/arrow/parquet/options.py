@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from delta_core.engines.arrow.parquet.statistics import parquet_leaves
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, did_you_mean
-from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
+from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties, default_level
 from delta_core.protocol.schema import Path
 
 __all__ = ["ROW_GROUP_ROWS", "columns_to_code", "parquet_options", "without_statistics"]
@@ -33,15 +33,16 @@ def parquet_options(schema: pa.Schema, properties: WriterProperties, statistics:
     dictionary = [p for p, types in columns.items() if all(_uses_dictionary(t, chosen[p]) for t in types)]
     needed = {".".join(p) for p in statistics}
     bounds = [p for p in columns if p in needed or (chosen[p].statistics_enabled or "CHUNK").upper() != "NONE"]
+    codec, level = _codec(properties.compression or "SNAPPY"), properties.compression_level
     options: dict[str, Any] = {
         "version": "2.6",
         "store_schema": False,
         "store_decimal_as_integer": True,
         "use_dictionary": dictionary or False,
         "write_statistics": True if len(bounds) == len(columns) else bounds or False,
-        "compression": _codec(properties.compression or "SNAPPY"),
+        "compression": codec,
         "data_page_version": properties.data_page_version or "1.0",
-        "compression_level": properties.compression_level,
+        "compression_level": default_level(codec) if level is None else level,
         "data_page_size": properties.data_page_size_limit,
         "dictionary_pagesize_limit": properties.dictionary_page_size_limit,
         "max_rows_per_page": properties.data_page_row_count_limit,

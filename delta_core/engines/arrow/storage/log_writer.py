@@ -11,6 +11,7 @@ from delta_core.engines.interface import Storage
 from delta_core.engines.records import ParquetForm
 from delta_core.errors import EngineError
 from delta_core.kernels.memory import POOL_OF_BATCHES
+from delta_core.protocol.properties import default_level
 
 __all__ = ["write_lines", "write_parquet"]
 
@@ -40,12 +41,14 @@ def write_parquet(
     """
     import pyarrow.parquet as pq
 
+    codec = _CODECS[form.codec.lower()]
     with storage.put_stream(path, replace=replace) as target:
         try:
             writer = pq.ParquetWriter(
                 target,
                 schema,
-                compression=_CODECS[form.codec.lower()],
+                compression=codec,
+                compression_level=default_level(codec),
                 store_schema=False,
                 version="2.6" if form.version.startswith("2") else "1.0",
                 use_dictionary=_dictionary(schema, form),
