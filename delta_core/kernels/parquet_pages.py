@@ -94,6 +94,11 @@ CODECS: Mapping[str, tuple[int, Callable[[pa.Buffer, int], Any] | None]] = {
 } | ({"ZSTD": (3, _zstd)} if pa.Codec.is_available("zstd") else {})
 #: The numbers of the types `string` and `binary`.
 _TEXT = frozenset((pa.string().id, pa.binary().id))
+#: The bytes of a value by the number of its type.
+_WIDTHS = {
+    pa.string().id: 0, pa.binary().id: 0, pa.int8().id: 1, pa.int16().id: 2, pa.int32().id: 4, pa.int64().id: 8,
+    pa.float32().id: 4, pa.float64().id: 8, pa.bool_().id: 1, pa.date32().id: 4, pa.timestamp("us").id: 8,
+}  # fmt: skip
 #: A descriptor of a file, its bytes, or a function(offset, size) that returns bytes of it.
 Source = int | bytes | memoryview | Callable[[int, int], Any]
 #: Workspaces that nobody uses, for whoever reads next: fresh memory takes longer than what is done in it.
@@ -585,7 +590,8 @@ def text_pages(source: Source, chunk: ColumnChunk) -> Iterator[pa.Array[Any]]:
 def width_of(t: pa.DataType) -> int:
     """Return the bytes of a value, 0 for strings, 1 for booleans."""
     # by number: these are called for each column chunk
-    return 0 if t.id in _TEXT else max(t.bit_width // 8, 1)
+    width = _WIDTHS.get(t.id)
+    return max(t.bit_width // 8, 1) if width is None else width
 
 
 def is_text(t: pa.DataType) -> bool:

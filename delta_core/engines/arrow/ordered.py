@@ -20,6 +20,7 @@ Task = Callable[[], Iterator[pa.RecordBatch]]
 #: takes as long. After so many longer ones threads run the others.
 _QUICK_CPU, _QUICK_SECONDS = 0.001, 0.005
 _SLOW_TASKS = 2
+_MANY_COLUMNS = 64
 
 
 def run_quick(tasks: Iterator[Task]) -> Generator[pa.RecordBatch, None, None]:
@@ -92,7 +93,8 @@ class _Stream:
         self._process = num_forks()
         self._budget = budget_bytes
         self._ahead = ahead
-        self._queues: dict[int, deque[pa.RecordBatch | BaseException]] = {}
+        #: Batches with their bytes.
+        self._queues: dict[int, deque[tuple[pa.RecordBatch, int] | BaseException]] = {}
         self._finished: set[int] = set()
         self._started = 0
         self._head = 0
@@ -148,14 +150,14 @@ class _Stream:
                 self._started += 1
                 return number, task
 
-    def _append(self, number: int, item: pa.RecordBatch | BaseException) -> None:
+    def _append(self, number: int, error: BaseException) -> None:
         with self._lock:
-            self._queues[number].append(item)
+            self._queues[number].append(error)
             self._notify(number)
 
     def _put(self, number: int, batch: pa.RecordBatch) -> bool:
         """Queue a batch as soon as there is room; False once nobody wants it."""
-        size = batch.nbytes
+        size = _bytes_of(batch)
         with self._lock:
             queue = self._queues[number]
             while not self._closed and self._num_bytes > 0 and self._num_bytes + size > self._budget:
@@ -166,7 +168,7 @@ class _Stream:
                 self._waiting -= 1
             if self._closed:
                 return False
-            queue.append(batch)
+            queue.append((batch, size))
             self._num_bytes += size
             self._notify(number)
         return True
@@ -192,7 +194,8 @@ class _Stream:
             if queue:
                 item = queue.popleft()
                 if not isinstance(item, BaseException):
-                    self._num_bytes -= item.nbytes
+                    item, size = item
+                    self._num_bytes -= size
                 if self._waiting:
                     self._changed.notify_all()
                 return item
@@ -206,6 +209,16 @@ class _Stream:
                 return None
             else:
                 self._changed.wait()
+
+
+def _bytes_of(batch: pa.RecordBatch) -> int:
+    """Return the bytes of a batch; of many columns about, since to look at each takes longer than to decode it."""
+    if batch.num_columns > _MANY_COLUMNS:
+        first = batch.column(0)
+        # a part of a larger batch holds all of its buffers
+        if 2 * first.nbytes >= first.get_total_buffer_size():
+            return int(batch.get_total_buffer_size())
+    return int(batch.nbytes)
 
 
 def _raising(error: BaseException) -> Task:

@@ -281,6 +281,24 @@ def test_small_groups_are_tested_together(
     assert bool(joined) == (rows >= 130)
 
 
+@pytest.mark.parametrize("lanes", [1, 2, 3])
+def test_groups_of_many_columns_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lanes: int) -> None:
+    flat = TABLE.select(["id", "name", "s.x", "none"])
+    wide = pa.table({f"{name} {i}": flat[name] for i in range(20) for name in flat.column_names})
+    path = tmp_path / "x.parquet"
+    pq.write_table(wide, path, row_group_size=300, store_schema=False)
+    monkeypatch.setattr(parquet_columns, "SMALL_GROUP_BYTES", 0)
+    joined: list[int] = []
+    monkeypatch.setattr(GroupReader, "joined", _counted(GroupReader.joined, joined))
+    file = DataFile(str(path))
+    with closing(file):
+        reader = GroupReader(file, range(wide.num_columns), lanes=lanes)
+        batches = list(reader.batches(range(4), 0, ROWS))
+    assert [(first, batch.num_rows) for first, batch in batches] == [(0, ROWS)]
+    assert joined
+    assert pa.Table.from_batches([batch for _, batch in batches]).equals(wide)
+
+
 @pytest.mark.parametrize("rows", [7, 130, 1_000])
 @pytest.mark.parametrize("tests", [(), (divides(0, 3),)], ids=["all", "tested"])
 def test_big_groups_of_many_columns_are_read_in_stretches(

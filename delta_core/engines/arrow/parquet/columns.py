@@ -74,6 +74,8 @@ JOINED_BYTES = 1 << 20
 #: Row groups that take less are decoded together, and their conditions tested together: what is done a row group takes
 #: longer than to decode few rows.
 SMALL_GROUP_BYTES = 256 << 10
+#: The same if the chunks of many columns take less on average.
+SMALL_CHUNK_BYTES = 32 << 10
 #: Rows that are decoded at once where few of them are kept.
 _BATCH_ROWS = 131_072
 
@@ -143,7 +145,7 @@ class GroupReader:
         for number, group in enumerate(groups):
             if number < joined:
                 continue
-            count = self.num_joined(groups, number, self._leaves, batch_rows)
+            count = self.num_joined(groups, number, self._leaves, batch_rows, is_all=True)
             found = self.joined(groups[number : number + count], self._leaves) if count > 1 else None
             if found is not None:
                 yield from _cut(decoded, start, batch_rows)
@@ -168,7 +170,7 @@ class GroupReader:
             if is_whole:
                 whole = self._found(group, self._leaves, own)
                 decoded.append(pa.table({name: whole[name] for name in self._schema.names if name in whole}))
-                size += decoded[-1].nbytes
+                size += self.plain_bytes(group, self._leaves)
             elif is_stretched:
                 yield from self._stretched(group, first, batch_rows)
             else:
@@ -177,18 +179,30 @@ class GroupReader:
         yield from _cut(decoded, start, batch_rows)
         yield from self.stream(streamed, start, batch_rows)
 
-    def num_joined(self, groups: Sequence[int], start: int, leaves: Sequence[int], batch_rows: int) -> int:
-        """Return how many row groups from one on are so small that some columns of them are decoded together."""
+    def num_joined(
+        self, groups: Sequence[int], start: int, leaves: Sequence[int], batch_rows: int, is_all: bool = False
+    ) -> int:
+        """Return how many row groups from one on are so small that some columns of them are decoded together.
+
+        Larger ones too if all rows are requested and the chunks of each are many and small.
+        """
         coded = self._coded
+        most, most_joined = min(SMALL_GROUP_BYTES, self._most_whole), JOINED_BYTES
+        is_wide = is_all and len(leaves) >= WIDE_LEAVES
+        if is_wide:
+            most, most_joined = min(SMALL_CHUNK_BYTES * len(leaves), WIDE_STRETCH_BYTES), 2 * WIDE_STRETCH_BYTES
         if not leaves or not self._is_local or any(leaf not in self._forms or leaf in coded for leaf in leaves):
             return 0
         size = rows = 0
         for number in range(start, len(groups)):
             group = groups[number]
             count = self.group_rows[group]
-            own = self._file.footer.plain_bytes(group, leaves) + 8 * count * len(leaves)
+            if is_wide:
+                own = self.plain_bytes(group, leaves)
+            else:
+                own = self._file.footer.plain_bytes(group, leaves) + 8 * count * len(leaves)
             size, rows = size + own, rows + count
-            if own > min(SMALL_GROUP_BYTES, self._most_whole) or size > JOINED_BYTES or rows > batch_rows:
+            if own > most or size > most_joined or rows > batch_rows:
                 return number - start
         return len(groups) - start
 
@@ -203,7 +217,18 @@ class GroupReader:
                 columns[leaf].append(chunk)
         if file is None:
             return None
-        found = read_joined(file, columns, [self.group_rows[group] for group in groups], self.pages)
+        rows = [self.group_rows[group] for group in groups]
+
+        def decoded(part: Sequence[int]) -> tuple[dict[int, pa.Array], PageCounts]:
+            pages = PageCounts()
+            return read_joined(file, {leaf: columns[leaf] for leaf in part}, rows, pages), pages
+
+        # few columns are decoded before a thread begins
+        lanes = self._lanes if len(leaves) >= WIDE_LEAVES else 1
+        found: dict[int, pa.Array] = {}
+        for arrays, pages in run_at_once([partial(decoded, leaves[lane::lanes]) for lane in range(lanes)]):
+            found |= arrays
+            self.pages.add(pages)
         return {self._forms[leaf].name: found[leaf] for leaf in leaves} if len(found) == len(leaves) else None
 
     def has_stretches(self, group: int, leaves: Sequence[int]) -> bool:
