@@ -167,7 +167,7 @@ cdef int64_t MOST_BLOCK = 4 << 20
 #: Strings that take more are not copied from where they were decoded: malloc has blocks of their own for such sizes.
 cdef int64_t LEAST_TAKEN = 33 << 20
 #: A workspace that grew beyond this is not kept.
-cdef size_t MOST_KEPT = 16 << 20
+cdef size_t MOST_KEPT = 64 << 20
 
 
 class UnsupportedPagesError(Exception):
