@@ -97,7 +97,8 @@ def diff(
     Notes
     -----
     Reads the logs of both versions, and the row ids of the files that only one of them has; the rows themselves when
-    the scan is read. A row is updated if its commit version differs: what compaction moves is no change.
+    the scan is read. A row is updated if its commit version differs: what compaction moves is no change. The values
+    decide for rows of a clone that have a commit version of its source which the clone has reached since.
     Protocol: Row Tracking.
     """
     snapshot: Snapshot = source.snapshot() if callable(getattr(source, "snapshot", None)) else source
@@ -114,6 +115,16 @@ def diff(
         matched = new.ids[np.minimum(place, len(new.ids) - 1)] == old.ids
         changed = matched.copy()
         changed[matched] = new.versions[place[matched]] != old.versions[matched]
+        # rows of a clone have commit versions of its source: an update in the clone may have given one again
+        foreign = matched & ~changed & (old.versions > earlier.version) & (old.versions <= later.version)
+        if foreign.any():
+            others = np.zeros(len(new.ids), np.bool_)
+            others[place[foreign]] = True
+            own = [
+                _rows(later, *_part(files, ids, chosen, ""))
+                for files, ids, chosen in ((before.files, old, foreign), (after.files, new, others))
+            ]
+            changed[foreign] = _differ(*own)
         is_new, updated = np.ones(len(new.ids), np.bool_), np.zeros(len(new.ids), np.bool_)
         is_new[place[matched]] = False
         updated[place[changed]] = True
@@ -273,3 +284,28 @@ def _part(files: pa.Table, ids: _Ids, chosen: NDArray[np.bool_], change: str) ->
     return found.append_column(CHANGE_TYPE, pa.repeat(scalar_of(change, pa.string()), len(touched))), list(
         rows.take(touched)
     )
+
+
+# --- rows whose commit versions are ambiguous ---
+
+
+def _rows(later: Snapshot, files: pa.Table, kept: Sequence[RowSet]) -> pa.Table:
+    """Return the chosen rows of files, in ascending order of their ids."""
+    chosen = FileSet.of(files.drop_columns([CHANGE_TYPE]), keep=dict(enumerate(kept)))
+    return later.scan(None, (_ROW_ID,), files=chosen).to_table().sort_by(_ROW_ID)
+
+
+def _differ(before: pa.Table, after: pa.Table) -> NDArray[np.bool_]:
+    """Return which rows of two tables of the same schema have different values; floats are compared by their bits."""
+    found = np.zeros(before.num_rows, np.bool_)
+    for old, new in zip(before.columns, after.columns, strict=True):
+        own, other = _bits(one_array(old)), _bits(one_array(new))
+        if not own.equals(other):
+            found |= [not own.slice(i, 1).equals(other.slice(i, 1)) for i in range(len(own))]
+    return found
+
+
+def _bits(array: pa.Array) -> pa.Array:
+    if not pa.types.is_floating(array.type):
+        return array
+    return array.view(pa.int32() if array.type == pa.float32() else pa.int64())

@@ -164,3 +164,22 @@ def test_two_rows_with_one_id_are_corrupt(tmp_path: Path) -> None:
     write_deltalake(DeltaTable(tmp_path), table_of(30, 1), mode="overwrite")
     with pytest.raises(CorruptTableError, match="row id 0"):
         DeltaTable(tmp_path).diff(1, 2)
+
+
+@pytest.mark.parametrize("properties", [TRACKED, VECTORS])
+def test_update_in_a_clone_counts_although_the_source_gave_its_version_before(
+    tmp_path: Path, properties: dict[str, str]
+) -> None:
+    source = DeltaTable.create(tmp_path / "s", table_of(0, 0).schema, configuration=properties)
+    write_deltalake(source, table_of(0, 10), mode="append")
+    source.update({"x": "if(id = 2, double('NaN'), x + 1)"}, predicate="id < 6")
+    clone = source.clone(tmp_path / "c")
+    clone.optimize.compact()
+    clone.update({"x": "-x"}, predicate="id % 2 = 1")
+    assert clone.version() == 2
+    assert clone.diff(0, 1).to_table().num_rows == 0
+    found = clone.diff(0, 2).to_table().sort_by([("id", "ascending"), ("_change_type", "descending")])
+    assert found.column("id").to_pylist() == [1, 1, 3, 3, 5, 5, 7, 7, 9, 9]
+    assert found.column("_change_type").to_pylist() == ["update_preimage", "update_postimage"] * 5
+    assert found.column("x").to_pylist()[:4] == [1.5, -1.5, 2.5, -2.5]
+    assert clone.diff(2, 0).to_table().num_rows == found.num_rows
