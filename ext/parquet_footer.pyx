@@ -1,12 +1,13 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet_footer.h ext/parquet_pages.h ext/compact.h
+# distutils: depends = ext/parquet_footer.h ext/parquet_schema.h ext/parquet_pages.h ext/compact.h
 """Footers of Parquet files; `delta_core.engines.arrow.parquet.opened_file` reads them."""
 
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
+from libcpp.utility cimport pair
 from libcpp.vector cimport vector
 
 
@@ -30,6 +31,17 @@ cdef extern from "parquet_footer.h" namespace "delta_parquet" nogil:
     cdef cppclass FooterReader:
         FooterReader(const uint8_t* data, const uint8_t* end)
         bint footer(FooterFacts& out) except +
+
+
+cdef extern from "parquet_schema.h" namespace "delta_parquet" nogil:
+    cdef cppclass SchemaElement:
+        string_view name
+        int64_t type, length, repetition, children, converted, field_id, logical, unit
+        bint is_utc
+    cdef cppclass SchemaReader:
+        SchemaReader(const uint8_t* data, const uint8_t* end)
+        bint elements(vector[SchemaElement]& out) except +
+        bint pairs(vector[pair[string_view, string_view]]& out) except +
 
 
 cdef enum:  # of parquet.thrift
@@ -113,6 +125,55 @@ cdef class Footer:
     def key(self):
         """The bytes of the schema and of the key-value metadata."""
         return text_of(self.facts.schema), text_of(self.facts.metadata)
+
+    def schema(self):
+        """Return the elements of the schema, the root first; None if they can't be read.
+
+        Each is its name, physical type, length, repetition, number of children, converted type, field id, member of the
+        union LogicalType, and of a timestamp the member of the union TimeUnit and whether it is adjusted to UTC. Numbers that
+        the footer does not have are -1.
+        """
+        cdef vector[SchemaElement] found
+        cdef SchemaElement* e
+        cdef size_t i
+        cdef const uint8_t* start = <const uint8_t*>self.facts.schema.data()
+        cdef SchemaReader* reader = new SchemaReader(start, start + self.facts.schema.size())
+        cdef list out = []
+        try:
+            if not reader.elements(found):
+                return None
+        finally:
+            del reader
+        for i in range(found.size()):
+            e = &found[i]
+            out.append((
+                text_of(e.name), e.type, e.length, e.repetition, e.children, e.converted, e.field_id, e.logical, e.unit,
+                bool(e.is_utc),
+            ))
+        return out
+
+    def metadata(self):
+        """Return the pairs of the key-value metadata; None if they can't be read."""
+        cdef vector[pair[string_view, string_view]] found
+        cdef size_t i
+        cdef const uint8_t* start = <const uint8_t*>self.facts.metadata.data()
+        if self.facts.metadata.size() == 0:
+            return []
+        cdef SchemaReader* reader = new SchemaReader(start, start + self.facts.metadata.size())
+        try:
+            if not reader.pairs(found):
+                return None
+        finally:
+            del reader
+        return [(text_of(found[i].first), text_of(found[i].second)) for i in range(found.size())]
+
+    def has_chunks(self, size_t columns):
+        """Return whether each row group has a chunk of each of so many columns."""
+        cdef size_t i
+        for i in range(self.facts.groups.size()):
+            if self.facts.groups[i].chunks.size() != columns:
+                return False
+        return True
 
     @property
     def group_rows(self):

@@ -1,4 +1,4 @@
-"""Kernels of nested columns, casts and rows as JSON, loaded on first use: plain reads need none of them."""
+"""Kernels of nested columns, of footers for PyArrow, casts and rows as JSON, loaded on first use."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
     from delta_core.kernels.decimals import checked_cast
+    from delta_core.kernels.footer_check import check_footer
     from delta_core.kernels.json_lines import format_objects
     from delta_core.kernels.parquet_nested import (
         LeafForm,
@@ -24,6 +25,7 @@ __all__ = [
     "NestedChunk",
     "NestedColumnStretches",
     "assemble_files",
+    "check_footer",
     "checked_cast",
     "format_objects",
     "leaf_forms",
@@ -35,6 +37,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "delta_core.kernels.decimals": "checked_cast",
+        "delta_core.kernels.footer_check": "check_footer",
         "delta_core.kernels.json_lines": "format_objects",
         "delta_core.kernels.parquet_nested": (
             "LeafForm NestedChunk NestedColumnStretches assemble_files leaf_forms nested_column read_nested_column"

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.engines.arrow.parquet.reader import ParquetFile
-from delta_core.kernels.footer_check import check_footer
+from delta_core.kernels import parts as kernels
 
 __all__ = ["footer_bytes", "open_footer", "parse_footer", "read_footer"]
 
@@ -41,7 +41,7 @@ def parse_footer(footer: bytes) -> Any:
 
 def open_footer(footer: bytes) -> ParquetFile:
     """Return a file without row groups to read, of a footer's bytes as `parse_footer` takes them."""
-    check_footer(footer)
+    kernels.check_footer(footer)
     tail = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
     return ParquetFile(pa.BufferReader(tail))
 

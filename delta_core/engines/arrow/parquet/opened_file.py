@@ -17,7 +17,8 @@ from msgspec import Struct
 
 from delta_core.engines.arrow.parquet import file_parts
 from delta_core.engines.arrow.parquet.footer import footer_bytes, parse_footer, read_footer
-from delta_core.engines.arrow.parquet.reader import ParquetFile
+from delta_core.engines.arrow.parquet.plain_schema import plain_schema
+from delta_core.engines.arrow.parquet.reader import PLAIN_TYPES, ParquetFile
 from delta_core.engines.arrow.parquet.types import is_encoded_string, num_leaves
 from delta_core.kernels import parts as kernels
 from delta_core.kernels._parquet_footer import Footer as ParsedFooter
@@ -387,6 +388,8 @@ class Layout(Struct, frozen=True, eq=False):
 
 
 _layouts: dict[tuple[bytes, bytes], Layout] = {}
+#: A file's schema, its columns, and its key-value metadata.
+_Schema = tuple[pa.Schema, list[ParquetLeaf], Mapping[bytes, bytes] | None]
 
 
 class DataFile:
@@ -484,21 +487,37 @@ class DataFile:
         known = None if key is None else _layouts.get(key)
         if known is not None:
             return known
-        metadata = self._arrow_metadata()
-        columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
-        leaves = [leaf_of(c) for c in columns]
-        schema = self.arrow.schema_arrow.remove_metadata()
+        schema, leaves, pairs = self._own_schema() or self._arrow_schema()
         nested = _nested_columns(schema, leaves)
         flat = _flat_columns(schema)
         fields = {leaf: schema.field(at) for leaf, at in flat.items()}
         made = {leaf: flat_form(leaf, leaves[leaf], f.name, f.type) for leaf, f in fields.items()}
         forms = {leaf: form for leaf, form in made.items() if form is not None}
-        found = Layout(key, schema, leaves, flat, forms, nested, _calendar(metadata.metadata, leaves))
+        found = Layout(key, schema, leaves, flat, forms, nested, _calendar(pairs, leaves))
         if key is not None and sum(map(len, key)) <= _MOST_KEY_BYTES:
             while len(_layouts) >= _MOST_LAYOUTS:
                 _layouts.pop(next(iter(_layouts)), None)
             _layouts[key] = found
         return found
+
+    def _own_schema(self) -> _Schema | None:
+        """Return the schema without PyArrow; None for what only PyArrow reads."""
+        if not isinstance(self.footer, _OwnFooter):
+            return None
+        parsed = self.footer.parsed
+        elements, pairs = parsed.schema(), parsed.metadata()
+        if elements is None or pairs is None:
+            return None
+        found = plain_schema(elements, pairs, PLAIN_TYPES)
+        if found is None or not parsed.has_chunks(len(found[1])):
+            return None
+        schema, columns = found
+        return schema, [ParquetLeaf(PHYSICAL_TYPES[physical], level, 0) for physical, level in columns], dict(pairs)
+
+    def _arrow_schema(self) -> _Schema:
+        metadata = self._arrow_metadata()
+        leaves = [leaf_of(metadata.schema.column(i)) for i in range(metadata.num_columns)]
+        return self.arrow.schema_arrow.remove_metadata(), leaves, metadata.metadata
 
 
 def leaf_of(column: Any) -> ParquetLeaf:
@@ -605,7 +624,7 @@ def _nested_columns(schema: pa.Schema, leaves: Sequence[ParquetLeaf]) -> dict[in
     return found if len(set(schema.names)) == len(schema.names) else {}
 
 
-def _calendar(metadata: Any, leaves: Sequence[ParquetLeaf]) -> Calendar | None:
+def _calendar(metadata: Mapping[bytes, bytes] | None, leaves: Sequence[ParquetLeaf]) -> Calendar | None:
     # Spark's alone, and nearly all of them are of the calendar of today
     if not metadata or _SPARK_VERSION not in metadata:
         return None

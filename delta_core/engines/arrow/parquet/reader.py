@@ -16,9 +16,10 @@ from delta_core.engines.arrow.parquet import file_parts
 from delta_core.kernels import compute as pc
 from delta_core.kernels.parquet_pages import Source, page_values
 
-__all__ = ["ParquetFile"]
+__all__ = ["PLAIN_TYPES", "ParquetFile"]
 
-_PLAIN = {
+#: Types that a writer may have had, and those that are read in their place.
+PLAIN_TYPES = {
     pa.string_view(): pa.string(),
     pa.binary_view(): pa.binary(),
     pa.large_string(): pa.string(),
@@ -101,7 +102,7 @@ class ParquetFile:
         Parquet stores them alike, and nothing else here reads the others as fast.
         """
         found = self.reader.schema_arrow
-        return pa.schema([f.with_type(_PLAIN.get(f.type, f.type)) for f in found], found.metadata)
+        return pa.schema([f.with_type(PLAIN_TYPES.get(f.type, f.type)) for f in found], found.metadata)
 
     def read_row_group(self, group: int, columns: Sequence[str]) -> pa.Table:
         """Return columns of a row group; a dotted prefix selects all leaves below it."""
@@ -201,7 +202,7 @@ def _check_rows(found: int, expected: int) -> None:
 def _plain(rows: _Rows) -> _Rows:
     """Return rows with views and large strings as strings and binaries."""
     for place, field in enumerate(rows.schema):
-        wanted = _PLAIN.get(field.type)
+        wanted = PLAIN_TYPES.get(field.type)
         if wanted is not None:
             rows = rows.set_column(place, field.with_type(wanted), pc.cast(rows.column(place), wanted))
     return rows
