@@ -26,6 +26,7 @@
 #include "parquet_files.h"
 #include "parquet_footer.h"
 #include "parquet_nested.h"
+#include "parquet_schema.h"
 
 using namespace delta_parquet;
 using Bytes = std::vector<uint8_t>;
@@ -60,6 +61,20 @@ static bool read_footer(const Bytes &bytes) {
     exact.shrink_to_fit();
     FooterFacts facts;
     const bool read = FooterReader(exact.data(), exact.data() + exact.size()).footer(facts);
+    if (read) {
+        for (const std::string_view &text : {facts.schema, facts.metadata}) {
+            Bytes part(text.begin(), text.end());
+            part.shrink_to_fit();
+            std::vector<SchemaElement> elements;
+            std::vector<std::pair<std::string_view, std::string_view>> pairs;
+            SchemaReader(part.data(), part.data() + part.size()).elements(elements);
+            SchemaReader(part.data(), part.data() + part.size()).pairs(pairs);
+            uint8_t sum = 0;  // reads all bytes that the texts cover
+            for (const SchemaElement &e : elements) for (const char c : e.name) sum += static_cast<uint8_t>(c);
+            for (const auto &[key, value] : pairs) for (const char c : key) sum += static_cast<uint8_t>(c) + value.size();
+            state ^= sum == 255;  // or the compiler leaves it out
+        }
+    }
     const int problem = FooterCheck(exact.data(), exact.data() + exact.size()).check();
     return read && !problem;
 }
