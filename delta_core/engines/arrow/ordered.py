@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from time import perf_counter, thread_time
 
@@ -72,15 +73,26 @@ def run_ordered(tasks: Iterable[Task], workers: int, budget_bytes: int, ahead: i
     stream = _Stream(chain((first,), tasks), budget_bytes, ahead)
     threads = [threading.Thread(target=stream.work, name=f"delta-read-{i}", daemon=True) for i in range(workers)]
     try:
-        for thread in threads:
-            thread.start()
+        _start(threads)
         yield from stream.results()
     finally:
         if stream.is_ours:
             stream.close()
             for thread in threads:
-                if thread.ident is not None:
+                # not begun, or interrupted as it began: then it ends by itself
+                with suppress(RuntimeError):
                     thread.join()
+
+
+def _start(threads: Sequence[threading.Thread]) -> None:
+    """Start threads, or as many as the system has: one is sufficient."""
+    for number, thread in enumerate(threads):
+        try:
+            thread.start()
+        except RuntimeError:
+            if not number:
+                raise
+            return
 
 
 class _Stream:

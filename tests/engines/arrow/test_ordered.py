@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from delta_core.engines.arrow.ordered import run_ordered
 from delta_core.engines.arrow.parquet.data_writer import _Runs
@@ -85,3 +86,38 @@ def test_interrupted_writer_leaves_nobody_waiting() -> None:
     for event in count(1):
         if not interrupted_at(event, write):
             break
+
+
+def test_fewer_threads_than_requested_do_all_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, begun = threading.Thread.start, count()
+
+    def start_one(thread: threading.Thread) -> None:
+        if next(begun):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+    assert len(list(run_ordered([task] * 4, 3, 1 << 20, 1))) == 12
+
+
+@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), KeyboardInterrupt()])
+def test_error_of_the_first_thread_is_raised_as_it_is(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def fail(thread: threading.Thread) -> None:
+        raise error
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    with pytest.raises(type(error)) as caught:
+        list(run_ordered([task] * 4, 3, 1 << 20, 1))
+    assert caught.value is error
+
+
+def test_interrupt_while_a_thread_begins_is_raised_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    wait = threading.Event.wait
+
+    def interrupted(event: threading.Event, timeout: float | None = None) -> bool:
+        monkeypatch.setattr(threading.Event, "wait", wait)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Event, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(run_ordered([task] * 4, 3, 1 << 20, 1))
