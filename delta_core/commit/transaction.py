@@ -138,6 +138,8 @@ class Transaction(Generic[Base]):
         #: Functions that wait until files which are staged are synced; called before a commit can be seen.
         self.syncs: list[Callable[[], None]] = []
         self._failed_sync: BaseException | None = None
+        #: Whether the committer calls `_begin_doubt` before a commit can be seen.
+        self._is_told = False
         self._isolation = isolation
         self._committer = committer
         #: Whether the commit landed, or may have: what it names must stay.
@@ -469,7 +471,8 @@ class Transaction(Generic[Base]):
     def _propose(self, committer: Committer, attempt: Attempt) -> Committed | Conflict:
         """Commit an attempt, and note whether it may be there."""
         proposal = Proposal(attempt.view.version, attempt.lines, self.txn_id, attempt.timestamp_ms)
-        self.in_doubt = True  # an interrupt may come when the commit is there already
+        # an interrupt may come when the commit is there already
+        self.in_doubt = not self._is_told
         try:
             outcome = committer.commit(proposal)
         except CommitError as e:
@@ -480,10 +483,15 @@ class Transaction(Generic[Base]):
             self.in_doubt = getattr(attempt.lines, "failure", None) is not e
             raise
         except BaseException as e:
-            self.in_doubt = e is not self._failed_sync
+            self.in_doubt = self.in_doubt and e is not self._failed_sync
             raise
         self.in_doubt = isinstance(outcome, Committed)
         return outcome
+
+    def _begin_doubt(self) -> None:
+        """Wait for the staged files, after which the commit may be there whatever happens."""
+        self._finish_syncs()
+        self.in_doubt = True
 
     def _finish_syncs(self) -> None:
         """Wait until all staged files are synced; raises EngineError if one can't be, each time that it is called."""
@@ -563,7 +571,8 @@ class Transaction(Generic[Base]):
         )
         chosen = chosen or self.context.store_committer
         if chosen is None:
-            return StoreCommitter(storage, self._finish_syncs if self.syncs else None)
+            self._is_told = bool(self.syncs)
+            return StoreCommitter(storage, self._begin_doubt if self._is_told else None)
         self._finish_syncs()
         return chosen
 

@@ -450,3 +450,37 @@ def test_sync_that_failed_once_is_not_tried_again(tmp_path: Path, monkeypatch: p
         assert not transaction.in_doubt
         monkeypatch.setattr(os, "fsync", sync)
     assert open_snapshot(str(tmp_path / "t")).version == 0
+
+
+@names_handles
+def test_interrupt_before_the_commit_has_its_name_leaves_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = str(tmp_path / "t")
+    write_deltalake(uri, rows(0))
+    before = sorted(Path(uri).rglob("*"))
+    sync, link = os.fsync, os.link
+
+    def interrupted_sync(handle: int) -> None:
+        sync(handle)
+        if ".json." in os.readlink(f"/proc/self/fd/{handle}"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted_sync)
+    for change in (
+        lambda: write_deltalake(uri, rows(10), mode="append"),
+        lambda: DeltaTable(uri).update({"id": "id + 1"}, predicate="id = 1"),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            change()
+        assert sorted(Path(uri).rglob("*")) == before
+    monkeypatch.setattr(os, "fsync", sync)
+
+    def interrupted_link(*names: Any, **options: Any) -> None:
+        link(*names, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "link", interrupted_link)
+    with pytest.raises(KeyboardInterrupt):
+        write_deltalake(uri, rows(10), mode="append")
+    assert ids(uri) == [*range(5), *range(10, 15)]
