@@ -8,13 +8,17 @@ import uuid
 from collections.abc import Sequence
 from urllib.parse import quote
 
+from delta_core.runtime.patterns import lazy_pattern
+
 __all__ = ["CHANGE_DIRECTORY", "encode_path", "file_name", "partition_directory", "random_prefix"]
 
 CHANGE_DIRECTORY = "_change_data"
 #: What a directory specifies for null.
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 #: What Hive escapes in a partition directory, beside control characters.
-_ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f")
+_ESCAPED = {ord(c): f"%{ord(c):02X}" for c in (*map(chr, range(32)), *"\"#%'*/:=?\\{[]^\x7f")}
+#: What has to be percent-encoded in a path.
+_NOT_IN_PATHS = lazy_pattern(r"[^A-Za-z0-9/=\-_.~!$&'()*+,;:@]+")
 _LETTERS = string.ascii_letters + string.digits
 #: Directories longer than file systems take are cut: the log, not the directory, specifies the value.
 _MAX_NAME_BYTES = 200
@@ -39,7 +43,7 @@ def partition_directory(columns: Sequence[str], values: Sequence[str | None]) ->
 
 
 def _escape(text: str) -> str:
-    return "".join(f"%{ord(c):02X}" if c < " " or c in _ESCAPED else c for c in text)
+    return text.translate(_ESCAPED)
 
 
 def _cut(name: str) -> str:
@@ -51,4 +55,4 @@ def _cut(name: str) -> str:
 
 def encode_path(path: str) -> str:
     """Return a path as the log spells it: percent-encoded. Protocol: Add File (paths are URIs by RFC 2396)."""
-    return quote(path, safe="/=-_.~!$&'()*+,;:@")
+    return _NOT_IN_PATHS.sub(lambda found: quote(found[0], safe=""), path)

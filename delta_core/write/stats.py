@@ -10,6 +10,7 @@ import datetime as dt
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,11 +129,13 @@ def _put(into: dict[str, Any], path: Path, text: str | None) -> None:
 
 
 def _object(value: Mapping[str, Any]) -> str:
-    inner = (f"{_quoted(n)}:{v if isinstance(v, str) else _object(v)}" for n, v in value.items())
+    inner = [f"{_quoted_name(n)}:{v if isinstance(v, str) else _object(v)}" for n, v in value.items()]
     return "{" + ",".join(inner) + "}"
 
 
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
+#: The names of columns are the same in each file.
+_quoted_name = lru_cache(maxsize=1024)(_quoted)
 
 
 # --- one bound -----------------------------------------------------------------------------
