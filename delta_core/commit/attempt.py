@@ -36,7 +36,7 @@ from delta_core.plugins.registry import PluginSet
 from delta_core.plugins.rules import ActionColumn, CommitInfoField, CommitRule, ExtraAction, RemainingFilesCheck
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import ADDED_FILE, CDC, CHANGE_FILE, COMMIT_INFO, DOMAIN_METADATA, Metadata
-from delta_core.protocol.schema import Path, Schema, walk
+from delta_core.protocol.schema import Path, walk
 from delta_core.runtime.processes import cached_property
 
 __all__ = ["Attempt", "CommitHeader", "build_attempt"]
@@ -195,7 +195,7 @@ def _check_finished(before: Metadata, after: Metadata) -> None:
 
 
 def _shape(metadata: Metadata) -> list[tuple[Path, str, bool]]:
-    return [(path, f.type.type, f.nullable) for path, f in walk(Schema.from_json(metadata.schema_string))]
+    return [(path, f.type.type, f.nullable) for path, f in walk(metadata.schema)]
 
 
 def _check_permitted(intents: Intents, rules: Sequence[CommitRule], plugins: PluginSet) -> None:

@@ -9,7 +9,7 @@ from delta_core.plugins.registry import PluginRegistry
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import Metadata
 from delta_core.protocol.properties import read_property
-from delta_core.protocol.schema import NOT_IN_NAMES, ColumnMap, Path, Schema, format_path, walk
+from delta_core.protocol.schema import NOT_IN_NAMES, ColumnMap, Path, format_path, walk
 from delta_core.protocol.types import Field
 
 __all__ = [
@@ -66,7 +66,7 @@ def check_partition_columns(metadata: Metadata) -> None:
     SchemaError
         For such a column.
     """
-    schema = Schema.from_json(metadata.schema_string)
+    schema = metadata.schema
     missing = [c for c in metadata.partition_columns if schema.get(c) is None]
     if missing:
         raise SchemaError(

@@ -41,7 +41,7 @@ from delta_core.plugins.steps import (
 )
 from delta_core.protocol.actions import Metadata
 from delta_core.protocol.properties import read_property
-from delta_core.protocol.schema import Path, Schema, find, format_path
+from delta_core.protocol.schema import Path, find, format_path
 from delta_core.snapshot import Snapshot
 from delta_core.write.layout import arrow_type
 from delta_core.write.names import encode_path
@@ -96,7 +96,7 @@ def _domains(domains: Mapping[str, str], step: RemoveDomains) -> list[str]:
 
 
 def _changed(metadata: Metadata, step: ChangeSchema) -> Metadata:
-    old = Schema.from_json(metadata.schema_string)
+    old = metadata.schema
     schema = step.change(old)
     changed = metadata if schema == old else replace(metadata, schema_string=schema.to_json())
     return with_properties(changed, dict.fromkeys(step.properties))

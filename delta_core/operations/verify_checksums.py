@@ -18,7 +18,6 @@ from delta_core.log.names import LOG_DIRECTORY
 from delta_core.plugins.checks import Finding
 from delta_core.plugins.plans import LogFile
 from delta_core.protocol.actions import Metadata, Protocol
-from delta_core.protocol.schema import Schema
 from delta_core.runtime.json_text import decode_json
 from delta_core.snapshot import Snapshot, TableContext
 
@@ -187,7 +186,7 @@ def _histogram_differences(found: Any, should: Any) -> Iterator[tuple[str, Any, 
 def _definition_differences(found: Mapping[str, Any], snapshot: Snapshot) -> Iterator[tuple[str, Any, Any]]:
     try:
         protocol, metadata = Protocol.parse(found["protocol"], "it"), Metadata.parse(found["metadata"], "it")
-        schema = Schema.from_json(metadata.schema_string)
+        schema = metadata.schema
     except (DeltaError, ValueError, AttributeError, TypeError) as e:
         yield "metadata", str(e), "the table's own"
         return

@@ -97,10 +97,7 @@ def declared_domains(plugins: PluginSet, domains: Callable[[], Mapping[str, str]
 def _naming_types(error: UnsupportedFeatureError, metadata: Metadata) -> UnsupportedFeatureError:
     """Return the error with the columns whose types the missing feature would provide."""
     try:
-        found = [
-            f"{format_path(p)} has type {t!r}"
-            for p, t in unknown_types(Schema.from_json(metadata.schema_string), KNOWN_TYPES)
-        ]
+        found = [f"{format_path(p)} has type {t!r}" for p, t in unknown_types(metadata.schema, KNOWN_TYPES)]
     except (ValueError, SchemaError):
         found = []
     note = f" Columns of unknown type: {', '.join(found[:5])}." if found else ""
@@ -122,7 +119,7 @@ def _parse_schema(metadata: Metadata, version: int, plugins: PluginSet) -> Schem
             f"The metaData in force at version {version} has no schemaString: the log is not whole.", version=version
         )
     try:
-        schema = Schema.from_json(metadata.schema_string)
+        schema = metadata.schema
     except (ValueError, SchemaError) as e:
         raise LogError(f"The schemaString of version {version} can't be read: {e}", version=version) from e
     check_types(schema, plugins.types)

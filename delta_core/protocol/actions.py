@@ -14,7 +14,9 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.errors import LogError
+from delta_core.protocol.schema import Schema
 from delta_core.runtime.json_text import decode_json
+from delta_core.runtime.processes import cached_property
 
 __all__ = [
     "ADD", "ADDED_FILE", "ADD_FIELDS", "CDC", "CHANGE_FILE", "COMMIT_INFO", "CORE_KINDS", "DELETION_VECTOR",
@@ -245,7 +247,7 @@ class Format(Struct, frozen=True):
     options: Mapping[str, str] = {}
 
 
-class Metadata(Struct, frozen=True):
+class Metadata(Struct, frozen=True, dict=True):
     """The table's metadata. Protocol: Change Metadata.
 
     ``schema_string`` is empty if the action has none: opening such a version is rejected.
@@ -259,6 +261,17 @@ class Metadata(Struct, frozen=True):
     description: str | None = None
     format: Format = Format()
     created_time: int | None = None
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema that ``schema_string`` describes.
+
+        Raises
+        ------
+        ValueError, SchemaError
+            If it describes none.
+        """
+        return Schema.from_json(self.schema_string)
 
     @staticmethod
     def parse(value: Mapping[str, Any], where: str) -> Metadata:

@@ -277,7 +277,7 @@ class FeatureContract:
     def prepared(self, state: TableState) -> TableState:
         """Return a table with what the plugin makes of its metadata."""
         metadata = self.prepare_metadata(state)
-        return replace(state, metadata=metadata, schema=Schema.from_json(metadata.schema_string))
+        return replace(state, metadata=metadata, schema=metadata.schema)
 
     def make(self, example: ExampleTable, folder: Path) -> MadeTable:
         """Make a table and write its rows."""

@@ -24,7 +24,7 @@ from delta_core.api import (
     walk,
 )
 
-__all__ = ["FEATURE"]
+__all__ = ["FEATURE", "Schema"]
 
 KEY = "__COLLATIONS"
 
@@ -49,7 +49,7 @@ FEATURE = TableFeature(
 
 @hookimpl
 def required_features(metadata: Metadata) -> Iterable[str]:
-    return [FEATURE.name] if _collated(Schema.from_json(metadata.schema_string)) else []
+    return [FEATURE.name] if _collated(metadata.schema) else []
 
 
 @hookimpl

@@ -46,7 +46,7 @@ def with_ids(table: TableState, metadata: Metadata, previous: TableState | None)
     """
     if mapping_mode(metadata.configuration) == "none":
         return metadata
-    schema = Schema.from_json(metadata.schema_string)
+    schema = metadata.schema
     giver = _Giver(table, metadata, schema, previous)
     fields = giver.struct(schema, None if previous is None else previous.schema)
     configuration = {**metadata.configuration, MAX_ID: str(giver.last)}

@@ -44,7 +44,7 @@ def prepare_metadata(metadata: Metadata, previous: TableState | None) -> Metadat
         # what happened before is not known, or it happened
         used = True
     else:
-        used = _has_dropped_or_renamed(Schema.from_json(metadata.schema_string), previous.schema)
+        used = _has_dropped_or_renamed(metadata.schema, previous.schema)
     return replace(metadata, configuration={**metadata.configuration, PROPERTY: str(used).lower()})
 
 

@@ -21,7 +21,7 @@ from delta_core.api import (
 )
 from delta_plugins.generated_columns import logic
 
-__all__ = ["FEATURE"]
+__all__ = ["FEATURE", "Schema"]
 
 
 def _is_active(table: TableState) -> bool:
@@ -39,7 +39,7 @@ FEATURE = TableFeature(
 
 @hookimpl
 def required_features(metadata: Metadata) -> Iterable[str]:
-    return [FEATURE.name] if logic.is_needed(Schema.from_json(metadata.schema_string)) else []
+    return [FEATURE.name] if logic.is_needed(metadata.schema) else []
 
 
 @hookimpl

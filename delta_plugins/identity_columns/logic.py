@@ -212,7 +212,7 @@ def _typed(key: str, value: Any) -> Any:
 
 
 def _changed(metadata: Metadata, change: Callable[[Field], Mapping[str, Any]]) -> Metadata:
-    schema = Schema.from_json(metadata.schema_string)
+    schema = metadata.schema
     fields = [Field(f.name, f.type, f.nullable, change(f)) for f in schema]
     if all(new.metadata == old.metadata for new, old in zip(fields, schema, strict=True)):
         return metadata

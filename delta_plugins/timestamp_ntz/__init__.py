@@ -20,7 +20,7 @@ from delta_core.api import (
     walk,
 )
 
-__all__ = ["FEATURE"]
+__all__ = ["FEATURE", "Schema"]
 
 _NAMES = frozenset((TIMESTAMP_NTZ.name, *TIMESTAMP_NTZ.aliases))
 
@@ -45,7 +45,7 @@ def primitive_types() -> Iterable[TypeDef]:
 
 @hookimpl
 def required_features(metadata: Metadata) -> Iterable[str]:
-    return [FEATURE.name] if _uses_type(Schema.from_json(metadata.schema_string)) else []
+    return [FEATURE.name] if _uses_type(metadata.schema) else []
 
 
 @hookimpl

@@ -34,7 +34,7 @@ def with_changes(metadata: Metadata, previous: TableState) -> Metadata:
     A field that comes without the changes which it has in the table gets them back. If a type changes to one that is
     no wider, all files were replaced, and the part's older changes mean nothing any more.
     """
-    schema = Schema.from_json(metadata.schema_string)
+    schema = metadata.schema
     made = Schema(_struct(schema, previous.schema))
     return metadata if made == schema else replace(metadata, schema_string=made.to_json())
 

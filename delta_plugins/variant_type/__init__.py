@@ -27,7 +27,7 @@ from delta_core.api import (
 from delta_plugins.variant_type import schema_rules
 from delta_plugins.variant_type.logic import json_type, unshred, variant_to_json
 
-__all__ = ["FEATURE"]
+__all__ = ["FEATURE", "Schema"]
 
 #: Files may hold variants shredded, each in its own way.
 _VARIANT = replace(VARIANT, decode=unshred, to_json=variant_to_json)
@@ -59,7 +59,7 @@ def functions() -> Iterable[Function]:
 
 @hookimpl
 def required_features(metadata: Metadata) -> Iterable[str]:
-    return [FEATURE.name] if schema_rules.holds_variants(Schema.from_json(metadata.schema_string)) else []
+    return [FEATURE.name] if schema_rules.holds_variants(metadata.schema) else []
 
 
 @hookimpl

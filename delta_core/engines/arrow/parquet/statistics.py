@@ -75,8 +75,9 @@ def leaves_of(schema: pa.Schema, paths: Sequence[Path]) -> tuple[Leaf, ...]:
     """Return how to measure the leaves of these paths; a path that the schema lacks is left out."""
     numbers = {path: number for path, _, number in parquet_leaves(schema)}
     found = []
+    whole = pa.struct(list(schema))
     for path in paths:
-        places, t = list[int](), pa.struct(list(schema))
+        places, t = list[int](), whole
         for part in path:
             places.append(t.get_field_index(part) if pa.types.is_struct(t) else -1)
             if places[-1] < 0:
