@@ -127,9 +127,9 @@ class ColumnChunk(Struct, frozen=True):
     page_index : tuple of int, optional
         Where its column index begins, how many bytes this has, and the same of its offset index.
     stored : int
-        How values are stored: as they lie in memory (0; floats 2), a bit each (1: booleans), whole numbers of 4 or 8
-        bytes (4, 8: decimals and small integers), INT96 (12), or numbers of 1 to 16 bytes, the highest one first (-1 to
-        -16: decimals).
+        How values are stored: as they lie in memory (0; floats and bytes of fixed length 2), a bit each (1: booleans),
+        whole numbers of 4 or 8 bytes (4, 8: decimals and small integers), INT96 (12), or numbers of 1 to 16 bytes, the
+        highest one first (-1 to -16: decimals).
     """
 
     type: pa.DataType

@@ -59,6 +59,8 @@ _FURTHER_ENCODINGS = _KNOWN_ENCODINGS | sum(1 << e for e in _FURTHER.values())
 _SUPPORTED_CODECS = tuple(name if name in CODECS else None for name in _CODECS)
 #: How booleans and floats are stored.
 _BITS, _FLOATS, _INSTANTS = 1, 2, 12
+#: Bytes of fixed length that are copied like floats.
+_COPIED_BYTES = frozenset({2, 4, 8, 16})
 #: The most bytes of a decimal that Arrow keeps in 128 bits.
 DECIMAL_BYTES = 16
 _NUMBERS = {
@@ -537,6 +539,8 @@ def stored_form(leaf: ParquetLeaf, t: pa.DataType) -> int | None:
         return _INSTANTS if types.is_timestamp(t) and t.unit == "us" else None
     if types.is_decimal128(t) and leaf.physical == "FIXED_LEN_BYTE_ARRAY":
         return -leaf.length if 1 <= leaf.length <= DECIMAL_BYTES else None
+    if types.is_fixed_size_binary(t):
+        return _FLOATS if leaf.physical == "FIXED_LEN_BYTE_ARRAY" and t.byte_width in _COPIED_BYTES else None
     if leaf.physical == "INT32":
         return 4 if types.is_decimal128(t) or types.is_int8(t) or types.is_int16(t) else None
     return 8 if leaf.physical == "INT64" and types.is_decimal128(t) else None
