@@ -78,12 +78,11 @@ class CompiledPlan:
         self._outputs = [_Column(o, plan, build) for o in plan.outputs]
         self._required = [(i, o.field) for i, o in enumerate(plan.outputs) if not o.field.nullable]
         sources = [o.value for o in plan.outputs]
-        self._is_plain = (
-            not self._checks
-            and self._filter is None
-            and sources == [PhysicalSource(i) for i in range(len(plan.columns))]
-            and all(o.field.type.equals(f.type) for o, f in zip(plan.outputs, plan.logical, strict=True))
+        #: Whether the rows of a batch are returned as they are, once conditions on them are tested.
+        self._is_plain = sources == [PhysicalSource(i) for i in range(len(plan.columns))] and all(
+            o.field.type.equals(f.type) for o, f in zip(plan.outputs, plan.logical, strict=True)
         )
+        self._is_untested = not self._checks and self._filter is None
 
     def tests(self) -> tuple[RowTest, ...]:
         """Return checks and filter as steps, for an engine that decodes other columns of the left rows only."""
@@ -202,7 +201,7 @@ class CompiledPlan:
     ) -> pa.RecordBatch | None:
         if not batch.num_rows or (picks is not None and not len(picks)):
             return None
-        if self._is_plain:
+        if self._is_plain and (is_tested or self._is_untested):
             kept = gather(batch, picks, self._decodes)
             if kept.schema.equals(self._plan.schema, check_metadata=True) and not self._required:
                 return kept

@@ -62,7 +62,7 @@ INLINE_BYTES = 4 << 20
 #: Files whose requested columns take less in memory are read by the caller's own thread, if they turn out to be quick:
 #: the columns of conditions, or all columns if there are no conditions; and all columns in any case.
 QUICK_BYTES = 1 << 20
-MOST_QUICK_BYTES = 8 << 20
+MOST_QUICK_BYTES = 4 << 20
 #: So many rows of all files are read by the caller's own thread, as far as the first task has them.
 FEW_ROWS = 1 << 16
 #: Threads that decode small remote files, and that read big ones by ranges, a run of row groups at a time.
