@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from time import perf_counter
 from typing import Any
@@ -149,15 +150,16 @@ def write_files(
     size = target_file_size(plan.table, target_size)
     # rows of the table are read while they are written; compaction takes the threads, for files that are many and small
     beside_reads = origin != "new" and data_change
-    found = _write(engine, plan, prepare, source, chosen, size, plan.statistics, "", in_order, beside_reads, syncs)
     prefix = chosen.statistics_truncate_length or read_property(
         plan.table.configuration, "delta.dataSkippingStringPrefixLength"
     )
-    types = _leaf_types(prepare.schema, plan.statistics)
-    stats = [statistics_json(f.num_rows, f.statistics, types, prefix) for f in found]
-    keys = [prepare.partitions.keys[f.partition] for f in found]
-    table = _added(found, [n for n, _ in prepare.partitions.columns], keys, stats, data_change)
-    return _done(engine, table, prepare, found)
+    found = _write(engine, plan, prepare, source, chosen, size, plan.statistics, "", in_order, beside_reads, syncs)
+    with _deleted_on_error(engine, found):
+        types = _leaf_types(prepare.schema, plan.statistics)
+        stats = [statistics_json(f.num_rows, f.statistics, types, prefix) for f in found]
+        keys = [prepare.partitions.keys[f.partition] for f in found]
+        table = _added(found, [n for n, _ in prepare.partitions.columns], keys, stats, data_change)
+        return _done(engine, table, prepare, found)
 
 
 def write_change_files(
@@ -183,10 +185,11 @@ def write_change_files(
     chosen = _physical_properties(plan, writer_properties(plan.table, properties))
     size = target_file_size(plan.table, target_size)
     found = _write(engine, plan, prepare, source, chosen, size, (), CHANGE_DIRECTORY, beside_reads=True, syncs=syncs)
-    keys = [prepare.partitions.keys[f.partition] for f in found]
-    names = [n for n, _ in prepare.partitions.columns]
-    table = _added(found, names, keys, [None] * len(found), False)
-    return _done(engine, table.select(CHANGE_FILE.names), prepare, found)
+    with _deleted_on_error(engine, found):
+        keys = [prepare.partitions.keys[f.partition] for f in found]
+        names = [n for n, _ in prepare.partitions.columns]
+        table = _added(found, names, keys, [None] * len(found), False)
+        return _done(engine, table.select(CHANGE_FILE.names), prepare, found)
 
 
 def describe_files(
@@ -402,6 +405,16 @@ def _map_of(names: Sequence[str], keys: Sequence[Key]) -> pa.Array:
     ends = number_array(np.arange(len(keys) + 1, dtype=np.int32) * np.int32(len(names)))
     values = [value for key in keys for value in key]
     return pa.MapArray.from_arrays(ends, strings_of([*names] * len(keys)), strings_of(values))
+
+
+@contextmanager
+def _deleted_on_error(engine: Engine, found: Sequence[WrittenFile]) -> Iterator[None]:
+    """Delete written files if what describes them fails or is interrupted."""
+    try:
+        yield
+    except BaseException:
+        engine.storage.delete([f.path for f in found])
+        raise
 
 
 def _done(engine: Engine, table: pa.Table, prepare: PrepareRows, found: Sequence[WrittenFile]) -> Written:

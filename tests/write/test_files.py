@@ -226,6 +226,21 @@ def test_no_rows_make_no_file(make: Make) -> None:
     assert write(table, stream).num_rows == 0
 
 
+@pytest.mark.parametrize("error", [ValueError("no statistics"), KeyboardInterrupt()])
+def test_files_that_can_not_be_described_are_deleted(
+    make: Make, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    snapshot = make({"a": "long"})
+
+    def fail(*_: Any) -> str:
+        raise error
+
+    monkeypatch.setattr("delta_core.write.files.statistics_json", fail)
+    with pytest.raises(type(error)):
+        append(snapshot, pa.table({"a": [1]}))
+    assert not list(Path(snapshot.uri).rglob("*.parquet"))
+
+
 @pytest.mark.parametrize(
     "form", ["table", "batch", "reader", "capsule", "pandas", "polars", "batches", "dataset", "scan"]
 )
