@@ -88,11 +88,8 @@ class ArrowRelations:
         """Compute columns; a plain column is handed on as it is."""
         given = _arrow(relation)
         computed = [(name, self._compile(e, given.schema, functions)) for name, e in columns]
-        empty = [
-            compute(pa.RecordBatch.from_arrays([pa.nulls(0, t) for t in given.schema.types], schema=given.schema))
-            for _, compute in computed
-        ]
-        schema = pa.schema([pa.field(name, c.type) for (name, _), c in zip(columns, empty, strict=True)])
+        empty = pa.RecordBatch.from_arrays([pa.nulls(0, t) for t in given.schema.types], schema=given.schema)
+        schema = pa.schema([pa.field(name, compute(empty).type) for name, compute in computed])
 
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in given.begin():

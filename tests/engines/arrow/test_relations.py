@@ -40,6 +40,23 @@ def test_select_computes_and_reaches_into_structs(relations: Relations) -> None:
     assert relations.stream(chosen).read_all().to_pydict() == {"n": [2, 3, None], "x": [5, None, 7], "k": ["c"] * 3}
 
 
+def test_select_takes_the_types_of_many_columns_from_one_batch(
+    relations: Relations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.table({f"c{i}": [i] for i in range(300)})
+    nulls = pa.nulls
+    made: list[pa.DataType] = []
+
+    def counted(count: int, t: pa.DataType) -> pa.Array:
+        made.append(t)
+        return nulls(count, t)
+
+    monkeypatch.setattr(pa, "nulls", counted)
+    chosen = relations.select(relations.from_arrow(rows), [(n, Column((n,))) for n in rows.schema.names])
+    assert chosen.schema == rows.schema
+    assert len(made) <= 300
+
+
 def test_union_returns_one_relation_after_the_other(relations: Relations) -> None:
     both = relations.union([relations.from_arrow(ROWS.slice(2)), relations.from_arrow(ROWS.slice(0, 1))])
     assert relations.stream(both).read_all().column("id").to_pylist() == [None, 1]
