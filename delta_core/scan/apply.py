@@ -103,7 +103,7 @@ class CompiledPlan:
 
     def _part_test(self, part: Expression) -> Accepted | RowCondition | None:
         if id(part) not in self._part_tests:
-            self._part_tests[id(part)] = part_test(part, self._plan.sources, self._plan.types)
+            self._part_tests[id(part)] = part_test(part, self._plan.sources, self._plan.types, self._build)
         return self._part_tests[id(part)]
 
     def tested_only(self) -> frozenset[int]:

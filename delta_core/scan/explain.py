@@ -27,7 +27,7 @@ from delta_core.log.files import FileSet
 from delta_core.plugins.rules import MetadataColumn, ReadCheck, ReadRule, RowFilter
 from delta_core.plugins.state import TableState
 from delta_core.scan.plan import ReadPlan
-from delta_core.scan.value_ranges import column_test
+from delta_core.scan.value_ranges import Build, column_test
 from delta_core.scan.vectors import locate
 
 if TYPE_CHECKING:
@@ -278,7 +278,12 @@ def prune_in_steps(
 
 
 def describe_predicate(
-    predicate: Expression | None, plan: ReadPlan, rules: Sequence[ReadRule], state: TableState, prunes_files: bool
+    predicate: Expression | None,
+    plan: ReadPlan,
+    rules: Sequence[ReadRule],
+    state: TableState,
+    prunes_files: bool,
+    build: Build,
 ) -> tuple[PredicatePart, ...]:
     """Return where each part of the predicate, and of the features' row filters, is tested."""
     own = len(list(conjuncts(predicate)))
@@ -295,7 +300,7 @@ def describe_predicate(
                 prunes_files and one.partition is not None,
                 prunes_files and one.statistics is not None,
                 any(isinstance(leaf, FileStatistic) for leaf in groups),
-                id(part) in evaluated and column_test(part, plan.sources, plan.types) is not None,
+                id(part) in evaluated and column_test(part, plan.sources, plan.types, build) is not None,
                 id(part) in evaluated,
             )
         )

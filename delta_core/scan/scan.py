@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from delta_core.engines.engine import Engine
+    from delta_core.engines.interface import Compiled
     from delta_core.scan.explain import RunCounters, ScanReport
     from delta_core.scan.vectors import Vectors
 
@@ -339,6 +340,10 @@ class Scan:
             source.timezone,
         )
         report = None
+
+        def build(expression: Expression) -> Compiled:
+            return source.engine.evaluator.compile(expression, plan.types, source.plugins.functions)
+
         if run:
             counters, start, rows = parts.RunCounters(), perf_counter(), 0
             for batch in self._batches(counters):
@@ -349,7 +354,7 @@ class Scan:
             tuple(self.schema.names),
             plan.limit,
             steps,
-            parts.describe_predicate(self._predicate, plan, self._rules, source.state, files.keep is None),
+            parts.describe_predicate(self._predicate, plan, self._rules, source.state, files.keep is None, build),
             parts.describe_effects(plan, self._rules, self._arguments[1], source.state, files),
             report,
         )

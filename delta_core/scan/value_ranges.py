@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,21 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
+from delta_core.errors import DeltaError
 from delta_core.expressions import parts as expressions
-from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, PhysicalColumn, Values, conjuncts
+from delta_core.expressions.ast import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Leaf,
+    Literal,
+    PhysicalColumn,
+    Values,
+    all_parts,
+    conjuncts,
+    leaves,
+)
 from delta_core.kernels.arrow_buffers import array_of, distinct_numbers, string_bytes, values_of
 from delta_core.kernels.parquet_pages import (
     ColumnTest,
@@ -26,13 +39,18 @@ from delta_core.kernels.parquet_pages import (
     ValueSet,
     is_text,
 )
+from delta_core.protocol.types import arrow_to_type
 from delta_core.scan.plan import PhysicalSource, Source
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from delta_core.engines.interface import Compiled
+
 __all__ = ["Accepted", "column_test", "joined_test", "part_test"]
 
+#: Compiles an expression.
+Build = Callable[[Expression], "Compiled"]
 #: Each comparison with its operands exchanged, and the one that is true of the other values.
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!=", "<=>": "<=>"}
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "!=", "!=": "="}
@@ -49,6 +67,8 @@ _MOST_KEYS = 1_000_000
 _MOST_TEXTS = 100_000
 #: A condition with more parts, unless a set of keys replaces them, or within more others, is left to the evaluator.
 _MOST_PARTS, _MOST_DEPTH = 32, 8
+#: Functions of constants, the same for each row, that are evaluated once.
+_ARITHMETIC = frozenset(("+", "-", "*", "date_add", "date_sub", "add_months", "date_trunc", "trunc", "to_date"))
 #: Decimals of a greater exponent are compared by the evaluator.
 _MOST_EXPONENT = 100
 
@@ -88,7 +108,7 @@ _Found = Accepted | RowCondition | None
 
 
 def column_test(
-    condition: Expression, sources: Mapping[Leaf, Source], types: Mapping[Leaf, pa.DataType]
+    condition: Expression, sources: Mapping[Leaf, Source], types: Mapping[Leaf, pa.DataType], build: Build | None = None
 ) -> ColumnTest | RowCondition | None:
     """Return which values of columns a condition accepts, None if it has no such form.
 
@@ -101,12 +121,14 @@ def column_test(
         Where the values of its leaves come from.
     types : Mapping of Leaf to pyarrow.DataType
         Of its leaves.
+    build : function(Expression) -> Compiled, optional
+        Compiles arithmetic of constants, which is evaluated once.
 
     Notes
     -----
     NaN is greater than any number, and -0.0 equals 0.0, as in all comparisons.
     """
-    return joined_test([part_test(part, sources, types) for part in conjuncts(condition)])
+    return joined_test([part_test(part, sources, types, build) for part in conjuncts(condition)])
 
 
 def joined_test(found: Sequence[_Found]) -> ColumnTest | RowCondition | None:
@@ -115,14 +137,34 @@ def joined_test(found: Sequence[_Found]) -> ColumnTest | RowCondition | None:
     return accepted.test() if isinstance(accepted, Accepted) else accepted
 
 
-def part_test(e: Expression, sources: Mapping[Leaf, Source], types: Mapping[Leaf, pa.DataType]) -> _Found:
+def part_test(
+    e: Expression, sources: Mapping[Leaf, Source], types: Mapping[Leaf, pa.DataType], build: Build | None = None
+) -> _Found:
     """Return what one part of a condition accepts, for `joined_test`."""
-    return _accepted(e, False, _Columns(sources, types), 0)
+    return _accepted(e, False, _Columns(sources, types, build), 0)
 
 
 class _Columns(Struct, frozen=True):
     sources: Mapping[Leaf, Source]
     types: Mapping[Leaf, pa.DataType]
+    build: Build | None
+
+    def constant(self, e: Expression) -> Literal | None:
+        """Return the value of an expression without leaves, such as the date seven days before today."""
+        if isinstance(e, Literal):
+            return e
+        if self.build is None or not all(
+            isinstance(part, (Literal, Cast)) or (isinstance(part, Call) and part.function in _ARITHMETIC)
+            for part in all_parts(e)
+        ):
+            return None
+        try:
+            compiled = self.build(e)
+            found = compiled([], 1)
+            value = (found if isinstance(found, pa.Scalar) else found[0]).as_py()
+            return Literal(value, arrow_to_type(compiled.type))
+        except (DeltaError, pa.ArrowException, ArithmeticError, ValueError):
+            return None  # it is raised for a row, if any is tested
 
 
 def _accepted(e: Expression, is_negated: bool, columns: _Columns, depth: int) -> _Found:
@@ -144,10 +186,11 @@ def _accepted(e: Expression, is_negated: bool, columns: _Columns, depth: int) ->
 
 
 def _of_operands(e: Call, is_negated: bool, columns: _Columns) -> _Found:
-    (value, constant), function = e.args, e.function
-    if isinstance(value, Literal):
-        value, constant, function = constant, value, _MIRRORED[function]
-    if not isinstance(constant, Literal):
+    (value, other), function = e.args, e.function
+    if not leaves(value):
+        value, other, function = other, value, _MIRRORED[function]
+    constant = columns.constant(other)
+    if constant is None:
         return None
     if function == "<=>":
         return _of_same(value, constant, is_negated, columns)
@@ -165,7 +208,8 @@ def _of_value(e: Call, is_negated: bool, columns: _Columns) -> _Found:
     cast, t = e.args[0], columns.types[value]
     test: ValueCondition | None = None
     if e.function == "in":
-        test = _of_members(column, e.args[1:], cast.type.to_arrow() if isinstance(cast, Cast) else t, is_negated)
+        compared = cast.type.to_arrow() if isinstance(cast, Cast) else t
+        test = _of_members(column, e.args[1:], compared, t, is_negated)
     elif e.function in _PATTERNS:
         test = _of_pattern(column, e, t)
     if test is None:
@@ -261,7 +305,7 @@ def _with_one_set(column: int, tests: Sequence[ValueCondition], keys: Sequence[i
 
 
 def _of_members(
-    column: int, members: tuple[Expression, ...], t: pa.DataType, is_negated: bool
+    column: int, members: tuple[Expression, ...], t: pa.DataType, stored: pa.DataType, is_negated: bool
 ) -> ValueSet | JoinedTest | None:
     """Return the test of a list; a null in it makes what is not found unknown, which does not pass either."""
     first = members[0]
@@ -269,7 +313,7 @@ def _of_members(
     if has_null and is_negated:
         return None
     if pa.types.is_decimal128(t):
-        return _of_decimals(column, members, t)
+        return _of_decimals(column, members, stored)
     array = first.array if len(members) == 1 and isinstance(first, Values) else _literals(members, t)
     if array is None or array.type != t or array.null_count:
         return None
@@ -280,6 +324,7 @@ def _of_members(
 
 
 def _of_decimals(column: int, members: tuple[Expression, ...], t: pa.DataType) -> JoinedTest | None:
+    """Return the test of a list of decimals, of a column of these or of whole numbers."""
     if len(members) > _MOST_PARTS or not all(isinstance(m, Literal) for m in members):
         return None
     ranges = []
@@ -350,6 +395,9 @@ def _of_comparison(function: str, value: Expression, constant: Literal | bool, c
         return _in_range(column, _whole_bounds(function, int(known), int(known), 0, 1)) if is_flag else None
     if known is None or isinstance(constant, bool) or constant.type is None:
         return None
+    if pa.types.is_float32(t) and isinstance(value, Cast):
+        bounds = _narrow_bounds(function, known)
+        return None if bounds is None else Accepted(column, ValueRange(column, *bounds))
     if pa.types.is_decimal128(t) or isinstance(value, Cast):
         return _in_range(column, _exact_bounds(function, known, t))
     return _of_numbers(function, column, known, t) if constant.type.to_arrow() == t else None
@@ -391,14 +439,19 @@ def _is_stored_number(t: pa.DataType) -> bool:
 
 
 def _stored(e: Expression, types: Mapping[Leaf, pa.DataType]) -> Column | PhysicalColumn | None:
-    """Return the column that an expression is, or whose whole numbers it casts to a type of more bytes."""
+    """Return the column that an expression is, or whose numbers it casts to a type that holds all of them."""
     if isinstance(e, (Column, PhysicalColumn)):
         return e
     if not isinstance(e, Cast) or not isinstance(e.arg, (Column, PhysicalColumn)):
         return None
     before, after = types[e.arg], e.type.to_arrow()
-    is_wider = pa.types.is_signed_integer(before) and pa.types.is_signed_integer(after)
-    return e.arg if is_wider and before.bit_width < after.bit_width else None
+    if pa.types.is_float32(before):
+        return e.arg if pa.types.is_float64(after) else None
+    if not pa.types.is_signed_integer(before):
+        return None
+    if pa.types.is_decimal128(after):
+        return e.arg if 0 <= after.scale <= after.precision - len(str(1 << before.bit_width - 1)) else None
+    return e.arg if pa.types.is_signed_integer(after) and before.bit_width < after.bit_width else None
 
 
 def _exact_bounds(function: str, constant: Any, t: pa.DataType) -> tuple[int, int] | None:
@@ -425,6 +478,21 @@ def _whole_bounds(function: str, below: int, above: int, least: int, most: int) 
     else:
         least = max(least, below + 1 if function == ">" else above)
     return (least, most) if least <= most else None
+
+
+def _narrow_bounds(function: str, constant: Any) -> tuple[float, float, bool] | None:
+    """Return the bounds of a comparison of floats of 4 bytes with one of 8."""
+    with np.errstate(all="ignore"):  # numpy warns of what is beyond the greatest number
+        nearest = np.float32(constant)
+        if not np.isfinite(nearest):
+            return None
+        before, behind = float(np.nextafter(nearest, -np.inf)), float(np.nextafter(nearest, np.inf))
+    exact = float(nearest)
+    if function == "=":
+        return (exact, exact, False) if exact == constant else None
+    if function in ("<", "<="):
+        return -math.inf, exact if exact < constant or (function == "<=" and exact == constant) else before, False
+    return exact if exact > constant or (function == ">=" and exact == constant) else behind, math.inf, True
 
 
 def _column(e: Expression, sources: Mapping[Leaf, Source]) -> int | None:

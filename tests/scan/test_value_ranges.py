@@ -23,7 +23,15 @@ from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, 
 from delta_core.expressions.binding import bind
 from delta_core.expressions.patterns import parse_like
 from delta_core.expressions.sql import parse_sql
-from delta_core.kernels.parquet_pages import JoinedTest, NullTest, RowCondition, TextBound, ValuePattern, ValueSet
+from delta_core.kernels.parquet_pages import (
+    JoinedTest,
+    NullTest,
+    RowCondition,
+    TextBound,
+    ValuePattern,
+    ValueRange,
+    ValueSet,
+)
 from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.protocol.types import Field, PrimitiveType, StructType
 from delta_core.scan.plan import ConstantSource, PhysicalSource
@@ -325,6 +333,73 @@ def as_stored(array: pa.Array) -> list[Any]:
     if pa.types.is_temporal(t):
         array = array.cast(pa.int32() if pa.types.is_date(t) else pa.int64())
     return list(array.to_pylist())
+
+
+LOSSLESS: dict[str, tuple[str, list[Any]]] = {
+    "integer": ("decimal(12,1)", [Decimal(x) for x in ("0.0", "-0.5", "1.0", "2147483647.0", "2147483647.5", "1e9")]),
+    "byte": ("decimal(5,0)", [Decimal(x) for x in ("0", "127.5", "-128", "-129", "1")]),
+    "long": ("decimal(20,0)", [Decimal(x) for x in ("0", "9223372036854775807", "9223372036854775807.5", "-0.1")]),
+    "float": ("double", [0.0, -0.0, 0.1, 1.5, -1.5, 1e-300, 3.4028234663852886e38, 3.5e38, 5e-324]),
+}
+
+
+@pytest.mark.parametrize("name", LOSSLESS)
+@given(function=st.sampled_from([*_COMPARED, "in"]), data=st.data(), is_negated=st.booleans(), is_first=st.booleans())
+def test_constants_between_the_values_of_a_column_are_compared_exactly(
+    name: str, function: str, data: st.DataObject, is_negated: bool, is_first: bool
+) -> None:
+    kind, constants = LOSSLESS[name]
+    t = PrimitiveType(name).to_arrow()
+    if function == "in" and kind != "double":
+        kind = "decimal(38,10)"
+    of_constants = PrimitiveType(kind if kind == "double" else "decimal(38,10)")
+    value = Cast(X, PrimitiveType(kind))
+    chosen = data.draw(st.lists(st.sampled_from(constants), min_size=2, max_size=2))
+    literals = [Literal(c, of_constants) for c in chosen]
+    condition: Expression = Call(function, (value, literals[0]) if is_first else (literals[0], value))
+    if function == "in":
+        condition = Call("in", (value, *literals))
+    condition = Call("not", (condition,)) if is_negated else condition
+    test = found(condition, name)
+    if test is None:
+        return
+    known = VALUES.get(name, [0, 1, 127, -128])
+    rows = pa.array([*known, None], t)
+    expected = ArrowEvaluator().compile(condition, {X: t})([rows], len(rows)).to_pylist()
+    assert [passes(test, {3: v}) for v in rows.to_pylist()] == [v is True for v in expected]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "d >= current_date() - 7",
+        "date_sub(current_date(), 7) < d",
+        "t > now() - interval 1 day",
+        "x > 5 + 990",
+        "x > 995.5",
+        "g > 0.1",
+    ],
+)
+def test_constants_that_are_calculated_are_compared_as_values_are_decoded(sql: str) -> None:
+    kinds = {"d": "date", "t": "timestamp", "x": "long", "g": "float"}
+    scope = StructType([Field(name, PrimitiveType(kind)) for name, kind in kinds.items()])
+    condition = bind(parse_sql(sql), scope)
+    columns = [Column((name,)) for name in kinds]
+    sources = {column: PhysicalSource(i) for i, column in enumerate(columns)}
+    types = {c: PrimitiveType(k).to_arrow() for c, k in zip(columns, kinds.values(), strict=True)}
+    evaluator = ArrowEvaluator()
+    assert isinstance(column_test(condition, sources, types, lambda e: evaluator.compile(e, types)), ValueRange)
+
+
+@pytest.mark.parametrize("sql", ["x > 9223372036854775807 + 1", "x > rand() * 1000", "x > length('abc')"])
+def test_constants_that_fail_or_differ_from_row_to_row_are_left_to_rows(sql: str) -> None:
+    types = {X: pa.int64()}
+    try:
+        condition = bind(parse_sql(sql), StructType([Field("x", PrimitiveType("long"))]))
+    except ExpressionError:
+        return
+    evaluator = ArrowEvaluator()
+    assert column_test(condition, {X: PhysicalSource(0)}, types, lambda e: evaluator.compile(e, types)) is None
 
 
 @pytest.mark.parametrize(
