@@ -86,6 +86,8 @@ WORKERS = 8
 SMALL_BYTES = 1 << 20
 RUN_OF_FILES_BYTES = 4 << 20
 RUN_OF_FILES = 64
+#: So many runs are created while the next one is encoded.
+RUNS_AHEAD = 2
 
 _syncs = PerProcess(partial(thread_pool, SYNCS, "delta-sync"))
 Steps = Iterator[tuple[int, pa.RecordBatch]]
@@ -407,8 +409,7 @@ class _Job:
         runs, others = self._last()
         for slot in others:
             self._finish(slot)
-        for run in runs:
-            self._write_run(run)
+        self._write_runs(runs)
 
     def _run_table(self, table: pa.Table, workers: int) -> None:
         # what the buffers hold is quicker to count, and no less
@@ -623,8 +624,29 @@ class _Job:
             return False
         return slot.nbytes < min(SMALL_BYTES, self.write.target_file_size) and slot.rows < CODED_ROWS
 
+    def _write_runs(self, runs: list[list[_Slot]]) -> None:
+        """Write runs on the caller's thread; on a disk another one creates the files of a run beside the next one."""
+        created: list[Future[None]] = []
+        try:
+            for run in runs:
+                encoded = self._encode_run(run)
+                if len(runs) == 1 or self.storage.local_path("") is None:
+                    self._create_run(*encoded)
+                    continue
+                if len(created) >= RUNS_AHEAD:
+                    created[-RUNS_AHEAD].result()
+                created.append(_syncs.get().submit(self._create_run, *encoded))
+                # one run less is in memory while the next one is encoded
+                del encoded
+        finally:
+            wait(created)
+        _raise_first(created)
+
     def _write_run(self, slots: list[_Slot]) -> None:
-        """Write what slots hold, a file each."""
+        self._create_run(*self._encode_run(slots))
+
+    def _encode_run(self, slots: list[_Slot]) -> tuple[list[_Created], int, EncodedFiles]:
+        """Encode what slots hold, a file each; return the files, and the place of the first one among all."""
         run = parts.FileRun(self.write.schema, self.options, self.leaves)
         files = []
         plain_bytes = 0
@@ -635,9 +657,12 @@ class _Job:
             with _Failing(files[-1].path):
                 run.append(table)
             plain_bytes += group.nbytes
-        encoded = run.close()
+        with _Failing(files[-1].path):
+            encoded = run.close()
         self._encoded(plain_bytes, len(encoded.data))
-        first = self.begin_whole(files)
+        return files, self.begin_whole(files), encoded
+
+    def _create_run(self, files: list[_Created], first: int, encoded: EncodedFiles) -> None:
         times = self._create(files, encoded)
         sizes = np.diff(encoded.ends, prepend=0)
         rows = zip(files, sizes.tolist(), times, encoded.statistics, strict=True)
@@ -701,8 +726,14 @@ class _Job:
         """Delete every file that was begun."""
         for file in self._begun:
             file.abandon()
-        with suppress(EngineError):
-            self.storage.delete([f.path for f in self._begun])
+        paths = [f.path for f in self._begun]
+        try:
+            self.storage.delete(paths)
+        except EngineError:
+            # one that can't be deleted does not keep the others
+            for path in paths:
+                with suppress(EngineError):
+                    self.storage.delete([path])
 
 
 class _Syncs:
