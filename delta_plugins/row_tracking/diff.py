@@ -97,8 +97,8 @@ def diff(
     Notes
     -----
     Reads the logs of both versions, and the row ids of the files that only one of them has; the rows themselves when
-    the scan is read. A row is updated if its commit version differs: what compaction moves is no change. The values
-    decide for rows of a clone that have a commit version of its source which the clone has reached since.
+    the scan is read. A row is updated if its commit version differs: what compaction moves is no change. In a clone,
+    whose rows have commit versions of its source too, the values decide if these versions don't.
     Protocol: Row Tracking.
     """
     snapshot: Snapshot = source.snapshot() if callable(getattr(source, "snapshot", None)) else source
@@ -115,8 +115,7 @@ def diff(
         matched = new.ids[np.minimum(place, len(new.ids) - 1)] == old.ids
         changed = matched.copy()
         changed[matched] = new.versions[place[matched]] != old.versions[matched]
-        # rows of a clone have commit versions of its source: an update in the clone may have given one again
-        foreign = matched & ~changed & (old.versions > earlier.version) & (old.versions <= later.version)
+        foreign = _ambiguous(earlier, later, old, matched & ~changed)
         if foreign.any():
             others = np.zeros(len(new.ids), np.bool_)
             others[place[foreign]] = True
@@ -287,6 +286,21 @@ def _part(files: pa.Table, ids: _Ids, chosen: NDArray[np.bool_], change: str) ->
 
 
 # --- rows whose commit versions are ambiguous ---
+
+
+def _ambiguous(earlier: Snapshot, later: Snapshot, old: _Ids, same: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which rows of the same commit version may have been changed: of a clone, by another table's history.
+
+    An update in a clone may assign a row the version that it had from the source. If the clone is replaced, the row may
+    have that version again.
+    """
+    if not same.any():
+        return same
+    count = later.version - earlier.version
+    infos = later.history(count)
+    if len(infos) < count or any(info.get("operation") == "CLONE" for info in infos):
+        return same
+    return same & (old.versions > earlier.version) & (old.versions <= later.version)
 
 
 def _rows(later: Snapshot, files: pa.Table, kept: Sequence[RowSet]) -> pa.Table:

@@ -183,3 +183,19 @@ def test_update_in_a_clone_counts_although_the_source_gave_its_version_before(
     assert found.column("_change_type").to_pylist() == ["update_preimage", "update_postimage"] * 5
     assert found.column("x").to_pylist()[:4] == [1.5, -1.5, 2.5, -2.5]
     assert clone.diff(2, 0).to_table().num_rows == found.num_rows
+
+
+def test_row_of_a_replaced_clone_is_compared_by_its_values(tmp_path: Path) -> None:
+    source = DeltaTable.create(tmp_path / "s", table_of(0, 0).schema, configuration=TRACKED)
+    write_deltalake(source, table_of(0, 3), mode="append")
+    source.clone(tmp_path / "c")
+    source.update({"x": "10.0"}, predicate="id = 1")
+    clone = DeltaTable(tmp_path / "c")
+    clone.delete("id = 0")
+    clone.update({"x": "20.0"}, predicate="id = 1")
+    versions = [t.version() for t in (source, clone)]
+    assert versions == [2, 2], "both gave the row version 2"
+    clone = source.clone(tmp_path / "c", replace=True)
+    found = clone.diff(2, 3).to_table().sort_by([("id", "ascending"), ("_change_type", "descending")])
+    assert found.column("_change_type").to_pylist() == ["insert", "update_preimage", "update_postimage"]
+    assert found.column("x").to_pylist() == [0.0, 20.0, 10.0]
