@@ -222,6 +222,10 @@ def medium(table: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         {"predicate": "name like 'n%' and value > 1 and id > 9", "columns": []},
         {"predicate": "value < 1 and part = 'p2'"},
         {"predicate": "value < -1"},
+        {"predicate": "id % 5 = 2"},
+        {"predicate": "id % 5 = 2", "columns": ["name"]},
+        {"predicate": "part = 'p1' or id < 9"},
+        {"predicate": "id > 20 and upper(name) <> 'N1' and value > 0", "columns": ["part"]},
         {},
         {"columns": ["part", "name"]},
         {"columns": []},
@@ -244,14 +248,14 @@ def test_passing_rows_are_those_of_files_read_by_themselves(
     [
         {"metadata": METADATA},
         {"limit": 40},
-        {"predicate": "id % 5 = 2"},
+        {"predicate": "id % 5 = 2", "metadata": METADATA},
         {"predicate": "id > 3", "metadata": METADATA},
-        {"predicate": "part = 'p1' or id < 9"},
         {"predicate": "id > 3", "limit": 5},
+        {"predicate": "id % 5 = 2", "limit": 5},
     ],
     ids=str,
 )
-def test_files_are_read_by_themselves_if_positions_or_other_tests_matter(
+def test_files_are_read_by_themselves_if_positions_or_limits_matter(
     medium: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int], scan: dict[str, Any]
 ) -> None:
     found = DeltaTable(medium).snapshot().scan(**scan).to_table()

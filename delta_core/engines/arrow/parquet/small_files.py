@@ -52,6 +52,8 @@ BATCH_BYTES, MEDIUM_BATCH_BYTES = 32 << 20, 8 << 20
 #: are read: then more memory is filled than is kept, and by itself a larger file takes less of it. So many files at
 #: least, and so many bytes of a run; a file that is larger than the example by this factor is read by itself.
 TESTED_BYTES, WHOLE_BYTES = 8 << 20, 2 << 20
+#: The same if conditions are tested on rows of whole columns: of a file by itself few of the other columns are decoded.
+UNTESTED_BYTES = 1 << 20
 MEDIUM_FILES = 4
 MEDIUM_RUN_BYTES = 32 << 20
 MOST_LARGER = 2
@@ -91,6 +93,8 @@ class SmallFiles:
         self._local = local
         self._known: list[_Known] = []
         self._misses = 0
+        #: The tests of values that rows pass which are decoded.
+        self._pushed: tuple[ColumnTest | RowCondition, ...] = ()
         #: Whether files are read up to a size that is not small, and of these the rows that pass all tests.
         self._is_medium = self._is_tested = False
         self._most_size = SMALL_BYTES
@@ -106,14 +110,18 @@ class SmallFiles:
             own_decoder.USES_OWN_DECODER
             # else rows are dropped, and a file that is read by itself decodes the others alone
             and read.apply_passing is not None
-            and (bool(read.tests) or (read.apply_files is not None and not read.beside_write))
+            and (self._pushes_all or (read.apply_files is not None and not read.beside_write))
             and read.most_rows is None
             and read.most_passing is None
-            and all(test.values is not None for test in read.tests)
             and len(read.paths) >= MEDIUM_FILES
             and None not in self._local
             and (read.sizes[0] or 0) > SMALL_BYTES
         )
+
+    @property
+    def _pushes_all(self) -> bool:
+        """Whether rows are tested, and by nothing but values."""
+        return bool(self._read.tests) and all(test.values is not None for test in self._read.tests)
 
     def read_medium(self, example: DataFile, plan: FilePlan, size: int, threads: int) -> None:
         """Read files together from now on that are not small, if they are like the first one.
@@ -129,12 +137,17 @@ class SmallFiles:
         threads : int
             They take runs in turn.
         """
-        if size > (TESTED_BYTES if self._read.tests else WHOLE_BYTES) or self._is_indexed(example, plan):
+        self._pushed = tuple(test.values for test in self._read.tests if test.values is not None)
+        most = TESTED_BYTES if self._pushes_all else WHOLE_BYTES
+        if self._read.tests and not self._pushed:
+            most = UNTESTED_BYTES
+        if size > most or self._is_indexed(example, plan):
+            self._pushed = ()
             return
-        self._is_tested = bool(self._read.tests)
+        self._is_tested = self._pushes_all
         self.learn(example, plan)
         if not self._known:
-            self._is_tested, self._misses = False, 0
+            self._is_tested, self._misses, self._pushed = False, 0, ()
             return
         self._is_medium = True
         self._most_size = MOST_LARGER * (self._read.sizes[0] or 0)
@@ -222,7 +235,7 @@ class SmallFiles:
         numbers = self._decoded_columns()
         nested = {n: found for n in numbers if (found := _nested(file, plan, n)) is not None}
         columns = _columns(file, plan, [n for n in numbers if n not in nested])
-        tests = _tests(file, plan, [test.values for test in self._read.tests]) if self._is_tested else ()
+        tests = _tests(file, plan, self._pushed)
         key = None if columns is None or len(self._known) >= MOST_LAYOUTS else file.layout.key
         if key is None or columns is None or tests is None:
             return
@@ -302,9 +315,7 @@ def _column(file: DataFile, plan: FilePlan, number: int) -> FlatColumn | None:
     return FlatColumn(leaves[0], form.leaf.physical, form.type, form.leaf.most_level, form.stored)
 
 
-def _tests(
-    file: DataFile, plan: FilePlan, tests: Sequence[ColumnTest | RowCondition | None]
-) -> tuple[FileTest, ...] | None:
+def _tests(file: DataFile, plan: FilePlan, tests: Sequence[ColumnTest | RowCondition]) -> tuple[FileTest, ...] | None:
     """Return the tests of a read as those of stored values; None if one of them is none."""
     out: list[FileTest] = []
     for test in tests:
@@ -313,7 +324,7 @@ def _tests(
             parts = _tests(file, plan, test.parts)
             found = None if parts is None else FileTests(parts, test.is_any)
         else:
-            found = None if test is None else _test(file, plan, test)
+            found = _test(file, plan, test)
         if found is None:
             return None
         out.append(found)
