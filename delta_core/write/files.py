@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from delta_core.engines.engine import Engine
 from delta_core.engines.interface import FootersRead
 from delta_core.engines.records import FileWrite, WrittenFile
-from delta_core.errors import ColumnNotFoundError, InvalidArgumentError
+from delta_core.errors import ColumnNotFoundError, EngineError, InvalidArgumentError
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernels.arrow_buffers import bool_array, empty_table, number_array, strings_of
 from delta_core.protocol.actions import ADDED_FILE, CHANGE_FILE
@@ -68,8 +68,8 @@ class Written(Struct, frozen=True):
         return self.files
 
     def cleanup(self) -> None:
-        """Delete the files: for a write that is not going to be committed."""
-        self.engine.storage.delete(self.paths)
+        """Delete the files: for a write that is not going to be committed. Logs it if the store fails."""
+        _delete(self.engine, self.paths)
 
 
 def join_written(engine: Engine, parts: Sequence[Written]) -> Written:
@@ -413,8 +413,16 @@ def _deleted_on_error(engine: Engine, found: Sequence[WrittenFile]) -> Iterator[
     try:
         yield
     except BaseException:
-        engine.storage.delete([f.path for f in found])
+        _delete(engine, [f.path for f in found])
         raise
+
+
+def _delete(engine: Engine, paths: Sequence[str]) -> None:
+    try:
+        engine.storage.delete(paths)
+    except EngineError as e:
+        # why the write failed matters more
+        _log.warning("Files of a write that failed could not be deleted: %s", e)
 
 
 def _done(engine: Engine, table: pa.Table, prepare: PrepareRows, found: Sequence[WrittenFile]) -> Written:

@@ -13,7 +13,7 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
 from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
 from delta_core.engines.arrow.storage.stores import LocalStorage
-from delta_core.errors import CheckpointError, CorruptTableError, DataFileError, EngineError
+from delta_core.errors import CheckpointError, CommitError, CorruptTableError, DataFileError, EngineError
 
 OF_SYSTEM = [errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOMEM, errno.ESTALE]
 
@@ -98,3 +98,27 @@ def test_vector_that_the_system_can_not_open_is_not_reported_as_damaged(
     monkeypatch.setattr(LocalStorage, "read", fail)
     with pytest.raises(EngineError, match="too many open files"):
         table.verify()
+
+
+def test_store_that_can_not_delete_does_not_hide_why_a_write_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"x": [1]}))
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise EngineError("It can't be deleted.")
+
+    def fail_commit(*_: Any, **__: Any) -> Any:
+        raise EngineError("It can't be created.") from PermissionError()
+
+    monkeypatch.setattr(LocalStorage, "delete", fail)
+    monkeypatch.setattr(LocalStorage, "put_if_absent", fail_commit)
+    table = DeltaTable(tmp_path / "t")
+    for change in (
+        lambda: write_deltalake(table, pa.table({"x": [2]}), mode="append"),
+        lambda: table.update({"x": "2"}),
+        lambda: table.delete("x = 1 and x < 2"),
+    ):
+        with pytest.raises(CommitError, match="can't be created"):
+            change()
+    assert "can't be deleted" in caplog.text
