@@ -22,8 +22,8 @@ from delta_core.kernels.gather import gather_column
 from delta_core.log.checkpoint_schema import CheckpointColumns
 from delta_core.log.commit_chunks import CommitChunk
 from delta_core.log.files import PARTITION, Part, json_statistics
-from delta_core.log.group_tests import statistic_path
 from delta_core.log.partition_values import parse_dictionary
+from delta_core.log.statistic_path import statistic_path
 from delta_core.protocol.schema import Path
 from delta_core.protocol.types import Field
 from delta_core.runtime.threads import thread_pool

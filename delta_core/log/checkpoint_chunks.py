@@ -27,7 +27,7 @@ from delta_core.log.file_columns import (
     pick_all,
     statistic_type,
 )
-from delta_core.log.group_tests import statistic_path
+from delta_core.log.statistic_path import statistic_path
 from delta_core.protocol.actions import DELETION_VECTOR, FILE_COLUMNS, ActionField
 
 if TYPE_CHECKING:

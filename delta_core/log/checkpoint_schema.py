@@ -15,8 +15,8 @@ from msgspec import Struct
 from delta_core.errors import HookContractError
 from delta_core.expressions.ast import NUM_RECORDS, FileStatistic
 from delta_core.kernels.arrow_buffers import array_of
-from delta_core.log.group_tests import statistic_path
 from delta_core.log.indexed_columns import statistics_leaves
+from delta_core.log.statistic_path import statistic_path
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import ADD, DOMAIN_METADATA, METADATA, PROTOCOL, REMOVE, TXN, ActionField, ActionKind
 from delta_core.protocol.schema import Path

@@ -14,7 +14,7 @@ from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import int64_values, is_valid, nulls_of, number_array, one_array, values_of
 from delta_core.kernels.gather import gather_column
 from delta_core.kernels.stats import StatField, parse_stats
-from delta_core.log.group_tests import statistic_path
+from delta_core.log.statistic_path import statistic_path
 from delta_core.protocol.actions import FILE_COLUMNS
 
 if TYPE_CHECKING:

@@ -26,12 +26,12 @@ from delta_core.kernels.arrow_buffers import is_valid, mask_of, values_of
 from delta_core.log import value_parts
 from delta_core.log.decimal_bounds import widen_bounds
 from delta_core.log.file_columns import PARTITION, Chunk, pick_all, statistic_type
-from delta_core.log.group_tests import GroupTest, plan_group_test
 from delta_core.runtime.processes import cached_property
 
 if TYPE_CHECKING:
     from delta_core.engines.interface import CheckpointHandle, Compiled, Evaluator
     from delta_core.log.file_columns import Mask
+    from delta_core.log.group_tests import GroupTest
 
 __all__ = ["FilePruner", "plan_tests"]
 
@@ -99,7 +99,7 @@ class FilePruner:
 
     @cached_property
     def _of_groups(self) -> GroupTest | None:
-        return plan_group_test(self._expression, self._evaluator, self._exact)
+        return value_parts.plan_group_test(self._expression, self._evaluator, self._exact)
 
     def keeps(self, handle: CheckpointHandle, group: int) -> bool:
         """Whether a row group of a checkpoint may hold a file that passes, by its footer."""

@@ -26,23 +26,18 @@ from delta_core.expressions.ast import (
 )
 from delta_core.expressions.skipping import plan_skipping
 from delta_core.log.decimal_bounds import is_rounded
+from delta_core.log.statistic_path import statistic_path
 from delta_core.protocol.schema import ColumnMap, Path
 from delta_core.protocol.types import Field, PrimitiveType, StructType
 
 if TYPE_CHECKING:
     from delta_core.engines.interface import CheckpointHandle, Compiled, Evaluator
 
-__all__ = ["GroupTest", "plan_group_test", "statistic_path"]
+__all__ = ["GroupTest", "plan_group_test"]
 
 _LONG = PrimitiveType("long")
 #: Functions whose result is null only if an argument is.
 _STRICT = frozenset({"and", "or", "not", "in", "=", "!=", "<", "<=", ">", ">="})
-
-
-def statistic_path(leaf: FileStatistic) -> Path:
-    """Return where a statistic is in the statistics object."""
-    top = {"min": "minValues", "max": "maxValues"}.get(leaf.kind, leaf.kind)
-    return (top,) if leaf.kind in ("numRecords", "tightBounds") else (top, *leaf.path)
 
 
 class GroupTest:

@@ -14,8 +14,8 @@ from delta_core.engines.engine import Engine
 from delta_core.engines.interface import CheckpointHandle
 from delta_core.log.checkpoint_schema import CheckpointColumns
 from delta_core.log.files import FileSet
-from delta_core.log.group_tests import statistic_path
 from delta_core.log.names import SIDECAR_DIRECTORY
+from delta_core.log.statistic_path import statistic_path
 from delta_core.log.tombstones import retained
 
 __all__ = ["Sidecar", "reusable_sidecars"]

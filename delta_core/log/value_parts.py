@@ -1,4 +1,4 @@
-"""What parses partition values and writes statistics as text, loaded on first use: most reads need neither."""
+"""What parses partition values, writes statistics as text and tests groups of checkpoints, loaded on first use."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from delta_core.log.group_tests import plan_group_test
     from delta_core.log.partition_values import parse_dictionary, parse_partition_values, time_zone
     from delta_core.log.stats_text import statistics_text
 
-__all__ = ["parse_dictionary", "parse_partition_values", "statistics_text", "time_zone"]
+__all__ = ["parse_dictionary", "parse_partition_values", "plan_group_test", "statistics_text", "time_zone"]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "delta_core.log.group_tests": "plan_group_test",
         "delta_core.log.partition_values": "parse_dictionary parse_partition_values time_zone",
         "delta_core.log.stats_text": "statistics_text",
     },

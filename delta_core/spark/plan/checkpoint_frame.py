@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from delta_core.engines.interface import CheckpointHandle
 from delta_core.expressions.ast import FileStatistic
 from delta_core.expressions.printing import quote_name
-from delta_core.log.group_tests import statistic_path
+from delta_core.log.statistic_path import statistic_path
 from delta_core.protocol.schema import Path
 from delta_core.protocol.types import PrimitiveType, parse_decimal
 

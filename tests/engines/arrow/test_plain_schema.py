@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from delta_core.engines.arrow.parquet.opened_file import DataFile, Layout, leaf_of
 from delta_core.engines.arrow.parquet.plain_schema import plain_schema
-from delta_core.engines.arrow.parquet.reader import PLAIN_TYPES, ParquetFile
+from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.kernels._parquet_footer import Footer
 
 PLAIN = [
@@ -70,7 +70,7 @@ def own_schema(data: bytes) -> Any:
     elements, pairs = footer.schema(), footer.metadata()
     assert elements is not None
     assert pairs is not None
-    return plain_schema(elements, pairs, PLAIN_TYPES)
+    return plain_schema(elements, pairs)
 
 
 def assert_alike(found: Any, data: bytes) -> None:
@@ -122,7 +122,7 @@ def test_damaged_schemas_are_left_to_pyarrow_or_read_alike(seed: int) -> None:
         data[len(data) - 8 - chance.randrange(1, size)] = chance.randrange(256)
         footer = Footer(bytes(data[-8 - size : -8]))
         elements, pairs = footer.schema(), footer.metadata()
-        found = None if elements is None or pairs is None else plain_schema(elements, pairs, PLAIN_TYPES)
+        found = None if elements is None or pairs is None else plain_schema(elements, pairs)
         kinds.add(found is None)
         if found is None:
             continue

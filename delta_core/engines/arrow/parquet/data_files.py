@@ -19,7 +19,6 @@ from delta_core.engines.arrow.parquet.columns import GROUP_BYTES, GroupReader
 from delta_core.engines.arrow.parquet.filtered_groups import Batch, FilteredGroups
 from delta_core.engines.arrow.parquet.footer import read_footer
 from delta_core.engines.arrow.parquet.opened_file import DataFile, FileFooter
-from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.row_groups import GroupPruner
 from delta_core.engines.arrow.parquet.types import FilePlan, UnconvertibleError, plan_file
 from delta_core.engines.arrow.storage.places import LINK, is_of_system
@@ -108,7 +107,7 @@ class ArrowDataFiles:
         def one(path: str, size: int | None) -> int:
             with _naming(path):
                 source = self._storage.local_path(path) or self._storage.open(path, size)
-                return int(ParquetFile(source).metadata.num_rows)
+                return int(file_parts.ParquetFile(source).metadata.num_rows)
 
         if len(paths) == 1:
             return [one(paths[0], sizes[0])]
@@ -127,7 +126,7 @@ class ArrowDataFiles:
     def _arrow_schema(self, path: str) -> pa.Schema:
         with _naming(path):
             source = self._storage.local_path(path) or self._storage.open(path, None)
-            return parquet.read_schema(ParquetFile(source, read_footer(source)))
+            return parquet.read_schema(file_parts.ParquetFile(source, read_footer(source)))
 
     def describe(
         self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path], *, strict: bool = True
@@ -140,7 +139,7 @@ class ArrowDataFiles:
         with _naming(path):
             ((size, modified_ms),) = self._storage.stat([path])
             source = self._storage.local_path(path) or self._storage.open(path, size)
-            file = ParquetFile(source, read_footer(source))
+            file = file_parts.ParquetFile(source, read_footer(source))
         found = file.schema_arrow
         unknown = [n for n in found.names if schema.get_field_index(n) < 0]
         if unknown and strict:

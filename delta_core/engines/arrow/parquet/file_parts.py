@@ -1,4 +1,4 @@
-"""What reads files of remote stores and dates of old calendars, loaded on first use: most files need neither."""
+"""What reads files by PyArrow, those of remote stores, and dates of old calendars, loaded on first use."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
     from delta_core.engines.arrow.parquet.legacy_calendar import read_calendar
+    from delta_core.engines.arrow.parquet.reader import ParquetFile
     from delta_core.engines.arrow.storage.prefetch import Prefetch, RangedSource
 
-__all__ = ["Prefetch", "RangedSource", "read_calendar"]
+__all__ = ["ParquetFile", "Prefetch", "RangedSource", "read_calendar"]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "delta_core.engines.arrow.parquet.legacy_calendar": "read_calendar",
+        "delta_core.engines.arrow.parquet.reader": "ParquetFile",
         "delta_core.engines.arrow.storage.prefetch": "Prefetch RangedSource",
     },
 )

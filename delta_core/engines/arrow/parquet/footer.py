@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from delta_core.engines.arrow.parquet.reader import ParquetFile
+from delta_core.engines.arrow.parquet import file_parts
 from delta_core.kernels import parts as kernels
+
+if TYPE_CHECKING:
+    from delta_core.engines.arrow.parquet.reader import ParquetFile
 
 __all__ = ["footer_bytes", "open_footer", "parse_footer", "read_footer"]
 
@@ -30,7 +33,7 @@ def read_footer(source: str | pa.NativeFile) -> Any:
     footer = _cut(tail)
     if footer is None:
         # torn or encrypted: PyArrow reports what it is
-        return ParquetFile(source if isinstance(source, str) else pa.BufferReader(tail)).metadata
+        return file_parts.ParquetFile(source if isinstance(source, str) else pa.BufferReader(tail)).metadata
     return parse_footer(footer)
 
 
@@ -43,7 +46,7 @@ def open_footer(footer: bytes) -> ParquetFile:
     """Return a file without row groups to read, of a footer's bytes as `parse_footer` takes them."""
     kernels.check_footer(footer)
     tail = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
-    return ParquetFile(pa.BufferReader(tail))
+    return file_parts.ParquetFile(pa.BufferReader(tail))
 
 
 def footer_bytes(source: int | pa.NativeFile) -> bytes | None:

@@ -18,7 +18,6 @@ from msgspec import Struct
 from delta_core.engines.arrow.parquet import file_parts
 from delta_core.engines.arrow.parquet.footer import footer_bytes, parse_footer, read_footer
 from delta_core.engines.arrow.parquet.plain_schema import plain_schema
-from delta_core.engines.arrow.parquet.reader import PLAIN_TYPES, ParquetFile
 from delta_core.engines.arrow.parquet.types import is_encoded_string, num_leaves
 from delta_core.kernels import parts as kernels
 from delta_core.kernels._parquet_footer import Footer as ParsedFooter
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from delta_core.engines.arrow.parquet.legacy_calendar import Calendar
+    from delta_core.engines.arrow.parquet.reader import ParquetFile
     from delta_core.kernels.parquet_nested import NestedColumn
 
 __all__ = [
@@ -430,7 +430,7 @@ class DataFile:
     def arrow(self) -> ParquetFile:
         """PyArrow's reader of the file."""
         if self._arrow is None:
-            self._arrow = ParquetFile(
+            self._arrow = file_parts.ParquetFile(
                 self._source,
                 self._arrow_metadata(),
                 dictionary=self.encoded,
@@ -510,7 +510,7 @@ class DataFile:
         elements, pairs = parsed.schema(), parsed.metadata()
         if elements is None or pairs is None:
             return None
-        found = plain_schema(elements, pairs, PLAIN_TYPES)
+        found = plain_schema(elements, pairs)
         if found is None or not parsed.has_chunks(len(found[1])):
             return None
         schema, columns = found

@@ -11,7 +11,15 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["plain_schema"]
+__all__ = ["PLAIN_TYPES", "plain_schema"]
+
+#: Types that a writer may have had, and those that are read in their place.
+PLAIN_TYPES = {
+    pa.string_view(): pa.string(),
+    pa.binary_view(): pa.binary(),
+    pa.large_string(): pa.string(),
+    pa.large_binary(): pa.binary(),
+}
 
 _REQUIRED, _OPTIONAL = 0, 1
 _NONE = -1
@@ -47,7 +55,7 @@ _Element = tuple[bytes, int, int, int, int, int, int, int, int, bool]
 
 
 def plain_schema(
-    elements: list[_Element], pairs: list[tuple[bytes, bytes]], plain: Mapping[pa.DataType, pa.DataType]
+    elements: list[_Element], pairs: list[tuple[bytes, bytes]]
 ) -> tuple[pa.Schema, list[tuple[int, int]]] | None:
     """Return the schema without metadata, and each column's physical type and greatest definition level.
 
@@ -57,8 +65,6 @@ def plain_schema(
         See `Footer.schema` of the compiled parser.
     pairs : list of (bytes, bytes)
         The key-value metadata.
-    plain : Mapping of DataType to DataType
-        Types of the writer's Arrow schema, and the types that these columns are read as.
 
     Returns
     -------
@@ -84,10 +90,10 @@ def plain_schema(
         leaves.append((physical, repetition))
     schema = pa.schema(fields)
     written = dict(pairs).get(_ARROW_SCHEMA)
-    return (schema, leaves) if written is None or _is_alike(written, schema, plain) else None
+    return (schema, leaves) if written is None or _is_alike(written, schema) else None
 
 
-def _is_alike(written: bytes, schema: pa.Schema, plain: Mapping[pa.DataType, pa.DataType]) -> bool:
+def _is_alike(written: bytes, schema: pa.Schema) -> bool:
     """Whether the schema that a writer had changes nothing: PyArrow restores types and metadata from it."""
     try:
         found: Any = pa.ipc.read_schema(pa.py_buffer(binascii.a2b_base64(written)))
@@ -95,6 +101,6 @@ def _is_alike(written: bytes, schema: pa.Schema, plain: Mapping[pa.DataType, pa.
     except (pa.ArrowException, ValueError, OSError):
         return False
     return names == schema.names and all(
-        (plain.get(f.type, f.type) == own.type) and f.metadata in (None, own.metadata)
+        (PLAIN_TYPES.get(f.type, f.type) == own.type) and f.metadata in (None, own.metadata)
         for f, own in zip(found, schema, strict=True)
     )

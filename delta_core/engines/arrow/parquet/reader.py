@@ -12,19 +12,13 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from delta_core.engines.arrow.parquet import file_parts
+from delta_core.engines.arrow.parquet.plain_schema import PLAIN_TYPES
+from delta_core.engines.arrow.storage.prefetch import RangedSource
 from delta_core.kernels import compute as pc
 from delta_core.kernels.parquet_pages import Source, page_values
 
-__all__ = ["PLAIN_TYPES", "ParquetFile"]
+__all__ = ["ParquetFile"]
 
-#: Types that a writer may have had, and those that are read in their place.
-PLAIN_TYPES = {
-    pa.string_view(): pa.string(),
-    pa.binary_view(): pa.binary(),
-    pa.large_string(): pa.string(),
-    pa.large_binary(): pa.binary(),
-}
 #: A batch of a stream has about so many bytes at most, but not fewer rows than these.
 _BATCH_BYTES = 8 << 20
 _LEAST_ROWS = 1024
@@ -66,7 +60,7 @@ class ParquetFile:
         self._source = source
         self._pages = pages
         self._dictionary = list(dictionary) if dictionary else None
-        self.reader = self._open(metadata, pre_buffer=pre_buffer and not isinstance(source, file_parts.RangedSource))
+        self.reader = self._open(metadata, pre_buffer=pre_buffer and not isinstance(source, RangedSource))
 
     def _open(self, metadata: Any, *, pre_buffer: bool = False, buffer_size: int = 0) -> Any:
         from pyarrow._parquet import ParquetReader
@@ -171,7 +165,7 @@ class ParquetFile:
 
     def fetch(self, chunks: Iterable[tuple[int, int]]) -> None:
         """Fetch column chunks that will be read, each by its row group and leaf, if the source is read by ranges."""
-        if isinstance(self._source, str) or not isinstance(self._source, file_parts.RangedSource):
+        if isinstance(self._source, str) or not isinstance(self._source, RangedSource):
             return
         ranges = []
         for number, leaf in chunks:

@@ -14,15 +14,7 @@ import pyarrow as pa
 
 from delta_core.engines.arrow.storage import parts
 from delta_core.engines.arrow.storage.boundary import AllowExternal, CrossStoreStorage, Opener, are_plain, is_plain
-from delta_core.engines.arrow.storage.local_files import (
-    claim,
-    create_whole,
-    identity_of,
-    make_directory,
-    read_fully,
-    sync_directory,
-    temporary_file,
-)
+from delta_core.engines.arrow.storage.open_files import identity_of, read_fully
 from delta_core.engines.arrow.storage.places import StoreErrors, store_error
 from delta_core.engines.records import WALKED_FILE, FileIdentity, FolderFiles, Listing, PutResult, RangeRequest
 from delta_core.errors import ExternalPathError
@@ -172,7 +164,7 @@ class LocalStorage(CrossStoreStorage):
         """Write a temporary file and link it to the name."""
         local = self._inside(path)
         with StoreErrors("create", path, self.root):
-            return "created" if create_whole(local, data, durable, ready) else "exists"
+            return "created" if parts.create_whole(local, data, durable, ready) else "exists"
 
     def put(self, path: str, data: bytes) -> None:
         """Replace the file by a synced temporary one."""
@@ -186,9 +178,9 @@ class LocalStorage(CrossStoreStorage):
             try:
                 return pa.OSFile(local, "wb")
             except FileNotFoundError:
-                make_directory(self._prefix.rstrip("/"))
+                parts.make_directory(self._prefix.rstrip("/"))
                 # a write of many partitions syncs the folder that has all of theirs once
-                make_directory(os.path.dirname(local), durable=False)
+                parts.make_directory(os.path.dirname(local), durable=False)
                 return pa.OSFile(local, "wb")
 
     @contextmanager
@@ -202,14 +194,14 @@ class LocalStorage(CrossStoreStorage):
         """
         local = self._inside(path)
         with _only_os_errors("write", path, self.root):
-            with temporary_file(local) as (temporary, file):
+            with parts.temporary_file(local) as (temporary, file):
                 yield file
                 _finish(file)
                 if replace:
                     os.replace(temporary, local)
                 elif not _claimed(temporary, local):
                     raise FileExistsError(local)
-            sync_directory(os.path.dirname(local))
+            parts.sync_directory(os.path.dirname(local))
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files; a missing one is no error. A link is deleted, never what it leads to."""
@@ -326,7 +318,7 @@ class LocalStorage(CrossStoreStorage):
 def _claimed(temporary: str, target: str) -> bool:
     """As `claim`, but on a disk that can't create a name exclusively a look for the file has to do."""
     try:
-        return claim(temporary, target)
+        return parts.claim(temporary, target)
     except OSError as e:
         if e.errno != errno.ENOTSUP:
             raise

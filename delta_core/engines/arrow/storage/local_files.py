@@ -12,21 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
 
-from delta_core.engines.records import FileIdentity
-
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = [
-    "WriteBack",
-    "claim",
-    "create_whole",
-    "identity_of",
-    "make_directory",
-    "read_fully",
-    "sync_directory",
-    "temporary_file",
-]
+__all__ = ["WriteBack", "claim", "create_whole", "make_directory", "sync_directory", "temporary_file"]
 
 #: What a file is synced to the disk in, at least, while it is written.
 _WRITE_BACK_BYTES = 4 << 20
@@ -177,23 +166,6 @@ def sync_directory(directory: str) -> None:
             raise
     finally:
         os.close(handle)
-
-
-def identity_of(found: os.stat_result) -> FileIdentity:
-    """Return what distinguishes a file from any that takes its name, or its number once it is gone."""
-    return FileIdentity(found.st_size, f"{found.st_dev}:{found.st_ino}:{found.st_mtime_ns}")
-
-
-def read_fully(file: Any, length: int | None) -> bytes:
-    """Read so many bytes of an unbuffered file, fewer only at its end."""
-    if length is None:
-        data: bytes = file.readall()
-        return data
-    parts = []
-    while length > 0 and (part := file.read(length)):
-        parts.append(part)
-        length -= len(part)
-    return b"".join(parts) if len(parts) != 1 else parts[0]
 
 
 class WriteBack:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.engines.arrow.storage.local_files import identity_of
+from delta_core.engines.arrow.storage.open_files import identity_of
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import FileIdentity, RangeRequest
 from delta_core.errors import LogChangedError
