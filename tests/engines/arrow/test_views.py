@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core import DeltaTable
-from delta_core.engines.arrow.parquet import opened_file
-from delta_core.engines.arrow.parquet.reader import ParquetFile
+from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.transaction import AddAction
 
 TEXTS = ["a", None, "", "a text that is longer than the twelve bytes of a view"] * 5
@@ -70,13 +69,13 @@ def test_views_are_read_as_what_parquet_stores(
 def test_files_with_views_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = written(tmp_path, files=12)
     opened: list[Any] = []
+    init = DataFile.__init__
 
-    class Counted(ParquetFile):
-        def __init__(self, source: Any, *args: Any, **kwargs: Any) -> None:
-            opened.append(source)
-            super().__init__(source, *args, **kwargs)
+    def counted(self: DataFile, source: Any, *args: Any) -> None:
+        opened.append(source)
+        init(self, source, *args)
 
-    monkeypatch.setattr(opened_file, "ParquetFile", Counted)
+    monkeypatch.setattr(DataFile, "__init__", counted)
     rows = table.to_pyarrow_table(columns=["id", "text", "data"])
     assert rows.column("text").to_pylist() == TEXTS * 12
     assert len(opened) <= 2
