@@ -101,8 +101,21 @@ def test_first_filtered_read_loads_no_history_printing_and_log_writer(table: str
     assert _run(code, table) == ""
 
 
-def test_first_filtered_read_loads_no_interface_and_no_logging(table: str) -> None:
-    later = ("delta_core.engines.interface", "delta_core.plugins.steps", "ipaddress", "logging", "urllib.parse")
+def test_first_filtered_read_of_plain_files_loads_no_other_reader(table: str) -> None:
+    later = (
+        "delta_core.commit.options",
+        "delta_core.engines.arrow.parquet.legacy_calendar",
+        "delta_core.engines.arrow.parquet.reader",
+        "delta_core.engines.arrow.storage.local_files",
+        "delta_core.engines.arrow.storage.prefetch",
+        "delta_core.engines.interface",
+        "delta_core.log.group_tests",
+        "delta_core.plugins.steps",
+        "ipaddress",
+        "logging",
+        "pyarrow._parquet",
+        "urllib.parse",
+    )
     code = (
         "import pyarrow, sys\nbefore = set(sys.modules)\nfrom delta_core import DeltaTable\n"
         "assert DeltaTable(sys.argv[1]).scan(predicate='id < 2').to_table().num_rows == 1\n"

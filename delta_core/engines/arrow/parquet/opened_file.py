@@ -1,7 +1,7 @@
-"""Data files that are open: what their footers specify, without PyArrow if a file is like one that was read before.
+"""Data files that are open: what their footers specify, without PyArrow if a file is plain or like one read before.
 
 PyArrow takes most of the time of a short read to open a file: it parses all of the footer, and makes Arrow's schema of
-it. Files of one table have the same schema, byte for byte, so that what PyArrow made of the first one serves for all.
+it. Files of one table have the same schema, byte for byte, so that what was made of the first one serves for all.
 """
 
 from __future__ import annotations
