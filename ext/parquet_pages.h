@@ -1850,7 +1850,7 @@ class ChunkReader {
 
     // The same of booleans: each of both values is tested once.
     void mark_booleans(uint64_t *bits) const {
-        static const uint8_t BOTH[2] = {0, 1};
+        alignas(8) static const uint8_t BOTH[16] = {0, 1};  // of a size that a compiler accepts for every width
         uint8_t passing[2];
         mark_values(BOTH, 2, 1, *test_, passing);
         const uint64_t of_false = passing[0] ? ~UINT64_C(0) : 0, of_true = passing[1] ? ~UINT64_C(0) : 0;
