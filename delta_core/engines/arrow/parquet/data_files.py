@@ -62,6 +62,8 @@ INLINE_BYTES = 4 << 20
 #: the columns of conditions, or all columns if there are no conditions; and all columns in any case.
 QUICK_BYTES = 1 << 20
 MOST_QUICK_BYTES = 4 << 20
+#: What a value of a nested column takes at least.
+_NESTED_BYTES = 4
 #: So many rows of all files are read by the caller's own thread, as far as the first task has them.
 FEW_ROWS = 1 << 16
 #: Threads that decode small remote files, and that read big ones by ranges, a run of row groups at a time.
@@ -303,6 +305,7 @@ class _Job:
         file, plan = self._first_file()
         tested = {leaf for test in read.tests for c in test.columns for leaf in plan.sources[c].leaves}
         size = _most_bytes(file.footer, tested) if tested else self._first_bytes
+        size = max(size, _NESTED_BYTES * _num_nested(file, plan.leaves))
         return size <= QUICK_BYTES and self._first_bytes <= MOST_QUICK_BYTES
 
     def _first_file(self) -> tuple[DataFile, FilePlan]:
@@ -669,6 +672,16 @@ def _most_bytes(footer: FileFooter, leaves: Iterable[int]) -> int:
     """Return the plain bytes of columns of all row groups."""
     chosen = list(leaves)
     return sum(footer.plain_bytes(group, chosen) for group in range(len(footer.group_rows)))
+
+
+def _num_nested(file: DataFile, leaves: Iterable[int]) -> int:
+    """Return how many values nested columns have, about: small codes take as long to decode as other values."""
+    rows, total = file.footer.group_rows, 0
+    for leaf in leaves:
+        facts = file.footer.chunk(0, leaf) if rows and leaf not in file.layout.flat else None
+        if facts is not None:
+            total += facts.num_values * file.num_rows // max(rows[0], 1)
+    return total
 
 
 def _worth_encoding(file: DataFile, plan: FilePlan) -> tuple[str, ...]:
