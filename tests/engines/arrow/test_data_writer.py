@@ -140,6 +140,41 @@ def test_small_files_that_one_writer_encodes_are_those_of_a_writer_each(
     assert ones[0] == ones[1]
 
 
+@pytest.mark.parametrize(("least", "names"), [(1, {"delta-write"}), (3, {"MainThread"})])
+def test_small_files_of_many_columns_are_encoded_by_several_threads(
+    least: int, names: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_writer, "num_cores", lambda: 2)
+    monkeypatch.setattr(data_writer, "SHARED_LEAVES", least)
+    monkeypatch.setattr(data_writer, "RUN_OF_FILES", 8)
+    encoded: list[tuple[str, int]] = []
+    encode = data_writer._Job._encode_run
+
+    def noted(job: Any, slots: list[Any]) -> Any:
+        encoded.append((threading.current_thread().name.rpartition("_")[0] or "MainThread", len(slots)))
+        return encode(job, slots)
+
+    monkeypatch.setattr(data_writer._Job, "_encode_run", noted)
+    found = write_parquet_files(open_storage(str(tmp_path)), write_options(partitioned=True), table(9000), uneven)
+    assert read(tmp_path, found).sort_by("id").equals(table(9000))
+    assert {name for name, _ in encoded} == names
+    assert [count for _, count in encoded] == [8] * 5
+
+
+def test_runs_of_many_columns_have_fewer_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_writer, "RUN_OF_CHUNKS", 20)
+    runs: list[int] = []
+    encode = data_writer._Job._encode_run
+
+    def noted(job: Any, slots: list[Any]) -> Any:
+        runs.append(len(slots))
+        return encode(job, slots)
+
+    monkeypatch.setattr(data_writer._Job, "_encode_run", noted)
+    write_parquet_files(open_storage(str(tmp_path)), write_options(partitioned=True), table(9000), uneven)
+    assert runs == [10, 10, 10, 10]
+
+
 def test_small_files_are_written_whole_to_other_stores() -> None:
     storage = open_storage("memory://small-files")
     found = write_parquet_files(storage, write_options(partitioned=True), table(9000), uneven)

@@ -13,7 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -86,6 +86,10 @@ WORKERS = 8
 SMALL_BYTES = 1 << 20
 RUN_OF_FILES_BYTES = 4 << 20
 RUN_OF_FILES = 64
+#: A run has fewer files of many columns, but an eighth of `RUN_OF_FILES`: each run has a writer.
+RUN_OF_CHUNKS = 2048
+#: With so many columns most of the time that a small file takes is PyArrow's, in which threads do not wait.
+SHARED_LEAVES = 8
 #: So many runs are created while the next one is encoded.
 RUNS_AHEAD = 2
 
@@ -340,7 +344,8 @@ class _Job:
         most = ROW_GROUP_ROWS_BESIDE_READS if write.beside_reads else ROW_GROUP_ROWS
         self._max_rows = min(write.properties.max_row_group_size or most, 64 << 20)
         self._max_bytes = ROW_GROUP_BYTES_BESIDE_READS if write.beside_reads else ROW_GROUP_BYTES
-        self._least_bytes = sum(num_leaves(f.type) for f in write.schema) * CHUNK_BYTES
+        self._num_leaves = sum(num_leaves(f.type) for f in write.schema)
+        self._least_bytes = self._num_leaves * CHUNK_BYTES
         self._lock = threading.Lock()
         self._slots: dict[tuple[int, int], _Slot] = {}
         self._idle: OrderedDict[_File, _Slot] = OrderedDict()
@@ -404,18 +409,23 @@ class _Job:
     def _steps(self, batches: Iterator[pa.RecordBatch], first_row: int) -> Steps:
         return _steps(batches, first_row, PARTITIONED_STEPS if self.write.partitioned else 1)
 
-    def _run_alone(self, batches: Iterator[pa.RecordBatch]) -> None:
+    def _run_alone(self, batches: Iterator[pa.RecordBatch], workers: int = 1) -> None:
+        """Write rows on the caller's thread; if there are workers, small files of many columns on theirs."""
         self._work(0, self._steps(batches, 0))
         runs, others = self._last()
         for slot in others:
             self._finish(slot)
-        self._write_runs(runs)
+        if workers == 1 or len(runs) == 1 or self._num_leaves < SHARED_LEAVES:
+            self._write_runs(runs)
+            return
+        with self._threads(workers) as pool:
+            _raise_first([pool.submit(self._guarded, self._write_run, run) for run in runs])
 
     def _run_table(self, table: pa.Table, workers: int) -> None:
         # what the buffers hold is quicker to count, and no less
         small = table.get_total_buffer_size() < PARALLEL_BYTES or table.nbytes < PARALLEL_BYTES
         if small:
-            self._run_alone(iter(table.to_batches()))
+            self._run_alone(iter(table.to_batches()), workers)
             return
         bounds = [table.num_rows * i // workers for i in range(workers + 1)]
         shards = [
@@ -446,17 +456,22 @@ class _Job:
         self._run_threads([iter(self._runs) for _ in range(workers)], feed)
 
     def _run_threads(self, shards: list[Steps], feed: Callable[[], None] = lambda: None) -> None:
-        with ThreadPoolExecutor(len(shards), thread_name_prefix="delta-write") as pool:
+        with self._threads(len(shards)) as pool:
+            tasks = [pool.submit(self._guarded, self._work, i, shard) for i, shard in enumerate(shards)]
+            feed()
+            self._runs.close()
+            _raise_first(tasks)
+            runs, others = self._last()
+            others.sort(key=lambda slot: -slot.nbytes)
+            last = [pool.submit(self._guarded, self._finish, slot) for slot in others]
+            last += [pool.submit(self._guarded, self._write_run, run) for run in runs]
+            _raise_first(last)
+
+    @contextmanager
+    def _threads(self, count: int) -> Iterator[ThreadPoolExecutor]:
+        with ThreadPoolExecutor(count, thread_name_prefix="delta-write") as pool:
             try:
-                tasks = [pool.submit(self._guarded, self._work, i, shard) for i, shard in enumerate(shards)]
-                feed()
-                self._runs.close()
-                _raise_first(tasks)
-                runs, others = self._last()
-                others.sort(key=lambda slot: -slot.nbytes)
-                last = [pool.submit(self._guarded, self._finish, slot) for slot in others]
-                last += [pool.submit(self._guarded, self._write_run, run) for run in runs]
-                _raise_first(last)
+                yield pool
             except BaseException:  # an interrupt too: the threads must end before the pool does
                 self._stop()
                 raise
@@ -608,10 +623,11 @@ class _Job:
         small = [slot for slot in slots if self._is_small(slot)] if self.write.partitioned else []
         if len(small) < 2 or not parts.can_be_cut(self.options):
             return [], slots
+        most = max(RUN_OF_FILES // 8, min(RUN_OF_FILES, RUN_OF_CHUNKS // self._num_leaves))
         runs: list[list[_Slot]] = []
         size = 0
         for slot in small:
-            if not runs or len(runs[-1]) == RUN_OF_FILES or size + slot.nbytes > RUN_OF_FILES_BYTES:
+            if not runs or len(runs[-1]) == most or size + slot.nbytes > RUN_OF_FILES_BYTES:
                 runs.append([])
                 size = 0
             runs[-1].append(slot)
