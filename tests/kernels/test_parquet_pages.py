@@ -543,7 +543,7 @@ def test_strings_that_would_fill_the_memory_are_given_back() -> None:
         (pa.array([1, 2, 3]), {"compression": "brotli"}),
         (pa.array([1, 2], pa.uint16()), {}),
         (pa.array([1, 2], pa.decimal256(45, 2)), {}),
-        (pa.array([b"ab"], pa.binary(2)), {}),
+        (pa.array([b"abc"], pa.binary(3)), {}),
         (pa.array([0], pa.timestamp("ns")), {"use_deprecated_int96_timestamps": True}),
         (pa.array([[1], [2, 3]]), {}),
         (pa.array([], pa.int64()), {}),
