@@ -253,7 +253,7 @@ static int create_files(char *names, const int64_t *name_ends, const uint8_t *da
                         int64_t *times, int64_t *failed) {
     int64_t name = 0, start = 0;
     for (int64_t i = 0; i < n; i++) {
-        const int error = create_file(names + name, data + start, ends[i] - start, times + i);
+        const int error = create_file(names + name, data ? data + start : NULL, ends[i] - start, times + i);
         if (error) {
             *failed = i;
             return error;

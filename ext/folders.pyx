@@ -100,9 +100,10 @@ def create(uint8_t[::1] names not None, const int64_t[::1] name_ends not None, c
         start = ends[i]
     times = np.zeros(n, np.int64)
     cdef int64_t[::1] view = times
-    if n and start:
+    cdef const uint8_t* content = &data[0] if start else NULL
+    if n:
         with nogil:
-            error = create_files(<char*>&names[0], &name_ends[0], &data[0], &ends[0], n, &view[0], &failed)
+            error = create_files(<char*>&names[0], &name_ends[0], content, &ends[0], n, &view[0], &failed)
     return times, error, failed
 
 
