@@ -13,6 +13,7 @@ import pytest
 
 from delta_core.engines.arrow.ordered import run_ordered
 from delta_core.engines.arrow.parquet.data_writer import _Runs
+from delta_core.runtime.threads import thread_pool
 
 BATCH = pa.record_batch({"x": pa.array(range(100))})
 #: After so many seconds a test takes a thread to hang.
@@ -121,3 +122,42 @@ def test_interrupt_while_a_thread_begins_is_raised_as_it_is(monkeypatch: pytest.
     monkeypatch.setattr(threading.Event, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         list(run_ordered([task] * 4, 3, 1 << 20, 1))
+
+
+def test_pool_takes_tasks_after_interrupts_wherever_they_came() -> None:
+    pool = thread_pool(2, "test")
+    own = (threading.__file__, "thread.py", "threads.py")
+
+    def interrupted(event: int) -> bool:
+        left, seen = event, False
+
+        def trace(frame: Any, kind: str, _: Any) -> Any:
+            nonlocal left, seen
+            # to wait for a started thread, and for a result, is the standard library's
+            if frame.f_code.co_filename.endswith(own) and "Event" not in frame.f_code.co_qualname:
+                left -= kind in ("call", "return") and not is_of_event(frame)
+                if not left and not seen:
+                    seen = True
+                    raise KeyboardInterrupt
+            return trace
+
+        def run() -> None:
+            sys.settrace(trace)
+            try:
+                pool.submit(int)
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(None)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(PATIENCE)
+        assert not thread.is_alive(), f"it waits for ever after {event - 1} interrupts"
+        return seen
+
+    assert all(interrupted(event) for event in range(1, 5))
+    for event in count(5):
+        if not interrupted(event):
+            break
+    assert pool.submit(int).result(PATIENCE) == 0

@@ -34,6 +34,7 @@ from delta_core.engines.records import WALKED_FILE, FileIdentity, FolderFiles, L
 from delta_core.errors import DeltaError
 from delta_core.kernels.arrow_buffers import array_of
 from delta_core.runtime.processes import PerProcess
+from delta_core.runtime.threads import thread_pool
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -508,9 +509,7 @@ def _walked(files: Sequence[Walked]) -> pa.RecordBatch:
 
 def make_pool() -> ThreadPoolExecutor:
     """Return the threads of one storage's calls; none is started yet."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    return ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="delta-storage")
+    return thread_pool(CONCURRENCY, "delta-storage")
 
 
 class RenameStorage(FsspecStorage):
