@@ -49,6 +49,8 @@ def _ratio(seconds: Callable[[str], float], code: str, rounds: int) -> float:
 def _seconds(code: str, table: Path) -> float:
     """Return the processor time of a process of its own."""
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONDONTWRITEBYTECODE", "COLUMNS")}
+    # a thread that NumPy's OpenBLAS starts spins for tens of ms, as far as the process lives that long: nobody's work
+    environment["OPENBLAS_NUM_THREADS"] = "1"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-c", code, str(table)]
     subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
