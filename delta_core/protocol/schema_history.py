@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from delta_core.protocol.actions import Metadata
-from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 
 __all__ = ["why_unreadable"]
@@ -29,8 +28,7 @@ def why_unreadable(old: Metadata, new: Metadata, widened: Widened, name_key: str
     """
     if old.partition_columns != new.partition_columns:
         return f"the partition columns were {list(old.partition_columns)}"
-    before, after = Schema.from_json(old.schema_string), Schema.from_json(new.schema_string)
-    return _unreadable_struct(before, after, "", widened, name_key)
+    return _unreadable_struct(old.schema, new.schema, "", widened, name_key)
 
 
 def _unreadable_struct(old: StructType, new: StructType, prefix: str, widened: Widened, key: str) -> str | None:

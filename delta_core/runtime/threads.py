@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,28 +20,28 @@ def num_cores() -> int:
 def thread_pool(threads: int, name: str) -> ThreadPoolExecutor:
     """Return a pool of at most so many threads, whose names begin with ``name``."""
     from concurrent.futures import ThreadPoolExecutor
-    from queue import Empty, SimpleQueue
-
-    class IdleThreads:
-        """Counts idle threads as a semaphore does, without Python code that holds a lock.
-
-        An interrupt in such code leaves the lock taken, and whoever submits a task to the pool later waits for ever.
-        """
-
-        def __init__(self) -> None:
-            self._idle: SimpleQueue[None] = SimpleQueue()
-
-        def acquire(self, timeout: float | None = None) -> bool:
-            try:
-                self._idle.get_nowait()
-            except Empty:
-                return False
-            return True
-
-        def release(self) -> None:
-            self._idle.put(None)
 
     pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
     if "_idle_semaphore" in vars(pool):
-        vars(pool)["_idle_semaphore"] = IdleThreads()
+        vars(pool)["_idle_semaphore"] = _IdleThreads()
     return pool
+
+
+class _IdleThreads:
+    """Counts idle threads as a semaphore does, without Python code that holds a lock.
+
+    An interrupt in such code leaves the lock taken, and whoever submits a task to the pool later waits for ever.
+    """
+
+    def __init__(self) -> None:
+        self._idle = deque[None]()
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        try:
+            self._idle.pop()
+        except IndexError:
+            return False
+        return True
+
+    def release(self) -> None:
+        self._idle.append(None)

@@ -537,7 +537,7 @@ class FeatureContract:
             found = plugins.fold("finish_metadata", "metadata", state.metadata, attempt=attempt)
             if (found.id, found.partition_columns) != (state.metadata.id, state.metadata.partition_columns):
                 self.fault("finish_metadata", "it changed the table's id or partition columns")
-            if Schema.from_json(found.schema_string) != state.schema:
+            if found.schema != state.schema:
                 self.fault("finish_metadata", "it changed the schema")
 
     # --- the contract: tables without the feature ---

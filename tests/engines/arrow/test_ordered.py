@@ -33,15 +33,22 @@ def is_of_event(frame: Any) -> bool:
     return False
 
 
-def interrupted_at(event: int, work: Callable[[], Any]) -> bool:
-    """Run something on a thread of its own with an interrupt at the n-th step of a condition; whether there was one."""
+def is_of_condition(frame: Any) -> bool:
+    return frame.f_code.co_filename == threading.__file__ and "Condition" in frame.f_code.co_qualname
+
+
+def interrupted_at(
+    event: int,
+    work: Callable[[], Any],
+    is_step: Callable[[Any], bool] = is_of_condition,
+    passed_over: tuple[type[BaseException], ...] = (KeyboardInterrupt, RuntimeError),
+) -> bool:
+    """Run something on a thread of its own with an interrupt at the n-th step of a kind; whether there was one."""
     left, seen = event, False
 
     def trace(frame: Any, kind: str, _: Any) -> Any:
         nonlocal left, seen
-        if frame.f_code.co_filename != threading.__file__ or "Condition" not in frame.f_code.co_qualname:
-            return trace
-        if is_of_event(frame):
+        if not is_step(frame) or is_of_event(frame):
             return trace
         left -= kind in ("call", "return")
         if not left and not seen:
@@ -53,7 +60,7 @@ def interrupted_at(event: int, work: Callable[[], Any]) -> bool:
         sys.settrace(trace)
         try:
             work()
-        except (KeyboardInterrupt, RuntimeError):
+        except passed_over:
             pass
         finally:
             sys.settrace(None)
@@ -128,33 +135,12 @@ def test_pool_takes_tasks_after_interrupts_wherever_they_came() -> None:
     pool = thread_pool(2, "test")
     own = (threading.__file__, "thread.py", "threads.py")
 
+    def is_step(frame: Any) -> bool:
+        # to wait for a started thread, and for a result, is the standard library's
+        return frame.f_code.co_filename.endswith(own) and "Event" not in frame.f_code.co_qualname
+
     def interrupted(event: int) -> bool:
-        left, seen = event, False
-
-        def trace(frame: Any, kind: str, _: Any) -> Any:
-            nonlocal left, seen
-            # to wait for a started thread, and for a result, is the standard library's
-            if frame.f_code.co_filename.endswith(own) and "Event" not in frame.f_code.co_qualname:
-                left -= kind in ("call", "return") and not is_of_event(frame)
-                if not left and not seen:
-                    seen = True
-                    raise KeyboardInterrupt
-            return trace
-
-        def run() -> None:
-            sys.settrace(trace)
-            try:
-                pool.submit(int)
-            except KeyboardInterrupt:
-                pass
-            finally:
-                sys.settrace(None)
-
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        thread.join(PATIENCE)
-        assert not thread.is_alive(), f"it waits for ever after {event - 1} interrupts"
-        return seen
+        return interrupted_at(event, lambda: pool.submit(int), is_step, (KeyboardInterrupt,))
 
     assert all(interrupted(event) for event in range(1, 5))
     for event in count(5):
