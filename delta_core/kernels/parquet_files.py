@@ -84,7 +84,7 @@ class NestedLeaf(Struct, frozen=True):
 
 
 class FileTests(Struct, frozen=True):
-    """Several tests: rows pass any of them, or all.
+    """Several tests: rows pass any of them, or all; without a test all rows pass all, and none any.
 
     Parameters
     ----------

@@ -55,6 +55,7 @@ __all__ = [
     "compiled_test",
     "is_text",
     "lent_workspace",
+    "passes_null",
     "page_values",
     "read_chunk",
     "read_chunks",
@@ -498,8 +499,7 @@ def read_passing(
     keep = keep if is_excluded else _kept_pages(source, chunk, test, keep)
     if is_excluded or (keep is not None and not keep.any()):
         return np.zeros((chunk.num_rows + 63) // 64, np.uint64), 0, None
-    with_null = isinstance(values, JoinedTest) and values.with_null
-    may_return = has_values and not with_null and values != NullTest(values.column, True)
+    may_return = has_values and not passes_null(values)
     for returns in (True, False) if may_return else (False,):
         passed = np.zeros((chunk.num_rows + 63) // 64, np.uint64)
         with lent_workspace(pages) as space:
@@ -526,6 +526,11 @@ def _kept_pages(
     if not test.find_rows(source, columns, offsets, width_of(chunk.type), chunk.num_rows, rows, chunk.stored):
         return keep
     return rows if keep is None else rows & keep[: len(rows)]
+
+
+def passes_null(values: ColumnTest) -> bool:
+    """Return whether null passes a test."""
+    return values.is_null if isinstance(values, NullTest) else isinstance(values, JoinedTest) and values.with_null
 
 
 def compiled_test(values: ColumnTest, t: pa.DataType) -> ValueTest | None:

@@ -202,7 +202,9 @@ def test_files_of_alternating_layouts_are_read_together_in_their_order(
     assert found.num_rows == sum(k % 4 for k in range(FILES))
 
 
-# --- files that are not small ------------------------------------------------------------------
+# --- rows that pass, of files that are not small and of those that are --------------------------
+
+SIZES = pytest.mark.parametrize("least_size", [-1, 256 << 10], ids=["medium", "small"])
 
 
 @pytest.fixture
@@ -212,6 +214,7 @@ def medium(table: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return table
 
 
+@SIZES
 @pytest.mark.parametrize(
     "scan",
     [
@@ -233,14 +236,56 @@ def medium(table: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ids=str,
 )
 def test_passing_rows_are_those_of_files_read_by_themselves(
-    medium: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int], scan: dict[str, Any]
+    table: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int], scan: dict[str, Any], least_size: int
 ) -> None:
-    found = DeltaTable(medium).snapshot().scan(**scan).to_table()
-    # the last one may be left alone
-    assert len(opened) < 2
-    expected = by_itself(monkeypatch, medium, **scan)
+    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
+    found = DeltaTable(table).snapshot().scan(**scan).to_table()
+    # the last one may be left alone, or be the example of each thread
+    assert len(opened) <= 2
+    expected = by_itself(monkeypatch, table, **scan)
     assert found.equals(expected)
     assert bool(opened) == ("-1" not in scan.get("predicate", ""))
+
+
+@pytest.fixture
+def evolved(tmp_path: Path) -> Path:
+    """A table whose older files lack a column, and store another as int32."""
+    root = tmp_path / "t"
+    for k in range(FILES):
+        ids = pa.array([k * 4 + i for i in range(4)], pa.int32() if k < 15 else pa.int64())
+        rows = pa.table({"id": ids, "name": [f"n{i}" for i in range(4)]})
+        if k >= 10:
+            rows = rows.append_column("extra", pa.array([None, 1.5, 2.5, float(k)]))
+        if k == 15:
+            table = DeltaTable(root)
+            table.alter.set_table_properties({"delta.enableTypeWidening": "true"})
+            table.alter.widen_type("id", "long")
+        write_deltalake(root, rows, mode="append", schema_mode="merge")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("predicate", "count"),
+    [
+        ("extra > 2", 2 * 20),
+        ("extra is null", 10 * 4 + 20),
+        ("extra is not null and name <> 'n1'", 2 * 20),
+        ("extra > 2 or name = 'n1'", 10 + 3 * 20),
+        ("not (extra > 2) or extra is null", 10 * 4 + 2 * 20),
+        ("extra <=> null and id < 44", 10 * 4 + 1),
+        ("id >= 38 and id < 62", 24),
+        ("id = 7 or id = 118", 2),
+        ("id + 0 < 8", 8),
+    ],
+)
+def test_rows_of_files_that_lack_a_column_or_store_narrower_values_pass_together(
+    evolved: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int], predicate: str, count: int
+) -> None:
+    scan = {"predicate": predicate}
+    found = DeltaTable(evolved).snapshot().scan(**scan).to_table()
+    assert len(opened) <= 6  # an example of each layout, in each thread
+    assert found.num_rows == count
+    assert found.equals(by_itself(monkeypatch, evolved, **scan))
 
 
 @pytest.mark.parametrize(
@@ -263,21 +308,27 @@ def test_files_are_read_by_themselves_if_positions_or_limits_matter(
     assert found.equals(by_itself(monkeypatch, medium, **scan))
 
 
+@SIZES
 def test_passing_rows_that_vectors_drop_are_left_out(
-    builder: TableBuilder, medium: Path, monkeypatch: pytest.MonkeyPatch
+    builder: TableBuilder, table: Path, monkeypatch: pytest.MonkeyPatch, least_size: int
 ) -> None:
+    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
     builder.delete_rows({path: [1, 4] for path in builder.paths()[::3]})
-    rows = DeltaTable(medium).scan(predicate="id > 20").to_table()
+    rows = DeltaTable(table).scan(predicate="id > 20").to_table()
     assert sorted(rows.column("id").to_pylist()) == [
         row["id"] for row in sorted(builder.expected().to_pylist(), key=lambda r: r["id"]) if row["id"] > 20
     ]
 
 
+@SIZES
 @pytest.mark.parametrize("fault", ["missing", "short", "damaged"])
-def test_faults_of_files_with_passing_rows_are_named(medium: Path, fault: str) -> None:
-    snapshot = DeltaTable(medium).snapshot()
+def test_faults_of_files_with_passing_rows_are_named(
+    table: Path, monkeypatch: pytest.MonkeyPatch, fault: str, least_size: int
+) -> None:
+    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
+    snapshot = DeltaTable(table).snapshot()
     path = snapshot.files.columns(["path"])["path"][12].as_py()
-    file = medium / path
+    file = table / path
     data = file.read_bytes()
     if fault == "missing":
         file.unlink()
@@ -287,10 +338,11 @@ def test_faults_of_files_with_passing_rows_are_named(medium: Path, fault: str) -
         snapshot.scan(predicate="value >= 0").to_table()
 
 
+@SIZES
 def test_null_among_passing_rows_of_a_column_that_has_none_names_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least_size: int
 ) -> None:
-    monkeypatch.setattr(small_files, "SMALL_BYTES", -1)
+    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
     schema = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string(), nullable=False)])
     builder = TableBuilder(tmp_path / "t").create(schema, features=[])
     for k in range(6):

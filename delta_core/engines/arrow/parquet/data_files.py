@@ -268,8 +268,8 @@ class _Job:
                 # each thread's decoded rows are in memory beside those that are written
                 workers, thread_bytes, ahead = max(1, workers // 2), THREAD_BYTES_BESIDE_WRITE, 1
             budget = min(BUDGET_BYTES, workers * thread_bytes)
-            if len(sizes) > 1 and self._small.may_be_medium:
-                self._small.read_medium(*self._first_file(), self._first_bytes, workers)
+            if len(sizes) > 1:
+                self._learn_first(workers)
             tasks = self._tasks()
             if self._has_few_rows():
                 # as a rule the first file has all of them; threads would decode others for nothing
@@ -290,6 +290,13 @@ class _Job:
             self._ranged.close()
             if self._prefetch is not None:
                 self._prefetch.close()
+
+    def _learn_first(self, threads: int) -> None:
+        """Find out by the first file whether larger ones are read together, and rows tested as they are decoded."""
+        if self._small.may_be_medium:
+            self._small.read_medium(*self._first_file(), self._first_bytes, threads)
+        elif self._small.may_be_tested:
+            self._small.test_rows(*self._first_file())
 
     def _has_few_rows(self) -> bool:
         """Whether no more rows of local files are needed than one batch may have."""

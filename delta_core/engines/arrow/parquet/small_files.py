@@ -32,10 +32,12 @@ from delta_core.kernels.parquet_files import (
     NestedLeaf,
     read_files,
 )
-from delta_core.kernels.parquet_pages import ColumnChunk, ColumnTest, RowCondition, compiled_test, width_of
+from delta_core.kernels.parquet_pages import ColumnChunk, ColumnTest, RowCondition, compiled_test, passes_null, width_of
 from delta_core.runtime.threads import num_cores
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn
 
 __all__ = ["SmallFiles"]
@@ -76,6 +78,8 @@ class _Known(Struct, frozen=True):
     plan: FilePlan
     #: By the numbers of columns that are nested.
     nested: Mapping[int, Nested]
+    #: Whether only rows that pass all tests are read.
+    is_tested: bool
 
 
 class SmallFiles:
@@ -95,33 +99,64 @@ class SmallFiles:
         self._misses = 0
         #: The tests of values that rows pass which are decoded.
         self._pushed: tuple[ColumnTest | RowCondition, ...] = ()
-        #: Whether files are read up to a size that is not small, and of these the rows that pass all tests.
-        self._is_medium = self._is_tested = False
+        #: Whether these are all tests, and whether files are read up to a size that is not small.
+        self._is_tested = self._is_medium = False
         self._most_size = SMALL_BYTES
         parts = 2 * num_cores()
         self._run_files = min(max(-(-len(read.sizes) // parts), LEAST_RUN_FILES), RUN_FILES)
         self._run_bytes = min(max(sum(filter(None, read.sizes)) // parts, LEAST_RUN_BYTES), RUN_BYTES)
 
     @property
+    def may_be_tested(self) -> bool:
+        """Whether rows of small files may be tested as they are decoded."""
+        return self._may_pass and self._pushes_all and not self._is_first_medium
+
+    @property
     def may_be_medium(self) -> bool:
         """Whether files that are not small may be read together: all of their rows, or those that pass all tests."""
+        return (
+            self._may_pass
+            and (self._pushes_all or (self._read.apply_files is not None and not self._read.beside_write))
+            and self._is_first_medium
+        )
+
+    @property
+    def _may_pass(self) -> bool:
+        """Whether rows that pass may come without the others, of enough files, all of them local."""
         read = self._read
         return (
             own_decoder.USES_OWN_DECODER
             # else rows are dropped, and a file that is read by itself decodes the others alone
             and read.apply_passing is not None
-            and (self._pushes_all or (read.apply_files is not None and not read.beside_write))
             and read.most_rows is None
             and read.most_passing is None
             and len(read.paths) >= MEDIUM_FILES
             and None not in self._local
-            and (read.sizes[0] or 0) > SMALL_BYTES
         )
+
+    @property
+    def _is_first_medium(self) -> bool:
+        return (self._read.sizes[0] or 0) > SMALL_BYTES
 
     @property
     def _pushes_all(self) -> bool:
         """Whether rows are tested, and by nothing but values."""
         return bool(self._read.tests) and all(test.values is not None for test in self._read.tests)
+
+    def test_rows(self, example: DataFile, plan: FilePlan) -> None:
+        """Test rows of small files as they are decoded from now on, if the first one allows it."""
+        self._learn_first(example, plan, is_tested=True)
+
+    def _learn_first(self, example: DataFile, plan: FilePlan, *, is_tested: bool) -> bool:
+        """Return whether files like the first one are read together, with the tests of values."""
+        self._pushed = tuple(test.values for test in self._read.tests if test.values is not None)
+        self._is_tested = is_tested
+        known = self._layout_of(example, plan, self._pushed, is_tested=is_tested)
+        if known is None:
+            self._is_tested, self._pushed = False, ()
+            return False
+        self._known.append(known)
+        return True
 
     def read_medium(self, example: DataFile, plan: FilePlan, size: int, threads: int) -> None:
         """Read files together from now on that are not small, if they are like the first one.
@@ -137,17 +172,12 @@ class SmallFiles:
         threads : int
             They take runs in turn.
         """
-        self._pushed = tuple(test.values for test in self._read.tests if test.values is not None)
         most = TESTED_BYTES if self._pushes_all else WHOLE_BYTES
-        if self._read.tests and not self._pushed:
+        if self._read.tests and all(test.values is None for test in self._read.tests):
             most = UNTESTED_BYTES
         if size > most or self._is_indexed(example, plan):
-            self._pushed = ()
             return
-        self._is_tested = self._pushes_all
-        self.learn(example, plan)
-        if not self._known:
-            self._is_tested, self._misses, self._pushed = False, 0, ()
+        if not self._learn_first(example, plan, is_tested=self._pushes_all):
             return
         self._is_medium = True
         self._most_size = MOST_LARGER * (self._read.sizes[0] or 0)
@@ -184,29 +214,36 @@ class SmallFiles:
             yield start, len(sizes)
 
     def batches(self, start: int, stop: int) -> Iterator[tuple[int, pa.RecordBatch | None]]:
-        """Read files together from ``start`` on; yield the next one's number with what ``apply_files`` made of these.
+        """Read files together from ``start`` on; yield the next one's number with what ``apply`` made of these.
 
         Ends before a file that is to be read by itself.
         """
-        apply = self._read.apply_passing if self._is_tested else self._read.apply_files
-        assert apply is not None
         paths = [os.fsencode(p or "") for p in self._local[start:stop]]
         sizes = np.array(self._read.sizes[start:stop], np.int64)
-        at, most_bytes = 0, MEDIUM_BATCH_BYTES if self._is_medium else BATCH_BYTES
-        while at < len(paths) and self._known and self._misses < MOST_MISSES:
+        at = 0
+        while at < len(paths) and self._misses < MOST_MISSES:
             # others may learn further layouts meanwhile
             known = tuple(self._known)
-            layouts = [k.layout for k in known]
-            found = read_files(layouts, paths[at:], sizes[at:], self._read.batch_rows, most_bytes, SMALL_BYTES)
-            if not len(found.rows):
+            for is_tested in (True, False):
+                of_kind = [k for k in known if k.is_tested == is_tested]
+                found = self._read_next(of_kind, paths[at:], sizes[at:]) if of_kind else None
+                if found is not None and len(found.rows):
+                    break
+            else:
                 return
-            batch = self._in_order(known, found)
+            batch = self._in_order(of_kind, found)
             if batch is None:
                 # read by themselves, they are decoded by PyArrow, or it reports the fault
                 self._misses = MOST_MISSES
                 return
+            apply = self._read.apply_passing if is_tested else self._read.apply_files
+            assert apply is not None
             yield start + at + len(found.rows), apply(start + at, np.cumsum(found.rows), batch)
             at += len(found.rows)
+
+    def _read_next(self, known: Sequence[_Known], paths: list[bytes], sizes: NDArray[np.int64]) -> FilesRead:
+        most_bytes = MEDIUM_BATCH_BYTES if self._is_medium else BATCH_BYTES
+        return read_files([k.layout for k in known], paths, sizes, self._read.batch_rows, most_bytes, SMALL_BYTES)
 
     def _in_order(self, known: Sequence[_Known], found: FilesRead) -> pa.RecordBatch | None:
         """Return the rows of files in their order, whatever their layouts; None if nested columns are not sound."""
@@ -231,27 +268,38 @@ class SmallFiles:
 
     def learn(self, file: DataFile, plan: FilePlan) -> None:
         """Take a file for an example of those that follow, if our own decoder reads all of its columns."""
-        self._misses += 1
-        numbers = self._decoded_columns()
+        known = None
+        if len(self._known) < MOST_LAYOUTS:
+            known = self._layout_of(file, plan, self._pushed, is_tested=self._is_tested)
+            if known is None and self._is_tested and not self._is_medium:
+                # a value that is stored in another way is tested once it is converted
+                known = self._layout_of(file, plan, (), is_tested=False)
+        if known is None or any(known.layout == other.layout for other in self._known):
+            self._misses += 1
+        else:
+            self._known.append(known)
+
+    def _layout_of(
+        self, file: DataFile, plan: FilePlan, pushed: Sequence[ColumnTest | RowCondition], *, is_tested: bool
+    ) -> _Known | None:
+        """Return a file's layout, None if a column of it is decoded or tested in another way."""
+        numbers = self._decoded_columns(is_tested)
         nested = {n: found for n in numbers if (found := _nested(file, plan, n)) is not None}
         columns = _columns(file, plan, [n for n in numbers if n not in nested])
-        tests = _tests(file, plan, self._pushed)
-        key = None if columns is None or len(self._known) >= MOST_LAYOUTS else file.layout.key
+        tests = _tests(file, plan, pushed)
+        key = file.layout.key
         if key is None or columns is None or tests is None:
-            return
+            return None
         leaves = [
             NestedLeaf(leaf, file.layout.leaves[leaf].physical, form)
             for column, chunks in nested.values()
             for leaf, form in kernels.leaf_forms(column, chunks).items()
         ]
-        layout = FileLayout(*key, columns, tests, tuple(leaves))
-        if all(known.layout != layout for known in self._known):
-            self._known.append(_Known(layout, plan, nested))
-            self._misses -= 1
+        return _Known(FileLayout(*key, columns, tests, tuple(leaves)), plan, nested, is_tested)
 
-    def _decoded_columns(self) -> list[int]:
+    def _decoded_columns(self, is_tested: bool) -> list[int]:
         """Return the columns that are decoded: without those that nothing but tests that were run looks at."""
-        left_out = self._read.tested_only if self._is_tested else ()
+        left_out = self._read.tested_only if is_tested else ()
         return [number for number in range(len(self._read.columns.fields)) if number not in left_out]
 
     def _batch(self, known: _Known, found: FilesRead, number: int, rows: int) -> pa.RecordBatch | None:
@@ -259,7 +307,7 @@ class SmallFiles:
         schema, plan = self._read.schema, known.plan
         flat, leaves = iter(found.columns[number]), iter(found.leaves[number])
         arrays = []
-        decoded_columns = set(self._decoded_columns())
+        decoded_columns = set(self._decoded_columns(known.is_tested))
         for at, source in enumerate(plan.sources):
             if source.name is None or at not in decoded_columns:
                 arrays.append(null_array(schema.field(at).type, rows))
@@ -333,7 +381,10 @@ def _tests(file: DataFile, plan: FilePlan, tests: Sequence[ColumnTest | RowCondi
 
 def _test(file: DataFile, plan: FilePlan, test: ColumnTest) -> FileTest | None:
     source = plan.sources[test.column]
-    column = None if source.name is None or source.convert else _column(file, plan, test.column)
+    if source.name is None:
+        # all of its rows are null
+        return FileTests((), is_any=not passes_null(test))
+    column = None if source.convert else _column(file, plan, test.column)
     compiled = None if column is None else compiled_test(test, column.type)
     if column is None or compiled is None or not compiled.fits_form(width_of(column.type), column.stored):
         return None
