@@ -107,7 +107,7 @@ _spaces: deque[Workspace] = deque(maxlen=os.cpu_count() or 1)
 call_at_release(_spaces.clear)
 
 
-class ColumnChunk(Struct, frozen=True):
+class ColumnChunk(Struct, frozen=True, gc=False):
     """Where a column chunk lies, and what it holds.
 
     Parameters

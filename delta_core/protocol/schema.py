@@ -319,4 +319,6 @@ def arrow_schema(struct: StructType, types: Mapping[str, TypeDef]) -> pa.Schema:
         value = pa.field("value", plain(t.value_type), t.value_contains_null)
         return pa.map_(pa.field("key", plain(t.key_type), False), value)
 
-    return pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in struct.fields])
+    if struct.arrow is None or struct.arrow[0] is not types:
+        struct.arrow = types, pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in struct.fields])
+    return struct.arrow[1]

@@ -75,13 +75,10 @@ class CompiledPlan:
         #: By the identity of each part of the filter its test of a column: many keys take long to be put in order.
         self._part_tests: dict[int, Accepted | RowCondition | None] = {}
         self._filter = None if plan.filter is None else self._built(plan.filter)
-        self._outputs = [_Column(o, plan, build) for o in plan.outputs]
         self._required = [(i, o.field) for i, o in enumerate(plan.outputs) if not o.field.nullable]
-        sources = [o.value for o in plan.outputs]
         #: Whether the rows of a batch are returned as they are, once conditions on them are tested.
-        self._is_plain = sources == [PhysicalSource(i) for i in range(len(plan.columns))] and all(
-            o.field.type.equals(f.type) for o, f in zip(plan.outputs, plan.logical, strict=True)
-        )
+        self._is_plain = _is_plain(plan)
+        self._outputs = [] if self._is_plain else [_Column(o, plan, build) for o in plan.outputs]
         self._is_untested = not self._checks and self._filter is None
 
     def tests(self) -> tuple[RowTest, ...]:
@@ -218,11 +215,16 @@ class CompiledPlan:
                 return None
             if mask.true_count < view.num_rows:
                 view = view.filtered(mask)
-        arrays = [column(view, self._decodes) for column in self._outputs]
+        arrays = self._arrays(view)
         self._check_required(view, arrays)
         if not arrays:
             return empty_rows(view.num_rows)
         return self._batch(arrays)
+
+    def _arrays(self, view: _View) -> list[pa.Array]:
+        if self._is_plain:
+            return [view.physical(PhysicalSource(i), self._decodes) for i in range(len(self._plan.outputs))]
+        return [column(view, self._decodes) for column in self._outputs]
 
     def _batch(self, arrays: Sequence[pa.Array]) -> pa.RecordBatch:
         schema = self._plan.schema
@@ -254,6 +256,18 @@ class CompiledPlan:
                     path=path,
                     column=f.name,
                 )
+
+
+def _is_plain(plan: ReadPlan) -> bool:
+    """Whether the columns that are returned are the physical ones, in their order."""
+    values = [o.value for o in plan.outputs]
+    if len(values) != len(plan.columns):
+        return False
+    if any(not isinstance(v, PhysicalSource) or v.index != i or v.path for i, v in enumerate(values)):
+        return False
+    return plan.schema.equals(plan.logical) or all(
+        own.equals(stored) for own, stored in zip(plan.schema.types, plan.logical.types, strict=True)
+    )
 
 
 class _CompiledLater:

@@ -59,14 +59,14 @@ _VOID = PrimitiveType("void")
 _BOOLEAN = PrimitiveType("boolean")
 
 
-class PhysicalSource(Struct, frozen=True):
+class PhysicalSource(Struct, frozen=True, gc=False):
     """A physical column of the read, or a field within it by child numbers."""
 
     index: int
     path: tuple[int, ...] = ()
 
 
-class ConstantSource(Struct, frozen=True):
+class ConstantSource(Struct, frozen=True, gc=False):
     """A value per file, by its number among `ReadPlan.constants`; None: null for every file."""
 
     index: int | None
@@ -79,7 +79,7 @@ class PositionSource(Struct, frozen=True):
 Source = Union[PhysicalSource, ConstantSource, PositionSource]
 
 
-class Output(Struct, frozen=True):
+class Output(Struct, frozen=True, gc=False):
     """One column that is handed out: a source as it is, or an expression."""
 
     field: pa.Field
@@ -244,8 +244,11 @@ class _Planner:
         extra = {n: (FileConstant(v, t) if isinstance(v, str) else self._bind(v), t) for n, (v, t) in constants.items()}
         extra |= self._metadata()
         wanted = self._output_columns()
-        for path in wanted:
-            self._need(path)
+        if self.request.columns is None:
+            self._need_all()
+        else:
+            for path in wanted:
+                self._need(path)
         expressions = [c.expression for c in checks] + ([condition] if condition is not None else [])
         expressions += [e for e, _ in extra.values()]
         used = list(dict.fromkeys(leaf for e in expressions for leaf in leaves(e)))
@@ -253,9 +256,9 @@ class _Planner:
             self._need_leaf(leaf)
         columns, logical = self._physical_columns()
         sources = {leaf: self._source(leaf) for leaf in used}
-        outputs = self._outputs(wanted, extra)
+        schema, outputs = self._outputs(wanted, extra)
         return ReadPlan(
-            pa.schema([o.field for o in outputs]),
+            schema,
             tuple(outputs),
             columns,
             arrow_schema(columns, self.table.types),
@@ -314,23 +317,33 @@ class _Planner:
             found[name] = (offered[name].expression, offered[name].type)
         return found
 
-    def _outputs(self, wanted: Sequence[Path], extra: Mapping[str, tuple[Expression, DataType]]) -> list[Output]:
+    def _outputs(
+        self, wanted: Sequence[Path], extra: Mapping[str, tuple[Expression, DataType]]
+    ) -> tuple[pa.Schema, list[Output]]:
         trees: dict[str, Tree] = {}
-        for path in wanted:
-            trees[path[0]] = add_path(trees.get(path[0], {}), path[1:])
-        fields = []
-        for name, tree in trees.items():
-            logical = self._logical(name)
-            fields.append(Field(name, prune(logical.type, logical.type, tree)[0], logical.nullable))
-        schema = arrow_schema(StructType(fields), self.table.types)
-        outputs = [Output(f, self._source(Column((f.name,)))) for f in schema]
+        struct: StructType = self.table.schema
+        if self.request.columns is None:
+            trees = dict.fromkeys(struct.names)
+        else:
+            for path in wanted:
+                trees[path[0]] = add_path(trees.get(path[0], {}), path[1:])
+            fields = []
+            for name, tree in trees.items():
+                logical = self._logical(name)
+                own = prune(logical.type, logical.type, tree)[0]
+                fields.append(logical if own is logical.type else Field(name, own, logical.nullable))
+            struct = StructType(fields)
+        schema = arrow_schema(struct, self.table.types)
+        outputs = [Output(f, self._column_source(f.name)) for f in schema]
+        if not extra:
+            return schema, outputs
         for name, (expression, t) in extra.items():
             if name in trees:
                 raise InvalidArgumentError(f"Two columns of the result are named {name!r}.", column=name)
             f = arrow_schema(StructType([Field(name, t)]), self.table.types).field(0)
             is_made = isinstance(expression, (Call, Cast, LiteralValue))
             outputs.append(Output(f, expression if is_made else self._source(expression)))
-        return outputs
+        return pa.schema([o.field for o in outputs]), outputs
 
     # --- what is read ---
 
@@ -340,6 +353,13 @@ class _Planner:
             self._constant(self._partition(name))
         elif self._logical(name).type != _VOID:
             self.trees[name] = add_path(self.trees.get(name, {}), path[1:])
+
+    def _need_all(self) -> None:
+        for f in self.table.schema.fields:
+            if self.partitions and f.name.lower() in self.partitions:
+                self._constant(self._partition(f.name))
+            elif f.type != _VOID:
+                self.trees[f.name] = None
 
     def _need_leaf(self, leaf: Leaf) -> None:
         if isinstance(leaf, Column):
@@ -374,6 +394,16 @@ class _Planner:
 
     def _physical_columns(self) -> tuple[StructType, StructType]:
         """Return the physical columns to read, and the same under logical names, in the table's order."""
+        pairs = zip(self.table.schema.fields, self.map.physical.fields, strict=True)
+        if (
+            not self.hidden
+            and len(self.trees) == len(self.table.schema)
+            and all(tree is None for tree in self.trees.values())
+            and all(own.nullable == stored.nullable for own, stored in pairs)
+        ):
+            self.positions = {name: i for i, name in enumerate(self.table.schema.names)}
+            self.pruned: StructType = self.table.schema
+            return self.map.physical, self.pruned
         physical: list[Field] = []
         logical: list[Field] = []
         for own, stored in zip(self.table.schema.fields, self.map.physical.fields, strict=True):
@@ -391,12 +421,10 @@ class _Planner:
 
     def _source(self, leaf: Expression) -> Source:
         if isinstance(leaf, Column):
-            name = leaf.path[0]
-            if name.lower() in self.partitions:
-                return ConstantSource(self.constants[self._partition(name)])
-            if name not in self.positions:
-                return ConstantSource(None)
-            return PhysicalSource(self.positions[name], self._child_numbers(leaf.path))
+            found = self._column_source(leaf.path[0])
+            if len(leaf.path) > 1 and isinstance(found, PhysicalSource):
+                return PhysicalSource(found.index, self._child_numbers(leaf.path))
+            return found
         if isinstance(leaf, PhysicalColumn):
             own = self._own_column(leaf)
             if own is not None:
@@ -406,6 +434,13 @@ class _Planner:
             return PositionSource()
         assert isinstance(leaf, (FileConstant, PartitionValue))
         return ConstantSource(self.constants[leaf])
+
+    def _column_source(self, name: str) -> Source:
+        """Return where a column of the table comes from."""
+        if self.partitions and name.lower() in self.partitions:
+            return ConstantSource(self.constants[self._partition(name)])
+        position = self.positions.get(name)
+        return ConstantSource(None) if position is None else PhysicalSource(position)
 
     def _child_numbers(self, path: Path) -> tuple[int, ...]:
         numbers = []

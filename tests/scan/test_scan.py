@@ -138,6 +138,18 @@ def test_void_columns_are_null_in_results_and_predicates(tmp_path):
 # --- partitions and paths ------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("mapping", [None, "name", "id"])
+@pytest.mark.parametrize("others", [{}, {"gone": "void"}, {"who": PERSON}])
+@pytest.mark.parametrize("partitions", [[], ["kind"]])
+def test_all_columns_are_planned_as_each_of_them_by_its_name(tmp_path, mapping, others, partitions):
+    fields = {"id": "long", "kind": "string", **others, "Text": "string"}
+    table = TableBuilder(tmp_path).create(fields, partition_by=partitions, column_mapping=mapping)
+    table.append([{"id": 1, "kind": "a", "Text": "x"}, {"id": 2, "kind": "a", "Text": "y"}])
+    whole, named = scan(table, predicate="id = 1"), scan(table, list(fields), predicate="id = 1")
+    assert whole.plan == named.plan
+    assert whole.to_table() == named.to_table() == scan(table).to_table().slice(0, 1)
+
+
 def test_partition_values_win_over_what_the_file_holds(tmp_path):
     table = TableBuilder(tmp_path).create({"id": "long", "p": "integer"}, partition_by=["p"])
     table.append([{"id": 1, "p": 7}], materialize_partitions=True, partitionValues={"p": "8"})

@@ -176,6 +176,19 @@ def test_plan_of_coded_strings_is_that_of_the_file_with_codes(tmp_path: Path) ->
     assert found.schema.field("few").type == pa.dictionary(pa.int32(), pa.string())
 
 
+def test_file_of_the_requested_columns_alone_is_planned_as_others_are(tmp_path: Path) -> None:
+    path = str(tmp_path / "f")
+    table = pa.table({"id": pa.array([1], pa.int32()), "Name": ["x"], "flag": [True]})
+    pq.write_table(table, path)
+    required = pa.schema([table.schema.field(0).with_nullable(False), *list(table.schema)[1:]])
+    with closing(DataFile(path)) as file:
+        for schema in (table.schema, required):
+            columns = StructType([Field(f.name, arrow_to_type(f.type)) for f in schema])
+            plan = plan_file(file.schema, schema, columns, num_stored=3)
+            assert plan == plan_file(file.schema, schema, columns)
+            assert plan.convert(table.to_batches()[0]).schema == schema
+
+
 def test_no_plan_of_codes_for_a_column_that_is_read_as_another_type_too(tmp_path: Path) -> None:
     path = str(tmp_path / "f")
     pq.write_table(pa.table({"a": ["x"] * 9}), path)

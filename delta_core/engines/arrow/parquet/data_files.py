@@ -74,8 +74,9 @@ REMOTE_RUN_BYTES = 4 << 20
 REMOTE_BYTES = 128 << 20
 #: Remote files whose footers are read ahead.
 FOOTERS_AHEAD = 32
-#: Row groups with dictionaries that are kept have so many rows or more.
-_CODED_ROWS = 8192
+#: Row groups with dictionaries that are kept have so many rows or more, and files of one row group the second number:
+#: to make a dictionary array takes longer than to decode few strings.
+_CODED_ROWS, _CODED_FILE_ROWS = 8192, 4096
 #: Strings that take fewer stored bytes than this each are dictionary codes, worth keeping so.
 ENCODED_BYTES = 4
 
@@ -696,6 +697,6 @@ def _worth_encoding(file: DataFile, plan: FilePlan) -> tuple[str, ...]:
 
     None of files with small row groups: each of them has dictionaries of its own.
     """
-    if file.num_rows < _CODED_ROWS * (len(file.footer.group_rows) - 1):
+    if file.num_rows < max(_CODED_ROWS * (len(file.footer.group_rows) - 1), _CODED_FILE_ROWS):
         return ()
     return tuple(plan.texts[leaf] for leaf in file.footer.short_texts(list(plan.texts), ENCODED_BYTES))

@@ -41,7 +41,7 @@ class UnconvertibleError(Exception):
         super().__init__(f"{what} holds {found}, expected {wanted}" + (f": {why}" if why else ""))
 
 
-class ColumnSource(Struct, frozen=True):
+class ColumnSource(Struct, frozen=True, gc=False):
     """Where one requested column comes from.
 
     Parameters
@@ -155,6 +155,8 @@ def plan_file(
         raise UnconvertibleError(
             (), "no field ids", "field ids", "the table's columns are matched by id, never by name"
         )
+    if calendar is None and num_stored == len(found) and _is_alike(found, target, columns, match):
+        return _plan_alike(found, target)
     matcher = _Matcher(match, encoded, calendar, types or {})
     places = _Places(found, is_flat=num_stored == len(found))
     top = matcher.fields(places, list(target), columns.fields, 0, (), top=True)
@@ -174,6 +176,28 @@ def plan_file(
     kinds = schema.types
     texts = {leaf: name for k, leaf in first if (name := sources[k].name) and _is_text(kinds[k])}
     return FilePlan(leaves, first, convert, sources, schema, matcher.stored, texts)
+
+
+def _is_alike(found: pa.Schema, target: pa.Schema, columns: StructType, match: Literal["name", "id"]) -> bool:
+    """Whether a file has the requested columns and no others, flat ones of the same types in the same order."""
+    names = found.names
+    return bool(
+        (found.equals(target) or (names == target.names and found.types == target.types))
+        and len(set(names)) == len(names)
+        and not any(t.num_fields or t.id == pa.lib.Type_NA for t in found.types)
+        and (match == "name" or not any(FIELD_ID in f.metadata for f in columns.fields))
+    )
+
+
+def _plan_alike(found: pa.Schema, target: pa.Schema) -> FilePlan:
+    """Return the plan of a file whose columns are the requested ones: one pass over them, since tables may be wide."""
+    names, types = target.names, found.types
+    leaves = tuple(range(len(names)))
+    sources = tuple([ColumnSource(name, (leaf,), None) for leaf, name in enumerate(names)])
+    stored: dict[Path, tuple[int, pa.DataType]] = {}
+    stored.update(((name,), (leaf, types[leaf])) for leaf, name in enumerate(names))
+    texts = {leaf: names[leaf] for leaf, t in enumerate(types) if t.id == pa.lib.Type_STRING}
+    return FilePlan(leaves, tuple(zip(leaves, leaves, strict=True)), _Plain(target), sources, target, stored, texts)
 
 
 def _is_text(t: pa.DataType) -> bool:
