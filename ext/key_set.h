@@ -21,6 +21,7 @@ typedef struct {
     int64_t used, room;
     uint8_t *tags;         /* 0 = free slot; requested first, and small enough to stay in cache */
     uint32_t *index;       /* slot -> entry */
+    uint64_t *filter;      /* FILTER_BITS a slot, by `sample_path`: most paths of others need no hash of all their bytes */
     int64_t slots;         /* a power of two, at least twice n */
 } keys_t;
 
@@ -58,6 +59,16 @@ static inline uint64_t hash_bytes(const uint8_t *p, int64_t size, uint64_t seed,
 static inline uint64_t hash_key(text_t path, text_t id, const uint64_t *secret) {
     uint64_t hash = hash_bytes(path.data, path.size, 0, secret);
     return id.size < 0 ? hash : hash_bytes(id.data, id.size, hash | 1, secret);
+}
+
+/* Shorter paths are hashed at once. */
+enum { LEAST_SAMPLED = 40, FILTER_BITS = 8 };
+
+/* A hash of some bytes of a path of at least LEAST_SAMPLED: of its middle, its end, and where most writers have a UUID. */
+static inline uint64_t sample_path(text_t path, const uint64_t *secret) {
+    const uint8_t *end = path.data + path.size;
+    return mix(key_load64(end - 40) ^ secret[0], key_load64(end - 32) ^ secret[1]) ^
+           mix(key_load64(end - 16) ^ secret[0], key_load64(path.data + path.size / 2 - 4) ^ secret[1] ^ (uint64_t)path.size);
 }
 
 /* ---- one form of a path -------------------------------------------------------------------------------------- */
@@ -121,6 +132,21 @@ static inline int key_equal(const keys_t *keys, const key_entry_t *entry, text_t
            (id.size <= 0 || !memcmp(p + path.size, id.data, (size_t)id.size));
 }
 
+static inline uint64_t filter_bit(const keys_t *keys, uint64_t sample) {
+    return sample >> 32 & (uint64_t)(FILTER_BITS * keys->slots - 1);
+}
+
+static inline int may_have_path(const keys_t *keys, text_t path) {
+    uint64_t bit = filter_bit(keys, sample_path(path, keys->secret));
+    return keys->filter[bit >> 6] >> (bit & 63) & 1;
+}
+
+static inline void add_to_filter(keys_t *keys, text_t path) {
+    if (path.size < LEAST_SAMPLED) return;
+    uint64_t bit = filter_bit(keys, sample_path(path, keys->secret));
+    keys->filter[bit >> 6] |= (uint64_t)1 << (bit & 63);
+}
+
 /* Slot of the key, or the free slot if it belongs. */
 static inline int64_t key_slot(const keys_t *keys, uint64_t hash, text_t path, text_t id) {
     int64_t slot = (int64_t)(hash & (uint64_t)(keys->slots - 1));
@@ -139,7 +165,8 @@ static int keys_reserve_slots(keys_t *keys, int64_t more) {
     if (slots == keys->slots) return 1;
     uint8_t *tags = (uint8_t *)calloc((size_t)slots, 1);
     uint32_t *index = (uint32_t *)malloc((size_t)slots * sizeof(uint32_t));
-    if (!tags || !index) { free(tags); free(index); return 0; }
+    uint64_t *filter = (uint64_t *)calloc((size_t)slots * FILTER_BITS / 64, 8);
+    if (!tags || !index || !filter) { free(tags); free(index); free(filter); return 0; }
     for (int64_t i = 0; i < keys->n; i++) {
         int64_t slot = (int64_t)(keys->entries[i].hash & (uint64_t)(slots - 1));
         while (tags[slot]) slot = (slot + 1) & (slots - 1);
@@ -148,9 +175,15 @@ static int keys_reserve_slots(keys_t *keys, int64_t more) {
     }
     free(keys->tags);
     free(keys->index);
+    free(keys->filter);
     keys->tags = tags;
     keys->index = index;
+    keys->filter = filter;
     keys->slots = slots;
+    for (int64_t i = 0; i < keys->n; i++) {
+        text_t path = {keys->bytes + keys->entries[i].at, keys->entries[i].path_size};
+        add_to_filter(keys, path);
+    }
     return 1;
 }
 
@@ -189,6 +222,7 @@ static int keys_insert_one(keys_t *keys, text_t path, text_t id, uint8_t *is_new
     keys->index[slot] = (uint32_t)keys->n;
     keys->entries[keys->n++] = entry;
     keys->used += path.size + id_bytes;
+    add_to_filter(keys, path);
     return KEYS_OK;
 }
 
@@ -207,16 +241,30 @@ static int keys_insert(keys_t *keys, const strings_t *paths, const strings_t *id
     return status;
 }
 
+/* So many rows are searched for a percent sign together. */
+enum { PERCENT_ROWS = 256 };
+
 /* out[i] = the key of row i is there; 0 if the path is null. */
 static int keys_contain(const keys_t *keys, const strings_t *paths, const strings_t *ids, uint8_t *out) {
     scratch_t scratch = {NULL, 0};
-    int status = KEYS_OK;
-    if (!keys->n) { if (paths->n) memset(out, 0, (size_t)paths->n); return KEYS_OK; }
+    int status = KEYS_OK, has_percent = 1;
+    if (!keys->n || !paths->offsets) { if (paths->n) memset(out, 0, (size_t)paths->n); return KEYS_OK; }
     for (int64_t i = 0; i < paths->n; i++) {
-        text_t path = string_at(paths, i), id = string_at(ids, i);
+        if (i % PERCENT_ROWS == 0) {
+            int64_t start = string_offset(paths, i);
+            int64_t stop = string_offset(paths, i + PERCENT_ROWS < paths->n ? i + PERCENT_ROWS : paths->n);
+            has_percent = stop > start && memchr(paths->data + start, '%', (size_t)(stop - start));
+        }
+        text_t path = string_at(paths, i);
         out[i] = 0;
         if (path.size < 0) continue;
-        if (!canonical_path(&path, &scratch)) { status = KEYS_NO_MEMORY; break; }
+        /* an f may begin file:/ */
+        if ((has_percent || (path.size && (path.data[0] | 32) == 'f')) && !canonical_path(&path, &scratch)) {
+            status = KEYS_NO_MEMORY;
+            break;
+        }
+        if (path.size >= LEAST_SAMPLED && !may_have_path(keys, path)) continue;
+        text_t id = string_at(ids, i);
         out[i] = keys->tags[key_slot(keys, hash_key(path, id, keys->secret), path, id)] != 0;
     }
     free(scratch.data);
@@ -228,6 +276,7 @@ static void keys_free(keys_t *keys) {
     free(keys->bytes);
     free(keys->tags);
     free(keys->index);
+    free(keys->filter);
 }
 
 #endif

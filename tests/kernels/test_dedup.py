@@ -17,7 +17,14 @@ from delta_core.errors import InvalidArgumentError
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
 from tests.corpus.records import GOLDEN
 
-TEXTS = st.one_of(st.sampled_from(["a", "b", "part-0", ""]), st.text("ab/=é\0", max_size=40))
+#: Of most long paths only some bytes are looked at; these differ in one byte, wherever it is, or in their length.
+LONG = st.builds(
+    lambda size, at, byte: f"{'x' * min(at, size)}{byte}{'x' * (size - at)}",
+    st.integers(38, 43),
+    st.integers(0, 43),
+    st.sampled_from(["", "a", "%", "é"]),
+)
+TEXTS = st.one_of(st.sampled_from(["a", "b", "part-0", ""]), st.text("ab/=é\0", max_size=40), LONG)
 KEYS = st.lists(st.tuples(st.none() | TEXTS, st.none() | TEXTS), max_size=60)
 LAYOUTS = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.dictionary(pa.int32(), pa.string())]
 
@@ -69,6 +76,17 @@ def test_many_keys_stay_apart() -> None:
     assert np.array_equal(keys.contains(paths), np.arange(30_000) < 20_000)
     assert not keys.contains(paths, pa.array([""] * 30_000)).any()
     assert len(keys) == 20_000
+
+
+@pytest.mark.parametrize("prefix", ["", "file:", "f"])
+@pytest.mark.parametrize("count", [1, 300])
+def test_long_paths_are_found_in_whatever_form_they_are(prefix: str, count: int) -> None:
+    names = [f"/a b/part-{i:05d}-{'x' * 50}" for i in range(count)]
+    keys = KeySet()
+    keys.insert(pa.array([prefix.removeprefix("file:") + name for name in names]))
+    assert keys.contains(pa.array([prefix + name for name in names])).all()
+    assert keys.contains(pa.array([prefix + name.replace(" ", "%20") for name in names])).all()
+    assert not keys.contains(pa.array([prefix + name.replace("part", "tart") for name in names])).any()
 
 
 def test_null_and_empty_vector_ids_differ() -> None:
