@@ -8,18 +8,33 @@
 enum { NOT_ASCII = 1, PERCENT = 2, COLON = 4, DOTS = 8, NUL = 16 };
 
 /* Return which of these a text has; one loop without branches, which compilers turn into vector code. */
-static int text_traits(const uint8_t *text, int64_t size) {
+static inline __attribute__((always_inline)) int find_traits(const uint8_t *text, int64_t size) {
     uint8_t high = 0, percent = 0, colon = 0, dots = 0, nul = 0;
-    for (int64_t i = 0; i < size; i++) {
+    if (!size) return 0;
+    high |= text[0], percent |= text[0] == '%', colon |= text[0] == ':', nul |= text[0] == 0;
+    for (int64_t i = 1; i < size; i++) {
         high |= text[i];
         percent |= text[i] == '%';
         colon |= text[i] == ':';
         nul |= text[i] == 0;
+        dots |= (uint8_t)(text[i - 1] == '.') & (uint8_t)(text[i] == '.');
     }
-    for (int64_t i = 1; i < size; i++) dots |= (uint8_t)(text[i - 1] == '.') & (uint8_t)(text[i] == '.');
     return (high & 0x80 ? NOT_ASCII : 0) | (percent ? PERCENT : 0) | (colon ? COLON : 0) | (dots ? DOTS : 0) |
            (nul ? NUL : 0);
 }
+
+static int text_traits_plain(const uint8_t *text, int64_t size) { return find_traits(text, size); }
+
+#if defined(__x86_64__) && defined(__GNUC__)
+__attribute__((target("avx2"))) static int text_traits_avx2(const uint8_t *text, int64_t size) {
+    return find_traits(text, size);
+}
+static int text_traits(const uint8_t *text, int64_t size) {
+    return __builtin_cpu_supports("avx2") ? text_traits_avx2(text, size) : text_traits_plain(text, size);
+}
+#else
+static int text_traits(const uint8_t *text, int64_t size) { return text_traits_plain(text, size); }
+#endif
 
 static inline int hex_digit(uint8_t c) {
     if (c >= '0' && c <= '9') return c - '0';
