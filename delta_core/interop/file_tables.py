@@ -13,10 +13,11 @@ from delta_core.expressions.ast import FileStatistic
 from delta_core.interop.predicates import plan_files
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, bool_array, int64_values, is_valid, one_array, scalar_of
+from delta_core.kernels.path_texts import joined_lists
 from delta_core.log.files import FileSet
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.log.partition_values import parse_partition_values
-from delta_core.log.paths import around_paths, decode_paths, path_uris
+from delta_core.log.paths import around_paths, decode_paths, uri_maker
 from delta_core.protocol.schema import Path, format_path, leaf_fields
 from delta_core.protocol.types import Field, PrimitiveType
 from delta_core.snapshot import Snapshot
@@ -59,8 +60,9 @@ def as_uri(place: str) -> str:
 
 def file_uris(snapshot: Snapshot, predicate: Any = None) -> list[str]:
     """Return where the data files are, of those that may hold rows for a predicate."""
-    paths = plan_files(snapshot, predicate).columns(["path"]).column("path")
-    return path_uris(paths, snapshot.engine.storage.uri)
+    uris = uri_maker(snapshot.engine.storage.uri)
+    found = plan_files(snapshot, predicate).map_columns(lambda files: uris(files.column("path")), ["path"])
+    return joined_lists(found)
 
 
 def partition_values(snapshot: Snapshot, predicate: Any = None) -> list[dict[str, Any]]:

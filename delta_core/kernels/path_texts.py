@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import pyarrow as pa
 
-from delta_core.kernels._path_texts import decoded, uris
+from delta_core.kernels._path_texts import decoded, moved_together, uris
 from delta_core.kernels.arrow_buffers import StringBuffers, string_buffers
 
-__all__ = ["decoded_texts", "uri_texts"]
+__all__ = ["decoded_texts", "joined_lists", "uri_texts"]
+
+T = TypeVar("T")
 
 Texts = tuple[list[str | None], list[int]]
 """A text for each path, and the rows that have none."""
@@ -41,6 +45,16 @@ def uri_texts(paths: pa.ChunkedArray, before: str, behind: str, *, keeps_percent
         Whether this is also the URI of a decoded path with such a sign; else None is returned for it.
     """
     return uris(_parts(paths), len(paths), before.encode(), behind.encode(), keeps_percents, keeps_colons)
+
+
+def joined_lists(lists: list[list[T]]) -> list[T]:
+    """Return the items of distinct lists as one list, and leave these empty.
+
+    No item's references are counted, which takes longer than the rest if there are millions.
+    """
+    if len(lists) == 1:
+        return lists[0]
+    return moved_together(lists)
 
 
 def _parts(paths: pa.ChunkedArray) -> list[tuple[StringBuffers | None, int]]:

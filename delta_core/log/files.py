@@ -277,6 +277,31 @@ class FileSet:
             self._loaded |= {n: found[n] for n in missing if n not in ("stats", "tags", "partitionValues")}
         return pa.Table.from_arrays([found[n] for n in names], list(names))
 
+    def map_columns(self, function: Callable[[pa.Table], T], names: Sequence[str]) -> list[T]:
+        """Return what a function makes of columns of the live files, run of files by run.
+
+        The columns of all files are not in memory together, and those of one run are decoded while the function
+        converts those of another. The order is that of `columns` unless files of the log are replaced meanwhile.
+
+        Parameters
+        ----------
+        function : function(pyarrow.Table) -> T
+            Is called on several threads, and again if files of the log are replaced meanwhile.
+        names : sequence of str
+            As of `columns`.
+        """
+
+        def convert(part: Part) -> list[T]:
+            columns = part.load(names)
+            return [function(pa.Table.from_arrays(columns, list(names)))] if columns else []
+
+        def read(rows: _Rows) -> list[T]:
+            if rows.order is not None or all(n in self._loaded for n in names):
+                return [function(self.columns(names))]
+            return [found for of_part in self._run(convert, rows.parts) for found in of_part]
+
+        return self._reading(read)
+
     def _load(self, rows: _Rows, names: Sequence[str]) -> list[pa.ChunkedArray]:
         loaded = [part for part in self._run(lambda p: p.load(names), rows.parts) if part]
         if not loaded and rows.parts:

@@ -14,7 +14,7 @@ from delta_core.kernels.arrow_buffers import scalar_of, string_bytes, string_end
 from delta_core.kernels.path_texts import decoded_texts, uri_texts
 from delta_core.runtime.patterns import lazy_pattern
 
-__all__ = ["are_below_root", "are_excluded", "around_paths", "decode_paths", "decoded_parts", "path_uris"]
+__all__ = ["are_below_root", "are_excluded", "around_paths", "decode_paths", "decoded_parts", "path_uris", "uri_maker"]
 
 _SCHEME_TEXT = r"[A-Za-z][A-Za-z0-9+.-]*:"
 _SCHEME = lazy_pattern(_SCHEME_TEXT)
@@ -44,12 +44,22 @@ def decode_paths(paths: pa.ChunkedArray) -> list[str]:
 
 
 def path_uris(paths: pa.ChunkedArray, uri: Callable[[str], str]) -> list[str]:
-    """Return the URIs of the log's paths; ``uri`` is the storage's, and is called for unusual paths only.
+    """Return the URIs of the log's paths; see `uri_maker`."""
+    return uri_maker(uri)(paths)
+
+
+def uri_maker(uri: Callable[[str], str]) -> Callable[[pa.ChunkedArray], list[str]]:
+    """Return a function that returns the URIs of the log's paths.
+
+    Parameters
+    ----------
+    uri : function(str) -> str
+        The storage's; it is called for unusual paths only.
 
     Raises
     ------
     LogError
-        For a path whose encoded bytes are no UTF-8.
+        By the function: for a path whose encoded bytes are no UTF-8.
     """
     before, behind = around_paths(uri)
 
@@ -58,8 +68,12 @@ def path_uris(paths: pa.ChunkedArray, uri: Callable[[str], str]) -> list[str]:
 
     # some stores resolve escapes of their own and what is beside them, or take what precedes a colon for a scheme
     percents, colons = keeps("\1%41") and keeps("./\1%41"), keeps("\1/b c=1:2/d")
-    texts = uri_texts(paths, before, behind, keeps_percents=percents, keeps_colons=colons)
-    return _completed(paths, texts, lambda path: uri(_decoded(path)))
+
+    def uris(paths: pa.ChunkedArray) -> list[str]:
+        texts = uri_texts(paths, before, behind, keeps_percents=percents, keeps_colons=colons)
+        return _completed(paths, texts, lambda path: uri(_decoded(path)))
+
+    return uris
 
 
 def around_paths(uri: Callable[[str], str]) -> tuple[str, str]:

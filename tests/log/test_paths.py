@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from delta_core import DeltaTable
 from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.errors import DeltaError, LogError
+from delta_core.kernels.path_texts import joined_lists
 from delta_core.log.paths import decode_paths, path_uris
 from delta_core.testing.table_builder import TableBuilder
 
@@ -127,3 +129,38 @@ def test_uris_of_many_files_are_those_of_each(tmp_path: Path, odd: str) -> None:
     found = DeltaTable(tmp_path).file_uris()
     assert sorted(found) == sorted(str(tmp_path / name) for name in names)
     assert all(Path(place).is_file() for place in found)
+
+
+def test_uris_of_a_checkpoint_in_parts_are_those_of_its_live_files(tmp_path: Path) -> None:
+    builder = TableBuilder(tmp_path).create({"id": "long"})
+    for name in [*(f"part-{i}-{'x' * 40}.parquet" for i in range(40)), "p=1:2/ü.parquet"]:
+        builder.commit(*builder.add_actions([{"id": 1}], path=name))
+    builder.checkpoint("v1-multipart")
+    builder.remove(builder.paths()[3]).append([{"id": 2}])
+    expected = sorted(str(tmp_path / name) for name in decode_paths(pa.chunked_array([builder.paths()])))
+    table = DeltaTable(tmp_path)
+    assert sorted(table.file_uris()) == expected
+    table.scan().files()
+    assert sorted(table.file_uris()) == expected  # from the paths that are loaded
+    assert len(expected) == 41
+
+
+def test_uris_of_no_file_are_none(tmp_path: Path) -> None:
+    TableBuilder(tmp_path).create({"id": "long"})
+    assert DeltaTable(tmp_path).file_uris() == []
+
+
+@given(st.lists(st.lists(st.text(max_size=3), max_size=5), max_size=5))
+def test_joined_lists_have_the_items_of_all_in_order(lists: list[list[str]]) -> None:
+    expected = [item for part in lists for item in part]
+    references = [sys.getrefcount(item) for item in expected]
+    found = joined_lists(lists)
+    assert found == expected
+    assert [sys.getrefcount(item) for item in expected] == references
+    assert len(lists) == 1 or not any(lists)
+
+
+def test_list_is_not_joined_with_itself() -> None:
+    twice = ["a"]
+    with pytest.raises(DeltaError, match="distinct"):
+        joined_lists([twice, ["b"], twice])

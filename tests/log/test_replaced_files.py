@@ -20,6 +20,7 @@ from benchmarks import latency
 from delta_core.engines.arrow.storage import pinned
 from delta_core.errors import LogChangedError, LogError, VersionNotFoundError
 from delta_core.expressions.ast import FileStatistic
+from delta_core.interop.file_tables import file_uris
 from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.protocol.types import PrimitiveType
 from delta_core.snapshot import Snapshot, open_snapshot
@@ -80,12 +81,14 @@ class Replacer:
 def facts(snapshot: Snapshot) -> dict[str, Any]:
     """Return what the log describes a table, each column by a look of its own."""
     files = snapshot.files
+    uris = file_uris(snapshot)  # before any column is loaded
     paths = files.columns(["path"]).column(0).to_pylist()
     kinds = files.columns(["partition:kind"]).column(0).to_pylist()
     lowest = files.statistics([LOWEST]).column(0).to_pylist()
     sizes = files.columns(["size"]).column(0).to_pylist()
     few = snapshot.scan(["id", "kind"], predicate="id = 20")
     return {
+        "uris": sorted(uri.rpartition("/")[2] for uri in uris),
         "files": {p: (k, low, s) for p, k, low, s in zip(paths, kinds, lowest, sizes, strict=True)},
         "few": (few.files(["path"]).num_rows, few.to_table().to_pylist()),
         "domains": snapshot.domains(),
