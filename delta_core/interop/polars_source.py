@@ -58,8 +58,9 @@ def _read(
         frame = pl.DataFrame(batch)
         if predicate is not None:
             frame = frame.filter(predicate)
-        frame = frame.select(names) if left is None else frame.select(names).head(left)
-        yield frame
+        if frame.columns != names:
+            frame = frame.select(names)
+        yield frame if left is None else frame.head(left)
         if left is not None:
             left -= frame.height
             if left <= 0:

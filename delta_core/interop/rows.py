@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from delta_core.interop.predicates import all_filters, file_filter
 from delta_core.kernels.gather import gather_column, views_of_codes
+from delta_core.kernels.memory import POOL_OF_BATCHES
 from delta_core.snapshot import Snapshot
 
 __all__ = ["gathered", "read_rows", "schema_of_rows", "shared_out", "with_repeated", "with_views"]
@@ -80,7 +81,7 @@ def shared_out(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches, memory_pool=POOL_OF_BATCHES)
 
 
 def read_rows(snapshot: Snapshot, partitions: Any, columns: Sequence[str] | None, filters: Any) -> pa.Table:

@@ -22,6 +22,7 @@ from delta_core.engines.records import FileRead
 from delta_core.kernels import compute as pc
 from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import null_array, number_array
+from delta_core.kernels.memory import POOL_OF_BATCHES
 from delta_core.kernels.nested import batch_of, empty_rows
 from delta_core.kernels.parquet_files import (
     FileLayout,
@@ -264,7 +265,7 @@ class SmallFiles:
         begins[order] = np.cumsum(found.rows[order]) - found.rows[order]
         ends = np.cumsum(found.rows)
         numbers = np.arange(ends[-1]) + np.repeat(begins - (ends - found.rows), found.rows)
-        return pc.take(pa.concat_batches(batches), number_array(numbers))
+        return pc.take(pa.concat_batches(batches, memory_pool=POOL_OF_BATCHES), number_array(numbers))
 
     def learn(self, file: DataFile, plan: FilePlan) -> None:
         """Take a file for an example of those that follow, if our own decoder reads all of its columns."""
