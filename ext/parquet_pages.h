@@ -248,16 +248,18 @@ inline void copy_blocks(uint8_t *out, const uint8_t *in, size_t n) {
 // --- Snappy (format_description.txt of google/snappy) ---
 
 // What a tag byte specifies: bits 0 to 6 how many bytes to write (0: more bytes follow that specify it, or it is a copy
-// from far away), bits 8 to 10 the high bits of a short copy's distance.
+// from far away), bits 8 to 10 the high bits of a short copy's distance. And how many bytes are between it and the next tag.
 struct SnappyTags {
     uint16_t of[256];
-    constexpr SnappyTags() : of() {
+    uint8_t behind[256];
+    constexpr SnappyTags() : of(), behind() {
         for (int tag = 0; tag < 256; tag++) {
             const int kind = tag & 3, size = (tag >> 2) + 1;
             of[tag] = static_cast<uint16_t>(kind == 0   ? (size <= 60 ? size : 0)
                                             : kind == 1 ? (((tag >> 2) & 7) + 4) | (tag >> 5) << 8
                                             : kind == 2 ? size
                                                         : 0);
+            behind[tag] = static_cast<uint8_t>(kind ? kind : size);
         }
     }
 };
@@ -402,11 +404,14 @@ __attribute__((noinline)) static Places repeat(const uint8_t *in, const uint8_t 
     return {in, o};
 }
 
+// Decompress texts (`is_text`) or what has a pattern that a processor predicts, such as numbers: either of both in either way.
+template <bool is_text>
 inline bool snappy_decompress(const uint8_t *in, size_t n, uint8_t *const out, size_t size) {
     const uint8_t *const end = in + n;
     uint64_t length;
     if (!read_varint(in, end, length) || length != size) return false;
     uint8_t *o = out, *const stop = out + size, *looked = out;
+    constexpr int64_t look_again = is_text ? 4 * LOOK_AGAIN : LOOK_AGAIN;
     bool waited = false;
     while (in < end) {
         if (o >= looked) {
@@ -414,7 +419,7 @@ inline bool snappy_decompress(const uint8_t *in, size_t n, uint8_t *const out, s
             const Places after = repeat(in, end, out, o, stop);
             // a literal may follow a copy: that is tried once
             waited = at_copy && !waited;
-            looked = after.o + (waited || after.o - o >= WORTH_IT ? 1 : LOOK_AGAIN);
+            looked = after.o + (waited || after.o - o >= WORTH_IT ? 1 : look_again);
             in = after.in;
             o = after.o;
             if (in >= end) break;
@@ -423,21 +428,27 @@ inline bool snappy_decompress(const uint8_t *in, size_t n, uint8_t *const out, s
         const unsigned kind = tag & 3, entry = SNAPPY_TAGS.of[tag];
         size_t count = entry & 127;
         if (count) {
-            // literals and copies take the same way: which of them follows is what a processor can't predict
             const size_t distance = (load<uint32_t>(in) & ((1u << 8 * kind) - 1)) | (entry & 0x700);
-            const size_t taken = kind ? kind : count;
+            const size_t taken = is_text ? SNAPPY_TAGS.behind[tag] : kind ? kind : count;
             if (static_cast<size_t>(end - in) < taken || static_cast<size_t>(stop - o) < count) return false;
-            const uint8_t *const from = kind ? o - distance : in;
+            const uint8_t *from = kind ? o - distance : in;
+            bool is_bad = kind && (distance < count || distance > static_cast<size_t>(o - out));
+            if (is_text) {
+                // which of literals and copies follows is what a processor can't predict: no branch
+                uint64_t copied = -static_cast<uint64_t>(kind != 0);
+                asm("" : "+r"(copied));  // or compilers make it one
+                const uint64_t literal = reinterpret_cast<uintptr_t>(in), repeated = reinterpret_cast<uintptr_t>(o) - distance;
+                from = reinterpret_cast<const uint8_t *>(static_cast<uintptr_t>((repeated & copied) | (literal & ~copied)));
+                is_bad = ((distance < count) | (distance > static_cast<size_t>(o - out))) & copied;
+            }
             in += taken;
-            if (kind && (distance < count || distance > static_cast<size_t>(o - out))) {
+            if (is_bad) {
                 if (distance == 0 || distance > static_cast<size_t>(o - out)) return false;
                 copy_overlapping(o, distance, count);
             } else {
                 std::memcpy(o, from, 16);
-                if (count > 16) {
-                    std::memcpy(o + 16, from + 16, 16);
-                    if (count > 32) std::memcpy(o + 32, from + 32, 32);
-                }
+                if (is_text || count > 16) std::memcpy(o + 16, from + 16, 16);
+                if (count > 32) std::memcpy(o + 32, from + 32, 32);
             }
             o += count;
             continue;
@@ -1731,7 +1742,8 @@ class ChunkReader {
         if (!size && !uncompressed) return body;  // a page of nulls alone
         uint8_t *const out = scratch.room(uncompressed);
         if (!out) return nullptr;
-        const bool good = codec_ == SNAPPY ? snappy_decompress(body, size, out, uncompressed)
+        const bool good = codec_ == SNAPPY ? (width_ ? snappy_decompress<false>(body, size, out, uncompressed)
+                                                     : snappy_decompress<true>(body, size, out, uncompressed))
                           : codec_ == ZSTD ? space_.zstd->decompress(body, size, out, uncompressed)
                           : codec_ == LZ4  ? lz4_decompress(body, size, out, uncompressed)
                                            : space_.decompress && space_.decompress(space_.codec, body, size, out, uncompressed);

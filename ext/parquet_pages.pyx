@@ -134,7 +134,8 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
     cdef cppclass ZstdLibrary:
         @staticmethod
         const ZstdLibrary* loaded()
-    bint snappy_decompress(const uint8_t* data, size_t n, uint8_t* out, size_t size)
+    bint snappy_numbers "delta_parquet::snappy_decompress<false>"(const uint8_t* data, size_t n, uint8_t* out, size_t size)
+    bint snappy_texts "delta_parquet::snappy_decompress<true>"(const uint8_t* data, size_t n, uint8_t* out, size_t size)
 
 cdef extern from *:
     """
@@ -979,14 +980,17 @@ def has_zstd():
     return ZstdLibrary.loaded() is not NULL
 
 
-def decompress_snappy(const uint8_t[::1] data, int64_t size):
+def decompress_snappy(const uint8_t[::1] data, int64_t size, bint is_text):
     """Return the `size` plain bytes of a Snappy block; None if it does not have as many. For tests."""
     cdef Block source = Block(data.shape[0]), out = Block(size)
     cdef bint good
     if data.shape[0]:
         memcpy(source.data, &data[0], data.shape[0])
     with nogil:
-        good = snappy_decompress(source.data, source.size, out.data, size)
+        if is_text:
+            good = snappy_texts(source.data, source.size, out.data, size)
+        else:
+            good = snappy_numbers(source.data, source.size, out.data, size)
     return out.cut(size).to_pybytes() if good else None
 
 

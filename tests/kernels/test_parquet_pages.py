@@ -598,13 +598,31 @@ def test_chunk_that_is_cut_is_given_back(column: pa.Array, form: dict[str, Any],
         read_chunk(file, claimed)
 
 
+def unpacked(packed: bytes, size: int) -> bytes | None:
+    """Decompress in both ways, which return the same."""
+    numbers, texts = (decompress_snappy(packed, size, is_text) for is_text in (False, True))
+    assert numbers == texts
+    return texts
+
+
 @given(st.lists(st.tuples(st.binary(min_size=1, max_size=40), st.integers(1, 200)), max_size=30))
 def test_snappy_returns_what_was_compressed(parts: list[tuple[bytes, int]]) -> None:
     plain = b"".join(p * n for p, n in parts)
     packed = pa.Codec("snappy").compress(plain, asbytes=True)
-    assert decompress_snappy(packed, len(plain)) == plain
-    assert decompress_snappy(packed, len(plain) + 1) is None
-    assert decompress_snappy(packed[:-1], len(plain)) is None or not plain
+    assert unpacked(packed, len(plain)) == plain
+    assert unpacked(packed, len(plain) + 1) is None
+    assert unpacked(packed[:-1], len(plain)) is None or not plain
+
+
+@given(seed=st.integers(0, 2**32), count=st.integers(0, 3000), kinds=st.sampled_from((2, 40, 1000)))
+def test_snappy_returns_texts(seed: int, count: int, kinds: int) -> None:
+    random = np.random.default_rng(seed)
+    words = [random.bytes(int(size)).hex()[:-1] for size in random.integers(1, 40, kinds)]
+    plain = "".join(words[i] for i in random.integers(0, kinds, count)).encode()
+    packed = pa.Codec("snappy").compress(plain, asbytes=True)
+    assert unpacked(packed, len(plain)) == plain
+    for cut in range(1, min(80, len(packed))):
+        assert unpacked(packed[:-cut], len(plain)) is None or not plain
 
 
 @given(
@@ -620,10 +638,10 @@ def test_snappy_returns_numbers_that_resemble_their_neighbours(
     numbers = np.cumsum(np.resize(np.array([start, *steps], np.int64), count))
     plain = np.repeat(numbers, width // 8 or 1).astype(np.int32 if width == 4 else np.int64).tobytes()
     packed = pa.Codec("snappy").compress(plain, asbytes=True)
-    assert decompress_snappy(packed, len(plain)) == plain
+    assert unpacked(packed, len(plain)) == plain
     # an end in the middle of a run of numbers
     kept = max(0, len(packed) - cut)
-    assert decompress_snappy(packed[:kept], len(plain)) == (plain if cut == 0 else None) or not plain
+    assert unpacked(packed[:kept], len(plain)) == (plain if cut == 0 else None) or not plain
 
 
 def numbers_with_known_upper_bytes(seed: int, count: int, kinds: int, varied: int) -> bytes:
@@ -646,9 +664,9 @@ def test_snappy_returns_numbers_of_known_upper_bytes(
 ) -> None:
     plain = lead + numbers_with_known_upper_bytes(seed, count, kinds, varied)
     packed = pa.Codec("snappy").compress(plain, asbytes=True)
-    assert decompress_snappy(packed, len(plain)) == plain
+    assert unpacked(packed, len(plain)) == plain
     for cut in range(1, min(40, len(packed))):
-        assert decompress_snappy(packed[:-cut], len(plain)) is None or not plain
+        assert unpacked(packed[:-cut], len(plain)) is None or not plain
 
 
 @given(data=st.data(), count=st.integers(20, 300), kinds=st.sampled_from((0, 1, 3, 40)), varied=st.integers(1, 4))
@@ -659,7 +677,7 @@ def test_damaged_snappy_of_numbers_is_rejected_or_read_as_pyarrow_does(
     packed = bytearray(pa.Codec("snappy").compress(plain, asbytes=True))
     for _ in range(data.draw(st.integers(1, 3))):
         packed[data.draw(st.integers(2, len(packed) - 1))] = data.draw(st.integers(0, 255))
-    found = decompress_snappy(bytes(packed), len(plain))
+    found = unpacked(bytes(packed), len(plain))
     try:
         expected = pa.Codec("snappy").decompress(bytes(packed), len(plain), asbytes=True)
     except OSError:
@@ -669,7 +687,7 @@ def test_damaged_snappy_of_numbers_is_rejected_or_read_as_pyarrow_does(
 
 @given(st.binary(max_size=200), st.integers(0, 300))
 def test_snappy_never_leads_outside(packed: bytes, size: int) -> None:
-    found = decompress_snappy(packed, size)
+    found = unpacked(packed, size)
     if found is not None:
         assert pa.Codec("snappy").decompress(packed, size, asbytes=True) == found
 
