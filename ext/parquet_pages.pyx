@@ -1,15 +1,15 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet_pages.h ext/bloom_filter.h ext/page_index.h ext/parquet_footer.h ext/parquet_nested.h ext/zstd_library.h ext/compact.h ext/crc32.h ext/foreign_pages.pxi ext/nested_columns.pxi
+# distutils: depends = ext/parquet_pages.h ext/bloom_filter.h ext/page_index.h ext/parquet_footer.h ext/parquet_nested.h ext/zstd_library.h ext/compact.h ext/crc32.h ext/foreign_pages.pxi ext/nested_columns.pxi ext/column_batch.h ext/column_batch.pxi ext/kept_memory.h
 """Pages of Parquet column chunks as Arrow buffers; `delta_core.kernels.parquet_pages` is its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 
-from pyarrow import ArrowInvalid
+from pyarrow import ArrowInvalid, RecordBatch
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels.memory import allocate, zeros
@@ -144,6 +144,21 @@ cdef extern from *:
     """
     ChunkJob* new_jobs(int64_t count)
     void delete_jobs(ChunkJob* jobs)
+
+cdef extern from "column_batch.h" namespace "delta_parquet" nogil:
+    ctypedef void (*ReleaseBatch "void (*)(delta_memory::ArrowArray *)")(BatchArray* array)
+    cdef cppclass BatchArray "delta_memory::ArrowArray":
+        ReleaseBatch release
+    cdef cppclass BatchColumns:
+        BatchColumns(int64_t count) except +
+        void set(int64_t i, int64_t n, int64_t nulls, const void* valid, const void* values, bint is_text, const void* text)
+        void set_dictionary(int64_t i, int64_t n, const void* ends, const void* text)
+    cdef cppclass SharedJobs:
+        SharedJobs(ChunkJob* jobs, int64_t count, const vector[ChunkPart]* parts)
+        void run(WorkspaceBytes& space, const Source& source, int64_t num_rows, const uint64_t* keep, int64_t num_kept, int64_t most_text)
+
+cdef extern from "column_batch.h" namespace "delta_parquet":
+    void finish_batch "delta_parquet::BatchColumns::finish"(BatchColumns* columns, int64_t n, object owner, BatchArray* out)
 
 cdef extern from "bloom_filter.h" namespace "delta_parquet" nogil:
     cdef cppclass BloomFilter:
@@ -340,7 +355,7 @@ cdef class ColumnJobs:
 
     cdef ChunkJob* jobs
     cdef int64_t count
-    cdef list chunks, blocks, texts
+    cdef list chunks, blocks, texts, parts
 
     def __cinit__(self, list chunks):
         cdef ChunkJob* job
@@ -391,6 +406,77 @@ cdef class ColumnJobs:
 
     cdef int64_t room_for(self, int64_t i, int64_t num_kept) noexcept:
         return room_of(self.value_bytes(i, num_kept)) + (room_of((num_kept + 7) // 8) if self.jobs[i].most_level else 0)
+
+    cdef int join(self, list columns, list group_rows, vector[ChunkPart]* parts) except -1:
+        """Describe the chunks of neighbouring row groups, which are decoded as one of each column."""
+        cdef int64_t i, k, count = len(group_rows), room
+        cdef ChunkPart part
+        cdef ChunkJob job
+        for i in range(self.count):
+            room = 0
+            if len(columns[i]) != count:
+                raise InvalidArgumentError(f"{len(columns[i])} chunks of {count} row groups")
+            for k in range(count):
+                describe(&job, columns[i][k])
+                if job.layout.width != self.jobs[i].layout.width or job.layout.stored != self.jobs[i].layout.stored:
+                    raise InvalidArgumentError("chunks of one column store values differently")
+                part.offset, part.size, part.num_rows, part.codec = job.offset, job.size, group_rows[k], job.codec
+                part.most_level, part.decompressor = job.most_level, job.decompressor
+                self.jobs[i].most_level = max(self.jobs[i].most_level, part.most_level)
+                room += job.room
+                parts.push_back(part)
+            self.jobs[i].room = room if self.jobs[i].form == STRINGS else 0
+        self.parts = columns
+        return 0
+
+    cdef int64_t copied_bytes(self, int64_t i) noexcept:
+        """Return what `export` copies of a chunk."""
+        cdef ChunkJob* job = &self.jobs[i]
+        if job.is_null or job.form == NUMBERS:
+            return 0
+        if job.form == CODES:
+            return room_of((job.length + 1) * 4) + room_of(job.used)
+        return room_of(job.used) if job.used < LEAST_TAKEN else 0
+
+    cdef int64_t export(self, int64_t i, int64_t num_kept, uint8_t* text, BatchColumns* columns, list owners) except -1:
+        """Describe what came of a chunk, and return how many bytes of it were copied to a place."""
+        cdef ChunkJob* job = &self.jobs[i]
+        cdef const void* valid = job.bits if job.nulls else NULL
+        cdef const void* values = job.out
+        cdef const uint8_t* data = job.grown.data() if job.grown.data() is not NULL else job.text
+        cdef int64_t size = self.copied_bytes(i)
+        if job.is_null:
+            held = zeros(max((num_kept + 7) // 8, self.value_bytes(i, num_kept), 64))
+            owners.append(held)
+            valid = values = <const void*><uintptr_t>held.address
+        if job.form == NUMBERS:
+            columns.set(i, num_kept, job.nulls, valid, values, False, NULL)
+        elif job.form == CODES:
+            columns.set(i, num_kept, job.nulls, valid, values, False, NULL)
+            if not job.length or job.is_null:
+                held = zeros(64)
+                owners.append(held)
+                data = <const uint8_t*><uintptr_t>held.address
+                columns.set_dictionary(i, 0, data, data)
+            else:
+                memcpy(text, job.ends.data(), (job.length + 1) * 4)
+                memcpy(text + room_of((job.length + 1) * 4), data, job.used)
+                columns.set_dictionary(i, job.length, text, text + room_of((job.length + 1) * 4))
+        elif job.is_null:
+            columns.set(i, num_kept, job.nulls, valid, values, True, values)
+        elif size:
+            if job.used:
+                memcpy(text, data, job.used)
+            columns.set(i, num_kept, job.nulls, valid, values, True, text)
+        else:
+            if data is job.text:
+                owners.append(self.texts[i])
+            else:
+                held = taken(&job.grown, job.used)
+                owners.append(held)
+                data = <const uint8_t*><uintptr_t>held.address
+            columns.set(i, num_kept, job.nulls, valid, values, True, data)
+        return size
 
     cdef object found(self, int64_t i, int64_t num_kept, tuple dictionary):
         """Return what came of a chunk; a dictionary that is not None was returned before."""
@@ -489,29 +575,10 @@ def read_joined(Workspace space not None, source, list columns, list group_rows)
         Of each column, see `read_columns`.
     """
     cdef OpenSource opened = OpenSource(source)
-    cdef int64_t i, k, count = len(group_rows), num_rows = 0, room
+    cdef int64_t i, count = len(group_rows), num_rows = num_rows_of(group_rows)
     cdef ColumnJobs jobs = ColumnJobs([chunks[0] for chunks in columns])
     cdef vector[ChunkPart] parts
-    cdef ChunkPart part
-    cdef ChunkJob job
-    for k in range(count):
-        if group_rows[k] < 0:
-            raise InvalidArgumentError(f"a row group of {group_rows[k]} rows")
-        num_rows += group_rows[k]
-    for i in range(jobs.count):
-        room = 0
-        if len(columns[i]) != count:
-            raise InvalidArgumentError(f"{len(columns[i])} chunks of {count} row groups")
-        for k in range(count):
-            describe(&job, columns[i][k])
-            if job.layout.width != jobs.jobs[i].layout.width or job.layout.stored != jobs.jobs[i].layout.stored:
-                raise InvalidArgumentError("chunks of one column store values differently")
-            part.offset, part.size, part.num_rows, part.codec = job.offset, job.size, group_rows[k], job.codec
-            part.most_level, part.decompressor = job.most_level, job.decompressor
-            jobs.jobs[i].most_level = max(jobs.jobs[i].most_level, part.most_level)
-            room += job.room
-            parts.push_back(part)
-        jobs.jobs[i].room = room if jobs.jobs[i].form == STRINGS else 0
+    jobs.join(columns, group_rows, &parts)
     jobs.make_room(num_rows, 1)
     space.bytes.decompress = decompress_page
     if count:
@@ -994,4 +1061,5 @@ def decompress_snappy(const uint8_t[::1] data, int64_t size, bint is_text):
     return out.cut(size).to_pybytes() if good else None
 
 
+include "column_batch.pxi"
 include "nested_columns.pxi"

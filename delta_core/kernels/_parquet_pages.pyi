@@ -27,6 +27,13 @@ NestedChunkTuple: TypeAlias = tuple[
 #: A descriptor, bytes, or a function(offset, size) that returns bytes.
 Source: TypeAlias = int | bytes | memoryview | Callable[[int, int], Any]
 
+class ColumnBatch:
+    def __init__(
+        self, source: Source, groups: list[list[Chunk]], group_rows: list[int], keep: NDArray[np.uint64] | None = None
+    ) -> None: ...
+    def decode(self, space: Workspace) -> None: ...
+    def finish(self, schema: pa.Schema) -> pa.RecordBatch | None: ...
+
 class ColumnStretches:
     def __init__(self, source: Source, chunks: list[Chunk], num_rows: int, window: int, most_kept: int) -> None: ...
     def read(

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
+from delta_core.errors import InvalidArgumentError
 from delta_core.kernels._parquet_pages import (
     Column,
+    ColumnBatch,
     ColumnStretches,
     UnsupportedPagesError,
     ValueTest,
@@ -52,6 +54,7 @@ __all__ = [
     "ValueRange",
     "ValueSet",
     "ValueTest",
+    "WideBatch",
     "compiled_test",
     "is_text",
     "lent_workspace",
@@ -93,6 +96,8 @@ CODECS: Mapping[str, tuple[int, Callable[[pa.Buffer, int], Any] | None]] = {
     "GZIP": (2, _gzip),
     "LZ4_RAW": (4, None),
 } | ({"ZSTD": (3, _zstd)} if pa.Codec.is_available("zstd") else {})
+#: The type of strings that are returned as codes.
+_CODES = pa.dictionary(pa.int32(), pa.string())
 #: The numbers of the types `string` and `binary`.
 _TEXT = frozenset((pa.string().id, pa.binary().id))
 #: The bytes of a value by the number of its type.
@@ -246,6 +251,63 @@ def read_joined(
     num_rows = sum(group_rows)
     found = zip(columns.items(), parts, strict=True)
     return {key: _array(chunks[0].type, num_rows, *part) for (key, chunks), part in found if part is not None}
+
+
+class WideBatch:
+    """Many columns of neighbouring row groups, decoded by several threads and returned as one batch.
+
+    An array object a column takes longer to make than a few thousand rows of it take to decode. The columns of a batch
+    are in memory together: as long as one of them is used.
+
+    Parameters
+    ----------
+    source : int or bytes-like
+        A descriptor of the file, or its bytes.
+    chunks : sequence of list of ColumnChunk
+        Of each row group those of all columns, of the same types.
+    group_rows : sequence of int
+        The rows of each row group.
+    schema : pyarrow.Schema
+        A field for each column, of the type of its chunks; of a single row group ``dictionary<int32, string>`` too,
+        for strings that are requested as codes.
+    keep : uint64, **shape (n,)**, optional
+        A mask of the rows of a single row group, see `read_chunks`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For fields that do not fit the columns.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        chunks: Sequence[Sequence[ColumnChunk]],
+        group_rows: Sequence[int],
+        schema: pa.Schema,
+        keep: NDArray[np.uint64] | None = None,
+    ) -> None:
+        types = schema.types
+        coded = [len(group_rows) == 1 and t == _CODES for t in types]
+        found = [pa.string() if is_coded else t for t, is_coded in zip(types, coded, strict=True)]
+        if any([chunk.type for chunk in group] != found for group in chunks):
+            raise InvalidArgumentError("columns are requested as other types than they have")
+        described = [list(map(_described, group, coded)) for group in chunks]
+        #: Of all pages when they are decompressed.
+        self.plain_bytes = sum(chunk.plain_bytes for group in chunks for chunk in group)
+        self._schema = schema
+        self._batch = ColumnBatch(source, described, list(group_rows), keep)
+
+    def decode(self) -> PageCounts:
+        """Decode columns that no other thread has begun, until there are none, without the interpreter's lock."""
+        pages = PageCounts()
+        with lent_workspace(pages) as space:
+            self._batch.decode(space)
+        return pages
+
+    def finish(self) -> pa.RecordBatch | None:
+        """Return the columns, once; None if one of them is left to a complete reader, see `read_chunks`."""
+        return self._batch.finish(self._schema)
 
 
 class ChunkStretches(Generic[Key]):

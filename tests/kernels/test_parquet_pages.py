@@ -35,6 +35,7 @@ from delta_core.kernels.parquet_pages import (
     ValuePattern,
     ValueRange,
     ValueSet,
+    WideBatch,
     is_text,
     read_chunk,
     read_joined,
@@ -492,6 +493,78 @@ def test_row_groups_together_are_the_column(column: pa.Array, form: dict[str, An
     found["x"].validate(full=True)
     assert found["x"].null_count == column.null_count
     assert pages.decoded == pages.total >= 2 * len(chunks)
+
+
+@given(column=columns(), form=FORMS, structs=st.integers(0, 1), coded=st.booleans(), data=st.data())
+def test_batch_of_many_columns_has_the_rows_of_each(
+    column: pa.Array, form: dict[str, Any], structs: int, coded: bool, data: st.DataObject
+) -> None:
+    file, _, chunk = written(column, form, structs)
+    assert chunk is not None
+    column = flat(column)
+    flags = data.draw(st.none() | masks(len(column)))
+    types = [column.type] * 3
+    if coded and column.type == pa.string():
+        types[1] = pa.dictionary(pa.int32(), pa.string())
+    schema = pa.schema([(str(i), t) for i, t in enumerate(types)])
+    mask = None if flags is None else words_of(flags, True)
+    batch = WideBatch(file, [[chunk] * 3], [len(column)], schema, mask)
+    pages = PageCounts()
+    for _ in range(2):  # the second one finds none left
+        pages.add(batch.decode())
+    found = batch.finish()
+    if found is None:  # not all pages are coded
+        assert types[1] != column.type
+        return
+    del batch
+    found.validate(full=True)
+    expected = column if flags is None else column.filter(pa.array(flags))
+    for i, t in enumerate(types):
+        own = found.column(i)
+        assert own.type == t
+        assert own.null_count == expected.null_count
+        assert (own if t == column.type else own.dictionary_decode()).equals(expected)
+    assert pages.total > 0
+
+
+@given(column=columns(), form=FORMS, rows=st.integers(1, 70))
+def test_batch_of_row_groups_has_their_rows(column: pa.Array, form: dict[str, Any], rows: int) -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"x": column}), sink, **form, row_group_size=rows)
+    metadata = pq.read_metadata(io.BytesIO(sink.getvalue()))
+    footer, groups = ArrowFooter(metadata), range(metadata.num_row_groups)
+    chunks = [find_chunk(footer, group, 0, column.type) for group in groups]
+    counts = [metadata.row_group(group).num_rows for group in groups]
+    schema = pa.schema([("x", column.type), ("y", column.type)])
+    batch = WideBatch(sink.getvalue(), [[chunk, chunk] for chunk in chunks], counts, schema)  # type: ignore[list-item]  # none is None
+    batch.decode()
+    found = batch.finish()
+    assert found is not None
+    found.validate(full=True)
+    assert found.column(0).equals(column)
+    assert found.column(1).equals(column)
+
+
+def test_batch_that_can_not_be_made_is_rejected() -> None:
+    file, _, chunk = written(pa.array([1, 2]), {})
+    assert chunk is not None
+    schema = pa.schema([("x", pa.int64())])
+    with pytest.raises(InvalidArgumentError, match="other types"):
+        WideBatch(file, [[chunk]], [2], pa.schema([("x", pa.int32())]))
+    with pytest.raises(InvalidArgumentError, match="other types"):
+        WideBatch(file, [[chunk]], [2], pa.schema([("x", pa.int64()), ("y", pa.int64())]))
+    with pytest.raises(InvalidArgumentError, match="1 row groups with the rows of 2"):
+        WideBatch(file, [[chunk]], [2, 2], schema)
+    with pytest.raises(InvalidArgumentError, match="-2 rows"):
+        WideBatch(file, [[chunk]], [-2], schema)
+    with pytest.raises(InvalidArgumentError, match="single row group"):
+        WideBatch(file, [[chunk], [chunk]], [2, 2], schema, np.zeros(1, np.uint64))
+    batch = WideBatch(file, [[chunk]], [2], schema)
+    assert batch.finish() is None  # nothing is decoded
+    batch.decode()
+    assert batch.finish() is not None
+    with pytest.raises(InvalidArgumentError, match="before"):
+        batch.finish()
 
 
 def test_row_groups_that_store_values_differently_are_rejected() -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core import DeltaTable, write_deltalake
+from delta_core import DeltaTable, convert_to_deltalake, write_deltalake
 from delta_core.engines.arrow.parquet import columns as parquet_columns
 from delta_core.engines.arrow.parquet import filtered_groups
 from delta_core.engines.arrow.parquet.columns import GroupReader
@@ -282,14 +282,19 @@ def test_small_groups_are_tested_together(
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 3])
-def test_groups_of_many_columns_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lanes: int) -> None:
+@pytest.mark.parametrize("sizes", [(0, 0), (20 << 20, 16 << 10)])
+def test_groups_of_many_columns_are_read_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lanes: int, sizes: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(parquet_columns, "_SHARED_BYTES", sizes[0])
+    monkeypatch.setattr(parquet_columns, "_CHUNK_BYTES", sizes[1])
     flat = TABLE.select(["id", "name", "s.x", "none"])
     wide = pa.table({f"{name} {i}": flat[name] for i in range(20) for name in flat.column_names})
     path = tmp_path / "x.parquet"
     pq.write_table(wide, path, row_group_size=300, store_schema=False)
     monkeypatch.setattr(parquet_columns, "SMALL_GROUP_BYTES", 0)
     joined: list[int] = []
-    monkeypatch.setattr(GroupReader, "joined", _counted(GroupReader.joined, joined))
+    monkeypatch.setattr(GroupReader, "wide_batch", _counted(GroupReader.wide_batch, joined))
     file = DataFile(str(path))
     with closing(file):
         reader = GroupReader(file, range(wide.num_columns), lanes=lanes)
@@ -297,6 +302,30 @@ def test_groups_of_many_columns_are_read_together(tmp_path: Path, monkeypatch: p
     assert [(first, batch.num_rows) for first, batch in batches] == [(0, ROWS)]
     assert joined
     assert pa.Table.from_batches([batch for _, batch in batches]).equals(wide)
+
+
+@pytest.mark.parametrize("compression", ["snappy", {"name_7": "brotli"}], ids=["own", "one of PyArrow's"])
+@pytest.mark.parametrize("predicate", [None, "`id_3` % 3 = 1", "`id_3` < 700 and `id_4` > 5", "`name_0` = 'name 3'"])
+@pytest.mark.parametrize("columns", [80, 75])
+def test_many_columns_are_those_of_pyarrow(
+    tmp_path: Path, predicate: str | None, compression: Any, columns: int
+) -> None:
+    flat = pa.concat_tables([TABLE.select(["id", "name", "s.x", "none"])] * 5)
+    wide = pa.table({f"{name}_{i}": flat[name].combine_chunks() for i in range(20) for name in flat.column_names})
+    pq.write_table(wide, tmp_path / "x.parquet", compression=compression)
+    convert_to_deltalake(str(tmp_path))
+    table = DeltaTable(str(tmp_path))
+    names = wide.column_names[:columns]
+    found = table.scan(names, predicate=predicate).to_table()
+    ids, text = flat["id"].to_numpy(), flat["name"].to_pylist()
+    flags = {
+        None: ids >= 0,
+        "`id_3` % 3 = 1": ids % 3 == 1,
+        "`id_3` < 700 and `id_4` > 5": (ids < 700) & (ids > 5),
+        "`name_0` = 'name 3'": np.array([value == "name 3" for value in text]),
+    }
+    found.validate(full=True)
+    assert found.equals(wide.select(names).filter(pa.array(flags[predicate])))
 
 
 @pytest.mark.parametrize("rows", [7, 130, 1_000])

@@ -31,7 +31,15 @@ from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.memory import POOL_OF_BATCHES
-from delta_core.kernels.parquet_pages import ColumnChunk, ColumnTest, PageCounts, read_chunks, read_joined, read_passing
+from delta_core.kernels.parquet_pages import (
+    ColumnChunk,
+    ColumnTest,
+    PageCounts,
+    WideBatch,
+    read_chunks,
+    read_joined,
+    read_passing,
+)
 
 if TYPE_CHECKING:
     from delta_core.kernels.parquet_nested import NestedChunk, NestedColumn
@@ -39,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GROUP_BYTES",
     "USES_OWN_DECODER",
+    "WIDE_LEAVES",
     "WORD_ROWS",
     "GroupReader",
     "find_chunk",
@@ -76,6 +85,8 @@ JOINED_BYTES = 1 << 20
 SMALL_GROUP_BYTES = 256 << 10
 #: The same if the chunks of many columns take less on average.
 SMALL_CHUNK_BYTES = 32 << 10
+#: Many columns are decoded by several threads from so many plain bytes on, and bytes that a chunk takes as long as.
+_SHARED_BYTES, _CHUNK_BYTES = 20 << 20, 16 << 10
 #: Rows that are decoded at once where few of them are kept.
 _BATCH_ROWS = 131_072
 
@@ -146,13 +157,12 @@ class GroupReader:
             if number < joined:
                 continue
             count = self.num_joined(groups, number, self._leaves, batch_rows, is_all=True)
-            found = self.joined(groups[number : number + count], self._leaves) if count > 1 else None
+            found = self._joined_batch(groups[number : number + count]) if count > 1 else None
             if found is not None:
                 yield from _cut(decoded, start, batch_rows)
                 yield from self.stream(streamed, start, batch_rows)
                 streamed, decoded, size, joined = [], [], 0, number + count
-                names = [name for name in self._schema.names if name in found]
-                yield first, pa.RecordBatch.from_arrays([found[name] for name in names], names)
+                yield first, found
                 first += sum(self.group_rows[group] for group in groups[number:joined])
                 continue
             own = self._own(group, self._leaves)
@@ -168,8 +178,7 @@ class GroupReader:
             if not streamed and not decoded:
                 start = first
             if is_whole:
-                whole = self._found(group, self._leaves, own)
-                decoded.append(pa.table({name: whole[name] for name in self._schema.names if name in whole}))
+                decoded.append(self._whole(group, own))
                 size += self.plain_bytes(group, self._leaves)
             elif is_stretched:
                 yield from self._stretched(group, first, batch_rows)
@@ -206,6 +215,69 @@ class GroupReader:
                 return number - start
         return len(groups) - start
 
+    def wide_batch(
+        self, groups: Sequence[int], leaves: Sequence[int], schema: pa.Schema, picks: SelectionVector | None = None
+    ) -> pa.RecordBatch | None:
+        """Return flat columns of neighbouring row groups as one batch.
+
+        Parameters
+        ----------
+        groups : sequence of int
+            A single one if rows are picked.
+        leaves : sequence of int
+            The Parquet columns.
+        schema : pyarrow.Schema
+            A field for each of them, of the type that it is read as.
+        picks : SelectionVector, optional
+            The rows that are returned.
+
+        Returns
+        -------
+        RecordBatch or None
+            None if the columns are few, or if one of them is left to PyArrow.
+        """
+        file = self._file.descriptor
+        if len(leaves) < WIDE_LEAVES or file is None or (picks is not None and picks.mask is None):
+            return None
+        found = [self._chunks(group, leaves) for group in groups]
+        if any(len(chunks) < len(leaves) for chunks in found):
+            return None
+        rows = [self.group_rows[group] for group in groups]
+        ordered = [[chunks[leaf] for leaf in leaves] for chunks in found]
+        batch = WideBatch(file, ordered, rows, schema, None if picks is None else picks.mask)
+        share = 1.0 if picks is None else picks.stop / max(picks.num_rows, 1)
+        size = batch.plain_bytes * share + _CHUNK_BYTES * len(leaves) * len(groups)
+        for pages in run_at_once([batch.decode] * (self._lanes if size > _SHARED_BYTES else 1)):
+            self.pages.add(pages)
+        return batch.finish()
+
+    def _stored_schema(self) -> pa.Schema | None:
+        """Return the fields of the columns that are decoded; None if one of them is nested."""
+        if self._leaves == list(range(len(self._schema))) and len(self._flat) == len(self._schema):
+            return self._schema
+        if not all(leaf in self._flat for leaf in self._leaves):
+            return None
+        return pa.schema([self._schema.field(self._flat[leaf]) for leaf in self._leaves])
+
+    def _joined_batch(self, groups: Sequence[int]) -> pa.RecordBatch | None:
+        schema = self._stored_schema() if len(self._leaves) >= WIDE_LEAVES else None
+        batch = None if schema is None else self.wide_batch(groups, self._leaves, schema)
+        if batch is not None:
+            return batch
+        found = self.joined(groups, self._leaves)
+        if found is None:
+            return None
+        names = [name for name in self._schema.names if name in found]
+        return pa.RecordBatch.from_arrays([found[name] for name in names], names)
+
+    def _whole(self, group: int, own: Own) -> pa.Table:
+        schema = self._stored_schema() if len(self._leaves) >= WIDE_LEAVES else None
+        batch = None if schema is None else self.wide_batch([group], self._leaves, schema)
+        if batch is not None:
+            return pa.Table.from_batches([batch])
+        whole = self._found(group, self._leaves, own)
+        return pa.table({name: whole[name] for name in self._schema.names if name in whole})
+
     def joined(self, groups: Sequence[int], leaves: Sequence[int]) -> dict[str, pa.Array] | None:
         """Return columns of neighbouring row groups together, by name; None if one of them is left to PyArrow."""
         file, columns = self._file.descriptor, {leaf: list[ColumnChunk]() for leaf in leaves}
@@ -218,17 +290,7 @@ class GroupReader:
         if file is None:
             return None
         rows = [self.group_rows[group] for group in groups]
-
-        def decoded(part: Sequence[int]) -> tuple[dict[int, pa.Array], PageCounts]:
-            pages = PageCounts()
-            return read_joined(file, {leaf: columns[leaf] for leaf in part}, rows, pages), pages
-
-        # few columns are decoded before a thread begins
-        lanes = self._lanes if len(leaves) >= WIDE_LEAVES else 1
-        found: dict[int, pa.Array] = {}
-        for arrays, pages in run_at_once([partial(decoded, leaves[lane::lanes]) for lane in range(lanes)]):
-            found |= arrays
-            self.pages.add(pages)
+        found = read_joined(file, columns, rows, self.pages)
         return {self._forms[leaf].name: found[leaf] for leaf in leaves} if len(found) == len(leaves) else None
 
     def has_stretches(self, group: int, leaves: Sequence[int]) -> bool:

@@ -591,19 +591,23 @@ class _Job:
         if plan is None and unencoded is not None:
             plan = unencoded.encoded(file.encoded)
         if plan is None:
-            read = self._read
-            plan = plan_file(
-                file.schema,
-                read.schema,
-                read.columns,
-                read.match,
-                encoded=read.encoded,
-                calendar=layout.calendar,
-                types=read.types,
-                num_stored=len(layout.leaves),
-            )
+            make = partial(self._made_plan, file)
+            plan = make() if file.encoded else layout.planned(self._read, make)
         self._plans[key] = plan
         return plan
+
+    def _made_plan(self, file: DataFile) -> FilePlan:
+        read, layout = self._read, file.layout
+        return plan_file(
+            file.schema,
+            read.schema,
+            read.columns,
+            read.match,
+            encoded=read.encoded,
+            calendar=layout.calendar,
+            types=read.types,
+            num_stored=len(layout.leaves),
+        )
 
 
 class _Ranged:

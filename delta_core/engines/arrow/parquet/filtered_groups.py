@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.engines.arrow.parquet.columns import GROUP_BYTES, WORD_ROWS, GroupReader
+from delta_core.engines.arrow.parquet.columns import GROUP_BYTES, WIDE_LEAVES, WORD_ROWS, GroupReader
 from delta_core.engines.arrow.parquet.stretches import Stretches
 from delta_core.engines.arrow.parquet.types import FilePlan, is_encoded_string
 from delta_core.engines.records import FileRead
@@ -25,6 +25,8 @@ from delta_core.kernels.parquet_pages import ColumnTest, RowCondition, is_text
 
 __all__ = ["Batch", "FilteredGroups"]
 
+#: So many columns are added to a batch of many others, one by one.
+_MOST_ADDED = 16
 #: Physical columns by number.
 Columns = dict[int, pa.Array]
 #: The position of a batch's first row, the batch, and which of the rows from there on it has; None: each one.
@@ -164,8 +166,30 @@ class FilteredGroups:
         if step < rows:
             yield from self._stretches(group, first, columns, found, picks, step)
             return
-        found |= self._decoded(group, columns, picks, rows)
-        yield from self._cut(first, self._batch(found, picks.count), picks)
+        batch = self._wide_batch(group, columns, found, picks)
+        if batch is None:
+            batch = self._batch(found | self._decoded(group, columns, picks, rows), picks.count)
+        yield from self._cut(first, batch, picks)
+
+    def _wide_batch(
+        self, group: int, columns: Sequence[int], found: Columns, picks: SelectionVector
+    ) -> pa.RecordBatch | None:
+        """Return the picked rows of many columns, and of those that were found; None if that is of no use."""
+        plan = self._plan
+        others = sorted(set(range(len(plan.sources))).difference(columns))
+        if not plan.is_plain or len(columns) < WIDE_LEAVES or len(others) > _MOST_ADDED:
+            return None
+        schema = plan.schema
+        for column in reversed(others):
+            schema = schema.remove(column)
+        batch = self._reader.wide_batch([group], [plan.leaves[c] for c in columns], schema, picks)
+        if batch is None:
+            return None
+        for column in others:
+            field = plan.schema.field(column)
+            array = found[column] if column in found else null_array(field.type, picks.count)
+            batch = batch.add_column(column, field, array)
+        return batch
 
     def _joined(self, groups: Sequence[int], first: int) -> Iterator[Batch]:
         """Yield the rows of small neighbouring row groups that pass the tests, which run on all of them at once."""

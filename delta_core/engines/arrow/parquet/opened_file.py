@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -18,7 +18,7 @@ from msgspec import Struct
 from delta_core.engines.arrow.parquet import file_parts
 from delta_core.engines.arrow.parquet.footer import footer_bytes, parse_footer, read_footer
 from delta_core.engines.arrow.parquet.plain_schema import plain_schema
-from delta_core.engines.arrow.parquet.types import is_encoded_string, num_leaves
+from delta_core.engines.arrow.parquet.types import FilePlan, is_encoded_string, num_leaves
 from delta_core.kernels import parts as kernels
 from delta_core.kernels._parquet_footer import Footer as ParsedFooter
 from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, Source, is_text
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from delta_core.engines.arrow.parquet.legacy_calendar import Calendar
     from delta_core.engines.arrow.parquet.reader import ParquetFile
+    from delta_core.engines.records import FileRead
     from delta_core.kernels.parquet_nested import NestedColumn
 
 __all__ = [
@@ -71,6 +72,8 @@ _SPARK_VERSION = b"org.apache.spark.version"
 #: Layouts of files that were read last, and the most bytes that one of them may have.
 _MOST_LAYOUTS = 64
 _MOST_KEY_BYTES = 1 << 20
+#: Plans of a layout that are kept.
+_MOST_PLANS = 4
 
 
 class ChunkFacts(Struct, frozen=True):
@@ -377,6 +380,22 @@ class Layout(Struct, frozen=True, eq=False):
     nested: Mapping[int, tuple[str, NestedColumn]]
     calendar: Calendar | None
     _encoded: dict[tuple[str, ...], pa.Schema] = {}
+    _plans: list[tuple[tuple[Any, ...], FilePlan]] = []
+
+    def planned(self, read: FileRead, make: Callable[[], FilePlan]) -> FilePlan:
+        """Return the plan of a read that was made for the same objects before, or make it.
+
+        A snapshot has the same schemas for each read of all its columns, and to plan many columns takes longer than to
+        decode few rows of them.
+        """
+        wanted = read.schema, read.columns, read.match, read.encoded, read.types
+        for objects, plan in list(self._plans):
+            if all(a is b for a, b in zip(objects, wanted, strict=True)):
+                return plan
+        found = make()
+        self._plans.append((wanted, found))
+        del self._plans[:-_MOST_PLANS]
+        return found
 
     def encoded(self, names: tuple[str, ...]) -> pa.Schema:
         """Return the schema with top-level columns of strings as dictionaries."""

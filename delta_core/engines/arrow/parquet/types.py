@@ -88,6 +88,11 @@ class FilePlan(Struct, frozen=True):
     stored: Mapping[Path, tuple[int, pa.DataType]]
     texts: Mapping[int, str]
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether each requested column is one Parquet column that needs no conversion, in the file's order."""
+        return isinstance(self.convert, _Plain) and len(self.leaves) == len(self.sources)
+
     def encoded(self, names: Collection[str]) -> FilePlan | None:
         """Return the plan of the same file with some columns of strings as dictionary codes.
 
@@ -222,7 +227,7 @@ class _Plain(Struct, frozen=True):
     schema: pa.Schema
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return relabel(batch, self.schema)
+        return batch if batch.schema.equals(self.schema, check_metadata=True) else relabel(batch, self.schema)
 
 
 class _Converting(Struct, frozen=True):
