@@ -132,7 +132,14 @@ def pick_all(columns: Sequence[pa.Array], rows: Mask | None) -> list[pa.Array]:
     if rows is None:
         return list(columns)
     chosen = np.flatnonzero(rows).astype(np.int32)
+    if _is_long_run(chosen, len(rows)):
+        return [column.slice(int(chosen[0]), len(chosen)) for column in columns]
     return [_picked(column, chosen) for column in columns]
+
+
+def _is_long_run(chosen: NDArray[np.int32], count: int) -> bool:
+    """Whether most rows are picked, one behind the other: those of other actions are first, and old files go first."""
+    return 2 * len(chosen) > count and int(chosen[-1] - chosen[0]) + 1 == len(chosen)
 
 
 def _picked(column: pa.Array, chosen: NDArray[np.int32]) -> pa.Array:

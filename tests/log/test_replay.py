@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 from uuid import uuid4
 
+import pyarrow as pa
 import pytest
 
+from delta_core import DeltaTable
 from delta_core.errors import EngineError, InvalidArgumentError, LogError, TableNotFoundError, VersionNotFoundError
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.comparison import assert_same_rows
@@ -262,3 +266,34 @@ def test_stray_file_named_as_a_staged_commit_is_no_commit(tmp_path: Path, versio
         assert len(snapshot.history()) == 3
     with pytest.raises(VersionNotFoundError):
         open_snapshot(tmp_path, 3)
+
+
+@pytest.mark.parametrize("gone", [[], [0, 1, 2], [9, 10, 11], [0, 1, 10, 11], [5], range(1, 12), range(11)])
+@pytest.mark.parametrize("statistics", ["json", "struct"])
+def test_files_below_a_checkpoint_are_the_same_whichever_are_removed(
+    tmp_path: Path, gone: Sequence[int], statistics: Literal["json", "struct"]
+) -> None:
+    table = TableBuilder(tmp_path).create(
+        {"id": "long", "kind": "string"}, partition_by=["kind"], features=["deletionVectors"]
+    )
+    table.append([{"id": i, "kind": "abcdefghijkl"[i]} for i in range(12)] * 3)
+    table.delete_rows(lambda row: row["id"] in (2, 7) and row["kind"] > "b")
+    table.checkpoint(statistics=statistics)
+    files = table.paths()
+    for number in gone:
+        table.remove(files[number])
+    read(table)
+    of_commits = TableBuilder(tmp_path / "other").create(
+        {"id": "long", "kind": "string"}, partition_by=["kind"], features=["deletionVectors"]
+    )
+    of_commits.commit(*({"add": dict(add)} for add in table.state.files.values()))
+    found, expected = (DeltaTable(t.uri) for t in (table, of_commits))
+    for flatten in (False, True):
+        rows = [pa.table(t.get_add_actions(flatten=flatten)).sort_by("path") for t in (found, expected)]
+        assert rows[0].equals(rows[1])
+    chosen = [
+        t.scan().files().drop_columns(["version", "dataChange"]).sort_by("path").to_pylist() for t in (found, expected)
+    ]
+    assert chosen[0] == chosen[1]
+    assert sorted(map(str, found.partitions())) == sorted(map(str, expected.partitions()))
+    assert len(found.file_uris()) == 12 - len(gone)
