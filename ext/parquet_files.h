@@ -203,6 +203,39 @@ struct FileBytes {
     int64_t size = 0;
 };
 
+// Which rows of a file are read: as many bits of a mask, from one on; all rows without a mask.
+struct PickedRows {
+    const uint64_t *mask = nullptr;
+    int64_t first = 0, rows = 0;
+
+    bool any() const {
+        for (int64_t at = 0; at < rows; at += 64)
+            if (word(at)) return true;
+        return false;
+    }
+    // Set the bits of some of the rows, from bit 0 on; return how many of them are set.
+    int64_t cut(int64_t start, int64_t n, std::vector<uint64_t> &out) const {
+        int64_t count = 0;
+        out.assign((n + 63) / 64 + 1, 0);
+        for (int64_t at = 0; at < n; at += 64) {
+            uint64_t bits = word(start + at);
+            if (n - at < 64) bits &= (UINT64_C(1) << (n - at)) - 1;
+            out[at / 64] = bits;
+            count += __builtin_popcountll(bits);
+        }
+        return count;
+    }
+
+   private:
+    // The bits of the rows from one on; none behind the last.
+    uint64_t word(int64_t row) const {
+        const int64_t at = first + row, left = rows - row;
+        uint64_t bits = mask[at / 64] >> (at % 64);
+        if (at % 64 && left > 64 - at % 64) bits |= mask[at / 64 + 1] << (64 - at % 64);
+        return left < 64 ? bits & ((UINT64_C(1) << left) - 1) : bits;
+    }
+};
+
 // What decompresses pages, by Parquet's number of the codec; nothing for those that are compiled in.
 struct ForeignCodecs {
     Decompress decompress = nullptr;
@@ -268,16 +301,18 @@ class FileRun {
     }
     bool fits(const FooterFacts &footer) const { return footer.schema == schema_ && footer.metadata == metadata_; }
 
-    // Add the rows of one file that pass behind those before it; false, and nothing is added, if it is left to a complete reader.
-    bool append(const FileBytes &file, const FooterFacts &footer) {
+    // Add those of the picked rows of one file that pass behind those before it; false, and nothing is added, if it is left to a
+    // complete reader.
+    bool append(const FileBytes &file, const FooterFacts &footer, const PickedRows &picked) {
         const int64_t before = rows_;
         int64_t seen = 0;
         for (const RunColumn *c : columns_) marks_.push_back({c->text, c->nulls, 0, 0});
         for (const RunLeaf *l : leaves_) marks_.push_back({l->used, l->nulls, l->entries, l->slots});
-        bool good = true;
+        bool good = !picked.mask || footer.num_rows == picked.rows;
         for (const GroupFacts &group : footer.groups) {
             int64_t kept = 0;
-            good = group.num_rows >= 0 && (!may_pass(tests_, group, footer) || append(file, group, kept));
+            good = good && group.num_rows >= 0 && group.num_rows <= footer.num_rows - seen &&
+                   (!may_pass(tests_, group, footer) || append(file, group, picked, seen, kept));
             if (!good) break;
             seen += group.num_rows;
             rows_ += kept;
@@ -306,10 +341,15 @@ class FileRun {
    private:
     struct Mark { int64_t text, nulls, entries, slots; };
 
-    bool append(const FileBytes &file, const GroupFacts &group, int64_t &kept) {
+    // Of a row group that begins with a row of the file.
+    bool append(const FileBytes &file, const GroupFacts &group, const PickedRows &picked, int64_t first, int64_t &kept) {
         if (group.num_rows > MOST_GROUP_ROWS || rows_ + group.num_rows > MOST_RUN_ROWS) return false;
         const uint64_t *keep = nullptr;
         kept = group.num_rows;
+        if (picked.mask) {
+            kept = picked.cut(first, group.num_rows, keep_);
+            keep = kept < group.num_rows ? keep_.data() : nullptr;
+        }
         // what the last test leaves is what is returned: its column is decoded once for both
         const RunTests *const end = tests_.parts.empty() ? nullptr : tests_.parts.back().get();
         const RunTest *const last = end && end->kind == RunTests::ONE && !end->one.passes_nulls() ? &end->one : nullptr;
@@ -643,23 +683,24 @@ class FileRuns {
         return total;
     }
 
-    // Read a file, one of `left` more; return the number of its run, -1 if it is left to a complete reader, as all further
-    // ones are then.
-    int64_t read(Workspace &space, const char *path, int64_t size, int64_t left) {
+    // Read the picked rows of a file, one of `left` more; return the number of its run, -1 if it is left to a complete reader, as
+    // all further ones are then. Of a file without a picked row nothing is read: it is one of the first run.
+    int64_t read(Workspace &space, const char *path, int64_t size, int64_t left, const PickedRows &picked = {}) {
         if (is_ended_) return -1;
+        if (picked.mask && !picked.any()) return 0;
         is_ended_ = true;
         shared_.space = &space;
         shared_.memory.files = 1 + static_cast<double>(left) / ++files_;
         const int file = open(path, O_RDONLY | O_CLOEXEC);
         if (file < 0) return -1;
-        const int64_t found = read(file, size);
+        const int64_t found = read(file, size, picked);
         close(file);
         is_ended_ = found < 0;
         return found;
     }
 
    private:
-    int64_t read(int file, int64_t size) {
+    int64_t read(int file, int64_t size, const PickedRows &picked) {
         struct stat facts;
         // a file of another size than the log specifies is looked at by a complete reader
         if (size < MAGIC_BYTES + TAIL_BYTES || fstat(file, &facts) || facts.st_size != size) return -1;
@@ -683,7 +724,7 @@ class FileRuns {
         FooterFacts footer;
         if (!reader.footer(footer) || !footer.is_plain) return -1;
         for (size_t i = 0; i < runs_.size(); i++)
-            if (runs_[i]->fits(footer)) return runs_[i]->append(bytes, footer) ? static_cast<int64_t>(i) : -1;
+            if (runs_[i]->fits(footer)) return runs_[i]->append(bytes, footer, picked) ? static_cast<int64_t>(i) : -1;
         return -1;
     }
 

@@ -4,7 +4,7 @@
 """Runs of small Parquet files; `delta_core.kernels.parquet_files` is its public API."""
 
 from cpython.bytes cimport PyBytes_AS_STRING
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libcpp.vector cimport vector
 
 import numpy as np
@@ -65,6 +65,9 @@ cdef extern from "parquet_files.h" namespace "delta_parquet" nogil:
         void add_test(int leaf, int type, int width, int stored, int most_level, const Test* test)
         int64_t rows()
         RunColumn& column(int64_t i)
+    cdef cppclass PickedRows:
+        const uint64_t* mask
+        int64_t first, rows
     cdef cppclass FileRuns:
         FileRuns(int64_t whole_bytes, KeptBlocks* blocks)
         FileRun* add(const char* schema, size_t schema_size, const char* metadata, size_t metadata_size)
@@ -73,7 +76,7 @@ cdef extern from "parquet_files.h" namespace "delta_parquet" nogil:
         void expect(int64_t rows)
         int64_t rows()
         int64_t bytes()
-        int64_t read(WorkspaceBytes& space, const char* path, int64_t size, int64_t left)
+        int64_t read(WorkspaceBytes& space, const char* path, int64_t size, int64_t left, const PickedRows& picked)
 
 
 def footer_key(const uint8_t[::1] footer not None):
@@ -150,12 +153,21 @@ cdef class Runs:
     def __dealloc__(self):
         del self.runs
 
-    def read(self, size_t space, list paths not None, const int64_t[::1] sizes not None, int64_t most_rows, int64_t most_bytes):
+    def read(
+        self, size_t space, list paths not None, const int64_t[::1] sizes not None, int64_t most_rows, int64_t most_bytes,
+        const uint64_t[::1] mask=None, const int64_t[::1] file_rows=None,
+    ):
         """Read files until one is left to a complete reader, or there is so much; return the layout and the rows of each.
 
-        `space` is where a workspace of `_parquet_pages` lies.
+        `space` is where a workspace of `_parquet_pages` lies. With a mask of the rows of all files, of which each has so many,
+        only those are read that it keeps.
         """
         cdef int64_t n = min(len(paths), sizes.shape[0]), i, done = 0
+        cdef PickedRows picked
+        if mask is not None:
+            if file_rows is None or file_rows.shape[0] < n or not mask.shape[0]:
+                raise ValueError("a mask needs the rows of each file")
+            picked.mask = &mask[0]
         cdef vector[const char*] names
         cdef bytes path
         cdef int64_t before
@@ -170,7 +182,12 @@ cdef class Runs:
                 before = self.runs.rows()
                 if before >= most_rows or self.runs.bytes() >= most_bytes:
                     break
-                chosen[i] = self.runs.read((<WorkspaceBytes*>space)[0], names[i], sizes[i], n - 1 - i)
+                if picked.mask is not NULL:
+                    picked.first += picked.rows
+                    picked.rows = file_rows[i]
+                    if picked.rows < 0 or picked.rows > 64 * mask.shape[0] - picked.first:
+                        break
+                chosen[i] = self.runs.read((<WorkspaceBytes*>space)[0], names[i], sizes[i], n - 1 - i, picked)
                 if chosen[i] < 0:
                     break
                 rows[i] = self.runs.rows() - before

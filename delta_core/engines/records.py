@@ -229,6 +229,10 @@ class FileRead(Struct, frozen=True):
     apply_passing : function(int, NDArray[int64], RecordBatch) -> RecordBatch or None, optional
         The same for a batch of those rows of files alone that pass all ``tests``. None if the positions of
         rows matter, or any rows are dropped.
+    select_files : function, optional
+        From the first file's number, where the rows of each of neighbouring whole files end (int64), the columns of
+        ``tests`` by number and how many rows these are: a SelectionVector of the rows that pass all ``tests``, None for
+        all. It is there if ``apply_passing`` is.
     most_rows : int, optional
         How many of a file's requested rows are needed at most, the first ones; an engine may return all. Never with
         ``tests``.
@@ -257,6 +261,7 @@ class FileRead(Struct, frozen=True):
     tested_only: frozenset[int] = frozenset()
     apply_files: Callable[[int, NDArray[np.int64], pa.RecordBatch], pa.RecordBatch | None] | None = None
     apply_passing: Callable[[int, NDArray[np.int64], pa.RecordBatch], pa.RecordBatch | None] | None = None
+    select_files: Callable[[int, NDArray[np.int64], Mapping[int, pa.Array], int], SelectionVector | None] | None = None
     most_rows: int | None = None
     most_passing: int | None = None
     observer: ReadObserver | None = None

@@ -140,6 +140,14 @@ class SelectionVector:
             return SelectionVector(self.num_rows, inner.count, words, None)
         return SelectionVector(self.num_rows, inner.count, None, self.indices[inner.indices])
 
+    def words(self) -> NDArray[np.uint64]:
+        """Return the mask; made if the rows were given as indices."""
+        if self.mask is not None:
+            return self.mask
+        mask = SelectionVector.of_flags(self.flags()).mask
+        assert mask is not None
+        return mask
+
     def flags(self) -> NDArray[np.bool_]:
         """Return whether each row is picked, **shape (num_rows,)**."""
         if self.mask is not None:

@@ -24,7 +24,17 @@ if TYPE_CHECKING:
 
     from delta_core.kernels.parquet_nested import LeafForm
 
-__all__ = ["FileLayout", "FileTest", "FileTests", "FilesRead", "FlatColumn", "NestedLeaf", "footer_key", "read_files"]
+__all__ = [
+    "FileLayout",
+    "FileTest",
+    "FileTests",
+    "FilesRead",
+    "FlatColumn",
+    "NestedLeaf",
+    "PickedRows",
+    "footer_key",
+    "read_files",
+]
 
 _PHYSICAL_TYPES = {
     "BOOLEAN": 0,
@@ -121,6 +131,21 @@ class FileLayout(Struct, frozen=True):
     leaves: tuple[NestedLeaf, ...] = ()
 
 
+class PickedRows(Struct, frozen=True):
+    """Some of the rows of files.
+
+    Parameters
+    ----------
+    mask : uint64, **shape (n,)**
+        A bit for each row of the first file, then for those of the next one, least significant bits first.
+    file_rows : int64, **shape (n_files,)**
+        The rows of each file. A file that has others ends the run.
+    """
+
+    mask: NDArray[np.uint64]
+    file_rows: NDArray[np.int64]
+
+
 class FilesRead(Struct, frozen=True):
     """What was read of files.
 
@@ -129,7 +154,7 @@ class FilesRead(Struct, frozen=True):
     layouts : int64, **shape (n_read,)**
         The number of each file's layout; none if the first file is to be read by PyArrow.
     rows : int64, **shape (n_read,)**
-        Of each file, those that pass.
+        Of each file, those that are picked and pass.
     columns : list of list of pyarrow.Array
         By layout, parallel to its ``columns``: the rows of its files behind one another. They own their memory.
     leaves : list of list of tuple
@@ -149,6 +174,7 @@ def read_files(
     most_rows: int,
     most_bytes: int,
     whole_bytes: int,
+    picked: PickedRows | None = None,
 ) -> FilesRead:
     """Read files from the first one on.
 
@@ -164,6 +190,8 @@ def read_files(
         The run ends with the file that reaches either.
     whole_bytes : int
         Files up to this size are read whole; of others the column chunks that are needed.
+    picked : PickedRows, optional
+        The rows to read; None: all.
     """
     described = [
         (
@@ -177,7 +205,8 @@ def read_files(
     ]
     runs = Runs(described, _FOREIGN, whole_bytes, kept_blocks())
     with lent_workspace() as space:
-        chosen, rows = runs.read(space.address, paths, sizes, most_rows, most_bytes)
+        rows_to_read = () if picked is None else (picked.mask, picked.file_rows)
+        chosen, rows = runs.read(space.address, paths, sizes, most_rows, most_bytes, *rows_to_read)
     columns = []
     for number, own in enumerate(layouts):
         n = int(rows[chosen == number].sum())

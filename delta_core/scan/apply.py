@@ -72,6 +72,8 @@ class CompiledPlan:
 
         self._checks = [(check, build(check.expression)) for check in plan.checks]
         self._build = build
+        #: The parts of the filter, in the order in which they are run.
+        self._steps: list[Compiled] = []
         #: By the identity of each part of the filter its test of a column: many keys take long to be put in order.
         self._part_tests: dict[int, Accepted | RowCondition | None] = {}
         self._filter = None if plan.filter is None else self._built(plan.filter)
@@ -84,11 +86,13 @@ class CompiledPlan:
     def tests(self) -> tuple[RowTest, ...]:
         """Return checks and filter as steps, for an engine that decodes other columns of the left rows only."""
         parts = [] if self._filter is None else test_order(self._plan.filter, self._plan.types)
+        self._steps = []
         checks = [RowTest(self._columns(c), partial(self._checked, rule, c)) for rule, c in self._checks]
         return (*checks, *(self._condition(part, len(parts) == 1) for part in parts))
 
     def _condition(self, part: Expression, is_all: bool) -> RowTest:
         compiled = self._filter if is_all and self._filter is not None else self._built(part)
+        self._steps.append(compiled)
         return RowTest(self._columns(compiled), partial(self._passing, compiled), self._column_test(part))
 
     def _built(self, condition: Expression) -> Compiled:
@@ -138,30 +142,32 @@ class CompiledPlan:
     def _passing(
         self, compiled: Compiled, file: int, first: int, columns: Columns, num_rows: int, picked: SelectionVector | None
     ) -> SelectionVector | None:
-        if num_rows > _STEP and all(isinstance(self._plan.sources[leaf], PhysicalSource) for leaf in compiled.leaves):
-            # what steps of an expression hold stays small, and in the processor's caches
-            own = {c: columns[c] for c in self._columns(compiled)}
-            masks = [
-                self._mask(
-                    compiled, file, first, {c: v.slice(at, _STEP) for c, v in own.items()}, min(_STEP, num_rows - at)
-                )
-                for at in range(0, num_rows, _STEP)
-            ]
-            mask = pa.concat_arrays(masks)
-        else:
-            mask = self._mask(compiled, file, first, columns, num_rows, picked)
+        mask = self._mask(compiled, _View(self._plan, OneFile(self._files, file, first, picked), columns, num_rows))
         return None if mask.true_count == num_rows else SelectionVector.where(mask)
 
-    def _mask(
-        self,
-        compiled: Compiled,
-        file: int,
-        first: int,
-        columns: Columns,
-        num_rows: int,
-        picked: SelectionVector | None = None,
-    ) -> pa.BooleanArray:
-        return _View(self._plan, OneFile(self._files, file, first, picked), columns, num_rows).evaluate(compiled)
+    def _mask(self, compiled: Compiled, view: _View) -> pa.BooleanArray:
+        """Return for which rows a condition is true."""
+        sources = [self._plan.sources[leaf] for leaf in compiled.leaves]
+        if view.num_rows <= _STEP or not all(isinstance(source, PhysicalSource) for source in sources):
+            return view.evaluate(compiled)
+        # what steps of an expression hold stays small, and in the processor's caches
+        return pa.concat_arrays(
+            view.stretch(self._columns(compiled), start, min(_STEP, view.num_rows - start)).evaluate(compiled)
+            for start in range(0, view.num_rows, _STEP)
+        )
+
+    def select_files(
+        self, first: int, ends: NDArray[np.int64], columns: Columns, num_rows: int
+    ) -> SelectionVector | None:
+        """Return which rows of neighbouring whole files the filter is true of. See `engine.FileRead.select_files`."""
+        view = _View(self._plan, WholeFiles(self._files, first, ends), columns, num_rows)
+        for step in self._steps:
+            mask = self._mask(step, view)
+            if mask.true_count < view.num_rows:
+                view = view.filtered(mask)
+            if not view.num_rows:
+                break
+        return view.picks
 
     def __call__(
         self,
@@ -307,7 +313,7 @@ class _View:
     ) -> None:
         self._plan = plan
         self._origin = origin
-        self._picks = picks
+        self.picks = picks
         self._stored = columns
         self._stored_rows = stored_rows
         self._columns: dict[int, pa.Array] = {}
@@ -316,28 +322,35 @@ class _View:
     def filtered(self, mask: pa.BooleanArray) -> _View:
         """Return the rows if the mask is true."""
         inner = SelectionVector.where(mask)
-        picks = inner if self._picks is None else self._picks.narrowed(inner)
+        picks = inner if self.picks is None else self.picks.narrowed(inner)
         return _View(self._plan, self._origin, self._stored, self._stored_rows, picks)
 
     def positions(self) -> pa.Array:
-        return self._origin.positions(None if self._picks is None else self._picks.indices, self._stored_rows)
+        return self._origin.positions(None if self.picks is None else self.picks.indices, self._stored_rows)
 
     def place(self, row: int) -> tuple[str, int]:
         """Return the file and the position of a row."""
-        return self._origin.place(row if self._picks is None else int(self._picks.indices[row]))
+        return self._origin.place(row if self.picks is None else int(self.picks.indices[row]))
+
+    def stretch(self, columns: Iterable[int], start: int, num_rows: int) -> _View:
+        """Return neighbouring rows, with some physical columns and without positions or constants."""
+        own = {column: self._column(column, decode=False).slice(start, num_rows) for column in columns}
+        return _View(self._plan, self._origin, own, num_rows)
 
     def physical(self, source: PhysicalSource, decode: bool = True) -> pa.Array:
         """Return a physical column; strings may stay dictionary encoded unless they are to be decoded."""
-        column = self._columns.get(source.index)
+        return reach(self._column(source.index, decode), source.path)
+
+    def _column(self, index: int, decode: bool) -> pa.Array:
+        column = self._columns.get(index)
         if column is None or (decode and pa.types.is_dictionary(column.type)):
-            column = gather_column(self._stored[source.index], self._picks, decode)
-            self._columns[source.index] = column
-        return reach(column, source.path)
+            column = self._columns[index] = gather_column(self._stored[index], self.picks, decode)
+        return column
 
     def constant(self, source: ConstantSource) -> pa.Scalar | pa.Array | None:
         if source.index is None:
             return None
-        return self._origin.constant(source.index, None if self._picks is None else self._picks.indices)
+        return self._origin.constant(source.index, None if self.picks is None else self.picks.indices)
 
     def leaf(self, leaf: Leaf) -> Any:
         plan = self._plan

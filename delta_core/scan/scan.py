@@ -428,6 +428,7 @@ class Scan:
             tested_only=apply.tested_only(),
             apply_files=apply.whole_files,
             apply_passing=None if apply.looks_at_positions else apply.passing_files,
+            select_files=None if apply.looks_at_positions else apply.select_files,
             most_rows=None if plan.filter is not None or plan.checks else plan.limit,
             most_passing=None if plan.filter is None or plan.checks else plan.limit,
             beside_write=self._beside_write,

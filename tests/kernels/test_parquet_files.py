@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels._kept_memory import used_bytes
-from delta_core.kernels.parquet_files import FileLayout, FlatColumn, footer_key, read_files
+from delta_core.kernels.parquet_files import FileLayout, FlatColumn, PickedRows, footer_key, read_files
 from delta_core.kernels.parquet_pages import ColumnTest, NullTest, ValuePattern, ValueRange, ValueSet, compiled_test
 
 SCHEMA = pa.schema(
@@ -99,6 +99,7 @@ def read(
     most_rows: int = 1 << 20,
     layout: FileLayout | None = None,
     whole_bytes: int = 1 << 20,
+    picked: PickedRows | None = None,
 ) -> tuple[list[int], pa.Table]:
     paths = []
     for number, data in enumerate(files):
@@ -106,7 +107,7 @@ def read(
         path.write_bytes(data)
         paths.append(os.fsencode(path))
     layout = FileLayout(*key_of(files[0]), COLUMNS) if layout is None else layout
-    found = read_files([layout], paths, np.array([len(f) for f in files]), most_rows, 1 << 30, whole_bytes)
+    found = read_files([layout], paths, np.array([len(f) for f in files]), most_rows, 1 << 30, whole_bytes, picked)
     for column in found.columns[0]:
         column.validate(full=True)
     return found.rows.tolist(), pa.table(found.columns[0], schema=SCHEMA)
@@ -182,6 +183,60 @@ def test_rows_that_pass_are_those_of_a_filter(
     ]
     assert rows == [len(some) for some in passing]
     assert [str(r) for r in found.to_pylist()] == [str(r) for some in passing for r in some]
+
+
+def selected(file_rows: list[int], flags: list[bool]) -> PickedRows:
+    mask = np.zeros((len(flags) + 63) // 64 or 1, np.uint64)
+    for row in np.flatnonzero(flags).tolist():
+        mask[row // 64] |= np.uint64(1 << row % 64)
+    return PickedRows(mask, np.array(file_rows, np.int64))
+
+
+@given(
+    files=FILES,
+    times=TIMES,
+    whole_bytes=st.sampled_from([-1, 1 << 20]),
+    share=st.sampled_from([0.0, 0.02, 0.5, 0.98, 1.0]),
+    seed=st.integers(0, 1 << 32),
+    is_tested=st.booleans(),
+)
+def test_picked_rows_are_those_of_a_mask(
+    folder: Path,
+    files: list[tuple[list[tuple[Any, ...]], dict[str, Any]]],
+    times: int,
+    whole_bytes: int,
+    share: float,
+    seed: int,
+    is_tested: bool,
+) -> None:
+    tables = [table_of(rows * times) for rows, _ in files]
+    stored = [written(t, **form) for t, (_, form) in zip(tables, files, strict=True)]
+    numbers = random.Random(seed)
+    flags = [[numbers.random() < share for _ in range(t.num_rows)] for t in tables]
+    values, keeps = TESTS[0][0]
+    compiled = compiled_test(values, COLUMNS[0].type)
+    assert compiled is not None
+    layout = FileLayout(*key_of(stored[0]), COLUMNS, ((COLUMNS[0], compiled),) if is_tested else ())
+    picked = selected([t.num_rows for t in tables], [flag for own in flags for flag in own])
+    rows, found = read(folder, stored, layout=layout, whole_bytes=whole_bytes, picked=picked)
+    expected = [
+        [row for row, flag in zip(t.to_pylist(), own, strict=True) if flag and (not is_tested or keeps(row["i"]))]
+        for t, own in zip(tables, flags, strict=True)
+    ]
+    assert rows == [len(some) for some in expected]
+    assert [str(r) for r in found.to_pylist()] == [str(r) for some in expected for r in some]
+
+
+def test_file_of_other_rows_than_picked_ends_the_run(folder: Path) -> None:
+    files = [written(table_of([(k, k, None, None, "a", None, None, None)] * 3)) for k in range(3)]
+    assert read(folder, files, picked=selected([3, 3, 3], [True] * 9))[0] == [3, 3, 3]
+    assert read(folder, files, picked=selected([3, 2, 3], [True] * 9))[0] == [3]
+    assert read(folder, files, picked=selected([3, 4, 3], [True] * 9))[0] == [3]
+    # more rows than the mask has bits
+    assert read(folder, files, picked=selected([3, 70, 3], [True] * 9))[0] == [3]
+    assert read(folder, files, picked=selected([3, -1, 3], [True] * 9))[0] == [3]
+    with pytest.raises(ValueError, match="rows of each file"):
+        read(folder, files, picked=selected([3, 3], [True] * 9))
 
 
 @given(seed=st.integers(0, 1 << 32), form=FORMS, whole_bytes=st.sampled_from([-1, 1 << 20]), is_tested=st.booleans())

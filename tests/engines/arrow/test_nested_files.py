@@ -108,7 +108,9 @@ def test_nested_columns_are_those_that_pyarrow_reads(
         )
         for part in rows:
             builder.append(part, statistics=False, parquet=form)
-        for scan in ({}, {"predicate": "id >= 2"}, {"predicate": "id in (1, 4)", "columns": list(types)[:1]}):
+        patch.setattr(small_files, "OTHERS_BYTES", 0)
+        predicates = [None, "id >= 2", "id in (1, 4)", "id % 2 = 1", "c0 is null or id + 0 = 2"]
+        for scan in [{"predicate": p, "columns": c} for p in predicates for c in (None, list(types)[:1])]:
             opened.clear()
             found = DeltaTable(place).snapshot().scan(**scan).to_table()
             # of small files the first one; of others also those that are larger than it, and runs of a single one

@@ -16,6 +16,7 @@ from delta_core.engines.arrow.storage.local import LocalStorage
 from delta_core.engines.records import FileRead
 from delta_core.errors import DataFileError, DataFileNotFoundError
 from delta_core.protocol.types import Field, PrimitiveType, StructType
+from delta_core.scan.apply import CompiledPlan
 from delta_core.testing.table_builder import TableBuilder
 
 FILES, ROWS = 30, 7
@@ -229,6 +230,12 @@ def medium(table: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         {"predicate": "id % 5 = 2", "columns": ["name"]},
         {"predicate": "part = 'p1' or id < 9"},
         {"predicate": "id > 20 and upper(name) <> 'N1' and value > 0", "columns": ["part"]},
+        {"predicate": "id % 5 = 2 and upper(name) <> 'N1' and abs(value) > 0.5"},
+        {"predicate": "part || name = 'p1n2' and id % 2 = 0", "columns": ["name", "id"]},
+        {"predicate": "value * 2 > -1"},
+        {"predicate": "value * 2 < -1"},
+        {"predicate": "id % 5 = 2 and id - 1 < 30", "columns": ["part", "id"]},
+        {"predicate": "id % 5 = 2", "columns": []},
         {},
         {"columns": ["part", "name"]},
         {"columns": []},
@@ -239,12 +246,13 @@ def test_passing_rows_are_those_of_files_read_by_themselves(
     table: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int], scan: dict[str, Any], least_size: int
 ) -> None:
     monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(small_files, "OTHERS_BYTES", 0)
     found = DeltaTable(table).snapshot().scan(**scan).to_table()
     # the last one may be left alone, or be the example of each thread
     assert len(opened) <= 2
     expected = by_itself(monkeypatch, table, **scan)
     assert found.equals(expected)
-    assert bool(opened) == ("-1" not in scan.get("predicate", ""))
+    assert bool(opened) == ("value < -1" not in scan.get("predicate", ""))
 
 
 @pytest.fixture
@@ -276,11 +284,15 @@ def evolved(tmp_path: Path) -> Path:
         ("id >= 38 and id < 62", 24),
         ("id = 7 or id = 118", 2),
         ("id + 0 < 8", 8),
+        ("id % 3 = 0 and upper(name) <> 'N9'", 40),
+        ("coalesce(extra, 0) * 2 > 4", 2 * 20),
+        ("extra * 2 > 4 or extra * 2 is null", 10 * 4 + 3 * 20),
     ],
 )
 def test_rows_of_files_that_lack_a_column_or_store_narrower_values_pass_together(
     evolved: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int], predicate: str, count: int
 ) -> None:
+    monkeypatch.setattr(small_files, "OTHERS_BYTES", 0)
     scan = {"predicate": predicate}
     found = DeltaTable(evolved).snapshot().scan(**scan).to_table()
     assert len(opened) <= 6  # an example of each layout, in each thread
@@ -321,11 +333,13 @@ def test_passing_rows_that_vectors_drop_are_left_out(
 
 
 @SIZES
+@pytest.mark.parametrize("predicate", ["value >= 0", "value * 2 >= 0"])
 @pytest.mark.parametrize("fault", ["missing", "short", "damaged"])
 def test_faults_of_files_with_passing_rows_are_named(
-    table: Path, monkeypatch: pytest.MonkeyPatch, fault: str, least_size: int
+    table: Path, monkeypatch: pytest.MonkeyPatch, fault: str, predicate: str, least_size: int
 ) -> None:
     monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(small_files, "OTHERS_BYTES", 0)
     snapshot = DeltaTable(table).snapshot()
     path = snapshot.files.columns(["path"])["path"][12].as_py()
     file = table / path
@@ -335,7 +349,26 @@ def test_faults_of_files_with_passing_rows_are_named(
     else:
         file.write_bytes(data[:-1] if fault == "short" else data[:4] + bytes(len(data) - 40) + data[-36:])
     with pytest.raises(DataFileNotFoundError if fault == "missing" else DataFileError, match=path.split("/")[-1]):
-        snapshot.scan(predicate="value >= 0").to_table()
+        snapshot.scan(predicate=predicate).to_table()
+
+
+@SIZES
+def test_file_that_changes_between_its_two_reads_is_named(
+    table: Path, monkeypatch: pytest.MonkeyPatch, least_size: int
+) -> None:
+    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(small_files, "OTHERS_BYTES", 0)
+    snapshot = DeltaTable(table).snapshot()
+    path = snapshot.files.columns(["path"])["path"][12].as_py()
+    select = CompiledPlan.select_files
+
+    def removing(self: CompiledPlan, *args: Any) -> Any:
+        (table / path).unlink(missing_ok=True)
+        return select(self, *args)
+
+    monkeypatch.setattr(CompiledPlan, "select_files", removing)
+    with pytest.raises(DataFileNotFoundError, match=path.split("/")[-1]):
+        snapshot.scan(predicate="value * 2 >= 0").to_table()
 
 
 @SIZES

@@ -447,11 +447,18 @@ static bool read_files(const Bytes &bytes, const Bytes &sound) {
         run->add_test(i, COLUMNS[i][0], COLUMNS[i][1], 0, 1, &tests[i]);
         if (below(2)) run->end_tests();
     }
+    // of exactly this size, so that reading behind it is seen
+    std::vector<uint64_t> mask((3 * known.num_rows + 63) / 64);
+    for (uint64_t &word : mask) word = below(3) ? next_random() & next_random() : 0;
+    PickedRows picked;
+    picked.mask = below(2) && !mask.empty() ? mask.data() : nullptr;
     bool read = true;
     for (const Bytes *file : {&sound, &bytes, &sound}) {
+        picked.first += picked.rows;
+        picked.rows = known.num_rows;
         const int memory = memfd_create("delta-fuzz", 0);
         if (memory < 0 || write(memory, file->data(), file->size()) != static_cast<ssize_t>(file->size())) return close(memory), false;
-        read &= runs.read(space, ("/proc/self/fd/" + std::to_string(memory)).c_str(), static_cast<int64_t>(file->size()), --left) == 0;
+        read &= runs.read(space, ("/proc/self/fd/" + std::to_string(memory)).c_str(), static_cast<int64_t>(file->size()), --left, picked) == 0;
         close(memory);
     }
     for (int i = 0; i < num_leaves; i++) {

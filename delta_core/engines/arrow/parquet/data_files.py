@@ -297,7 +297,7 @@ class _Job:
         if self._small.may_be_medium:
             self._small.read_medium(*self._first_file(), self._first_bytes, threads)
         elif self._small.may_be_tested:
-            self._small.test_rows(*self._first_file())
+            self._small.test_rows(*self._first_file(), self._first_bytes)
 
     def _has_few_rows(self) -> bool:
         """Whether no more rows of local files are needed than one batch may have."""

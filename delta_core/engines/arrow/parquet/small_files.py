@@ -7,6 +7,7 @@ they take little: for each file by itself Python would take as long as the decod
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from delta_core.engines.records import FileRead
 from delta_core.kernels import compute as pc
 from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import null_array, number_array
+from delta_core.kernels.gather import gather_column
 from delta_core.kernels.memory import POOL_OF_BATCHES
 from delta_core.kernels.nested import batch_of, empty_rows
 from delta_core.kernels.parquet_files import (
@@ -31,6 +33,7 @@ from delta_core.kernels.parquet_files import (
     FileTests,
     FlatColumn,
     NestedLeaf,
+    PickedRows,
     read_files,
 )
 from delta_core.kernels.parquet_pages import ColumnChunk, ColumnTest, RowCondition, compiled_test, passes_null, width_of
@@ -55,8 +58,10 @@ BATCH_BYTES, MEDIUM_BATCH_BYTES = 32 << 20, 8 << 20
 #: are read: then more memory is filled than is kept, and by itself a larger file takes less of it. So many files at
 #: least, and so many bytes of a run; a file that is larger than the example by this factor is read by itself.
 TESTED_BYTES, WHOLE_BYTES = 8 << 20, 2 << 20
-#: The same if conditions are tested on rows of whole columns: of a file by itself few of the other columns are decoded.
-UNTESTED_BYTES = 1 << 20
+#: If the filter is evaluated, and the columns that it does not need have so many bytes in the example, files are opened
+#: twice: first the others are read, of so many rows, or of files with so many bytes in all requested columns.
+OTHERS_BYTES = 64 << 10
+MOST_EVALUATED_ROWS, EVALUATED_BYTES = 1 << 20, 16 << 20
 MEDIUM_FILES = 4
 MEDIUM_RUN_BYTES = 32 << 20
 MOST_LARGER = 2
@@ -72,15 +77,25 @@ MOST_MISSES = 16
 Nested = tuple["NestedColumn", Mapping[int, "NestedChunk"]]
 
 
-class _Known(Struct, frozen=True):
-    """A layout of files, with what becomes of their columns."""
+class _Part(Struct, frozen=True):
+    """Columns of files of one layout that are read by one call, and what becomes of them."""
 
     layout: FileLayout
     plan: FilePlan
+    #: Their numbers.
+    numbers: tuple[int, ...]
     #: By the numbers of columns that are nested.
     nested: Mapping[int, Nested]
-    #: Whether only rows that pass all tests are read.
+
+
+class _Known(Struct, frozen=True):
+    """A layout of files: the columns that are read of all rows, or of those that pass tests of values."""
+
+    part: _Part
+    #: Whether only rows that pass all tests are returned.
     is_tested: bool
+    #: The columns that are read of the rows for which a filter on the others is true.
+    rest: _Part | None = None
 
 
 class SmallFiles:
@@ -100,8 +115,11 @@ class SmallFiles:
         self._misses = 0
         #: The tests of values that rows pass which are decoded.
         self._pushed: tuple[ColumnTest | RowCondition, ...] = ()
-        #: Whether these are all tests, and whether files are read up to a size that is not small.
-        self._is_tested = self._is_medium = False
+        #: Whether these are all tests, whether the filter is evaluated before other columns are read, and whether files
+        #: are read up to a size that is not small.
+        self._is_tested = self._is_evaluated = self._is_medium = False
+        #: So many files at once have what is in memory together, decoded.
+        self._files_at_once = RUN_FILES
         self._most_size = SMALL_BYTES
         parts = 2 * num_cores()
         self._run_files = min(max(-(-len(read.sizes) // parts), LEAST_RUN_FILES), RUN_FILES)
@@ -109,8 +127,8 @@ class SmallFiles:
 
     @property
     def may_be_tested(self) -> bool:
-        """Whether rows of small files may be tested as they are decoded."""
-        return self._may_pass and self._pushes_all and not self._is_first_medium
+        """Whether rows of small files may be tested before their other columns are decoded."""
+        return self._may_pass and (self._pushes_all or self._may_evaluate) and not self._is_first_medium
 
     @property
     def may_be_medium(self) -> bool:
@@ -144,9 +162,37 @@ class SmallFiles:
         """Whether rows are tested, and by nothing but values."""
         return bool(self._read.tests) and all(test.values is not None for test in self._read.tests)
 
-    def test_rows(self, example: DataFile, plan: FilePlan) -> None:
-        """Test rows of small files as they are decoded from now on, if the first one allows it."""
-        self._learn_first(example, plan, is_tested=True)
+    @property
+    def _may_evaluate(self) -> bool:
+        """Whether rows are tested, by nothing that is tested as values are decoded, and others need not be decoded."""
+        tests = self._read.tests
+        tested = self._tested_columns
+        others = set(range(len(self._read.columns.fields))) - self._read.tested_only - tested
+        return (
+            self._read.select_files is not None
+            and bool(tested and others)
+            and all(test.values is None for test in tests)
+        )
+
+    @property
+    def _tested_columns(self) -> set[int]:
+        return {column for test in self._read.tests for column in test.columns}
+
+    def test_rows(self, example: DataFile, plan: FilePlan, size: int) -> None:
+        """Test rows of small files before their other columns are decoded, if the first one allows it.
+
+        The parameters are those of `read_medium`.
+        """
+        self._is_evaluated = self._may_evaluate and self._is_worth_opening_twice(example, plan)
+        self._files_at_once = max(1, EVALUATED_BYTES // max(size, 1))
+        if self._is_evaluated or self._pushes_all:
+            self._learn_first(example, plan, is_tested=True)
+
+    def _is_worth_opening_twice(self, example: DataFile, plan: FilePlan) -> bool:
+        others = set(range(len(plan.sources))) - self._read.tested_only - self._tested_columns
+        leaves = [leaf for number in others for leaf in plan.sources[number].leaves]
+        footer = example.footer
+        return sum(footer.plain_bytes(group, leaves) for group in range(len(footer.group_rows))) >= OTHERS_BYTES
 
     def _learn_first(self, example: DataFile, plan: FilePlan, *, is_tested: bool) -> bool:
         """Return whether files like the first one are read together, with the tests of values."""
@@ -154,7 +200,7 @@ class SmallFiles:
         self._is_tested = is_tested
         known = self._layout_of(example, plan, self._pushed, is_tested=is_tested)
         if known is None:
-            self._is_tested, self._pushed = False, ()
+            self._is_tested, self._is_evaluated, self._pushed = False, False, ()
             return False
         self._known.append(known)
         return True
@@ -173,15 +219,16 @@ class SmallFiles:
         threads : int
             They take runs in turn.
         """
-        most = TESTED_BYTES if self._pushes_all else WHOLE_BYTES
-        if self._read.tests and all(test.values is None for test in self._read.tests):
-            most = UNTESTED_BYTES
+        may_evaluate = self._may_evaluate
+        most = TESTED_BYTES if self._pushes_all or may_evaluate else WHOLE_BYTES
         if size > most or self._is_indexed(example, plan):
             return
-        if not self._learn_first(example, plan, is_tested=self._pushes_all):
+        self._is_evaluated = may_evaluate
+        if not self._learn_first(example, plan, is_tested=self._pushes_all or may_evaluate):
             return
         self._is_medium = True
         self._most_size = MOST_LARGER * (self._read.sizes[0] or 0)
+        self._files_at_once = max(1, EVALUATED_BYTES // max(size, 1))
         share = -(-len(self._read.paths) // (2 * threads))
         self._run_files = max(1, min(share, MEDIUM_RUN_BYTES // max(size, 1), RUN_FILES))
 
@@ -232,40 +279,79 @@ class SmallFiles:
                     break
             else:
                 return
-            batch = self._in_order(of_kind, found)
-            if batch is None:
+            read = self._passing if is_tested and self._is_evaluated else self._all
+            batch, ends = read(of_kind, found, start + at, paths[at:], sizes[at:])
+            if not len(ends):
                 # read by themselves, they are decoded by PyArrow, or it reports the fault
                 self._misses = MOST_MISSES
                 return
             apply = self._read.apply_passing if is_tested else self._read.apply_files
             assert apply is not None
-            yield start + at + len(found.rows), apply(start + at, np.cumsum(found.rows), batch)
-            at += len(found.rows)
+            yield start + at + len(ends), None if batch is None else apply(start + at, ends, batch)
+            at += len(ends)
 
     def _read_next(self, known: Sequence[_Known], paths: list[bytes], sizes: NDArray[np.int64]) -> FilesRead:
-        most_bytes = MEDIUM_BATCH_BYTES if self._is_medium else BATCH_BYTES
-        return read_files([k.layout for k in known], paths, sizes, self._read.batch_rows, most_bytes, SMALL_BYTES)
+        most_rows, most_bytes = self._read.batch_rows, MEDIUM_BATCH_BYTES if self._is_medium else BATCH_BYTES
+        if known[0].is_tested and self._is_evaluated:
+            most_rows = MOST_EVALUATED_ROWS
+            paths = paths[: self._files_at_once]
+        return read_files([k.part.layout for k in known], paths, sizes, most_rows, most_bytes, SMALL_BYTES)
 
-    def _in_order(self, known: Sequence[_Known], found: FilesRead) -> pa.RecordBatch | None:
-        """Return the rows of files in their order, whatever their layouts; None if nested columns are not sound."""
-        if not len(self._read.schema):
-            return empty_rows(int(found.rows.sum()))
-        used = np.unique(found.layouts)
-        batches = []
-        for i in used:
-            batch = self._batch(known[i], found, int(i), int(found.rows[found.layouts == i].sum()))
-            if batch is None:
-                return None
-            batches.append(batch)
-        if len(batches) == 1:
-            return batches[0]
-        # the rows lie layout by layout: where does each file begin among them?
-        order = np.argsort(found.layouts, kind="stable")
-        begins = np.zeros(len(order), np.int64)
-        begins[order] = np.cumsum(found.rows[order]) - found.rows[order]
+    def _all(
+        self, known: Sequence[_Known], found: FilesRead, first: int, paths: list[bytes], sizes: NDArray[np.int64]
+    ) -> tuple[pa.RecordBatch | None, NDArray[np.int64]]:
+        """Return the rows that were read, and where those of each file end; of no file if one is not sound."""
+        columns = self._in_order([k.part for k in known], found)
         ends = np.cumsum(found.rows)
-        numbers = np.arange(ends[-1]) + np.repeat(begins - (ends - found.rows), found.rows)
-        return pc.take(pa.concat_batches(batches, memory_pool=POOL_OF_BATCHES), number_array(numbers))
+        return (None, ends[:0]) if columns is None else (self._batch(columns, int(ends[-1])), ends)
+
+    def _passing(
+        self, known: Sequence[_Known], found: FilesRead, first: int, paths: list[bytes], sizes: NDArray[np.int64]
+    ) -> tuple[pa.RecordBatch | None, NDArray[np.int64]]:
+        """Evaluate the filter on the columns that were read, and read the others of the rows for which it is true.
+
+        Returns these rows, and where those of each file end; no rows: None. Ends before a file that is not sound.
+        """
+        tested = self._in_order([k.part for k in known], found)
+        if tested is None:
+            return None, found.rows[:0]
+        assert self._read.select_files is not None
+        ends = np.cumsum(found.rows)
+        num_rows = int(ends[-1])
+        picks = self._read.select_files(first, ends, tested, num_rows)
+        if picks is not None and not picks.count:
+            return None, ends
+        if picks is not None:
+            ends = np.searchsorted(picks.indices, ends).astype(np.int64)
+        mask = None if picks is None else PickedRows(picks.words(), found.rows)
+        rest = [k.rest for k in known if k.rest is not None]
+        layouts = [part.layout for part in rest]
+        paths = paths[: len(ends)]
+        others = read_files(layouts, paths, sizes, num_rows, sys.maxsize, SMALL_BYTES, mask)
+        done = len(others.rows)
+        columns = self._in_order(rest, others) if done else None
+        if columns is None:
+            return None, ends[:0]
+        kept = int(ends[done - 1])
+        for number in tested.keys() - self._read.tested_only:
+            column = tested[number] if picks is None else gather_column(tested[number], picks, decode=False)
+            columns[number] = column.slice(0, kept)
+        return self._batch(columns, kept), ends[:done]
+
+    def _in_order(self, parts: Sequence[_Part], found: FilesRead) -> dict[int, pa.Array] | None:
+        """Return columns of files in their order, whatever their layouts; None if nested columns are not sound."""
+        numbers = parts[0].numbers
+        if not numbers:
+            return {}
+        schema = pa.schema([self._read.schema.field(n) for n in numbers])
+        batches = []
+        for i in np.unique(found.layouts):
+            arrays = self._arrays(parts[i], found, int(i), int(found.rows[found.layouts == i].sum()))
+            if arrays is None:
+                return None
+            batches.append(batch_of(arrays, schema))
+        rows = batches[0] if len(batches) == 1 else _rows_in_order(batches, found)
+        return dict(zip(numbers, rows.columns, strict=True))
 
     def learn(self, file: DataFile, plan: FilePlan) -> None:
         """Take a file for an example of those that follow, if our own decoder reads all of its columns."""
@@ -275,7 +361,7 @@ class SmallFiles:
             if known is None and self._is_tested and not self._is_medium:
                 # a value that is stored in another way is tested once it is converted
                 known = self._layout_of(file, plan, (), is_tested=False)
-        if known is None or any(known.layout == other.layout for other in self._known):
+        if known is None or any(known.part.layout == other.part.layout for other in self._known):
             self._misses += 1
         else:
             self._known.append(known)
@@ -284,44 +370,70 @@ class SmallFiles:
         self, file: DataFile, plan: FilePlan, pushed: Sequence[ColumnTest | RowCondition], *, is_tested: bool
     ) -> _Known | None:
         """Return a file's layout, None if a column of it is decoded or tested in another way."""
-        numbers = self._decoded_columns(is_tested)
-        nested = {n: found for n in numbers if (found := _nested(file, plan, n)) is not None}
-        columns = _columns(file, plan, [n for n in numbers if n not in nested])
         tests = _tests(file, plan, pushed)
-        key = file.layout.key
-        if key is None or columns is None or tests is None:
+        if tests is None:
             return None
-        leaves = [
-            NestedLeaf(leaf, file.layout.leaves[leaf].physical, form)
-            for column, chunks in nested.values()
-            for leaf, form in kernels.leaf_forms(column, chunks).items()
-        ]
-        return _Known(FileLayout(*key, columns, tests, tuple(leaves)), plan, nested, is_tested)
+        left_out = self._read.tested_only if is_tested else frozenset[int]()
+        numbers = [number for number in range(len(self._read.columns.fields)) if number not in left_out]
+        if not is_tested or not self._is_evaluated:
+            part = _part(file, plan, numbers, tests)
+            return None if part is None else _Known(part, is_tested)
+        tested = self._tested_columns
+        part = _part(file, plan, sorted(tested), ())
+        rest = _part(file, plan, [n for n in numbers if n not in tested], ())
+        return None if part is None or rest is None else _Known(part, is_tested, rest)
 
-    def _decoded_columns(self, is_tested: bool) -> list[int]:
-        """Return the columns that are decoded: without those that nothing but tests that were run looks at."""
-        left_out = self._read.tested_only if is_tested else ()
-        return [number for number in range(len(self._read.columns.fields)) if number not in left_out]
-
-    def _batch(self, known: _Known, found: FilesRead, number: int, rows: int) -> pa.RecordBatch | None:
-        """Return the rows of the files of one layout, None if a nested column is not sound."""
-        schema, plan = self._read.schema, known.plan
+    def _arrays(self, part: _Part, found: FilesRead, number: int, rows: int) -> list[pa.Array] | None:
+        """Return columns of the files of one layout, None if a nested one is not sound."""
         flat, leaves = iter(found.columns[number]), iter(found.leaves[number])
         arrays = []
-        decoded_columns = set(self._decoded_columns(known.is_tested))
-        for at, source in enumerate(plan.sources):
-            if source.name is None or at not in decoded_columns:
-                arrays.append(null_array(schema.field(at).type, rows))
+        for at in part.numbers:
+            source = part.plan.sources[at]
+            if source.name is None:
+                arrays.append(null_array(self._read.schema.field(at).type, rows))
                 continue
-            if at in known.nested:
-                column, chunks = known.nested[at]
+            if at in part.nested:
+                column, chunks = part.nested[at]
                 array = kernels.assemble_files(column, chunks, list(islice(leaves, len(chunks))), rows)
                 if array is None:
                     return None
             else:
                 array = next(flat)
             arrays.append(array if source.convert is None else source.convert(array))
+        return arrays
+
+    def _batch(self, columns: Mapping[int, pa.Array], rows: int) -> pa.RecordBatch:
+        """Return columns as a batch, with nulls for those that nothing looks at any more."""
+        schema = self._read.schema
+        if not len(schema):
+            return empty_rows(rows)
+        arrays = [columns[n] if n in columns else null_array(f.type, rows) for n, f in enumerate(schema)]
         return batch_of(arrays, schema)
+
+
+def _rows_in_order(batches: Sequence[pa.RecordBatch], found: FilesRead) -> pa.RecordBatch:
+    """Return rows that lie layout by layout in the order of their files."""
+    order = np.argsort(found.layouts, kind="stable")
+    begins = np.zeros(len(order), np.int64)
+    begins[order] = np.cumsum(found.rows[order]) - found.rows[order]
+    ends = np.cumsum(found.rows)
+    numbers = np.arange(ends[-1]) + np.repeat(begins - (ends - found.rows), found.rows)
+    return pc.take(pa.concat_batches(batches, memory_pool=POOL_OF_BATCHES), number_array(numbers))
+
+
+def _part(file: DataFile, plan: FilePlan, numbers: Sequence[int], tests: tuple[FileTest, ...]) -> _Part | None:
+    """Return columns of a file as those of others like it, None if one of them is decoded in another way."""
+    nested = {n: found for n in numbers if (found := _nested(file, plan, n)) is not None}
+    columns = _columns(file, plan, [n for n in numbers if n not in nested])
+    key = file.layout.key
+    if key is None or columns is None:
+        return None
+    leaves = [
+        NestedLeaf(leaf, file.layout.leaves[leaf].physical, form)
+        for column, chunks in nested.values()
+        for leaf, form in kernels.leaf_forms(column, chunks).items()
+    ]
+    return _Part(FileLayout(*key, columns, tests, tuple(leaves)), plan, tuple(numbers), nested)
 
 
 def _nested(file: DataFile, plan: FilePlan, number: int) -> Nested | None:
