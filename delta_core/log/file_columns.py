@@ -211,14 +211,36 @@ def partition_text(values: Any, key: str) -> pa.DictionaryArray:
     keys, items = _dictionary(values.keys), _dictionary(values.items)
     names = keys.dictionary.to_pylist()
     code = names.index(key) if key in names else -1
+    offsets = values_of(values.offsets)
+    found = values_of(keys)[offsets[0] : offsets[-1]] == code
+    place = _place_in_each(found, offsets) if code >= 0 else None
+    if place is not None:
+        entries = items.slice(offsets[0], len(found))
+        step = len(found) // len(values)
+        return entries if step == 1 else _every(entries, place, step)
     codes = np.full(len(values), -1, np.int32)
     if code >= 0:
-        offsets = values_of(values.offsets)
-        found = values_of(keys)[offsets[0] : offsets[-1]] == code
         positions = offsets[0] + np.flatnonzero(found)
         picked = np.where(is_valid(items.indices), values_of(items), -1)
         codes[_rows_of(positions, offsets)] = picked[positions]
     return pa.DictionaryArray.from_arrays(number_array(codes, valid=codes >= 0), items.dictionary)
+
+
+def _place_in_each(found: NDArray[np.bool_], offsets: NDArray[Any]) -> int | None:
+    """Return the place of the one entry that is found in each list, if it is the same in all, which have one length."""
+    count = len(offsets) - 1
+    step = len(found) // count if count else 0
+    if not step or not (np.diff(offsets) == step).all():
+        return None
+    place = int(found[:step].argmax())
+    return place if found[place::step].all() and np.count_nonzero(found) == count else None
+
+
+def _every(entries: pa.DictionaryArray, first: int, step: int) -> pa.DictionaryArray:
+    """Return every so many entries."""
+    valid = is_valid(entries.indices)[first::step] if entries.null_count else None
+    codes = number_array(np.ascontiguousarray(values_of(entries)[first::step]), valid=valid)
+    return pa.DictionaryArray.from_arrays(codes, entries.dictionary)
 
 
 def _rows_of(entries: NDArray[Any], offsets: NDArray[Any]) -> NDArray[Any] | slice:

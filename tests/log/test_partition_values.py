@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.errors import LogError, SchemaError
+from delta_core.log.file_columns import partition_text
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.protocol.types import ArrayType, PrimitiveType
 
@@ -174,3 +175,21 @@ def test_any_date_survives(values):
 def test_texts_of_another_column_in_a_shared_dictionary_are_not_looked_at():
     shared = pa.DictionaryArray.from_arrays(pa.array([1, None, 1], pa.int32()), pa.array(["x", "7"]))
     assert parse_partition_values(shared, PrimitiveType("integer")).to_pylist() == [7, None, 7]
+
+
+MAPS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["1", "2", "", None])), max_size=3)
+SAME_KEYS = st.permutations("abc").flatmap(
+    lambda keys: st.lists(st.tuples(*(st.tuples(st.just(k), st.sampled_from(["1", "2", "", None])) for k in keys)))
+)
+
+
+@given(st.one_of(st.lists(st.none() | MAPS), SAME_KEYS), st.booleans(), st.integers(0, 2), st.sampled_from("abcd"))
+def test_text_of_a_key_is_that_of_each_map(rows, is_coded, first, key):
+    column = pa.array(rows, pa.map_(pa.string(), pa.string()))
+    if is_coded:
+        parts = [child.dictionary_encode() for child in (column.keys, column.items)]
+        column = pa.MapArray.from_arrays(column.offsets, *parts)
+    expected = [dict(row or []).get(key) for row in rows]
+    found = partition_text(column.slice(first), key)
+    assert found.to_pylist() == expected[first:]
+    assert found.type == pa.dictionary(pa.int32(), pa.string())
