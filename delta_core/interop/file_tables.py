@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -12,7 +13,16 @@ import pyarrow as pa
 from delta_core.expressions.ast import FileStatistic
 from delta_core.interop.predicates import plan_files
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import array_of, bool_array, int64_values, is_valid, one_array, scalar_of
+from delta_core.kernels.arrow_buffers import (
+    array_of,
+    bool_array,
+    int64_values,
+    is_valid,
+    number_array,
+    one_array,
+    scalar_of,
+    values_of,
+)
 from delta_core.kernels.path_texts import joined_lists
 from delta_core.log.files import FileSet
 from delta_core.log.indexed_columns import statistics_leaves
@@ -35,6 +45,8 @@ __all__ = [
     "typed_partitions",
 ]
 
+#: Combinations of codes of partition columns that are marked if they occur.
+_MOST_COMBINATIONS = 1 << 20
 NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
 
 
@@ -71,10 +83,32 @@ def partition_values(snapshot: Snapshot, predicate: Any = None) -> list[dict[str
     if not names:
         return []
     table = plan_files(snapshot, predicate).columns([f"partition:{physical}" for _, physical in names])
-    columns = [_plain_text(c) for c in table.columns]
-    distinct = pa.table(columns, [logical for logical, _ in names]).group_by([n for n, _ in names]).aggregate([])
-    found: list[dict[str, Any]] = distinct.to_pylist()
+    logical = [name for name, _ in names]
+    distinct = [_distinct_rows(batch) for batch in table.rename_columns(logical).to_batches()]
+    texts = pa.concat_tables(distinct) if distinct else table.rename_columns(logical)
+    plain = pa.table([_plain_text(c) for c in texts.columns], logical)
+    found: list[dict[str, Any]] = plain.group_by(logical).aggregate([]).to_pylist()
     return found
+
+
+def _distinct_rows(batch: pa.RecordBatch) -> pa.Table:
+    """Return the distinct rows of texts, by their codes, or more rows if there are too many combinations of codes."""
+    columns = [c if pa.types.is_dictionary(c.type) else pc.dictionary_encode(c) for c in batch.columns]
+    sizes = [len(c.dictionary) + 1 for c in columns]
+    if math.prod(sizes) > _MOST_COMBINATIONS:
+        return pa.table([pc.cast(c, pa.string()) for c in columns], batch.schema.names)
+    keys = np.zeros(batch.num_rows, np.int64)
+    for column, size in zip(columns, sizes, strict=True):
+        keys *= size
+        keys += np.where(is_valid(column.indices), values_of(column), size - 1)
+    is_there = np.zeros(math.prod(sizes), bool)
+    is_there[keys] = True
+    codes = np.unravel_index(np.flatnonzero(is_there), sizes)
+    texts = [
+        pc.take(c.dictionary, number_array(code.astype(np.int32), valid=code < size - 1))
+        for c, code, size in zip(columns, codes, sizes, strict=True)
+    ]
+    return pa.table(texts, batch.schema.names)
 
 
 def _plain_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

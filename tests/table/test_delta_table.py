@@ -17,6 +17,7 @@ import delta_core
 from delta_core import DeltaTable, exceptions, open_table, write_deltalake
 from delta_core.engines.arrow.storage.log_files import ArrowLogFiles
 from delta_core.errors import InvalidArgumentError, TableNotFoundError, UnsupportedOperationError, VersionNotFoundError
+from delta_core.interop import file_tables
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 from delta_core.transaction import CommitProperties, Transaction
@@ -263,6 +264,25 @@ def test_partitions_are_distinct_and_hold_the_logs_text(builder: TableBuilder) -
     found = [p["kind"] for p in table.partitions()]
     assert sorted(found, key=str) == [None, "a", "b"]
     assert table.partitions(file_pruning_predicate="kind = 'a'") == [{"kind": "a"}]
+
+
+@pytest.mark.parametrize("most", [0, 1 << 20], ids=["many combinations", "few combinations"])
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_partitions_of_several_columns_are_distinct(
+    tmp_path: Path, checkpoint: bool, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_tables, "_MOST_COMBINATIONS", most)
+    table = TableBuilder(tmp_path).create({"id": "long", "a": "string", "b": "integer"}, partition_by=["a", "b"])
+    rows = [{"id": i, "a": a, "b": b} for i in range(2) for a in ("x", "y", None) for b in (1, None, 2)]
+    table.append(rows[:9]).append(rows[5:12])
+    if checkpoint:
+        table.checkpoint()
+    table.append(rows[2:]).append([{"id": 9, "a": "z", "b": 1}])
+    expected = {(r["a"], None if r["b"] is None else str(r["b"])) for r in rows} | {("z", "1")}
+    found = [(p["a"], p["b"]) for p in DeltaTable(tmp_path).partitions()]
+    assert len(found) == len(expected)
+    assert set(found) == expected
+    assert DeltaTable(tmp_path).partitions(file_pruning_predicate="b = 7") == []
 
 
 def test_table_without_partitions_has_none(vectors: TableBuilder) -> None:
