@@ -9,7 +9,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import PutResult, RangeRequest
@@ -17,6 +16,7 @@ from delta_core.errors import CommitError, CommitStateUnknownError, EngineError
 from delta_core.log.names import LOG_DIRECTORY, commit_name
 from delta_core.plugins.committer import Committed, Conflict, Outcome, Proposal
 from delta_core.runtime.processes import PerProcess
+from delta_core.runtime.threads import ThreadPool
 
 __all__ = ["StoreCommitter", "holds_transaction", "is_refusal", "prove_exclusive"]
 
@@ -25,6 +25,8 @@ PUTS = 4
 PAUSE = 0.05
 #: Puts at once by which a store proves itself.
 RACERS = 8
+#: So long each waits for the others to begin.
+RACE_SECONDS = 10
 _REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTSUP, errno.EFBIG})
 
 _proven: set[str] = set()
@@ -197,17 +199,23 @@ def _probe(storage: Storage) -> Iterator[str]:
 
 def _find_problem(storage: Storage, path: str) -> str:
     """Return what the store let happen that it should not have; empty if it behaves."""
-    barrier = threading.Barrier(RACERS)
+    barrier = threading.Barrier(RACERS, timeout=RACE_SECONDS)
 
     def put(number: int) -> PutResult | EngineError:
-        barrier.wait()
+        try:
+            barrier.wait()
+        except threading.BrokenBarrierError as e:
+            raise EngineError(
+                f"The system has no {RACERS} threads for this process, which are necessary to find out whether the "
+                f"store of {storage.root} creates files exclusively. Raise the limit, or pass a committer=."
+            ) from e
         try:
             return storage.put_if_absent(path, b"%d" % number)
         except EngineError as e:
             return e
 
-    with ThreadPoolExecutor(RACERS) as pool:
-        results = list(pool.map(put, range(RACERS)))
+    with ThreadPool(RACERS, "delta-race") as pool:
+        results = pool.map(put, range(RACERS))
     winners = [i for i, r in enumerate(results) if r == "created"]
     if len(winners) > 1:
         return f"{len(winners)} of {RACERS} conditional puts at once succeed"

@@ -7,7 +7,7 @@ import json
 import os
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,7 @@ from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import compute as pc
 from delta_core.kernels._json_lines import Rows, format_rows
 from delta_core.kernels.arrow_buffers import is_valid, string_array
-from delta_core.runtime.threads import thread_pool
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
+from delta_core.runtime.threads import Task, ThreadPool
 
 __all__ = ["RUN_ROWS", "format_actions", "format_lines", "format_objects"]
 
@@ -65,18 +62,14 @@ def format_lines(kind: str, table: pa.Table) -> Iterator[bytes]:
         yield _format(head, b"}\n", table, what)
         return
     threads = os.cpu_count() or 1
-    ahead: deque[Future[bytes]] = deque()
-    with thread_pool(threads, "delta-lines") as pool:
-        try:
-            for i in range(0, table.num_rows, RUN_ROWS):
-                ahead.append(pool.submit(_format, head, b"}\n", table.slice(i, RUN_ROWS), what, i))
-                if len(ahead) > threads:
-                    yield ahead.popleft().result()
-            while ahead:
+    ahead: deque[Task[bytes]] = deque()
+    with ThreadPool(threads, "delta-lines") as pool:
+        for i in range(0, table.num_rows, RUN_ROWS):
+            ahead.append(pool.submit(_format, head, b"}\n", table.slice(i, RUN_ROWS), what, i))
+            if len(ahead) > threads:
                 yield ahead.popleft().result()
-        finally:
-            for piece in ahead:
-                piece.cancel()
+        while ahead:
+            yield ahead.popleft().result()
 
 
 def format_objects(struct: pa.StructArray) -> pa.Array:

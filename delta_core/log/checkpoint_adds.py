@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,10 +26,7 @@ from delta_core.log.partition_values import parse_dictionary
 from delta_core.log.statistic_path import statistic_path
 from delta_core.protocol.schema import Path
 from delta_core.protocol.types import Field
-from delta_core.runtime.threads import thread_pool
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+from delta_core.runtime.threads import Task, ThreadPool
 
 __all__ = ["ROW_GROUP", "AddReader"]
 
@@ -78,20 +75,16 @@ class AddReader(Struct, frozen=True):
             if window:
                 yield window
             return
-        with thread_pool(_LOADED_AT_ONCE, "delta-checkpoint-load") as pool:
-            try:
-                while pieces:
-                    window = self._window(pieces, pool)
-                    if window:
-                        yield window
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
+        with ThreadPool(_LOADED_AT_ONCE, "delta-checkpoint-load") as pool:
+            while pieces:
+                window = self._window(pieces, pool)
+                if window:
+                    yield window
 
-    def _window(self, pieces: deque[Part], pool: ThreadPoolExecutor) -> list[_Loaded]:
+    def _window(self, pieces: deque[Part], pool: ThreadPool) -> list[_Loaded]:
         """Load pieces until they fill a window; no more are begun than are expected to fit."""
         window: list[_Loaded] = []
-        running: deque[Future[_Loaded]] = deque()
+        running: deque[Task[_Loaded]] = deque()
         size, count = 0, 0
         while running or (pieces and size < self.window_bytes):
             # one waits for whichever thread is free

@@ -9,7 +9,6 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
@@ -44,6 +43,7 @@ from delta_core.plugins.registry import PluginSet
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import ActionField, DomainMetadata, SetTransaction
 from delta_core.protocol.properties import read_property
+from delta_core.runtime.threads import ThreadPool
 
 __all__ = ["CheckpointResult", "CheckpointSource", "write_checkpoint"]
 
@@ -474,12 +474,12 @@ def _take(items: Iterator[T], count: int) -> Iterator[T]:
 
 def _ahead(items: Iterator[T]) -> Iterator[T]:
     """Yield items, the next one in the making on a thread while one is in use."""
-    with ThreadPoolExecutor(1, thread_name_prefix="delta-checkpoint") as pool:
+    with ThreadPool(1, "delta-checkpoint") as pool:
         end = object()
         following = pool.submit(next, items, end)
         while (item := following.result()) is not end:
             following = pool.submit(next, items, end)
-            yield item  # type: ignore[misc]  # `end` is no item
+            yield item
 
 
 def _discard(engine: Engine, paths: Sequence[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +18,7 @@ from delta_core.kernels.arrow_buffers import empty_table, number_array
 from delta_core.kernels.curves import Ranges, cell_ranks, cells_of, check_ordered, curve_bits, radix_order
 from delta_core.operations.temporary import temporary_files
 from delta_core.protocol.schema import Path
+from delta_core.runtime.threads import ThreadPool
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -154,8 +154,8 @@ class OrderedRows:
         """Return the position of each row on the curve, or the range of its first column."""
         paths = self._columns[: len(self._ranges)]
         if len(paths) > 1 and table.num_rows > SAMPLE_ROWS:
-            with ThreadPoolExecutor(len(paths)) as pool:
-                found = list(pool.map(lambda r, p: r.numbers(_reach(table, p)), self._ranges, paths))
+            with ThreadPool(len(paths), "delta-order") as pool:
+                found = pool.map(lambda r, p: r.numbers(_reach(table, p)), self._ranges, paths)
         else:
             found = [r.numbers(_reach(table, p)) for r, p in zip(self._ranges, paths, strict=True)]
         cells = cells_of(found, self._bits)

@@ -1,15 +1,42 @@
-"""Pools of threads, whose module is imported when the first is made (a small read needs none), and their size."""
+"""Threads, pools of them, and what they wait for. An interrupt may come anywhere; each thread ends with the process.
+
+An interrupt (`KeyboardInterrupt`) may come after any call from Python code of the main thread. The standard library's
+conditions, events and pools are Python code that holds locks: an interrupt there leaves a lock taken, or a thread that
+nobody ends, and the process waits for ever. What must not be interrupted is one call of C code here, and what may wait
+holds no lock meanwhile.
+"""
 
 from __future__ import annotations
 
+import _thread
+import atexit
 import os
+import sys
+import threading
+import weakref
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from itertools import compress
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+
+from delta_core.errors import EngineError
+from delta_core.runtime.processes import PerProcess, num_forks
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from queue import SimpleQueue
 
-__all__ = ["num_cores", "thread_pool"]
+__all__ = ["Changes", "Task", "ThreadPool", "Threads", "first_done", "num_cores", "running_threads"]
+
+T = TypeVar("T")
+
+#: What the interpreter waits for threads when it exits: a call of a store that does not answer must not keep it.
+EXIT_SECONDS = 30.0
+
+#: Locks that running threads hold until they end, and to whom the threads belong.
+_running = PerProcess[dict[_thread.LockType, "Threads"]](dict)
+_exiting = False
 
 
 def num_cores() -> int:
@@ -17,31 +44,327 @@ def num_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def thread_pool(threads: int, name: str) -> ThreadPoolExecutor:
-    """Return a pool of at most so many threads, whose names begin with ``name``."""
-    from concurrent.futures import ThreadPoolExecutor
+@atexit.register
+def _end_threads() -> None:
+    """End all threads before the interpreter, which stops those that run at any step, is gone."""
+    global _exiting
+    _exiting = True
+    running = list(_running.get().items())
+    for _, threads in running:
+        threads.stop()
+    end = monotonic() + EXIT_SECONDS
+    for ended, _ in running:
+        if ended.acquire(timeout=max(end - monotonic(), 0)):
+            ended.release()
 
-    pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
-    if "_idle_semaphore" in vars(pool):
-        vars(pool)["_idle_semaphore"] = _IdleThreads()
-    return pool
+
+def running_threads() -> list[str]:
+    """Return what each thread is for that runs in this process."""
+    return [threads.name for threads in list(_running.get().values())]
 
 
-class _IdleThreads:
-    """Counts idle threads as a semaphore does, without Python code that holds a lock.
+def _taken_lock() -> _thread.LockType:
+    lock = _thread.allocate_lock()
+    lock.acquire()
+    return lock
 
-    An interrupt in such code leaves the lock taken, and whoever submits a task to the pool later waits for ever.
+
+class Threads:
+    """Threads that run one function each.
+
+    Parameters
+    ----------
+    work : function()
+        What each thread runs.
+    stop : function()
+        Makes ``work`` return soon, on all threads; called when the interpreter exits.
+    name : str
+        What they are for, which `running_threads` lists.
+
+    Notes
+    -----
+    To start one of `threading`'s threads is Python code that waits, and takes longer. These have no object there, and
+    no name; a function for tracing or profiling is called for them as for others.
     """
 
-    def __init__(self) -> None:
-        self._idle = deque[None]()
+    __slots__ = ("_process", "_started", "_work", "name", "stop")
 
-    def acquire(self, timeout: float | None = None) -> bool:
+    def __init__(self, work: Callable[[], None], stop: Callable[[], None], name: str) -> None:
+        self._work, self.stop, self.name = work, stop, name
+        self._process = num_forks()
+        self._started: deque[_thread.LockType] = deque()
+
+    def __len__(self) -> int:
+        """Return how many were started."""
+        return len(self._started)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the threads are this process's: a forked child has none of its parent's."""
+        return self._process == num_forks()
+
+    def start(self) -> bool:
+        """Start one more thread; False if the system has none, or the interpreter exits."""
+        if _exiting:
+            return False
+        ended = _taken_lock()
         try:
-            self._idle.pop()
-        except IndexError:
+            # one call: an interrupt comes before there is a thread, or when its lock is noted
+            self._started.extend(compress((ended,), map(_thread.start_new_thread, (self._run,), ((ended,),))))
+        except RuntimeError:
             return False
         return True
 
-    def release(self) -> None:
-        self._idle.append(None)
+    def join(self) -> None:
+        """Wait until all threads have ended."""
+        for ended in list(self._started):
+            if _exiting or not self.is_ours:
+                return
+            with ended:
+                pass
+
+    def _run(self, ended: _thread.LockType) -> None:
+        running = _running.get()
+        running[ended] = self
+        sys.settrace(threading.gettrace())
+        sys.setprofile(threading.getprofile())
+        try:
+            if not _exiting:
+                self._work()
+        finally:
+            del running[ended]
+            ended.release()
+
+
+class Changes:
+    """Changes of a state that threads wait for, as a condition's are, without Python code that holds its lock."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: list[_thread.LockType] = []
+
+    def __bool__(self) -> bool:
+        """Whether anybody waits."""
+        return bool(self._waiting)
+
+    def next(self) -> _thread.LockType:
+        """Return a lock that is released at the next change; call with the state's lock, and acquire it without."""
+        lock = _taken_lock()
+        self._waiting.append(lock)
+        return lock
+
+    def notify(self) -> None:
+        """Wake all who wait; to be called with the state's lock."""
+        # one call: an interrupt does not come between the removal of a lock and its release
+        with suppress(IndexError):
+            any(map(_thread.LockType.release, iter(self._waiting.pop, None)))
+
+
+class Task(Generic[T]):
+    """A call of a function that a pool's thread runs; a future whose owner may be interrupted anywhere."""
+
+    __slots__ = ("_arguments", "_begun", "_callbacks", "_function", "_is_cancelled", "_raised", "_value", "is_done")
+
+    def __init__(self, function: Callable[..., T], *arguments: Any) -> None:
+        self._function: Callable[..., T] | None = function
+        self._arguments = arguments
+        self._begun = _thread.allocate_lock()
+        self._callbacks: list[Callable[[Task[T]], object]] = []
+        self.is_done = self._is_cancelled = False
+        self._value: T | None = None
+        self._raised: BaseException | None = None
+
+    def run(self) -> None:
+        """Run the task, unless somebody has begun or cancelled it."""
+        if not self._begun.acquire(blocking=False):
+            return
+        assert self._function is not None
+        try:
+            value = self._function(*self._arguments)
+        except BaseException as e:  # noqa: BLE001  (handed to whoever wants the result)
+            self._end(None, e)
+            # the error's traceback would keep the task, and the task its error
+            del self
+        else:
+            self._end(value, None)
+
+    def cancel(self) -> bool:
+        """Whether nobody runs the task, now or later."""
+        if self._begun.acquire(blocking=False):
+            self._is_cancelled = True
+            self._end(None, EngineError("A task was cancelled, since what it belongs to was closed."))
+        return self._is_cancelled
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it was cancelled."""
+        return self._is_cancelled
+
+    def wait(self) -> None:
+        """Wait until the task has ended."""
+        if not self.is_done:
+            ended = _taken_lock()
+            self._callbacks.append(lambda _: ended.release())
+            if not self.is_done:
+                ended.acquire()
+
+    def result(self) -> T:
+        """Return what the function returned, or raise what it raised, once it has ended."""
+        self.wait()
+        if self._raised is not None:
+            try:
+                raise self._raised
+            finally:
+                del self
+        return cast("T", self._value)
+
+    def exception(self) -> BaseException | None:
+        """Return what the function raised, once it has ended."""
+        self.wait()
+        return self._raised
+
+    def when_done(self, callback: Callable[[Task[T]], object]) -> None:
+        """Call a function with the task once it has ended, on its thread or on this one; it must not raise."""
+        self._callbacks.append(callback)
+        if self.is_done:
+            self._notify()
+
+    def _end(self, value: T | None, error: BaseException | None) -> None:
+        self._function, self._arguments = None, ()
+        self._value, self._raised = value, error
+        self.is_done = True
+        self._notify()
+
+    def _notify(self) -> None:
+        # the owner may add one meanwhile: each is called once, by whoever takes it
+        while self._callbacks:
+            with suppress(IndexError):
+                self._callbacks.pop()(self)
+
+
+def first_done(tasks: Iterable[Task[T]]) -> list[Task[T]]:
+    """Return which tasks have ended, once one has; there is at least one."""
+    tasks = list(tasks)
+    changed = _taken_lock()
+
+    def note(task: Task[T]) -> None:
+        # of several ends one wakes the caller
+        with suppress(RuntimeError):
+            changed.release()
+
+    for task in tasks:
+        task.when_done(note)
+    changed.acquire()
+    return [task for task in tasks if task.is_done]
+
+
+class ThreadPool:
+    """Threads that run tasks, each started when none is idle.
+
+    If the system has no threads left, the tasks run on those there are, or else on the caller's thread as they are
+    submitted.
+
+    Parameters
+    ----------
+    threads : int
+        At most so many are started.
+    name : str
+        What they are for.
+
+    Notes
+    -----
+    As a context it waits for all tasks at its end; after an error only for those that were begun. A pool that is
+    dropped ends its threads.
+    """
+
+    __slots__ = ("__weakref__", "_most", "_queue", "_threads")
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._most = threads
+        self._queue = _Queue(self)
+        self._threads = Threads(self._queue.work, self._queue.stop, name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self._queue.stop()
+        else:
+            self.stop()
+        self._threads.join()
+
+    def has_thread(self) -> bool:
+        """Whether tasks run on another thread than the caller's; starts one if there is none."""
+        if self._queue.is_stopped or not self._threads.is_ours:
+            return False
+        return len(self._threads) > 0 or self._threads.start()
+
+    def submit(self, function: Callable[..., T], *arguments: Any) -> Task[T]:
+        """Return the task of a call, which a thread begins as soon as one is idle."""
+        task = Task(function, *arguments)
+        if self._threads.is_ours and not self._queue.is_stopped:
+            try:
+                self._queue.idle.pop()
+            except IndexError:
+                if len(self._threads) < self._most:
+                    self._threads.start()
+            if len(self._threads):
+                self._queue.tasks.put(task)
+                if not self._queue.is_stopped:
+                    return task
+                # perhaps no thread takes it any more
+        task.run()
+        error = task._raised
+        if error is not None and not isinstance(error, Exception):
+            raise error
+        return task
+
+    def map(self, function: Callable[..., T], *arguments: Iterable[Any]) -> list[T]:
+        """Return the results of calls, in order; after an error those that were not begun are cancelled."""
+        tasks: list[Task[T]] = []
+        try:
+            for values in zip(*arguments, strict=True):
+                tasks.append(self.submit(function, *values))  # noqa: PERF401  # those before an error count
+            return [task.result() for task in tasks]
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    def stop(self) -> None:
+        """Begin no more tasks, and return at once; threads end with the tasks that they run."""
+        self._queue.is_cancelled = True
+        self._queue.stop()
+
+
+class _Queue:
+    """The tasks of a pool; its threads refer to them and not to the pool, which may be dropped."""
+
+    __slots__ = ("_pool", "idle", "is_cancelled", "is_stopped", "tasks")
+
+    def __init__(self, pool: ThreadPool) -> None:
+        from queue import SimpleQueue
+
+        #: What is no task ends the threads.
+        self.tasks: SimpleQueue[Task[Any] | weakref.ref[ThreadPool] | None] = SimpleQueue()
+        # C code: an interrupt while Python code finalizes an object would be ignored
+        self._pool = weakref.ref(pool, self.tasks.put)
+        #: An entry for each idle thread. One too few, after an interrupt, starts a thread more.
+        self.idle: deque[None] = deque()
+        self.is_stopped = self.is_cancelled = False
+
+    def work(self) -> None:
+        while isinstance(task := self.tasks.get(), Task):
+            if self.is_cancelled:
+                task.cancel()
+            else:
+                task.run()
+            del task
+            self.idle.append(None)
+        # for the next thread
+        self.tasks.put(None)
+
+    def stop(self) -> None:
+        self.is_stopped = True
+        self.tasks.put(None)

@@ -16,11 +16,9 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, int64_values, is_valid, number_array, one_array, values_of
 from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.plugins.rules import VECTOR_LOCATION, RowSelector, VectorBytes
-from delta_core.runtime.threads import thread_pool
+from delta_core.runtime.threads import Task, ThreadPool
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
-
     from numpy.typing import NDArray
 
 __all__ = ["Vectors", "read_dropped_rows", "read_row_sets"]
@@ -239,9 +237,9 @@ class Vectors:
         self.located = [(s, t) for s in selectors if files.num_rows and (t := locate(s, files)).num_rows]
         numbers = [int64_values(t.column("file")) for _, t in self.located]
         self._files = np.unique(np.concatenate(numbers)) if numbers else np.empty(0, np.int32)
-        self._windows: dict[int, Future[dict[int, RowSet]]] = {}
+        self._windows: dict[int, Task[dict[int, RowSet]]] = {}
         self._lock = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: ThreadPool | None = None
 
     def __bool__(self) -> bool:
         return bool(len(self._files))
@@ -254,7 +252,7 @@ class Vectors:
     def close(self) -> None:
         """Start nothing more."""
         if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool.stop()
 
     def rows(self, file: int) -> RowSet | None:
         """Return the rows of a file that are dropped, None for a file without a vector."""
@@ -282,10 +280,10 @@ class Vectors:
             return None
         return int(int64_values(counts).sum())
 
-    def _window(self, number: int) -> Future[dict[int, RowSet]]:
+    def _window(self, number: int) -> Task[dict[int, RowSet]]:
         with self._lock:
             if self._pool is None:
-                self._pool = thread_pool(1, "delta-vectors")
+                self._pool = ThreadPool(1, "delta-vectors")
             for wanted in (number, number + 1):
                 if wanted not in self._windows and wanted * WINDOW_VECTORS < len(self._files):
                     self._windows[wanted] = self._pool.submit(self._load, wanted)

@@ -1,6 +1,5 @@
 """Scans end to end over built tables: projection, rules, metadata columns, limits, counts, vectors, streams."""
 
-import threading
 from pathlib import Path
 
 import duckdb
@@ -27,6 +26,7 @@ from delta_core.plugins.hookspecs import hookimpl
 from delta_core.plugins.registry import PluginRegistry
 from delta_core.plugins.rules import MetadataColumn, ReadCheck, RowFilter
 from delta_core.protocol.types import ArrayType, Field, MapType, PrimitiveType, StructType
+from delta_core.runtime.threads import running_threads
 from delta_core.scan import vectors
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder
@@ -503,7 +503,7 @@ def test_dropping_a_reader_stops_the_threads(tmp_path):
     reader = scan(table).to_reader()
     reader.read_next_batch()
     del reader
-    assert not [t for t in threading.enumerate() if t.name.startswith("delta-read")]
+    assert "delta-read" not in running_threads()
 
 
 def test_empty_table_has_its_schema(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from delta_core.engines.arrow.parquet import columns as own_decoder
 from delta_core.engines.arrow.parquet import data_files, filtered_groups
 from delta_core.engines.arrow.storage import prefetch
 from delta_core.engines.arrow.storage.remote import CONCURRENCY
+from delta_core.runtime.threads import running_threads
 from tests.stores import stepped
 
 ROWS = 100_000
@@ -218,11 +219,10 @@ def test_remote_row_groups_are_read_in_bounded_memory(several: DeltaTable, monke
 
 
 def test_abandoned_remote_read_ends_its_threads(several: DeltaTable) -> None:
-    before = set(threading.enumerate())
     batches = several.scan(predicate="value < 2").batches()
     assert next(batches).num_rows
     batches.close()  # type: ignore[attr-defined]  # it is a generator
-    for thread in set(threading.enumerate()) - before:
-        if thread.name.startswith(("delta-read", "delta-footers")):
-            thread.join(5)
-            assert not thread.is_alive()
+    deadline = time.monotonic() + 5
+    while (left := {"delta-read", "delta-footers"} & set(running_threads())) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert not left

@@ -16,11 +16,9 @@ from delta_core.engines.arrow.storage.log_files import ArrowLogFiles
 from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.engines.engine import Engine
 from delta_core.runtime.processes import PerProcess
-from delta_core.runtime.threads import thread_pool
+from delta_core.runtime.threads import ThreadPool
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
-
     from delta_core.engines.interface import Storage
 
 __all__ = ["engine", "map_threads"]
@@ -78,11 +76,11 @@ def map_threads_wide(function: Callable[[Any], Any], items: Iterable[Any]) -> li
     return _map(function, list(items), _wide)
 
 
-_cores = PerProcess(partial(thread_pool, os.cpu_count() or 1, "delta-arrow"))
-_wide = PerProcess(partial(thread_pool, 32, "delta-remote"))
+_cores = PerProcess(partial(ThreadPool, os.cpu_count() or 1, "delta-arrow"))
+_wide = PerProcess(partial(ThreadPool, 32, "delta-remote"))
 
 
-def _map(function: Callable[[Any], Any], items: list[Any], pool: PerProcess[ThreadPoolExecutor]) -> list[Any]:
+def _map(function: Callable[[Any], Any], items: list[Any], pool: PerProcess[ThreadPool]) -> list[Any]:
     if len(items) < 2:
         return [function(x) for x in items]
     tasks = [pool.get().submit(function, x) for x in items]

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from delta_core.runtime.processes import PerProcess
-from delta_core.runtime.threads import num_cores, thread_pool
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
+from delta_core.runtime.threads import Task, ThreadPool, num_cores
 
 __all__ = ["run_at_once"]
 
 T = TypeVar("T")
 
 #: Begins its threads when they are first needed; to begin one takes as long as to decode a small column.
-_pool = PerProcess(lambda: thread_pool(max(num_cores() - 1, 1), "delta-columns"))
+_pool = PerProcess(lambda: ThreadPool(max(num_cores() - 1, 1), "delta-columns"))
 
 
 def run_at_once(parts: Sequence[Callable[[], T]]) -> list[T]:
@@ -29,17 +25,13 @@ def run_at_once(parts: Sequence[Callable[[], T]]) -> list[T]:
     """
     if len(parts) < 2:
         return [part() for part in parts]
-    others: list[tuple[Future[T], Callable[[], T]]] = []
+    others: list[tuple[Task[T], Callable[[], T]]] = []
     try:
-        # once the interpreter exits, a pool can't be made any more, and takes nothing
-        with suppress(RuntimeError):
-            pool = _pool.get()
-            for part in parts[1:]:
-                others.append((pool.submit(part), part))  # noqa: PERF401  # those before an error count
+        for part in parts[1:]:
+            others.append((_pool.get().submit(part), part))  # noqa: PERF401  # those before an error count
         # what no thread has begun meanwhile is run here
-        found = [parts[0](), *(part() if other.cancel() else other.result() for other, part in others)]
-        return found + [part() for part in parts[len(found) :]]
+        return [parts[0](), *(part() if other.cancel() else other.result() for other, part in others)]
     finally:
         for other, _ in others:
             if not other.cancel():
-                other.exception()
+                other.wait()

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain
 from time import perf_counter, thread_time
 
 import pyarrow as pa
 
 from delta_core.errors import EngineError
-from delta_core.runtime.processes import num_forks
+from delta_core.runtime.threads import Changes, Threads
 
 __all__ = ["Task", "run_ordered", "run_quick"]
 
@@ -62,47 +61,51 @@ def run_ordered(tasks: Iterable[Task], workers: int, budget_bytes: int, ahead: i
     ahead : int
         Batches that the task whose turn it is may run ahead of the consumer beyond that.
 
+    Raises
+    ------
+    EngineError
+        In a forked child, for what the parent began.
+
     Notes
     -----
-    A task's error is raised when its turn comes. Closing the iterator ends the threads before it returns.
+    A task's error is raised when its turn comes. Closing the iterator ends the threads before it returns. If the system
+    has no threads left, tasks run on those there are, or on the caller's.
     """
     tasks = iter(tasks)
     first = next(tasks, None)
     if first is None:
         return
-    stream = _Stream(chain((first,), tasks), budget_bytes, ahead)
-    threads = [threading.Thread(target=stream.work, name=f"delta-read-{i}", daemon=True) for i in range(workers)]
+    tasks = chain((first,), tasks)
+    stream = _Stream(tasks, budget_bytes, ahead)
+    threads = Threads(stream.work, stream.close, "delta-read")
     try:
-        _start(threads)
-        yield from stream.results()
-    finally:
-        if stream.is_ours:
-            stream.close()
-            for thread in threads:
-                # not begun, or interrupted as it began: then it ends by itself
-                with suppress(RuntimeError):
-                    thread.join()
-
-
-def _start(threads: Sequence[threading.Thread]) -> None:
-    """Start threads, or as many as the system has: one is sufficient."""
-    for number, thread in enumerate(threads):
-        try:
-            thread.start()
-        except RuntimeError:
-            if not number:
-                raise
+        # as many as the system has
+        while len(threads) < workers and threads.start():
+            pass
+        if not len(threads):
+            for task in tasks:
+                yield from task()
             return
+        for batch in stream.results():
+            yield batch
+            if not threads.is_ours:
+                raise EngineError(
+                    "This read was begun by the process that forked this one, whose threads did not come along. Begin "
+                    "a read of its own in each process."
+                )
+    finally:
+        if threads.is_ours:
+            stream.close()
+            threads.join()
 
 
 class _Stream:
     def __init__(self, tasks: Iterator[Task], budget_bytes: int, ahead: int) -> None:
         self._tasks = tasks
         self._taking = threading.Lock()
-        # taken itself: `with` on a condition runs Python code, where an interrupt may come while the lock is held
-        self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)
-        self._process = num_forks()
+        self._lock = threading.Lock()
+        #: For the consumer, and for threads that wait for room.
+        self._results, self._room = Changes(), Changes()
         self._budget = budget_bytes
         self._ahead = ahead
         #: Batches with their bytes.
@@ -111,20 +114,14 @@ class _Stream:
         self._started = 0
         self._head = 0
         self._num_bytes = 0
-        #: Threads that wait for room.
-        self._waiting = 0
         self._closed = False
         self._exhausted = False
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether this process began the stream: a forked child lacks its threads, and may have their locks."""
-        return self._process == num_forks()
 
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            self._changed.notify_all()
+            self._results.notify()
+            self._room.notify()
 
     def work(self) -> None:
         while (taken := self._take()) is not None:
@@ -142,7 +139,7 @@ class _Stream:
     def _notify(self, number: int) -> None:
         """Wake the consumer for what it waits for only: to wake a thread takes as long as to read a small file."""
         if number == self._head:
-            self._changed.notify_all()
+            self._results.notify()
 
     def _take(self) -> tuple[int, Task] | None:
         with self._taking:
@@ -155,7 +152,7 @@ class _Stream:
             with self._lock:
                 if task is None:
                     self._exhausted = True
-                    self._changed.notify_all()
+                    self._results.notify()
                     return None
                 number = self._started
                 self._queues[number] = deque()
@@ -170,37 +167,41 @@ class _Stream:
     def _put(self, number: int, batch: pa.RecordBatch) -> bool:
         """Queue a batch as soon as there is room; False once nobody wants it."""
         size = _bytes_of(batch)
-        with self._lock:
-            queue = self._queues[number]
-            while not self._closed and self._num_bytes > 0 and self._num_bytes + size > self._budget:
-                if number == self._head and len(queue) < self._ahead:
-                    break
-                self._waiting += 1
-                self._changed.wait()
-                self._waiting -= 1
-            if self._closed:
-                return False
-            queue.append((batch, size))
-            self._num_bytes += size
-            self._notify(number)
-        return True
+        while True:
+            with self._lock:
+                if self._closed:
+                    return False
+                queue = self._queues[number]
+                is_full = self._num_bytes > 0 and self._num_bytes + size > self._budget
+                if not is_full or (number == self._head and len(queue) < self._ahead):
+                    queue.append((batch, size))
+                    self._num_bytes += size
+                    self._notify(number)
+                    return True
+                room = self._room.next()
+            room.acquire()
 
     def results(self) -> Iterator[pa.RecordBatch]:
         while True:
-            if not self.is_ours:
-                raise EngineError(
-                    "This read was begun by the process that forked this one, whose threads did not come along. Begin "
-                    "a read of its own in each process."
-                )
             with self._lock:
                 item = self._next()
-                if item is None:
-                    return
+                changed = None if item is not None or self._is_over() else self._results.next()
             if isinstance(item, BaseException):
                 raise item
-            yield item
+            if item is not None:
+                yield item
+            elif changed is not None:
+                changed.acquire()
+            else:
+                return
+
+    def _is_over(self) -> bool:
+        if self._closed:
+            raise EngineError("This read was ended before its last row, since the interpreter exits.")
+        return self._exhausted and self._head >= self._started
 
     def _next(self) -> pa.RecordBatch | BaseException | None:
+        """Return what the consumer may have now."""
         while True:
             queue = self._queues.get(self._head)
             if queue:
@@ -208,19 +209,14 @@ class _Stream:
                 if not isinstance(item, BaseException):
                     item, size = item
                     self._num_bytes -= size
-                if self._waiting:
-                    self._changed.notify_all()
+                self._room.notify()
                 return item
-            if self._head in self._finished:
-                self._finished.discard(self._head)
-                self._queues.pop(self._head, None)
-                self._head += 1
-                if self._waiting:  # the task at the head may run ahead
-                    self._changed.notify_all()
-            elif self._exhausted and self._head >= self._started:
+            if self._head not in self._finished:
                 return None
-            else:
-                self._changed.wait()
+            self._finished.discard(self._head)
+            self._queues.pop(self._head, None)
+            self._head += 1
+            self._room.notify()  # the task at the head may run ahead
 
 
 def _bytes_of(batch: pa.RecordBatch) -> int:

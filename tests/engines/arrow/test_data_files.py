@@ -33,7 +33,7 @@ from delta_core.protocol.types import (
     PrimitiveType,
     StructType,
 )
-from delta_core.runtime.threads import num_cores
+from delta_core.runtime.threads import num_cores, running_threads
 
 TYPES = {**BASE_TYPES, "timestamp_ntz": TIMESTAMP_NTZ, "variant": VARIANT}
 
@@ -563,7 +563,7 @@ def test_closing_stops_the_threads(tmp_path, monkeypatch):
     stream = ArrowDataFiles(LocalStorage(str(tmp_path))).read(request, positions(seen))
     assert next(stream).num_rows == 10
     stream.close()
-    assert not [t for t in threading.enumerate() if t.name.startswith("delta-read")]
+    assert "delta-read" not in running_threads()
     assert len({file for file, _, _ in seen}) < 20
 
 

@@ -1,6 +1,6 @@
 """Small files of a remote store: fetched whole, many at once, ahead of their decoding."""
 
-import threading
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +13,7 @@ from delta_core.engines.records import FileRead
 from delta_core.errors import DataFileError, DataFileNotFoundError
 from delta_core.protocol.schema import arrow_schema
 from delta_core.protocol.types import BASE_TYPES, Field, StructType
+from delta_core.runtime.threads import running_threads
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 
@@ -129,10 +130,10 @@ def test_closing_ends_every_thread(store, monkeypatch):
     stream = read(store)
     next(stream)
     stream.close()
-    left = [t for t in threading.enumerate() if t.name.startswith(("delta-read", "delta-prefetch"))]
-    for thread in left:
-        thread.join(5)
-    assert not [t for t in left if t.is_alive()]
+    deadline = time.monotonic() + 5
+    while (left := {"delta-read", "delta-prefetch"} & set(running_threads())) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert not left
 
 
 def test_table_on_a_remote_store_reads_as_on_a_disk(tmp_path):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +35,10 @@ from delta_core.errors import (
 )
 from delta_core.protocol.schema import Path, Schema
 from delta_core.runtime.processes import cached_property
-from delta_core.runtime.threads import num_cores, thread_pool
+from delta_core.runtime.threads import Changes, ThreadPool, num_cores
+from delta_core.runtime.threads import Task as PoolTask
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from delta_core.engines.arrow.ordered import Task
     from delta_core.engines.arrow.parquet.small_files import SmallFiles
     from delta_core.engines.interface import Apply, Evaluator, FootersRead, Storage
@@ -114,8 +114,8 @@ class ArrowDataFiles:
 
         if len(paths) == 1:
             return [one(paths[0], sizes[0])]
-        with thread_pool(32, "delta-footers") as pool:
-            return list(pool.map(one, paths, sizes))
+        with ThreadPool(32, "delta-footers") as pool:
+            return pool.map(one, paths, sizes)
 
     def write(self, write: FileWrite, source: pa.Table | pa.RecordBatchReader, apply: Split) -> list[WrittenFile]:
         """Write rows as data files, several at once, in bounded memory."""
@@ -135,8 +135,8 @@ class ArrowDataFiles:
         self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path], *, strict: bool = True
     ) -> list[WrittenFile]:
         """Return what the footers of files from elsewhere report, in the order given."""
-        with thread_pool(32, "delta-footers") as pool:
-            return list(pool.map(lambda path: self._describe(path, schema, statistics, strict), paths))
+        with ThreadPool(32, "delta-footers") as pool:
+            return pool.map(lambda path: self._describe(path, schema, statistics, strict), paths)
 
     def _describe(self, path: str, schema: pa.Schema, statistics: Sequence[Path], strict: bool) -> WrittenFile:
         with _naming(path):
@@ -616,9 +616,9 @@ class _Ranged:
     def __init__(self, files: Sequence[int]) -> None:
         self._files = files
         self._places = {file: place for place, file in enumerate(files)}
-        self._pending: dict[int, Future[DataFile]] = {}
+        self._pending: dict[int, PoolTask[DataFile]] = {}
         self._started = 0
-        self._pool = thread_pool(FOOTERS_AHEAD, "delta-footers") if files else None
+        self._pool = ThreadPool(FOOTERS_AHEAD, "delta-footers") if files else None
 
     @property
     def workers(self) -> int:
@@ -639,13 +639,14 @@ class _Ranged:
     def close(self) -> None:
         """Start nothing more, and close what nobody took."""
         if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool.stop()
         for file in self._pending.values():
-            file.add_done_callback(_close_opened)
+            file.when_done(_close_opened)
 
 
-def _close_opened(file: Future[DataFile]) -> None:
-    if not file.cancelled() and file.exception() is None:
+def _close_opened(file: PoolTask[DataFile]) -> None:
+    # nobody is there to whom an error could be raised
+    with suppress(Exception):
         file.result().close()
 
 
@@ -655,23 +656,26 @@ class _Room:
     def __init__(self, size: int) -> None:
         self._size = size
         self._taken = self._tasks = 0
-        # taken itself: `with` on a condition runs Python code, where an interrupt may come while the lock is held
-        self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)
+        self._lock = threading.Lock()
+        self._changed = Changes()
 
     def take(self, size: int) -> None:
         """Wait until there is room; a single task has it, however much it takes."""
-        with self._lock:
-            self._changed.wait_for(lambda: not self._tasks or self._taken + size <= self._size)
-            self._taken += size
-            self._tasks += 1
+        while True:
+            with self._lock:
+                if not self._tasks or self._taken + size <= self._size:
+                    self._taken += size
+                    self._tasks += 1
+                    return
+                changed = self._changed.next()
+            changed.acquire()
 
     def give(self, size: int) -> None:
         """Return what a task took."""
         with self._lock:
             self._taken -= size
             self._tasks -= 1
-            self._changed.notify_all()
+            self._changed.notify()
 
 
 def _is_small(footer: FileFooter, group: int, leaves: Iterable[int]) -> bool:

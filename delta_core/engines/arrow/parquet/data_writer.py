@@ -11,8 +11,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import pairwise
@@ -42,7 +41,7 @@ from delta_core.kernels.string_codes import dictionary_of, own_dictionaries
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Path
 from delta_core.runtime.processes import PerProcess, cached_property
-from delta_core.runtime.threads import num_cores, thread_pool
+from delta_core.runtime.threads import Changes, Task, ThreadPool, num_cores
 
 if TYPE_CHECKING:
     from delta_core.engines.arrow.parquet.file_runs import EncodedFiles
@@ -93,7 +92,7 @@ SHARED_LEAVES = 8
 #: So many runs are created while the next one is encoded.
 RUNS_AHEAD = 2
 
-_syncs = PerProcess(partial(thread_pool, SYNCS, "delta-sync"))
+_syncs = PerProcess(partial(ThreadPool, SYNCS, "delta-sync"))
 Steps = Iterator[tuple[int, pa.RecordBatch]]
 
 
@@ -105,10 +104,10 @@ def write_parquet_files(
     try:
         job.run(source)
         job.sync()
+        return job.written
     except BaseException:
         job.discard()
         raise
-    return job.written
 
 
 class _Failing:
@@ -303,32 +302,39 @@ class _Runs:
     def __init__(self) -> None:
         self._run: list[tuple[int, pa.RecordBatch]] | None = None
         self._closed = False
-        # taken itself: `with` on a condition runs Python code, where an interrupt may come while the lock is held
-        self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)
+        self._lock = threading.Lock()
+        self._changed = Changes()
 
     def put(self, run: list[tuple[int, pa.RecordBatch]]) -> None:
-        with self._lock:
-            self._changed.wait_for(lambda: self._run is None or self._closed)
-            self._run = None if self._closed else run
-            self._changed.notify_all()
+        while True:
+            with self._lock:
+                if self._run is None or self._closed:
+                    self._run = None if self._closed else run
+                    self._changed.notify()
+                    return
+                changed = self._changed.next()
+            changed.acquire()
 
     def close(self, discard: bool = False) -> None:
         with self._lock:
             self._closed = True
             if discard:
                 self._run = None
-            self._changed.notify_all()
+            self._changed.notify()
 
     def __iter__(self) -> Steps:
         while True:
             with self._lock:
-                self._changed.wait_for(lambda: self._run is not None or self._closed)
                 run, self._run = self._run, None
-                self._changed.notify_all()
-            if run is None:
-                return
-            yield from run
+                if run is None and self._closed:
+                    return
+                changed = self._changed.next() if run is None else None
+                if run is not None:
+                    self._changed.notify()
+            if changed is not None:
+                changed.acquire()
+            else:
+                yield from run or ()
 
 
 # --- all files of one write ----------------------------------------------------------------
@@ -431,7 +437,8 @@ class _Job:
         shards = [
             self._steps(iter(table.slice(start, end - start).to_batches()), start) for start, end in pairwise(bounds)
         ]
-        self._run_threads(shards)
+        with self._threads(workers) as pool:
+            self._run_threads(pool, shards)
 
     def _run_stream(self, head: list[pa.RecordBatch], rest: pa.RecordBatchReader, workers: int) -> None:
         def batches() -> Iterator[pa.RecordBatch]:
@@ -453,23 +460,26 @@ class _Job:
                     return
             self._runs.put(run)
 
-        self._run_threads([iter(self._runs) for _ in range(workers)], feed)
+        with self._threads(workers) as pool:
+            if not pool.has_thread():
+                self._run_alone(batches())
+                return
+            self._run_threads(pool, [iter(self._runs) for _ in range(workers)], feed)
 
-    def _run_threads(self, shards: list[Steps], feed: Callable[[], None] = lambda: None) -> None:
-        with self._threads(len(shards)) as pool:
-            tasks = [pool.submit(self._guarded, self._work, i, shard) for i, shard in enumerate(shards)]
-            feed()
-            self._runs.close()
-            _raise_first(tasks)
-            runs, others = self._last()
-            others.sort(key=lambda slot: -slot.nbytes)
-            last = [pool.submit(self._guarded, self._finish, slot) for slot in others]
-            last += [pool.submit(self._guarded, self._write_run, run) for run in runs]
-            _raise_first(last)
+    def _run_threads(self, pool: ThreadPool, shards: list[Steps], feed: Callable[[], None] = lambda: None) -> None:
+        tasks = [pool.submit(self._guarded, self._work, i, shard) for i, shard in enumerate(shards)]
+        feed()
+        self._runs.close()
+        _raise_first(tasks)
+        runs, others = self._last()
+        others.sort(key=lambda slot: -slot.nbytes)
+        last = [pool.submit(self._guarded, self._finish, slot) for slot in others]
+        last += [pool.submit(self._guarded, self._write_run, run) for run in runs]
+        _raise_first(last)
 
     @contextmanager
-    def _threads(self, count: int) -> Iterator[ThreadPoolExecutor]:
-        with ThreadPoolExecutor(count, thread_name_prefix="delta-write") as pool:
+    def _threads(self, count: int) -> Iterator[ThreadPool]:
+        with ThreadPool(count, "delta-write") as pool:
             try:
                 yield pool
             except BaseException:  # an interrupt too: the threads must end before the pool does
@@ -642,21 +652,20 @@ class _Job:
 
     def _write_runs(self, runs: list[list[_Slot]]) -> None:
         """Write runs on the caller's thread; on a disk another one creates the files of a run beside the next one."""
-        created: list[Future[None]] = []
-        try:
+        if len(runs) < 2 or self.storage.local_path("") is None:
+            for run in runs:
+                self._write_run(run)
+            return
+        with self._threads(RUNS_AHEAD) as pool:
+            created: list[Task[None]] = []
             for run in runs:
                 encoded = self._encode_run(run)
-                if len(runs) == 1 or self.storage.local_path("") is None:
-                    self._create_run(*encoded)
-                    continue
                 if len(created) >= RUNS_AHEAD:
                     created[-RUNS_AHEAD].result()
-                created.append(_syncs.get().submit(self._create_run, *encoded))
+                created.append(pool.submit(self._guarded, self._create_run, *encoded))
                 # one run less is in memory while the next one is encoded
                 del encoded
-        finally:
-            wait(created)
-        _raise_first(created)
+            _raise_first(created)
 
     def _write_run(self, slots: list[_Slot]) -> None:
         self._create_run(*self._encode_run(slots))
@@ -701,7 +710,8 @@ class _Job:
                     raise
         starts = [0, *encoded.ends.tolist()]
         wholes = [encoded.data[start:end] for start, end in pairwise(starts)]
-        return list(_syncs.get().map(self._upload, files, wholes))
+        with self._threads(SYNCS) as pool:
+            return pool.map(self._upload, files, wholes)
 
     def _upload(self, file: _Created, data: memoryview) -> int:
         with _Failing(file.path):
@@ -757,7 +767,7 @@ class _Syncs:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._begun: list[Future[None]] = []
+        self._begun: list[Task[None]] = []
 
     @property
     def is_begun(self) -> bool:
@@ -781,7 +791,7 @@ class _Syncs:
         except EngineError as e:
             failed = e
         finally:
-            wait(self._begun)
+            _wait(self._begun)
         # of several errors that of a file, which names it
         _raise_first(self._begun)
         if failed is not None:
@@ -800,10 +810,15 @@ class _Syncs:
                 raise
 
 
-def _raise_first(tasks: Sequence[Future[None]]) -> None:
-    wait(tasks)
+def _raise_first(tasks: Sequence[Task[None]]) -> None:
+    _wait(tasks)
     for task in tasks:
         task.result()
+
+
+def _wait(tasks: Iterable[Task[None]]) -> None:
+    for task in tasks:
+        task.wait()
 
 
 class _Layout(NamedTuple):

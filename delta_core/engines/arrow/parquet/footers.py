@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from delta_core.engines.records import ColumnsStatistics, FilesStatistics, Writt
 from delta_core.kernels.arrow_buffers import bool_array, number_array
 from delta_core.kernels.footers import BOUND_KINDS, Footers, read_footers
 from delta_core.protocol.schema import Path
-from delta_core.runtime.threads import num_cores
+from delta_core.runtime.threads import ThreadPool, num_cores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -134,7 +133,7 @@ class ArrowFooters:
         if len(starts) <= 1:
             yield from ((start, self._window(start)) for start in starts)
             return
-        with ThreadPoolExecutor(cores) as pool:
+        with ThreadPool(cores, "delta-footers") as pool:
             for first in range(0, len(starts), cores):
                 some = starts[first : first + cores]
                 yield from zip(some, pool.map(self._window, some), strict=True)
@@ -175,8 +174,8 @@ class ArrowFooters:
     def _each(self, call: Callable[[str], Any], numbers: Sequence[int]) -> list[Any]:
         if not numbers:
             return []
-        with ThreadPoolExecutor(32) as pool:
-            return list(pool.map(call, [self._paths[i] for i in numbers]))
+        with ThreadPool(32, "delta-footers") as pool:
+            return pool.map(call, [self._paths[i] for i in numbers])
 
 
 def _column(footers: Footers, layout: _Layout, leaf: Leaf) -> ColumnsStatistics:

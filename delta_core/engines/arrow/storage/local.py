@@ -19,6 +19,7 @@ from delta_core.engines.arrow.storage.places import StoreErrors, store_error
 from delta_core.engines.records import WALKED_FILE, FileIdentity, FolderFiles, Listing, PutResult, RangeRequest
 from delta_core.errors import ExternalPathError
 from delta_core.kernels.arrow_buffers import number_array
+from delta_core.runtime.threads import ThreadPool
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -216,13 +217,11 @@ class LocalStorage(CrossStoreStorage):
 
     def walk(self, skip: Callable[[str], bool], below: Sequence[str] = ("",)) -> Iterator[FolderFiles]:
         """Yield all files below folders; symbolic links are not followed."""
-        from concurrent.futures import ThreadPoolExecutor
-
         waiting = list(below)
-        with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="delta-walk") as pool:
+        with ThreadPool(os.cpu_count() or 1, "delta-walk") as pool:
             while waiting:
                 window, waiting = waiting[-_FOLDERS_AT_ONCE:], waiting[:-_FOLDERS_AT_ONCE]
-                files, folders = self._listed(window, list(pool.map(self._list_folder, window)))
+                files, folders = self._listed(window, pool.map(self._list_folder, window))
                 waiting += [folder for folder in folders if not skip(folder)]
                 yield files
 

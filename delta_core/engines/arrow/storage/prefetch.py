@@ -13,11 +13,9 @@ import pyarrow as pa
 
 from delta_core.engines.records import RangeRequest
 from delta_core.runtime.processes import PerProcess
-from delta_core.runtime.threads import thread_pool
+from delta_core.runtime.threads import Task, ThreadPool
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from delta_core.engines.interface import Storage
 
 __all__ = ["Prefetch", "RangedSource", "ReadAhead"]
@@ -33,7 +31,7 @@ LEAST_PART_BYTES, MOST_PART_BYTES = 64 << 10, 4 << 20
 #: Threads that read ahead.
 AHEAD_THREADS = 32
 
-_readers = PerProcess(partial(thread_pool, AHEAD_THREADS, "delta-ahead"))
+_readers = PerProcess(partial(ThreadPool, AHEAD_THREADS, "delta-ahead"))
 
 
 class Prefetch:
@@ -54,9 +52,9 @@ class Prefetch:
         self._paths = paths
         self._windows: list[list[int]] = []
         self._window_of: dict[int, int] = {}
-        self._results: dict[int, Future[dict[int, bytes | memoryview]]] = {}
+        self._results: dict[int, Task[dict[int, bytes | memoryview]]] = {}
         self._lock = threading.Lock()
-        self._pool = thread_pool(2, "delta-prefetch")
+        self._pool = ThreadPool(2, "delta-prefetch")
         weight = WINDOW_BYTES
         for index, size in enumerate(sizes):
             if size is None or size > SMALL_BYTES or local[index] is not None:
@@ -95,7 +93,7 @@ class Prefetch:
 
     def close(self) -> None:
         """Start nothing more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.stop()
 
 
 class RangedSource(pa.PythonFile):  # type: ignore[misc]  # PyArrow has no types for it
@@ -150,7 +148,7 @@ class _Ahead:
         self._storage, self._path, self._part_bytes = storage, path, part_bytes
         self.first, self._end = first, end
         self._at, self._data = first, memoryview(b"")
-        self._next: Future[list[bytes | memoryview]] | None = None
+        self._next: Task[list[bytes | memoryview]] | None = None
         self._fetch()
 
     def read(self, offset: int, size: int) -> memoryview:

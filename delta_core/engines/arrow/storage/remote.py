@@ -34,11 +34,9 @@ from delta_core.engines.records import WALKED_FILE, FileIdentity, FolderFiles, L
 from delta_core.errors import DeltaError
 from delta_core.kernels.arrow_buffers import array_of
 from delta_core.runtime.processes import PerProcess
-from delta_core.runtime.threads import thread_pool
+from delta_core.runtime.threads import ThreadPool
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
-
     from numpy.typing import NDArray
 
 __all__ = ["FsspecStorage", "MemoryStorage", "RenameStorage", "make_pool", "open_remote"]
@@ -497,7 +495,7 @@ class FsspecStorage(CrossStoreStorage):
     def _map(self, function: Any, items: Sequence[Any]) -> list[Any]:
         if len(items) < 2:
             return [function(x) for x in items]
-        return list(self._pool.get().map(function, items))
+        return self._pool.get().map(function, items)
 
 
 def _walked(files: Sequence[Walked]) -> pa.RecordBatch:
@@ -507,9 +505,9 @@ def _walked(files: Sequence[Walked]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=WALKED_FILE)
 
 
-def make_pool() -> ThreadPoolExecutor:
+def make_pool() -> ThreadPool:
     """Return the threads of one storage's calls; none is started yet."""
-    return thread_pool(CONCURRENCY, "delta-storage")
+    return ThreadPool(CONCURRENCY, "delta-storage")
 
 
 class RenameStorage(FsspecStorage):
