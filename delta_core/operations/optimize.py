@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -36,10 +35,11 @@ from delta_core.operations.write import has_transactions
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Path, find, format_path
 from delta_core.runtime.arguments import check_number
+from delta_core.runtime.threads import Task, ThreadPool, first_done
 from delta_core.scan.plan import resolve_columns
 from delta_core.scan.scan import Scan
 from delta_core.snapshot import Snapshot
-from delta_core.write.files import Written, join_written, write_files
+from delta_core.write.files import Written, delete_written, join_written, write_files
 from delta_core.write.plan import WritePlan
 from delta_core.write.properties import target_file_size
 
@@ -184,7 +184,10 @@ class _Optimize:
         self.tasks_of_group = self.tasks
         self.done: list[_Done] = []
         self.committed: list[tuple[pa.Table, Written]] = []
-        self.in_doubt = False
+        #: Files that are whole and in no commit, noted by the threads that wrote them: an interrupt loses none.
+        self.uncommitted: set[str] = set()
+        #: What commits `done`.
+        self.transaction: Transaction[Snapshot] | None = None
         #: Counts the times that others committed before this run: files that were read earlier are looked for again.
         self.checked = 0
         self.progress = OperationProgress(0, 0, 0, 0, 0)
@@ -259,13 +262,13 @@ class _Optimize:
         self.progress = OperationProgress(
             0, sum(g.files.num_rows for g in waiting), 0, 0, sum(_total(g.files.column("size")) for g in waiting)
         )
-        running: dict[Future[Written], Group] = {}
+        running: dict[Task[Written], Group] = {}
         last_commit = time.monotonic()
         interval = self.options.min_commit_interval
         tasks = min(self.tasks, max(len(waiting), 1))
         self.tasks_of_group = max(1, self.tasks // tasks)
-        with ThreadPoolExecutor(tasks, thread_name_prefix="delta-optimize") as pool:
-            try:
+        try:
+            with ThreadPool(tasks, "delta-optimize") as pool:
                 while waiting or running or self.done:
                     while waiting and len(running) < tasks:
                         group = waiting.pop()
@@ -276,14 +279,14 @@ class _Optimize:
                     if self.done and (idle or (interval is not None and time.monotonic() - last_commit >= interval)):
                         waiting += self._commit()
                         last_commit = time.monotonic()
-            except BaseException:
-                self._clean_up(running)
-                raise
+        except BaseException:
+            self._clean_up()
+            raise
         return Optimized(self.result, self.metrics(self.committed))
 
-    def _collect(self, running: dict[Future[Written], Group]) -> None:
+    def _collect(self, running: dict[Task[Written], Group]) -> None:
         """Wait for a group and take what was written."""
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
+        for future in first_done(running):
             written = future.result()
             group = running.pop(future)
             self.done.append(_Done(group, written))
@@ -317,6 +320,7 @@ class _Optimize:
                 target_size=target,
                 syncs=group.syncs,
             )
+        self.uncommitted.update(written.paths)
         describe = self.options.describe
         return written if describe is None else replace(written, files=describe(written.files))
 
@@ -338,23 +342,20 @@ class _Optimize:
             Spill(memory, self.options.max_temp_directory_size),
             lambda: base.scan(columns=[p[:1] for p in self.order_by], files=files).to_reader(),
         )
-        written: list[Future[Written]] = []
-        with ThreadPoolExecutor(self.tasks_of_group, thread_name_prefix="delta-optimize") as pool:
-            try:
-                for table, order in ordered.parts(moved_rows(base.engine, rows, self.carried)):
-                    count = max(1, round(num_files * len(order) / max(num_rows, len(order))))
-                    bounds = [len(order) * i // count for i in range(count + 1)]
-                    runs = [order.slice(a, b - a) for a, b in pairwise(bounds) if b > a]
-                    written += [pool.submit(self._write_run, base, table, run, syncs) for run in runs]
-                    # the next part needs the memory of this one
-                    wait(written)
-                return join_written(base.engine, [f.result() for f in written])
-            except BaseException:
-                _discard(written)
-                raise
+        written: list[Task[Written]] = []
+        with ThreadPool(self.tasks_of_group, "delta-optimize") as pool:
+            for table, order in ordered.parts(moved_rows(base.engine, rows, self.carried)):
+                count = max(1, round(num_files * len(order) / max(num_rows, len(order))))
+                bounds = [len(order) * i // count for i in range(count + 1)]
+                runs = [order.slice(a, b - a) for a, b in pairwise(bounds) if b > a]
+                written += [pool.submit(self._write_run, base, table, run, syncs) for run in runs]
+                # the next part needs the memory of this one
+                for task in written:
+                    task.wait()
+            return join_written(base.engine, [f.result() for f in written])
 
     def _write_run(self, base: Snapshot, table: pa.Table, run: pa.Array, syncs: list[Callable[[], None]]) -> Written:
-        return write_files(
+        written = write_files(
             base.engine,
             self.plan_of_write,
             pc.take(table, run),
@@ -365,12 +366,14 @@ class _Optimize:
             in_order=True,
             syncs=syncs,
         )
+        self.uncommitted.update(written.paths)
+        return written
 
-    def _clean_up(self, running: Mapping[Future[Written], Group]) -> None:
+    def _clean_up(self) -> None:
         """Delete what did not become part of the table; what may have become part of it stays."""
-        _discard(running)
-        for done in () if self.in_doubt else self.done:
-            done.written.cleanup()
+        in_doubt = self.transaction is not None and self.transaction.in_doubt
+        maybe = {path for done in self.done for path in done.written.paths} if in_doubt else set[str]()
+        delete_written(self.base.engine, sorted(self.uncommitted - maybe))
 
     # --- commits ---
 
@@ -393,7 +396,7 @@ class _Optimize:
         again = self._take_live()
         if not self.done:
             return again
-        transaction = self._begin()
+        self.transaction = transaction = self._begin()
         for done in self.done:
             transaction.remove_files(removed_files(done.group.files, False))
             transaction.add_files(done.written.adds)
@@ -411,12 +414,13 @@ class _Optimize:
             raise
         except CommitConflictError as e:
             return again + self._rebase(e)
-        finally:
-            self.in_doubt = transaction.in_doubt
         self.result = self.base = result.snapshot
         self.checked += result.attempts > 1
         self.committed += now
-        self.done, self.in_doubt = [], False
+        for done in self.done:
+            self.uncommitted.difference_update(done.written.paths)
+        self.done = []
+        self.transaction = None
         return again
 
     def _rebase(self, conflict: CommitConflictError) -> list[Group]:
@@ -495,16 +499,6 @@ class _Optimize:
                 for name, q in quantiles.items()
             },
         }
-
-
-def _discard(writes: Collection[Future[Written]]) -> None:
-    """Wait for writes, and delete their files."""
-    for future in writes:
-        future.cancel()
-    wait(writes)
-    for future in writes:
-        if not future.cancelled() and future.exception() is None:
-            future.result().cleanup()
 
 
 def _predicate(base: Snapshot, given: Any) -> Expression | None:

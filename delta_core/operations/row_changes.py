@@ -273,9 +273,12 @@ class RowChanges:
         scan = self.base.scan(metadata=tuple(carried), files=_only(files, kept), beside_write=True)
         self.progress.begin("write", files.column("size"))
         plan, counted, syncs = self.transaction.plan, self.progress.counted, self.transaction.syncs
-        written = rewrite_rows(self.base.engine, plan, scan, carried, self._properties, counted, syncs=syncs)
+        # at once: an interrupt deletes what is noted
+        self._written.append(
+            rewrite_rows(self.base.engine, plan, scan, carried, self._properties, counted, syncs=syncs)
+        )
+        written = self._stage_last()
         self.progress.add(files=files.num_rows, num_bytes=int(pc.sum(files.column("size")).as_py() or 0))
-        self._stage(written)
         self.num_copied += written.num_rows
         self._vectors["Removed"] += int((_num_dropped(files) > 0).sum())
         self._remove(files)
@@ -361,26 +364,29 @@ class RowChanges:
 
     def _write(self, rows: Relation, origin: Origin, task_index: int = 0, num_tasks: int = 1) -> Written:
         self.progress.begin("write")
-        written: Written = self.relations.write(
-            self.base.engine,
-            self.transaction.plan,
-            rows,
-            origin=origin,
-            properties=self._properties,
-            task_index=task_index,
-            num_tasks=num_tasks,
-            observe=self.progress.counted,
-            syncs=self.transaction.syncs,
+        # at once, as above
+        self._written.append(
+            self.relations.write(
+                self.base.engine,
+                self.transaction.plan,
+                rows,
+                origin=origin,
+                properties=self._properties,
+                task_index=task_index,
+                num_tasks=num_tasks,
+                observe=self.progress.counted,
+                syncs=self.transaction.syncs,
+            )
         )
-        self._stage(written)
-        return written
+        return self._stage_last()
 
-    def _stage(self, written: Written) -> None:
-        self._written.append(written)
+    def _stage_last(self) -> Written:
+        written = self._written[-1]
         if written.num_bytes >= RELEASED_BYTES:
             release_unused()
         self.transaction.add_files(written.adds)
         self.transaction.intents.report(written.reported)
+        return written
 
     # --- recording changes ---
 

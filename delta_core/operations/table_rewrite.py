@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ from delta_core.kernels.dedup import KeySet
 from delta_core.log.files import FileSet
 from delta_core.operations.bins import pack_bins, partition_numbers
 from delta_core.operations.rewrite import carried_columns, relations_of, rewrite_rows
+from delta_core.runtime.threads import ThreadPool, first_done
 from delta_core.snapshot import Snapshot
 from delta_core.write.files import Written
 from delta_core.write.plan import WritePlan
@@ -38,6 +38,8 @@ class TableRewrite:
     def __init__(self) -> None:
         self._groups: list[tuple[pa.Table, Written]] = []
         self._base: Snapshot | None = None
+        #: What the groups are staged in.
+        self._transaction: Transaction[Snapshot] | None = None
 
     def stage(self, transaction: Transaction[Snapshot], latest: Snapshot) -> None:
         """Write the rows of files that have no replacement yet, and stage the replacement of every file.
@@ -50,9 +52,11 @@ class TableRewrite:
             The version whose files are replaced.
         """
         base = self._base
-        if base is not None and (base.metadata, base.protocol) != (latest.metadata, latest.protocol):
+        if self._in_doubt() or (
+            base is not None and (base.metadata, base.protocol) != (latest.metadata, latest.protocol)
+        ):
             self.discard()
-        self._base = latest
+        self._base, self._transaction = latest, transaction
         files = latest.files.columns(read_columns(latest.action_fields))
         left = self._take_live(files)
         if left.num_rows:
@@ -81,28 +85,26 @@ class TableRewrite:
         carried = carried_columns(plan)
         target = target_file_size(latest.state, None)
 
-        def write(group: pa.Table) -> Written:
+        def write(group: pa.Table) -> None:
             rows = latest.scan(metadata=tuple(carried), files=FileSet.of(group))
-            return rewrite_rows(latest.engine, plan, rows, carried, data_change=False, target_size=2 * target)
+            written = rewrite_rows(latest.engine, plan, rows, carried, data_change=False, target_size=2 * target)
+            # by the thread that wrote them: an interrupt of the caller loses none
+            self._groups.append((group, written))
 
-        running: dict[Future[Written], pa.Table] = {}
-        pool = ThreadPoolExecutor(relations_of(latest.engine).num_tasks, thread_name_prefix="delta-rewrite")
-        try:
-            running = {pool.submit(write, group): group for group in _groups(latest, files, target)}
-            for future in as_completed(running):
-                future.result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-            self._groups += [(g, f.result()) for f, g in running.items() if not f.cancelled() and not f.exception()]
+        with ThreadPool(relations_of(latest.engine).num_tasks, "delta-rewrite") as pool:
+            running = {pool.submit(write, group) for group in _groups(latest, files, target)}
+            while running:
+                for task in first_done(running):
+                    running.discard(task)
+                    task.result()
 
-    def forget(self) -> None:
-        """Keep the files on the store: a commit names them, or may."""
-        self._groups, self._base = [], None
+    def _in_doubt(self) -> bool:
+        return self._transaction is not None and self._transaction.in_doubt
 
     def discard(self) -> None:
-        """Delete the files: no commit names them."""
-        groups = self._groups
-        self.forget()
+        """Delete the files, unless a commit names them, or may."""
+        groups = [] if self._in_doubt() else self._groups
+        self._groups, self._base, self._transaction = [], None, None
         for _, written in groups:
             written.cleanup()
 

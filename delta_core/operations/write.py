@@ -425,21 +425,22 @@ class TableWrite:
         if predicate is not None:
             check = RowCheck("", "replaceWhere", predicate, sql=str(self.options.replace_where))
             plan = replace(plan, checks=(*plan.checks, check))
-        self._stage(self.write_new(plan))
+        # at once: an interrupt deletes what is noted
+        self.written.append(self.write_new(plan))
+        self._stage_last()
 
-    def _stage(self, written: Written) -> None:
-        self.written.append(written)
+    def _stage_last(self) -> Written:
+        written = self.written[-1]
         self.transaction.add_files(written.adds)
         self.transaction.intents.report(written.reported)
+        return written
 
-    def _stage_kept(self, written: Written) -> None:
+    def _stage_kept(self) -> None:
         assert self.replaced is not None
-        self._stage(written)
-        self.replaced = replace(self.replaced, copied=written.num_rows)
+        self.replaced = replace(self.replaced, copied=self._stage_last().num_rows)
 
-    def _stage_changes(self, written: Written) -> None:
-        self.changes.append(written)
-        self.transaction.add_change_files(written.files)
+    def _stage_changes(self) -> None:
+        self.transaction.add_change_files(self.changes[-1].files)
 
     def _replace(self, base: Snapshot, predicate: Expression | None) -> None:
         if self.options.partition_overwrite == "dynamic" and base.state.partition_columns:
@@ -486,7 +487,8 @@ class TableWrite:
         plan = self.transaction.plan
         carried = carried_columns(plan)
         kept = base.scan(metadata=tuple(carried), predicate=not_selected(predicate), files=files)
-        self._stage_kept(self.write_kept(plan, kept, carried))
+        self.written.append(self.write_kept(plan, kept, carried))
+        self._stage_kept()
         if plan.capture is not None:
             new = FileSet.of(self.written[0].adds)
             added = base.scan(files=new) if new.count else None
@@ -494,10 +496,10 @@ class TableWrite:
 
     def _capture(self, changes: Sequence[tuple[Scan | None, str]]) -> None:
         """Write change files: once a commit has one, its adds and removes are no longer read as changes."""
-        written = self.write_changes(
-            self.transaction.plan, [(scan, kind) for scan, kind in changes if scan is not None]
+        self.changes.append(
+            self.write_changes(self.transaction.plan, [(scan, kind) for scan, kind in changes if scan is not None])
         )
-        self._stage_changes(written)
+        self._stage_changes()
 
     # --- rows ---
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from time import perf_counter
 from typing import Any
@@ -34,7 +33,15 @@ from delta_core.write.properties import target_file_size, writer_properties
 from delta_core.write.source import open_source
 from delta_core.write.stats import statistics_json, statistics_texts
 
-__all__ = ["FooterStatistics", "Written", "describe_files", "join_written", "write_change_files", "write_files"]
+__all__ = [
+    "FooterStatistics",
+    "Written",
+    "delete_written",
+    "describe_files",
+    "join_written",
+    "write_change_files",
+    "write_files",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +76,7 @@ class Written(Struct, frozen=True):
 
     def cleanup(self) -> None:
         """Delete the files: for a write that is not going to be committed. Logs it if the store fails."""
-        _delete(self.engine, self.paths)
+        delete_written(self.engine, self.paths)
 
 
 def join_written(engine: Engine, parts: Sequence[Written]) -> Written:
@@ -153,13 +160,19 @@ def write_files(
     prefix = chosen.statistics_truncate_length or read_property(
         plan.table.configuration, "delta.dataSkippingStringPrefixLength"
     )
-    found = _write(engine, plan, prepare, source, chosen, size, plan.statistics, "", in_order, beside_reads, syncs)
-    with _deleted_on_error(engine, found):
+    begun: list[str] = []
+    try:
+        found = _write(
+            engine, plan, prepare, source, chosen, size, plan.statistics, "", begun, in_order, beside_reads, syncs
+        )
         types = _leaf_types(prepare.schema, plan.statistics)
         stats = [statistics_json(f.num_rows, f.statistics, types, prefix) for f in found]
         keys = [prepare.partitions.keys[f.partition] for f in found]
         table = _added(found, [n for n, _ in prepare.partitions.columns], keys, stats, data_change)
         return _done(engine, table, prepare, found)
+    except BaseException:
+        delete_written(engine, begun)
+        raise
 
 
 def write_change_files(
@@ -184,12 +197,18 @@ def write_change_files(
     prepare = PrepareRows(plan, source.schema, engine.evaluator, origin="changes")
     chosen = _physical_properties(plan, writer_properties(plan.table, properties))
     size = target_file_size(plan.table, target_size)
-    found = _write(engine, plan, prepare, source, chosen, size, (), CHANGE_DIRECTORY, beside_reads=True, syncs=syncs)
-    with _deleted_on_error(engine, found):
+    begun: list[str] = []
+    try:
+        found = _write(
+            engine, plan, prepare, source, chosen, size, (), CHANGE_DIRECTORY, begun, beside_reads=True, syncs=syncs
+        )
         keys = [prepare.partitions.keys[f.partition] for f in found]
         names = [n for n, _ in prepare.partitions.columns]
         table = _added(found, names, keys, [None] * len(found), False)
         return _done(engine, table.select(CHANGE_FILE.names), prepare, found)
+    except BaseException:
+        delete_written(engine, begun)
+        raise
 
 
 def describe_files(
@@ -285,6 +304,7 @@ def _write(
     target: int,
     statistics: tuple[Path, ...],
     directory: str,
+    begun: list[str],
     in_order: bool = False,
     beside_reads: bool = False,
     syncs: list[Callable[[], None]] | None = None,
@@ -299,7 +319,9 @@ def _write(
             place = random_prefix(length)
         else:
             place = partition_directory(names, prepare.partitions.keys[partition])
-        return "/".join(p for p in (directory, place, own) if p)
+        path = "/".join(p for p in (directory, place, own) if p)
+        begun.append(path)
+        return path
 
     write = FileWrite(prepare.schema, name, statistics, properties, target, bool(names), in_order, beside_reads, syncs)
     start = perf_counter()
@@ -407,17 +429,8 @@ def _map_of(names: Sequence[str], keys: Sequence[Key]) -> pa.Array:
     return pa.MapArray.from_arrays(ends, strings_of([*names] * len(keys)), strings_of(values))
 
 
-@contextmanager
-def _deleted_on_error(engine: Engine, found: Sequence[WrittenFile]) -> Iterator[None]:
-    """Delete written files if what describes them fails or is interrupted."""
-    try:
-        yield
-    except BaseException:
-        _delete(engine, [f.path for f in found])
-        raise
-
-
-def _delete(engine: Engine, paths: Sequence[str]) -> None:
+def delete_written(engine: Engine, paths: Iterable[str]) -> None:
+    """Delete files of a write that is not going to be committed. Logs it if the store fails."""
     try:
         engine.storage.delete(paths)
     except EngineError as e:

@@ -176,14 +176,16 @@ class _FrameWrite(TableWrite):
         carried = carried_columns(plan)
         old = frame(self.spark, base.scan(metadata=tuple(carried), files=touched)).alias("t")
         remaining = old.join(source, self._condition(base.schema), "left_anti")
-        self._stage_kept(self._write(plan, _renamed(remaining, carried), origin="moved"))
+        self.written.append(self._write(plan, _renamed(remaining, carried), origin="moved"))
+        self._stage_kept()
         if plan.capture is not None:
             every = frame(self.spark, base.scan(files=touched)).alias("t")
             gone = every.join(source, self._condition(base.schema), "left_semi")
             column = plan.capture.change_column
             parts = [(gone, "delete"), (frame(self.spark, base.scan(files=new)), "insert")]
-            written = self._write_changes(plan, [rows.withColumn(column, F.lit(kind)) for rows, kind in parts])
-            self._stage_changes(written)
+            changes = [rows.withColumn(column, F.lit(kind)) for rows, kind in parts]
+            self.changes.append(self._write_changes(plan, changes))
+            self._stage_changes()
         self._remove(removed)
 
     def _drop_matching(self, base: Snapshot, source: DataFrame) -> None:
