@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-// Dictionary strings up to this length are laid out in slots and copied by one fixed-size move.
-#define SHORT_STRING 16
+// Dictionary strings up to this length are laid out in slots and copied by moves of a fixed size.
+#define MOST_SHORT 32
 // Of a column of strings whose rows are picked in any order, so many rows, and so many bytes of each, are fetched ahead.
 #define ROWS_AHEAD 8
 #define MOST_AHEAD 512
@@ -38,8 +38,19 @@ static int gather_fixed(const uint8_t *source, int width, const int32_t *rows, i
 
 // Returns how many of the picked bits are set; bits behind the last one are zero. rows NULL: all, in order.
 static int64_t gather_bits(const uint8_t *bits, int64_t offset, const int32_t *rows, int64_t n, uint8_t *out) {
-    int64_t set = 0;
-    for (int64_t i = 0; i < n; i += 8) {
+    int64_t set = 0, first = 0;
+    if (!rows && offset % 8 == 0) {
+        first = n / 8 * 8;
+        const uint8_t *const from = bits + offset / 8;
+        memcpy(out, from, (size_t)(n / 8));
+        int64_t at = 0;
+        for (uint64_t word; at + 8 <= n / 8; at += 8) {
+            memcpy(&word, from + at, 8);
+            set += __builtin_popcountll(word);
+        }
+        for (; at < n / 8; at++) set += __builtin_popcount(from[at]);
+    }
+    for (int64_t i = first; i < n; i += 8) {
         int64_t left = n - i < 8 ? n - i : 8;
         unsigned byte = 0;
         for (int64_t k = 0; k < left; k++) byte |= (unsigned)bit_at(bits, offset + (rows ? rows[i + k] : i + k)) << k;
@@ -64,7 +75,7 @@ static int text_is_sound(const text_column *t) {
     return !bad;
 }
 
-// Which string is in row i, -1 for none: by code and row, with nulls if `valid` reports it.
+// Which string is in row i, if any: by code and row, with nulls if `valid` reports it.
 typedef struct {
     const int32_t *codes;   // NULL: a row is its own code
     const int32_t *rows;    // NULL: all, in order
@@ -72,12 +83,6 @@ typedef struct {
     int64_t valid_offset;
     int64_t n;
 } picks_t;
-
-static inline int64_t pick(const picks_t *p, int64_t i) {
-    int64_t row = p->rows ? p->rows[i] : i;
-    if (p->valid && !bit_at(p->valid, p->valid_offset + row)) return -1;
-    return p->codes ? p->codes[row] : row;
-}
 
 // The same of the requested rows alone, which are no codes: few of a long column.
 static int text_rows_are_sound(const text_column *t, const picks_t *p) {
@@ -111,11 +116,14 @@ static int64_t text_offsets(const text_column *t, const picks_t *p, int32_t *out
         }
     } else {
         for (int64_t i = 0; i < p->n; i++) {
-            int64_t code = pick(p, i);
+            const int64_t row = p->rows ? p->rows[i] : i, code = p->codes ? p->codes[row] : row;
+            const int is_there = p->valid ? bit_at(p->valid, p->valid_offset + row) : 1;
+            const int is_in = (uint64_t)code < (uint64_t)t->length;
+            bad |= is_there & !is_in;
             out[i] = (int32_t)total;
-            if (code == -1 && p->valid) continue;
-            if (code < 0 || code >= t->length) { bad = 1; continue; }
-            total += t->offsets[code + 1] - t->offsets[code];
+            // nulls come at random: no branch on them
+            const int32_t *const own = t->offsets + (is_in ? code : 0);
+            total += is_there & is_in ? own[t->length > 0] - own[0] : 0;
         }
     }
     if (bad) return -1;
@@ -134,37 +142,134 @@ static void text_copy(const text_column *t, const picks_t *p, const int32_t *at,
             const uint8_t *const data = t->data + t->offsets[p->rows[next]];
             for (int32_t line = 0; line < size && line < MOST_AHEAD; line += 64) __builtin_prefetch(data + line);
         }
-        int64_t code = pick(p, i);
-        if (code >= 0) memcpy(out + at[i], t->data + t->offsets[code], (size_t)(at[i + 1] - at[i]));
+        const int32_t size = at[i + 1] - at[i];
+        if (!size) continue;  // null, or empty
+        const int64_t row = p->rows ? p->rows[i] : i;
+        memcpy(out + at[i], t->data + t->offsets[p->codes ? p->codes[row] : row], (size_t)size);
     }
 }
 
-// Whether every string fits a slot.
-static int text_is_short(const text_column *t) {
-    int longer = 0;
-    for (int64_t i = 0; i < t->length; i++) longer |= t->offsets[i + 1] - t->offsets[i] > SHORT_STRING;
-    return !longer;
+// Rows that are looked at together.
+#define BLOCK_ROWS 512
+
+// Strings of a dictionary in slots of one width, 8, 16 or 32 bytes, and their lengths; behind the last one an empty string for
+// nulls.
+typedef struct {
+    uint8_t *slots;
+    const uint8_t *lengths;
+    int width;
+    int common;  // the length that all of them have, -1 if they differ
+} short_texts;
+
+// The width of the slots that every string of a column fits, 0 if there is none.
+static int text_slot_width(const text_column *t) {
+    int32_t most = 0;
+    for (int64_t i = 0; i < t->length; i++) {
+        const int32_t size = t->offsets[i + 1] - t->offsets[i];
+        if (size > most) most = size;
+    }
+    return most <= 8 ? 8 : most <= 16 ? 16 : most <= MOST_SHORT ? MOST_SHORT : 0;
 }
 
-// Lays every string of a column into a slot of its own.
-static void text_slots(const text_column *t, uint8_t *slots) {
-    for (int64_t i = 0; i < t->length; i++)
-        memcpy(slots + i * SHORT_STRING, t->data + t->offsets[i], (size_t)(t->offsets[i + 1] - t->offsets[i]));
+// Lays every string of a column into a slot of its own; there is room for one more slot and length than strings.
+static void text_slots(const text_column *t, uint8_t *slots, uint8_t *lengths, int width, short_texts *out) {
+    int common = t->length ? t->offsets[1] - t->offsets[0] : -1;
+    for (int64_t i = 0; i < t->length; i++) {
+        const int32_t size = t->offsets[i + 1] - t->offsets[i];
+        lengths[i] = (uint8_t)size;
+        memcpy(slots + i * width, t->data + t->offsets[i], (size_t)size);
+        if (size != common) common = -1;
+    }
+    lengths[t->length] = 0;
+    out->slots = slots;
+    out->lengths = lengths;
+    out->width = width;
+    out->common = common;
 }
 
-// Copies whole slots, in ascending order, so that what one writes beyond its end the next one writes over; `out` has
-// SHORT_STRING bytes behind its end.
-static void text_copy_slots(const uint8_t *slots, const picks_t *p, const int32_t *at, uint8_t *out) {
-    if (p->valid) {
-        for (int64_t i = 0; i < p->n; i++) {
-            int64_t code = pick(p, i);
-            if (code >= 0) memcpy(out + at[i], slots + code * SHORT_STRING, SHORT_STRING);
+// Sum the lengths of strings by their codes, in rows of one block.
+static int64_t sum_lengths(const uint8_t *lengths, const int32_t *codes, int64_t n) {
+    uint32_t sums[4] = {0, 0, 0, 0};
+    int64_t k = 0;
+    for (; k + 4 <= n; k += 4)
+        for (int lane = 0; lane < 4; lane++) sums[lane] += lengths[codes[k + lane]];
+    for (; k < n; k++) sums[0] += lengths[codes[k]];
+    return (int64_t)sums[0] + sums[1] + sums[2] + sums[3];
+}
+
+// The bytes of the requested strings, -1 for a code that is not in the column, -2 beyond 2 GiB. If rows are picked or may be
+// null, fills the offsets too.
+static int64_t short_text_bytes(const short_texts *s, const picks_t *p, int64_t length, int32_t *ends) {
+    int64_t total = 0;
+    if (!p->valid && !p->rows) {
+        for (int64_t i = 0; i < p->n; i += BLOCK_ROWS) {
+            const int64_t n = p->n - i < BLOCK_ROWS ? p->n - i : BLOCK_ROWS;
+            if (!rows_in_range(p->codes + i, n, length)) return -1;
+            total += s->common >= 0 ? n * s->common : sum_lengths(s->lengths, p->codes + i, n);
         }
-    } else if (p->rows) {
-        for (int64_t i = 0; i < p->n; i++)
-            memcpy(out + at[i], slots + (int64_t)p->codes[p->rows[i]] * SHORT_STRING, SHORT_STRING);
-    } else {
-        for (int64_t i = 0; i < p->n; i++)
-            memcpy(out + at[i], slots + (int64_t)p->codes[i] * SHORT_STRING, SHORT_STRING);
+        return total > INT32_MAX ? -2 : total;
     }
+    uint32_t bad = 0;
+    for (int64_t i = 0; i < p->n; i++) {
+        const int64_t row = p->rows ? p->rows[i] : i;
+        const uint32_t code = (uint32_t)p->codes[row], is_in = code < (uint64_t)length;
+        const uint32_t is_there = p->valid ? (uint32_t)bit_at(p->valid, p->valid_offset + row) : 1;
+        bad |= is_there & !is_in;
+        ends[i] = (int32_t)total;
+        total += s->lengths[is_there & is_in ? code : (uint64_t)length];
+    }
+    if (bad) return -1;
+    return total > INT32_MAX ? -2 : total;
+}
+
+// GCC makes vectors of moves at a distance that is not known, and then of moves of aligned memory, which this is not.
+#define ONE_BY_ONE __asm__ volatile("" : : : "memory")
+
+#define APPEND_SLOTS(WIDTH) \
+    for (int64_t i = 0; i < n; i++) { \
+        const int64_t code = codes[i]; \
+        ends[i] = (int32_t)at; \
+        memcpy(out + at, slots + code * WIDTH, WIDTH); \
+        at += lengths[code]; \
+        ONE_BY_ONE; \
+    }
+
+#define APPEND_EVEN_SLOTS(WIDTH) \
+    for (int64_t i = 0; i < n; i++) { \
+        ends[i] = (int32_t)at; \
+        memcpy(out + at, slots + (int64_t)codes[i] * WIDTH, WIDTH); \
+        at += common; \
+        ONE_BY_ONE; \
+    }
+
+// What a null writes, the next string writes over, or is behind the end.
+#define COPY_SLOTS(WIDTH) \
+    for (int64_t i = 0; i < n; i++) { \
+        const uint32_t code = (uint32_t)codes[rows ? rows[i] : i]; \
+        memcpy(out + ends[i], slots + (code < (uint64_t)length ? code : (uint64_t)length) * WIDTH, WIDTH); \
+        ONE_BY_ONE; \
+    }
+
+#define BY_WIDTH(LOOP) \
+    switch (s->width) { \
+        case 8: LOOP(8) break; \
+        case 16: LOOP(16) break; \
+        default: LOOP(MOST_SHORT) \
+    }
+
+// Fills n + 1 offsets, and copies whole slots in ascending order, so that what one writes beyond its end the next one writes
+// over; `out` has MOST_SHORT bytes behind its end. `short_text_bytes` checked the codes, and returned `total`.
+static void short_text_copy(const short_texts *s, const picks_t *p, int64_t length, int64_t total, int32_t *ends, uint8_t *out) {
+    const int64_t n = p->n, common = s->common;
+    const int32_t *const codes = p->codes, *const rows = p->rows;
+    const uint8_t *const slots = s->slots, *const lengths = s->lengths;
+    int64_t at = 0;
+    if (p->valid || rows) {
+        BY_WIDTH(COPY_SLOTS)
+    } else if (common >= 0) {
+        BY_WIDTH(APPEND_EVEN_SLOTS)
+    } else {
+        BY_WIDTH(APPEND_SLOTS)
+    }
+    ends[n] = (int32_t)total;
 }

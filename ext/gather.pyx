@@ -11,7 +11,7 @@ from delta_core.kernels.memory import allocate
 
 
 cdef extern from "gather.h" nogil:
-    enum: SHORT_STRING
+    enum: MOST_SHORT
     ctypedef struct text_column:
         const int32_t* offsets
         const uint8_t* data
@@ -30,9 +30,14 @@ cdef extern from "gather.h" nogil:
     int text_rows_are_sound(const text_column*, const picks_t*)
     int64_t text_offsets(const text_column*, const picks_t*, int32_t*)
     void text_copy(const text_column*, const picks_t*, const int32_t*, uint8_t*)
-    int text_is_short(const text_column*)
-    void text_slots(const text_column*, uint8_t*)
-    void text_copy_slots(const uint8_t*, const picks_t*, const int32_t*, uint8_t*)
+    ctypedef struct short_texts:
+        uint8_t* slots
+        const uint8_t* lengths
+        int width, common
+    int text_slot_width(const text_column*)
+    void text_slots(const text_column*, uint8_t*, uint8_t*, int, short_texts*)
+    int64_t short_text_bytes(const short_texts*, const picks_t*, int64_t, int32_t*)
+    void short_text_copy(const short_texts*, const picks_t*, int64_t, int64_t, int32_t*, uint8_t*)
 
 cdef extern from "compact.h" nogil:
     int64_t mask_count(const uint64_t*, int64_t)
@@ -197,8 +202,12 @@ def text(offsets, data, int64_t first, int64_t length, codes, int64_t codes_firs
     cdef text_column column
     cdef picks_t picks
     cdef int64_t total
-    cdef int sound
+    cdef int sound, width = 0
     cdef uint8_t* slots = NULL
+    cdef short_texts short
+    short.slots = NULL
+    short.lengths = NULL
+    short.width = short.common = 0
     check(first >= 0 and length >= 0 and (length == 0 or (first + length + 1) * 4 <= ends.size), "offsets")
     check(codes is None or (codes_first + num_rows) * 4 <= numbers.size, "codes")
     check(codes is not None or num_rows <= length, "length")
@@ -218,20 +227,30 @@ def text(offsets, data, int64_t first, int64_t length, codes, int64_t codes_firs
             sound = text_rows_are_sound(&column, &picks)
         else:
             sound = text_is_sound(&column)
-        total = text_offsets(&column, &picks, <int32_t*>out_ends.data) if sound else -1
+        if sound and codes is not None and length <= MOST_SLOTS and length < picks.n:
+            width = text_slot_width(&column)
+            slots = <uint8_t*>calloc(length + 1, width + 1) if width else NULL
+        if not sound:
+            total = -1
+        elif slots != NULL:
+            text_slots(&column, slots, slots + (length + 1) * width, width, &short)
+            total = short_text_bytes(&short, &picks, length, <int32_t*>out_ends.data)
+        else:
+            total = text_offsets(&column, &picks, <int32_t*>out_ends.data)
+    if total < 0:
+        free(slots)
     if total == -1:
         raise DataFileError("a string column's offsets or dictionary codes do not fit its data")
     if total == -2:
         raise DataFileError("a batch of a string column has more than 2 GiB")
-    out_data = allocate(total + SHORT_STRING)
-    out_content = View(out_data)
-    if codes is not None and length <= MOST_SLOTS and length < picks.n and text_is_short(&column):
-        slots = <uint8_t*>calloc(length + 1, SHORT_STRING)
-    with nogil:
-        if slots != NULL:
-            text_slots(&column, slots)
-            text_copy_slots(slots, &picks, <const int32_t*>out_ends.data, out_content.data)
-        else:
-            text_copy(&column, &picks, <const int32_t*>out_ends.data, out_content.data)
-    free(slots)
+    try:
+        out_data = allocate(total + MOST_SHORT)
+        out_content = View(out_data)
+        with nogil:
+            if slots == NULL:
+                text_copy(&column, &picks, <const int32_t*>out_ends.data, out_content.data)
+            else:
+                short_text_copy(&short, &picks, length, total, <int32_t*>out_ends.data, out_content.data)
+    finally:
+        free(slots)
     return out_offsets, out_data

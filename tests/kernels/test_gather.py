@@ -189,6 +189,43 @@ def test_dictionary_of_many_strings_decodes(values, data):
     assert found.to_pylist() == [None if c is None else values[c] for c in codes]
 
 
+@pytest.mark.parametrize(
+    "sizes", [(0, 0), (1, 1), (0, 8), (8, 8), (9, 9), (3, 16), (17, 17), (20, 32), (32, 32), (3, 33)]
+)
+@pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
+@pytest.mark.parametrize("picked", [False, True])
+def test_repeated_strings_of_any_length_decode(sizes, share, picked):
+    random = np.random.default_rng(7)
+    least, most = sizes
+    texts = ["".join(random.choice(list("abc"), random.integers(least, most + 1))) for _ in range(9)]
+    codes = pa.array(random.integers(0, 9, 1_500).astype(np.int32), mask=random.random(1_500) < share)
+    array = pa.DictionaryArray.from_arrays(codes, pa.array(texts)).slice(11)
+    rows = np.sort(random.choice(len(array), 400)).astype(np.int32) if picked else None
+    found = gather_column(array, rows)
+    found.validate(full=True)
+    expected = [None if code is None else texts[code] for code in codes.slice(11).to_pylist()]
+    assert found.to_pylist() == (expected if rows is None else [expected[row] for row in rows])
+
+
+@pytest.mark.parametrize("size", [2, 20, 40])
+@pytest.mark.parametrize("code", [3, -1, 2**31 - 1])
+@pytest.mark.parametrize("picked", [False, True])
+def test_codes_beyond_the_dictionary_are_rejected_but_those_of_nulls(size, code, picked):
+    codes = np.where(np.arange(600) == 512, code, 2).astype(np.int32)
+    rows = np.arange(600, dtype=np.int32) if picked else None
+    for null in (None, 0, 512):
+        mask = None if null is None else np.arange(600) == null
+        indices = pa.Array.from_buffers(
+            pa.int32(), 600, [None if mask is None else pa.array(~mask).buffers()[1], pa.py_buffer(codes)]
+        )
+        array = pa.DictionaryArray.from_arrays(indices, pa.array(["x" * size] * 3), safe=False)
+        if null == 512:
+            assert gather_column(array, rows).to_pylist() == [None if i == 512 else "x" * size for i in range(600)]
+        else:
+            with pytest.raises(DataFileError):
+                gather_column(array, rows)
+
+
 def test_batch_without_columns_keeps_its_count():
     batch = pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), 5, [None]))
     assert gather(batch, SelectionVector.of_indices(np.array([0, 4], np.int32), 5)).num_rows == 2
