@@ -191,12 +191,14 @@ def add_actions(snapshot: Snapshot, flatten: bool = False) -> pa.Table:
     Statistics are under logical names, for the columns that the table's properties specify have them.
     """
     files = snapshot.files
-    # one pass over the log for all columns; the file set keeps the partition columns for later
+    # paths are decoded first, since which files are live depends on them
+    base = files.columns(["path", "size", "modificationTime"])
+    base = base.rename_columns(["path", "size_bytes", "modification_time"])
+    # one pass over the commits for all other columns; their chunk keeps the partition columns for later
     partitioned = [f"partition:{physical}" for _, physical in _partition_names(snapshot)]
     leaves = _statistics(snapshot)
     found = files.statistics([NUM_RECORDS, *(leaf for _, _, leaf in leaves)], beside=partitioned)
-    base = files.columns(["path", "size", "modificationTime", *partitioned]).select([0, 1, 2])
-    base = base.rename_columns(["path", "size_bytes", "modification_time"])
+    files.columns(partitioned)
     table = _not_null(base.append_column("num_records", found.column(0)), base.column_names)
     for name in ("null_count", "min", "max"):
         columns = {path: found.column(i) for i, (kind, path, _) in enumerate(leaves, 1) if kind == name}
