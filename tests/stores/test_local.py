@@ -5,12 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from delta_core import DeltaTable, write_deltalake
 from delta_core.commit.committer import StoreCommitter
 from delta_core.engines.arrow.storage import local_files
 from delta_core.engines.arrow.storage.stores import open_storage
@@ -188,3 +192,44 @@ def test_what_can_be_computed_again_is_not_synced(storage: Storage, synced: list
     synced.clear()
     assert storage.put_if_absent("_delta_log/0.crc", b"{}", durable=False) == "created"
     assert synced == []
+
+
+ASCII_ENVIRONMENT = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+USE = """
+import sys
+import pyarrow as pa
+from delta_core import DeltaTable, write_deltalake
+from delta_core.errors import EngineError
+
+def fails(work):
+    try:
+        work()
+    except EngineError as e:
+        assert "PYTHONUTF8=1" in str(e) and not e.path.isascii(), e
+    else:
+        raise AssertionError("no error")
+
+rows = pa.table({"id": [1], "p": [chr(233)]})
+assert sys.getfilesystemencoding() == "ascii"
+write_deltalake(sys.argv[1] + "/plain", rows)
+assert DeltaTable(sys.argv[1] + "/plain").to_pyarrow_table() == rows
+fails(lambda: DeltaTable(sys.argv[1] + "/parted").to_pyarrow_table())
+fails(lambda: write_deltalake(sys.argv[1] + "/parted", rows, mode="append"))
+fails(lambda: write_deltalake(sys.argv[1] + "/" + chr(233), rows))
+assert DeltaTable(sys.argv[1] + "/parted").version() == 0
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names have one encoding there")
+def test_names_that_an_ascii_locale_can_not_encode_are_rejected_with_what_to_do(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "parted", pa.table({"id": [1], "p": ["é"]}), partition_by="p")
+    done = subprocess.run(
+        [sys.executable, "-c", USE, str(tmp_path)],
+        env={**os.environ, **ASCII_ENVIRONMENT},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert DeltaTable(tmp_path / "parted").to_pyarrow_table()["p"].to_pylist() == ["é"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import groupby, islice
@@ -17,7 +18,7 @@ from delta_core.engines.arrow.storage.boundary import AllowExternal, CrossStoreS
 from delta_core.engines.arrow.storage.open_files import identity_of, read_fully
 from delta_core.engines.arrow.storage.places import StoreErrors, store_error
 from delta_core.engines.records import WALKED_FILE, FileIdentity, FolderFiles, Listing, PutResult, RangeRequest
-from delta_core.errors import ExternalPathError
+from delta_core.errors import EngineError, ExternalPathError
 from delta_core.kernels.arrow_buffers import number_array
 from delta_core.runtime.threads import ThreadPool
 
@@ -32,6 +33,8 @@ _MISSING = (FileNotFoundError, NotADirectoryError)
 #: So many folders are listed before their files are handed on.
 _FOLDERS_AT_ONCE = 64
 _NONE = np.empty(0, np.int64)
+#: How Python encodes the names of files; PyArrow, Spark and other readers encode them as UTF-8.
+_ENCODING = sys.getfilesystemencoding()
 
 
 class LocalStorage(CrossStoreStorage):
@@ -48,11 +51,15 @@ class LocalStorage(CrossStoreStorage):
         allow_external: AllowExternal = None,
     ) -> None:
         super().__init__(root, options or {}, opener, allow_external)
+        if _ENCODING != "utf-8":
+            _check_encoding(root)
         self._prefix = root.rstrip("/") + "/"
         self._real_root: str | None = None
 
     def local_path(self, path: str) -> str | None:
         """Return the absolute path, ``..`` resolved; None if a URI leads to another store that is followed."""
+        if _ENCODING != "utf-8":
+            _check_encoding(path)
         if is_plain(path):
             return self._prefix + path
         place = self._own_place(path)
@@ -60,7 +67,11 @@ class LocalStorage(CrossStoreStorage):
 
     def local_paths(self, paths: Sequence[str]) -> list[str | None]:
         """Return the `local_path` of each path, without a call for each if they are plain."""
-        return [self._prefix + p for p in paths] if are_plain(paths) else [self.local_path(p) for p in paths]
+        if not are_plain(paths):
+            return [self.local_path(p) for p in paths]
+        if _ENCODING != "utf-8":
+            _check_encoding(*paths)
+        return [self._prefix + p for p in paths]
 
     def uri(self, path: str) -> str:
         """Return the absolute path, or the URI as it is."""
@@ -312,6 +323,17 @@ class LocalStorage(CrossStoreStorage):
                 "table's root is deleted.",
                 path=path,
             )
+
+
+def _check_encoding(*paths: str) -> None:
+    """Reject names that Python would encode in another way than everybody else."""
+    path = next((path for path in paths if not path.isascii()), None)
+    if path is not None:
+        raise EngineError(
+            f"The path {path!r} can't be used in this process, where Python encodes the names of files as {_ENCODING} "
+            "and not as UTF-8. Set the environment variable PYTHONUTF8=1, or a locale such as LC_ALL=C.UTF-8.",
+            path=path,
+        )
 
 
 def _claimed(temporary: str, target: str) -> bool:
