@@ -72,28 +72,24 @@ class CompiledPlan:
 
         self._checks = [(check, build(check.expression)) for check in plan.checks]
         self._build = build
-        #: The parts of the filter, in the order in which they are run.
-        self._steps: list[Compiled] = []
         #: By the identity of each part of the filter its test of a column: many keys take long to be put in order.
         self._part_tests: dict[int, Accepted | RowCondition | None] = {}
-        self._filter = None if plan.filter is None else self._built(plan.filter)
+        #: The parts of the filter, in the order in which they are run.
+        self._steps = [(part, self._built(part)) for part in test_order(plan.filter, plan.types)]
         self._required = [(i, o.field) for i, o in enumerate(plan.outputs) if not o.field.nullable]
         #: Whether the rows of a batch are returned as they are, once conditions on them are tested.
         self._is_plain = _is_plain(plan)
         self._outputs = [] if self._is_plain else [_Column(o, plan, build) for o in plan.outputs]
-        self._is_untested = not self._checks and self._filter is None
+        self._is_untested = not self._checks and not self._steps
 
     def tests(self) -> tuple[RowTest, ...]:
         """Return checks and filter as steps, for an engine that decodes other columns of the left rows only."""
-        parts = [] if self._filter is None else test_order(self._plan.filter, self._plan.types)
-        self._steps = []
         checks = [RowTest(self._columns(c), partial(self._checked, rule, c)) for rule, c in self._checks]
-        return (*checks, *(self._condition(part, len(parts) == 1) for part in parts))
-
-    def _condition(self, part: Expression, is_all: bool) -> RowTest:
-        compiled = self._filter if is_all and self._filter is not None else self._built(part)
-        self._steps.append(compiled)
-        return RowTest(self._columns(compiled), partial(self._passing, compiled), self._column_test(part))
+        steps = [
+            RowTest(self._columns(compiled), partial(self._passing, compiled), self._column_test(part))
+            for part, compiled in self._steps
+        ]
+        return (*checks, *steps)
 
     def _built(self, condition: Expression) -> Compiled:
         is_tested = all(self._part_test(part) is not None for part in conjuncts(condition))
@@ -160,14 +156,17 @@ class CompiledPlan:
         self, first: int, ends: NDArray[np.int64], columns: Columns, num_rows: int
     ) -> SelectionVector | None:
         """Return which rows of neighbouring whole files the filter is true of. See `engine.FileRead.select_files`."""
-        view = _View(self._plan, WholeFiles(self._files, first, ends), columns, num_rows)
-        for step in self._steps:
-            mask = self._mask(step, view)
-            if mask.true_count < view.num_rows:
-                view = view.filtered(mask)
+        return self._filtered(_View(self._plan, WholeFiles(self._files, first, ends), columns, num_rows)).picks
+
+    def _filtered(self, view: _View) -> _View:
+        """Return the rows that the filter is true of, with its parts in the order in which any engine runs them."""
+        for _, compiled in self._steps:
             if not view.num_rows:
                 break
-        return view.picks
+            mask = self._mask(compiled, view)
+            if mask.true_count < view.num_rows:
+                view = view.filtered(mask)
+        return view
 
     def __call__(
         self,
@@ -215,12 +214,9 @@ class CompiledPlan:
         if not is_tested:
             for check, compiled in self._checks:
                 self._run_check(check, compiled, view)
-        if self._filter is not None and not is_tested:
-            mask = view.evaluate(self._filter)
-            if not mask.true_count:
+            view = self._filtered(view)
+            if not view.num_rows:
                 return None
-            if mask.true_count < view.num_rows:
-                view = view.filtered(mask)
         arrays = self._arrays(view)
         self._check_required(view, arrays)
         if not arrays:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -438,3 +439,83 @@ def test_larger_files_are_read_together_if_rows_are_tested(
     opened.clear()
     assert DeltaTable(medium).snapshot().scan(predicate="id >= 0").to_table().equals(found)
     assert (len(opened) < 2) != is_together
+
+
+@SIZES
+@pytest.mark.parametrize("more", [{}, {"metadata": METADATA}, {"limit": 3}], ids=str)
+def test_parts_of_a_filter_run_in_the_order_that_files_read_by_themselves_have(
+    table: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], least_size: int
+) -> None:
+    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
+    # no name can be cast, but no row that passes the second part is left
+    scan = {"predicate": "cast(name as int) > 0 and value = 0.25", **more}
+    assert not by_itself(monkeypatch, table, **scan).num_rows
+    assert not DeltaTable(table).snapshot().scan(**scan).to_table().num_rows
+
+
+@pytest.fixture
+def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows a filter was evaluated for at once, by call; it is before other columns are read."""
+    found: list[int] = []
+    select = CompiledPlan.select_files
+    monkeypatch.setattr(small_files, "OTHERS_BYTES", 0)
+    monkeypatch.setattr(CompiledPlan, "select_files", lambda self, *a: found.append(a[-1]) or select(self, *a))
+    return found
+
+
+def builder_of(root: Path, num_rows: Sequence[int], **options: Any) -> TableBuilder:
+    """A table of files with so many rows."""
+    builder = TableBuilder(root).create({"id": "long", "name": "string"})
+    schema = pa.schema({"id": pa.int64(), "name": pa.string()})
+    files = [pa.table({"id": range(n), "name": ["x"] * n}, schema=schema) for n in num_rows]
+    actions = [builder.add_actions(rows, statistics=False, **options) for rows in files]
+    return builder.commit(*(action for found in actions for action in found))
+
+
+@SIZES
+@pytest.mark.parametrize("most_bytes", [1, 16 << 20])
+def test_files_without_rows_are_read_with_others_if_the_filter_is_evaluated(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    opened: list[int],
+    evaluated: list[int],
+    most_bytes: int,
+    least_size: int,
+) -> None:
+    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(small_files, "EVALUATED_BYTES", most_bytes)
+    builder_of(tmp_path / "t", [5, 0, 5, 5, 0, 0, 0])
+    assert DeltaTable(tmp_path / "t").scan(predicate="id + 0 >= 0").to_table().num_rows == 15
+    # the last one is a run by itself
+    assert opened in ([], [6])
+    assert evaluated
+
+
+def test_filter_is_evaluated_for_few_rows_at_once_if_the_first_file_is_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluated: list[int]
+) -> None:
+    monkeypatch.setattr(small_files, "EVALUATED_BYTES", 5000)
+    builder_of(tmp_path / "t", [10, *([1000] * 20)])
+    assert DeltaTable(tmp_path / "t").scan(predicate="id + 0 >= 0").to_table().num_rows == 20_010
+    assert max(evaluated) < 2000
+
+
+@SIZES
+@pytest.mark.parametrize("predicate", ["id >= 0", "id + 0 >= 0", None])
+def test_files_that_pyarrow_decodes_leave_others_to_be_read_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int], predicate: str | None, least_size: int
+) -> None:
+    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(small_files, "OTHERS_BYTES", 0)
+    builder = builder_of(tmp_path / "t", [5, 5])
+    compression = {"id": "snappy", "name": "brotli"}
+    for codec in (compression, compression, compression, compression):
+        builder.append([{"id": 1, "name": "y"}], parquet={"compression": codec})
+    for k in range(20):
+        # another layout
+        builder.append([{"id": k, "name": "z"}], parquet={"store_schema": False})
+    scan = {"predicate": predicate}
+    found = DeltaTable(tmp_path / "t").snapshot().scan(**scan).to_table()
+    assert len(opened) <= 4 + 4  # the former, and an example of each layout, in each thread
+    assert found.equals(by_itself(monkeypatch, tmp_path / "t", **scan))
+    assert found.num_rows == 34

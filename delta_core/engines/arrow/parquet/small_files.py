@@ -59,7 +59,7 @@ BATCH_BYTES, MEDIUM_BATCH_BYTES = 32 << 20, 8 << 20
 #: least, and so many bytes of a run; a file that is larger than the example by this factor is read by itself.
 TESTED_BYTES, WHOLE_BYTES = 8 << 20, 2 << 20
 #: If the filter is evaluated, and the columns that it does not need have so many bytes in the example, files are opened
-#: twice: first the others are read, of so many rows, or of files with so many bytes in all requested columns.
+#: twice: first the others are read, of so many rows, or of those that have so many bytes in all requested columns.
 OTHERS_BYTES = 64 << 10
 MOST_EVALUATED_ROWS, EVALUATED_BYTES = 1 << 20, 16 << 20
 MEDIUM_FILES = 4
@@ -69,7 +69,7 @@ MOST_LARGER = 2
 INDEXED_BYTES = 1 << 20
 #: Layouts that a file may have one of; PyArrow reads others.
 MOST_LAYOUTS = 4
-#: Files that no layout fitted, after which none is tried any more.
+#: Files that no layout fitted or that were not read as theirs are, after which none is tried any more.
 MOST_MISSES = 16
 
 
@@ -97,6 +97,11 @@ class _Known(Struct, frozen=True):
     #: The columns that are read of the rows for which a filter on the others is true.
     rest: _Part | None = None
 
+    @property
+    def key(self) -> tuple[bytes, bytes]:
+        """What its files' footers have in common."""
+        return self.part.layout.schema, self.part.layout.metadata
+
 
 class SmallFiles:
     """Reads runs of a read's small files.
@@ -111,15 +116,16 @@ class SmallFiles:
     def __init__(self, read: FileRead, local: Sequence[str | None]) -> None:
         self._read = read
         self._local = local
-        self._known: list[_Known] = []
+        #: By the bytes of footers that recognise it: threads add to it at the same time.
+        self._known: dict[tuple[bytes, bytes], _Known] = {}
         self._misses = 0
         #: The tests of values that rows pass which are decoded.
         self._pushed: tuple[ColumnTest | RowCondition, ...] = ()
         #: Whether these are all tests, whether the filter is evaluated before other columns are read, and whether files
         #: are read up to a size that is not small.
         self._is_tested = self._is_evaluated = self._is_medium = False
-        #: So many files at once have what is in memory together, decoded.
-        self._files_at_once = RUN_FILES
+        #: So many rows at once have what is in memory together, decoded, if the filter is evaluated.
+        self._evaluated_rows = MOST_EVALUATED_ROWS
         self._most_size = SMALL_BYTES
         parts = 2 * num_cores()
         self._run_files = min(max(-(-len(read.sizes) // parts), LEAST_RUN_FILES), RUN_FILES)
@@ -184,9 +190,8 @@ class SmallFiles:
         The parameters are those of `read_medium`.
         """
         self._is_evaluated = self._may_evaluate and self._is_worth_opening_twice(example, plan)
-        self._files_at_once = max(1, EVALUATED_BYTES // max(size, 1))
         if self._is_evaluated or self._pushes_all:
-            self._learn_first(example, plan, is_tested=True)
+            self._learn_first(example, plan, size, is_tested=True)
 
     def _is_worth_opening_twice(self, example: DataFile, plan: FilePlan) -> bool:
         others = set(range(len(plan.sources))) - self._read.tested_only - self._tested_columns
@@ -194,15 +199,18 @@ class SmallFiles:
         footer = example.footer
         return sum(footer.plain_bytes(group, leaves) for group in range(len(footer.group_rows))) >= OTHERS_BYTES
 
-    def _learn_first(self, example: DataFile, plan: FilePlan, *, is_tested: bool) -> bool:
+    def _learn_first(self, example: DataFile, plan: FilePlan, size: int, *, is_tested: bool) -> bool:
         """Return whether files like the first one are read together, with the tests of values."""
+        # not by the number of files: the first one may be much smaller than others
+        if example.num_rows:
+            self._evaluated_rows = min(MOST_EVALUATED_ROWS, EVALUATED_BYTES * example.num_rows // max(size, 1) + 1)
         self._pushed = tuple(test.values for test in self._read.tests if test.values is not None)
         self._is_tested = is_tested
         known = self._layout_of(example, plan, self._pushed, is_tested=is_tested)
         if known is None:
             self._is_tested, self._is_evaluated, self._pushed = False, False, ()
             return False
-        self._known.append(known)
+        self._known[known.key] = known
         return True
 
     def read_medium(self, example: DataFile, plan: FilePlan, size: int, threads: int) -> None:
@@ -224,11 +232,10 @@ class SmallFiles:
         if size > most or self._is_indexed(example, plan):
             return
         self._is_evaluated = may_evaluate
-        if not self._learn_first(example, plan, is_tested=self._pushes_all or may_evaluate):
+        if not self._learn_first(example, plan, size, is_tested=self._pushes_all or may_evaluate):
             return
         self._is_medium = True
         self._most_size = MOST_LARGER * (self._read.sizes[0] or 0)
-        self._files_at_once = max(1, EVALUATED_BYTES // max(size, 1))
         share = -(-len(self._read.paths) // (2 * threads))
         self._run_files = max(1, min(share, MEDIUM_RUN_BYTES // max(size, 1), RUN_FILES))
 
@@ -271,7 +278,7 @@ class SmallFiles:
         at = 0
         while at < len(paths) and self._misses < MOST_MISSES:
             # others may learn further layouts meanwhile
-            known = tuple(self._known)
+            known = tuple(self._known.values())
             for is_tested in (True, False):
                 of_kind = [k for k in known if k.is_tested == is_tested]
                 found = self._read_next(of_kind, paths[at:], sizes[at:]) if of_kind else None
@@ -282,8 +289,8 @@ class SmallFiles:
             read = self._passing if is_tested and self._is_evaluated else self._all
             batch, ends = read(of_kind, found, start + at, paths[at:], sizes[at:])
             if not len(ends):
-                # read by themselves, they are decoded by PyArrow, or it reports the fault
-                self._misses = MOST_MISSES
+                # read by itself, the next file is decoded by PyArrow, or it reports the fault
+                self._misses += 1
                 return
             apply = self._read.apply_passing if is_tested else self._read.apply_files
             assert apply is not None
@@ -293,8 +300,7 @@ class SmallFiles:
     def _read_next(self, known: Sequence[_Known], paths: list[bytes], sizes: NDArray[np.int64]) -> FilesRead:
         most_rows, most_bytes = self._read.batch_rows, MEDIUM_BATCH_BYTES if self._is_medium else BATCH_BYTES
         if known[0].is_tested and self._is_evaluated:
-            most_rows = MOST_EVALUATED_ROWS
-            paths = paths[: self._files_at_once]
+            most_rows = self._evaluated_rows
         return read_files([k.part.layout for k in known], paths, sizes, most_rows, most_bytes, SMALL_BYTES)
 
     def _all(
@@ -327,7 +333,9 @@ class SmallFiles:
         rest = [k.rest for k in known if k.rest is not None]
         layouts = [part.layout for part in rest]
         paths = paths[: len(ends)]
-        others = read_files(layouts, paths, sizes, num_rows, sys.maxsize, SMALL_BYTES, mask)
+        # no file is left out for what those before it hold, nor one without rows behind the last row
+        most_rows = 1 + (num_rows if picks is None else picks.count)
+        others = read_files(layouts, paths, sizes, most_rows, sys.maxsize, SMALL_BYTES, mask)
         done = len(others.rows)
         columns = self._in_order(rest, others) if done else None
         if columns is None:
@@ -361,10 +369,8 @@ class SmallFiles:
             if known is None and self._is_tested and not self._is_medium:
                 # a value that is stored in another way is tested once it is converted
                 known = self._layout_of(file, plan, (), is_tested=False)
-        if known is None or any(known.part.layout == other.part.layout for other in self._known):
+        if known is None or self._known.setdefault(known.key, known) is not known:
             self._misses += 1
-        else:
-            self._known.append(known)
 
     def _layout_of(
         self, file: DataFile, plan: FilePlan, pushed: Sequence[ColumnTest | RowCondition], *, is_tested: bool
