@@ -137,7 +137,8 @@ inline bool may_pass(const Test &test, int width, std::string_view least, std::s
     const bool is_pattern = test.kind == LIKE_PATTERN;
     // of a pattern the first key counts: what a prefix begins is not below it, and its first bytes are the prefix
     for (int64_t k = 0; k < (is_pattern ? 1 : test.num_keys); k++) {
-        const std::string_view key(reinterpret_cast<const char *>(test.keys) + test.ends[k], test.ends[k + 1] - test.ends[k]);
+        std::string_view key(reinterpret_cast<const char *>(test.keys) + test.ends[k], test.ends[k + 1] - test.ends[k]);
+        if (is_pattern && test.has_wildcard) key = key.substr(0, key.find(static_cast<char>(Test::WILDCARD)));
         if (most >= key && (is_pattern ? least.substr(0, key.size()) : least) <= key) return true;
     }
     return false;

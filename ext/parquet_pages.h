@@ -1056,14 +1056,18 @@ enum Kind { IN_RANGE = 0, IN_SET = 1, LIKE_PATTERN = 2, IS_NULL = 3, HAS_VALUE =
 
 // Which rows pass: those whose number is from `least` to `most`, both included (of floats from `low` to `high`, and NaN or
 // not); those whose value is a key; whose string starts with the first key and ends with the last, with the others in between
-// in order; that are null; that are not; whose string is below the first key, or equal to it if `with_key`; whose value
+// in order, wildcards being any character; that are null; that are not; whose string is below the first key, or equal to it if `with_key`; whose value
 // passes any, or all, of `parts`, which are tests of values. `is_negated` inverts this for values. Null passes a test of
 // values only if `with_null`.
 struct Test {
     // Bits for each key, and at least, in a table of hashes; and for each key, and at most, in one of a range of numbers.
     enum : int64_t { HASH_BITS = 16, LEAST_BITS = 4096, RANGE_BITS = 128, MOST_BITS = int64_t{1} << 26 };
 
+    // In the keys of a pattern it matches one character; UTF-8 does not have it.
+    enum : uint8_t { WILDCARD = 0xff };
+
     int kind = IN_RANGE;
+    bool has_wildcard = false;
     bool is_float = false, with_nan = false, with_key = false, is_negated = false, with_null = false;
     std::vector<const Test *> parts;
     int64_t least = 0, most = 0;
@@ -1188,6 +1192,7 @@ struct Test {
 
     // Whether a string begins with the first of at least two keys and ends with the last, with the others in between in order.
     bool has_parts(const uint8_t *text, size_t size) const {
+        if (has_wildcard) return has_wild_parts(text, size);
         const int64_t last = num_keys - 1;
         const size_t head = ends[1], tail = ends[last + 1] - ends[last];
         if (size < head + tail || std::memcmp(text, keys, head) || std::memcmp(text + size - tail, keys + ends[last], tail)) return false;
@@ -1199,6 +1204,57 @@ struct Test {
             at += part;
         }
         return true;
+    }
+
+    // The same of keys with wildcards. A single key describes the whole string.
+    bool has_wild_parts(const uint8_t *text, size_t size) const {
+        const int64_t last = num_keys - 1;
+        const uint8_t *stop = text + size, *at = behind_key(text, stop, 0);
+        if (!at || !last) return at && at == stop;
+        stop = before_key(at, stop, last);
+        for (int64_t k = 1; stop && at && k < last; k++) at = behind_next(at, stop, k);
+        return stop && at;
+    }
+
+    static const uint8_t *behind_character(const uint8_t *at, const uint8_t *stop) {
+        at++;
+        while (at < stop && (*at & 0xc0) == 0x80) at++;
+        return at;
+    }
+
+    // Where a key ends that begins at a place; nullptr if it is not there.
+    const uint8_t *behind_key(const uint8_t *at, const uint8_t *stop, int64_t k) const {
+        for (int32_t i = ends[k]; i < ends[k + 1]; i++) {
+            if (at >= stop || (keys[i] != WILDCARD && keys[i] != *at)) return nullptr;
+            at = keys[i] == WILDCARD ? behind_character(at, stop) : at + 1;
+        }
+        return at;
+    }
+
+    // Where a key begins that ends at a place; nullptr if it is not there.
+    const uint8_t *before_key(const uint8_t *at, const uint8_t *stop, int64_t k) const {
+        for (int32_t i = ends[k + 1]; i > ends[k]; i--) {
+            if (stop <= at) return nullptr;
+            stop--;
+            if (keys[i - 1] == WILDCARD) while (stop > at && (*stop & 0xc0) == 0x80) stop--;
+            else if (keys[i - 1] != *stop) return nullptr;
+        }
+        return stop;
+    }
+
+    // Where a key ends that is the first from a place on; nullptr if there is none.
+    const uint8_t *behind_next(const uint8_t *at, const uint8_t *stop, int64_t k) const {
+        const uint8_t *const key = keys + ends[k];
+        const size_t size = ends[k + 1] - ends[k];
+        const void *const wild = std::memchr(key, WILDCARD, size);
+        const size_t head = wild ? static_cast<const uint8_t *>(wild) - key : size;
+        while (true) {
+            if (head) at = find_bytes(at, stop, key, head);
+            if (!at) return nullptr;
+            if (const uint8_t *const found = behind_key(at, stop, k)) return found;
+            if (at >= stop) return nullptr;
+            at = behind_character(at, stop);
+        }
     }
 };
 
@@ -1807,7 +1863,13 @@ class ChunkReader {
                 matches_[i] = test_->passes(dictionary_ + start, dictionary_offsets_[i + 1] - start);
             }
         }
-        has_match_ = std::memchr(matches_, 1, dictionary_length_) != nullptr;
+        const void *const first = std::memchr(matches_, 1, dictionary_length_);
+        has_match_ = first != nullptr;
+        only_match_ = NO_CODE;
+        if (first) {
+            const int64_t at = static_cast<const uint8_t *>(first) - matches_;
+            if (!std::memchr(matches_ + at + 1, 1, dictionary_length_ - at - 1)) only_match_ = static_cast<uint32_t>(at);
+        }
         return PAGE;
     }
 
@@ -1837,8 +1899,13 @@ class ChunkReader {
     // Set a bit for each of the page's values that passes; false if the page is damaged. `flags` has a byte for each.
     bool mark_page(uint8_t *flags, uint64_t *bits) {
         if (codes_) {
-            const uint32_t *const code = codes();
-            for (int64_t i = 0; i < values_; i++) flags[i] = matches_[code[i]];
+            const uint32_t *const code = codes(), only = only_match_;
+            // of a single value that passes codes are compared, many at a time
+            if (only != NO_CODE) {
+                for (int64_t i = 0; i < values_; i++) flags[i] = code[i] == only;
+            } else {
+                for (int64_t i = 0; i < values_; i++) flags[i] = matches_[code[i]];
+            }
         } else if (layout_.is_bits()) {
             mark_booleans(bits);
             return true;
@@ -2102,7 +2169,9 @@ class ChunkReader {
     const int32_t *dictionary_offsets_ = nullptr;
     int64_t dictionary_length_ = 0, dictionary_bytes_ = 0, dictionary_at_ = -1;
     uint8_t *matches_ = nullptr;  // for each of its values whether it passes
+    enum : uint32_t { NO_CODE = 0xffffffff };
     bool has_match_ = false;
+    uint32_t only_match_ = NO_CODE;  // the only code of a value that passes
 };
 
 // Return how many values the data pages of a chunk have by their headers, up to the page that has the last of `num_values`;

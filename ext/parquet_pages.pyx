@@ -6,7 +6,7 @@
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy, memset
+from libc.string cimport memchr, memcpy, memset
 from libcpp.vector cimport vector
 
 from pyarrow import ArrowInvalid, RecordBatch
@@ -87,11 +87,12 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         IS_BELOW
         ANY_OF
         ALL_OF
+    enum: WILDCARD "delta_parquet::Test::WILDCARD"
     cdef cppclass Test:
         bint is_of_levels()
         bint is_joined()
         int kind
-        bint is_float, with_nan, is_wide, with_key, is_negated, with_null
+        bint is_float, with_nan, is_wide, with_key, is_negated, with_null, has_wildcard
         vector[const Test*] parts
         int64_t least, most
         Wide wide_least, wide_most
@@ -740,14 +741,15 @@ cdef class ValueTest:
             self.test.least, self.test.most = least, most
         if kind != IN_SET and kind != LIKE_PATTERN and kind != IS_BELOW:
             return
+        self.test.has_wildcard = kind == LIKE_PATTERN and size > 0 and memchr(&keys[0], WILDCARD, size) is not NULL
         if ends is None:
             if kind != IN_SET or size % 8:
                 raise InvalidArgumentError(f"keys have 8 bytes each, or ends: {size} bytes without ends are no keys")
             self.test.num_keys = size // 8
         else:
             self.test.num_keys = ends.shape[0] - 1
-            if ends.shape[0] < {IN_SET: 1, LIKE_PATTERN: 3, IS_BELOW: 2}[kind] or ends[0] != 0 or ends[ends.shape[0] - 1] != size:
-                raise InvalidArgumentError(f"the ends of keys begin with 0 and end with their {size} bytes, and a pattern has two keys, a bound one")
+            if ends.shape[0] < {IN_SET: 1, LIKE_PATTERN: 2 if self.test.has_wildcard else 3, IS_BELOW: 2}[kind] or ends[0] != 0 or ends[ends.shape[0] - 1] != size:
+                raise InvalidArgumentError(f"the ends of keys begin with 0 and end with their {size} bytes, and a pattern has two keys, a bound one, and so has a pattern with a wildcard")
             for i in range(self.test.num_keys):
                 if ends[i] > ends[i + 1]:
                     raise InvalidArgumentError(f"the ends of keys ascend: found {ends[i]} before {ends[i + 1]}")

@@ -49,6 +49,7 @@ __all__ = [
     "Source",
     "TextBound",
     "UnsupportedPagesError",
+    "WILDCARD",
     "ValueCondition",
     "ValuePattern",
     "ValueRange",
@@ -423,14 +424,20 @@ class ValueSet(Struct, frozen=True, dict=True):
         return _test_of(_IN_SET, self.keys)
 
 
+#: See `ValuePattern`.
+WILDCARD = b"\xff"
+
+
 class ValuePattern(Struct, frozen=True):
     """A condition on strings: that they consist of some parts in this order, with anything between them; null does not.
+
+    In a part the byte `WILDCARD`, which UTF-8 does not have, matches any one character.
 
     Parameters
     ----------
     column : int
         The number of the physical column in the read.
-    parts : tuple of bytes, **at least two**
+    parts : tuple of bytes, **at least two**, or one with a wildcard
         In UTF-8. The first one begins the string and the last one ends it; each may be empty.
     """
 

@@ -28,6 +28,7 @@ from delta_core.expressions.ast import (
 )
 from delta_core.kernels.arrow_buffers import array_of, distinct_numbers, string_bytes, values_of
 from delta_core.kernels.parquet_pages import (
+    WILDCARD,
     ColumnTest,
     JoinedTest,
     NullTest,
@@ -116,7 +117,7 @@ def column_test(
     ----------
     condition : Expression
         Bound. A boolean column, a comparison with a constant, ``in``, ``startswith``, ``endswith``, ``contains``,
-        ``like`` without ``_``, or a null test; or several of these with ``and``, ``or`` and ``not``.
+        ``like``, or a null test; or several of these with ``and``, ``or`` and ``not``.
     sources : Mapping of Leaf to Source
         Where the values of its leaves come from.
     types : Mapping of Leaf to pyarrow.DataType
@@ -365,16 +366,18 @@ def _of_pattern(column: int, e: Call, t: pa.DataType) -> ValueSet | ValuePattern
         return None
     before, behind = _PATTERNS[e.function]
     characters = expressions.parse_like(*texts) if e.function == "like" else [*before, *texts[0], *behind]
-    if "" in characters:  # the wildcard of one character
-        return None
-    parts = [""]
+    # of each part the texts between its wildcards of one character
+    parts = [[""]]
     for character in characters:
         if character is None:
-            parts.append("")
+            parts.append([""])
+        elif character:
+            parts[-1][-1] += character
         else:
-            parts[-1] += character
-    keys = tuple(string_bytes(array_of([part], t)) for part in parts)
-    return ValuePattern(column, keys) if len(keys) > 1 else ValueSet(column, keys)
+            parts[-1].append("")
+    keys = tuple(WILDCARD.join(string_bytes(array_of([text], t)) for text in part) for part in parts)
+    is_pattern = len(keys) > 1 or len(parts[0]) > 1
+    return ValuePattern(column, keys) if is_pattern else ValueSet(column, keys)
 
 
 def _of_comparison(function: str, value: Expression, constant: Literal | bool, columns: _Columns) -> Accepted | None:

@@ -27,7 +27,9 @@ from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import parquet_pages
 from delta_core.kernels._parquet_footer import Footer
 from delta_core.kernels._parquet_pages import ValueTest, decompress_snappy
+from delta_core.kernels.gather import SelectionVector
 from delta_core.kernels.parquet_pages import (
+    WILDCARD,
     ColumnChunk,
     NullTest,
     PageCounts,
@@ -288,6 +290,29 @@ def test_parts_are_found_in_long_strings_wherever_they_are(
     assert found is not None
     places = np.flatnonzero(np.unpackbits(found[0].view(np.uint8), bitorder="little")).tolist()
     assert places == [i for i, text in enumerate(texts) if pattern.fullmatch(text)]
+
+
+@given(
+    texts=st.lists(st.text("abé€😀\n", max_size=20), min_size=1, max_size=30),
+    pattern=st.text("ab_%é€", min_size=1, max_size=8),
+    coded=st.booleans(),
+)
+def test_wildcards_of_one_character_match_as_regular_expressions_do(
+    texts: list[str], pattern: str, coded: bool
+) -> None:
+    parts = pattern.replace("_", "\uffff").split("%")
+    keys = tuple(WILDCARD.join(text.encode() for text in part.split("\uffff")) for part in parts)
+    if len(keys) == 1 and WILDCARD not in keys[0]:
+        return  # is a key
+    file, _, chunk = written(pa.array(texts), {"use_dictionary": coded})
+    assert chunk is not None
+    found = read_passing(file, chunk, ValuePattern(0, keys), True)
+    assert found is not None
+    regex = re.compile("".join({"_": ".", "%": ".*"}.get(c, c) for c in pattern), re.DOTALL)
+    flags = [regex.fullmatch(text) is not None for text in texts]
+    assert SelectionVector.of_mask(found[0], len(texts)).flags().tolist() == flags
+    if found[2] is not None:
+        assert found[2].to_pylist() == [text for text, passes in zip(texts, flags, strict=True) if passes]
 
 
 @pytest.mark.parametrize("name", TESTED)

@@ -125,11 +125,15 @@ static void make_single(const ValueLayout &layout, Test &test, Bytes &keys, std:
             keys.insert(keys.end(), key, key + 8);
         }
     } else if (test.kind == IN_SET || test.kind == LIKE_PATTERN || test.kind == IS_BELOW) {
-        test.num_keys = test.kind == LIKE_PATTERN ? 2 + below(3) : test.kind == IS_BELOW ? 1 : below(4);
+        test.has_wildcard = test.kind == LIKE_PATTERN && below(2);
+        test.num_keys = test.kind == LIKE_PATTERN ? (test.has_wildcard ? 1 : 2) + below(3) : test.kind == IS_BELOW ? 1 : below(4);
         test.with_key = below(2);
         ends.push_back(0);
         for (int64_t k = 0; k < test.num_keys; k++) {
-            keys.resize(keys.size() + below(12), static_cast<uint8_t>('a' + k));
+            const size_t before = keys.size();
+            keys.resize(before + below(12), static_cast<uint8_t>('a' + k));
+            for (size_t i = before; test.has_wildcard && i < keys.size(); i++)
+                if (!below(3)) keys[i] = Test::WILDCARD;
             ends.push_back(static_cast<int32_t>(keys.size()));
         }
         test.ends = ends.data();
