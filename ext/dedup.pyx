@@ -13,7 +13,8 @@ include "arrow_strings.pxi"
 cdef extern from "key_set.h" nogil:
     ctypedef struct keys_t:
         uint64_t[2] secret
-        int64_t n, used
+        int64_t n
+    int keys_reserve(keys_t*, int64_t)
     int keys_insert(keys_t*, const strings_t*, const strings_t*, uint8_t*)
     int keys_contain(const keys_t*, const strings_t*, const strings_t*, uint8_t*)
     void keys_free(keys_t*)
@@ -27,12 +28,14 @@ cdef int check_lengths(Strings paths, Strings ids) except -1:
 
 cdef class Keys:
     cdef keys_t keys
+    cdef list arrays  # that the keys' bytes are in
     cdef int readers
     cdef bint writing
 
     def __cinit__(self):
         cdef bytes secret = os.urandom(16)
         memcpy(self.keys.secret, <const char*>secret, 16)
+        self.arrays = []
 
     def __dealloc__(self):
         keys_free(&self.keys)
@@ -40,11 +43,19 @@ cdef class Keys:
     def __len__(self):
         return self.keys.n
 
+    def reserve(self, int64_t more):
+        """Make room for so many further keys."""
+        if self.writing or self.readers:
+            raise InvalidArgumentError("a KeySet takes no keys while another thread uses it")
+        if more > 0 and not keys_reserve(&self.keys, more):
+            raise MemoryError
+
     def insert(self, paths, ids):
         cdef Strings path_strings = Strings(paths, 0)
         cdef Strings id_strings = Strings(ids, path_strings.array.n)
         cdef uint8_t[::1] view
         cdef int done = 1
+        cdef int64_t before = self.keys.n
         check_lengths(path_strings, id_strings)
         # The GIL is released below, so two threads may meet here; counters change only while it is held.
         if self.writing or self.readers:
@@ -52,10 +63,13 @@ cdef class Keys:
         out = np.empty(path_strings.array.n, np.uint8)
         if path_strings.array.n:
             view = out
+            self.arrays += [path_strings, id_strings]
             self.writing = True
             with nogil:
                 done = keys_insert(&self.keys, &path_strings.array, &id_strings.array, &view[0])
             self.writing = False
+            if self.keys.n == before:
+                del self.arrays[-2:]
         if not done:
             raise MemoryError
         return out

@@ -1,4 +1,5 @@
-/* A hash table of (path, deletion vector id or null), keys compared in full. */
+/* A hash table of (path, deletion vector id or null), keys compared in full. Their bytes stay in the arrays that they came
+   in, which the caller keeps; only those of paths that had to be decoded are copied. */
 #ifndef DELTA_KEY_SET_H
 #define DELTA_KEY_SET_H
 
@@ -10,15 +11,20 @@ enum { KEYS_NO_MEMORY = 0, KEYS_OK = 1 };
 
 typedef struct {
     uint64_t hash;
-    int64_t at, path_size, id_size;  /* id_size -1 = null */
+    text_t path, id;  /* id.size -1 = null */
 } key_entry_t;
+
+typedef struct key_block {
+    struct key_block *next;
+    int64_t used, size;
+    uint8_t bytes[];
+} key_block_t;
 
 typedef struct {
     uint64_t secret[2];    /* random: the paths of a table can't be chosen to collide */
     key_entry_t *entries;
     int64_t n, capacity;
-    uint8_t *bytes;
-    int64_t used, room;
+    key_block_t *blocks;   /* of decoded paths */
     uint8_t *tags;         /* 0 = free slot; requested first, and small enough to stay in cache */
     uint32_t *index;       /* slot -> entry */
     uint64_t *filter;      /* FILTER_BITS a slot, by `sample_path`: most paths of others need no hash of all their bytes */
@@ -125,11 +131,12 @@ static inline int canonical_path(text_t *path, scratch_t *scratch) {
 
 static inline uint8_t key_tag(uint64_t hash) { return (uint8_t)(hash >> 57 | 128); }
 
-static inline int key_equal(const keys_t *keys, const key_entry_t *entry, text_t path, text_t id) {
-    const uint8_t *p = keys->bytes + entry->at;
-    return entry->path_size == path.size && entry->id_size == id.size &&
-           (!path.size || !memcmp(p, path.data, (size_t)path.size)) &&
-           (id.size <= 0 || !memcmp(p + path.size, id.data, (size_t)id.size));
+static inline int text_equal(text_t a, text_t b) {
+    return a.size == b.size && (a.size <= 0 || !memcmp(a.data, b.data, (size_t)a.size));
+}
+
+static inline int key_equal(const key_entry_t *entry, text_t path, text_t id) {
+    return text_equal(entry->path, path) && text_equal(entry->id, id);
 }
 
 static inline uint64_t filter_bit(const keys_t *keys, uint64_t sample) {
@@ -153,13 +160,21 @@ static inline int64_t key_slot(const keys_t *keys, uint64_t hash, text_t path, t
     for (; keys->tags[slot]; slot = (slot + 1) & (keys->slots - 1)) {
         if (keys->tags[slot] != key_tag(hash)) continue;
         const key_entry_t *entry = keys->entries + keys->index[slot];
-        if (entry->hash == hash && key_equal(keys, entry, path, id)) break;
+        if (entry->hash == hash && key_equal(entry, path, id)) break;
     }
     return slot;
 }
 
-/* Slots for `more` further entries, so that a big batch is not hashed into place again and again. */
-static int keys_reserve_slots(keys_t *keys, int64_t more) {
+/* Room for `more` further entries, so that a big batch is not hashed into place again and again. */
+static int keys_reserve(keys_t *keys, int64_t more) {
+    if (keys->n + more > UINT32_MAX) return 0;
+    if (keys->n + more > keys->capacity) {
+        int64_t capacity = 2 * keys->capacity > keys->n + more ? 2 * keys->capacity : keys->n + more;
+        void *grown = realloc(keys->entries, (size_t)capacity * sizeof(key_entry_t));
+        if (!grown) return 0;
+        keys->entries = (key_entry_t *)grown;
+        keys->capacity = capacity;
+    }
     int64_t slots = keys->slots ? keys->slots : 64;
     while (slots < 2 * (keys->n + more)) slots *= 2;
     if (slots == keys->slots) return 1;
@@ -180,48 +195,36 @@ static int keys_reserve_slots(keys_t *keys, int64_t more) {
     keys->index = index;
     keys->filter = filter;
     keys->slots = slots;
-    for (int64_t i = 0; i < keys->n; i++) {
-        text_t path = {keys->bytes + keys->entries[i].at, keys->entries[i].path_size};
-        add_to_filter(keys, path);
-    }
+    for (int64_t i = 0; i < keys->n; i++) add_to_filter(keys, keys->entries[i].path);
     return 1;
 }
 
-/* Room for one more entry of `bytes`. */
-static int keys_reserve(keys_t *keys, int64_t bytes) {
-    if (keys->n >= UINT32_MAX) return 0;
-    if (!keys_reserve_slots(keys, 1)) return 0;
-    if (keys->n == keys->capacity) {
-        int64_t capacity = keys->capacity ? 2 * keys->capacity : 64;
-        void *grown = realloc(keys->entries, (size_t)capacity * sizeof(key_entry_t));
-        if (!grown) return 0;
-        keys->entries = (key_entry_t *)grown;
-        keys->capacity = capacity;
+/* Copy bytes to where they stay; NULL = no memory. */
+static const uint8_t *keys_keep(keys_t *keys, text_t text) {
+    if (!keys->blocks || keys->blocks->size - keys->blocks->used < text.size) {
+        int64_t size = text.size > 65536 ? text.size : 65536;
+        key_block_t *block = (key_block_t *)malloc(sizeof(key_block_t) + (size_t)size);
+        if (!block) return NULL;
+        block->next = keys->blocks, block->used = 0, block->size = size;
+        keys->blocks = block;
     }
-    if (keys->room - keys->used < bytes) {
-        int64_t room = 2 * keys->room > keys->used + bytes ? 2 * keys->room : keys->used + bytes + 4096;
-        void *grown = realloc(keys->bytes, (size_t)room);
-        if (!grown) return 0;
-        keys->bytes = (uint8_t *)grown;
-        keys->room = room;
-    }
-    return 1;
+    uint8_t *out = keys->blocks->bytes + keys->blocks->used;
+    memcpy(out, text.data, (size_t)text.size);
+    keys->blocks->used += text.size;
+    return out;
 }
 
-static int keys_insert_one(keys_t *keys, text_t path, text_t id, uint8_t *is_new) {
-    int64_t id_bytes = id.size > 0 ? id.size : 0;
-    if (!keys_reserve(keys, path.size + id_bytes)) return KEYS_NO_MEMORY;
+/* There is room for the entry; `is_lasting`: the path's bytes stay where they are. */
+static int keys_insert_one(keys_t *keys, text_t path, text_t id, int is_lasting, uint8_t *is_new) {
     uint64_t hash = hash_key(path, id, keys->secret);
     int64_t slot = key_slot(keys, hash, path, id);
     *is_new = !keys->tags[slot];
     if (!*is_new) return KEYS_OK;
-    key_entry_t entry = {hash, keys->used, path.size, id.size};
-    if (path.size) memcpy(keys->bytes + keys->used, path.data, (size_t)path.size);
-    if (id_bytes) memcpy(keys->bytes + keys->used + path.size, id.data, (size_t)id_bytes);
+    if (!is_lasting && path.size && !(path.data = keys_keep(keys, path))) return KEYS_NO_MEMORY;
+    key_entry_t entry = {hash, path, id};
     keys->tags[slot] = key_tag(hash);
     keys->index[slot] = (uint32_t)keys->n;
     keys->entries[keys->n++] = entry;
-    keys->used += path.size + id_bytes;
     add_to_filter(keys, path);
     return KEYS_OK;
 }
@@ -229,13 +232,13 @@ static int keys_insert_one(keys_t *keys, text_t path, text_t id, uint8_t *is_new
 /* out[i] = row i is the first with its key; rows whose path is null are passed over, with 0. */
 static int keys_insert(keys_t *keys, const strings_t *paths, const strings_t *ids, uint8_t *out) {
     scratch_t scratch = {NULL, 0};
-    int status = keys_reserve_slots(keys, paths->n);
+    int status = keys_reserve(keys, paths->n);
     for (int64_t i = 0; i < paths->n && status == KEYS_OK; i++) {
         text_t path = string_at(paths, i);
         out[i] = 0;
         if (path.size < 0) continue;
         status = canonical_path(&path, &scratch);
-        if (status == KEYS_OK) status = keys_insert_one(keys, path, string_at(ids, i), out + i);
+        if (status == KEYS_OK) status = keys_insert_one(keys, path, string_at(ids, i), path.data != scratch.data, out + i);
     }
     free(scratch.data);
     return status;
@@ -272,8 +275,12 @@ static int keys_contain(const keys_t *keys, const strings_t *paths, const string
 }
 
 static void keys_free(keys_t *keys) {
+    while (keys->blocks) {
+        key_block_t *next = keys->blocks->next;
+        free(keys->blocks);
+        keys->blocks = next;
+    }
     free(keys->entries);
-    free(keys->bytes);
     free(keys->tags);
     free(keys->index);
     free(keys->filter);

@@ -36,8 +36,9 @@ class KeySet:
 
     Notes
     -----
-    Each call takes linear time and releases the GIL. Any number of threads may query it concurrently; adding keys while
-    another thread uses the set is rejected.
+    The set refers to the arrays that new keys come in, whose bytes it does not copy. Each call takes linear time and
+    releases the GIL. Any number of threads may query it concurrently; adding keys while another thread uses the set is
+    rejected.
 
     Protocol
     --------
@@ -72,6 +73,7 @@ class KeySet:
         InvalidArgumentError
             Lengths differ, not strings, or another thread uses the set.
         """
+        self._keys.reserve(len(paths))
         return _per_chunk(self._keys.insert, paths, dv_ids)
 
     def contains(self, paths: Strings, dv_ids: Strings | None = None) -> NDArray[np.bool_]:

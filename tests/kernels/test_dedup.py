@@ -89,6 +89,22 @@ def test_long_paths_are_found_in_whatever_form_they_are(prefix: str, count: int)
     assert not keys.contains(pa.array([prefix + name.replace("part", "tart") for name in names])).any()
 
 
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_keys_outlive_the_arrays_they_came_in(kind: pa.DataType) -> None:
+    names = [f"a%20b/part-{i:05d}-{'x' * (i % 90)}" if i % 3 else f"part-{i}" for i in range(9_000)]
+    ids = [f"u{i}" if i % 2 else None for i in range(9_000)]
+    keys = KeySet()
+    for start in range(0, 9_000, 1_000):
+        both = [pa.array(texts[start : start + 1_000]).cast(kind) for texts in (names, ids)]
+        assert keys.insert(*both).all()
+        del both
+        pa.array(["z" * 90] * 2_000)  # takes the memory of what is freed
+    assert keys.contains(pa.array(names), pa.array(ids)).all()
+    assert not keys.contains(pa.array(names), pa.array(ids[1:] + ids[:1])).any()
+    assert not keys.insert(pa.array([urllib.parse.unquote(name) for name in names]), pa.array(ids)).any()
+    assert len(keys) == 9_000
+
+
 def test_null_and_empty_vector_ids_differ() -> None:
     keys = KeySet()
     assert keys.insert(pa.array(["p", "p", "p"]), pa.array([None, "", "u1"])).tolist() == [True, True, True]
