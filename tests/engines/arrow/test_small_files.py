@@ -463,12 +463,12 @@ def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def builder_of(root: Path, num_rows: Sequence[int], **options: Any) -> TableBuilder:
+def builder_of(root: Path, num_rows: Sequence[int], name: str = "x") -> TableBuilder:
     """A table of files with so many rows."""
     builder = TableBuilder(root).create({"id": "long", "name": "string"})
     schema = pa.schema({"id": pa.int64(), "name": pa.string()})
-    files = [pa.table({"id": range(n), "name": ["x"] * n}, schema=schema) for n in num_rows]
-    actions = [builder.add_actions(rows, statistics=False, **options) for rows in files]
+    files = [pa.table({"id": range(n), "name": [name] * n}, schema=schema) for n in num_rows]
+    actions = [builder.add_actions(rows, statistics=False) for rows in files]
     return builder.commit(*(action for found in actions for action in found))
 
 
@@ -498,6 +498,26 @@ def test_filter_is_evaluated_for_few_rows_at_once_if_the_first_file_is_small(
     builder_of(tmp_path / "t", [10, *([1000] * 20)])
     assert DeltaTable(tmp_path / "t").scan(predicate="id + 0 >= 0").to_table().num_rows == 20_010
     assert max(evaluated) < 2000
+
+
+@SIZES
+def test_strings_of_few_values_are_returned_in_batches_of_bounded_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluated: list[int], least_size: int
+) -> None:
+    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
+    # larger than what the filter needs of all files, and smaller than the strings of one
+    monkeypatch.setattr(small_files, "BATCH_BYTES", 200_000)
+    monkeypatch.setattr(small_files, "MEDIUM_BATCH_BYTES", 200_000)
+    passing = CompiledPlan.passing_files
+    returned: list[int] = []
+    monkeypatch.setattr(
+        CompiledPlan, "passing_files", lambda self, *a: returned.append(a[-1].num_rows) or passing(self, *a)
+    )
+    builder_of(tmp_path / "t", [1000] * 20, name="x" * 300)
+    assert DeltaTable(tmp_path / "t").scan(predicate="id + 0 >= 0").to_table().num_rows == 20_000
+    assert returned == [1000] * 20
+    # few rows are evaluated twice
+    assert sum(evaluated) <= 20_000 + 2 * 20_000
 
 
 @SIZES

@@ -7,7 +7,6 @@ they take little: for each file by itself Python would take as long as the decod
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -333,13 +332,16 @@ class SmallFiles:
         rest = [k.rest for k in known if k.rest is not None]
         layouts = [part.layout for part in rest]
         paths = paths[: len(ends)]
-        # no file is left out for what those before it hold, nor one without rows behind the last row
+        # files without rows behind the last row are read too
         most_rows = 1 + (num_rows if picks is None else picks.count)
-        others = read_files(layouts, paths, sizes, most_rows, sys.maxsize, SMALL_BYTES, mask)
+        others = read_files(layouts, paths, sizes, most_rows, BATCH_BYTES, SMALL_BYTES, mask)
         done = len(others.rows)
         columns = self._in_order(rest, others) if done else None
         if columns is None:
             return None, ends[:0]
+        if done < len(ends) and sum(column.nbytes for column in columns.values()) >= BATCH_BYTES:
+            # strings of few distinct values are larger than they are stored; rows that are left are evaluated again
+            self._evaluated_rows = max(1, int(found.rows[:done].sum()))
         kept = int(ends[done - 1])
         for number in tested.keys() - self._read.tested_only:
             column = tested[number] if picks is None else gather_column(tested[number], picks, decode=False)
