@@ -1,13 +1,17 @@
-"""Tests of the bounds of a few files or row groups in plain Python: an Arrow call takes longer than to compare them."""
+"""Tests of the bounds of a few files or row groups in plain Python: an Arrow call takes longer than to compare them.
+
+Dates are days and timestamps are microseconds, as Arrow stores them.
+"""
 
 from __future__ import annotations
 
 import operator
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from delta_core.expressions.ast import Call, Expression, FileStatistic, Leaf, Literal, PartitionValue, Values
+from delta_core.expressions.ast import Call, Cast, Expression, FileStatistic, Leaf, Literal, PartitionValue, Values
 from delta_core.protocol.types import DataType, PrimitiveType
 
 __all__ = ["BoundTest", "bound_test"]
@@ -16,6 +20,10 @@ __all__ = ["BoundTest", "bound_test"]
 BoundTest = Callable[[Mapping[Leaf, Any]], Any]
 #: Bits of whole numbers.
 _WHOLE = {"byte": 8, "short": 16, "integer": 32, "long": 64}
+#: Types that are compared with the same one only.
+_OTHERS = frozenset(("double", "string", "boolean", "date", "timestamp", "timestamp_ntz"))
+_EPOCH, _EPOCH_DAY = datetime(1970, 1, 1, tzinfo=UTC), date(1970, 1, 1).toordinal()
+_MICROSECOND = timedelta(microseconds=1)
 _COMPARISONS = {
     "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
@@ -37,8 +45,8 @@ def bound_test(e: Expression, levels: int = _MOST_LEVELS) -> BoundTest | None:
     Returns
     -------
     Callable or None
-        None if a part is not one of comparisons of whole numbers, doubles other than NaN and strings, of null tests and
-        of the functions that join them: the evaluator then evaluates all of it.
+        None if a part is not one of comparisons of whole numbers, doubles other than NaN, strings, booleans, dates and
+        timestamps, of null tests and of the functions that join them: the evaluator then evaluates all of it.
     """
     if levels == 0:
         return None
@@ -46,6 +54,8 @@ def bound_test(e: Expression, levels: int = _MOST_LEVELS) -> BoundTest | None:
         return _constant(e)
     if isinstance(e, (FileStatistic, PartitionValue)):
         return _leaf(e)
+    if isinstance(e, Cast):  # to a wider type
+        return None if _kind(e) is None else bound_test(e.arg, levels - 1)
     if not isinstance(e, Call):
         return None
     if e.function == "between any":
@@ -60,13 +70,26 @@ def bound_test(e: Expression, levels: int = _MOST_LEVELS) -> BoundTest | None:
 
 def _constant(e: Literal) -> BoundTest | None:
     value, name = e.value, _name(e.type)
-    if value is not None:
+    if value is not None and name in ("date", "timestamp", "timestamp_ntz"):
+        value = _stored(value, name)
+        if value is None:
+            return None
+    elif value is not None:
         kind = int if name in _WHOLE else {"double": float, "string": str, "boolean": bool}.get(name)
         if type(value) is not kind or value != value:
             return None
         if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
             return None  # the evaluator rejects it: no column holds half of a surrogate pair
     return lambda _: value
+
+
+def _stored(value: Any, name: str) -> int | None:
+    """Return the days or microseconds of a date or timestamp; None for a value of another kind."""
+    if name == "date":
+        return value.toordinal() - _EPOCH_DAY if type(value) is date else None
+    if type(value) is not datetime or (value.tzinfo is None) != (name == "timestamp_ntz"):
+        return None
+    return ((value.replace(tzinfo=UTC) if value.tzinfo is None else value) - _EPOCH) // _MICROSECOND
 
 
 def _leaf(e: FileStatistic | PartitionValue) -> BoundTest:
@@ -95,10 +118,13 @@ def _are_comparable(args: Sequence[Expression]) -> bool:
 def _kind(e: Expression) -> str | None:
     if isinstance(e, Call) and e.function == "if":
         return _kind(e.args[-1])
+    if isinstance(e, Cast):
+        inner, bits = _name(getattr(e.arg, "type", None)), _WHOLE.get(_name(e.type), 0)
+        return "whole" if _kind(e.arg) == "whole" and 0 < _WHOLE.get(inner, 65) <= bits else None
     if not isinstance(e, (Literal, FileStatistic, PartitionValue)):
         return None
     name = _name(e.type)
-    return "whole" if name in _WHOLE else name if name in ("double", "string") else None
+    return "whole" if name in _WHOLE else name if name in _OTHERS else None
 
 
 def _comparison(name: str, parts: Sequence[BoundTest]) -> BoundTest:

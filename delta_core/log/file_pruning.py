@@ -185,7 +185,7 @@ class FilePruner:
     def _passed_few(self, columns: Sequence[pa.Array], count: int) -> Mask | None:
         """Return which files pass, without the evaluator; None if one has NaN, which has an order of its own."""
         assert self._quick is not None
-        values = [c.to_pylist() for c in columns]
+        values = [_stored(c).to_pylist() for c in columns]
         if any(pa.types.is_floating(c.type) and any(v != v for v in vs) for c, vs in zip(columns, values, strict=True)):
             return None
         rows = zip(*values, strict=True) if values else [()] * count
@@ -230,6 +230,14 @@ class StagedPruner(FilePruner):
         if unknown.any():
             passed = passed & (self._all_null.run(chunk, unknown) | ~unknown)
         return passed
+
+
+def _stored(column: pa.Array) -> pa.Array:
+    """Return dates and timestamps as `bound_test` takes them."""
+    t = column.type
+    if pa.types.is_date32(t):
+        return column.view(pa.int32())
+    return column.view(pa.int64()) if pa.types.is_timestamp(t) and t.unit == "us" else column
 
 
 def _bound(leaf: FileStatistic, column: pa.Array) -> pa.Array:

@@ -1,5 +1,7 @@
 """Tests of bounds in plain Python return what the evaluator returns."""
 
+from datetime import datetime
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -16,10 +18,25 @@ VALUES = {
     "long": st.sampled_from((-(2**63), -1, 0, 1, 2, 2**63 - 1)),
     "double": st.sampled_from((float("-inf"), -1.5, -0.0, 0.0, 1.5, float("inf"))),
     "string": st.sampled_from(("", "a", "ab", "b", "\U0001f600", "\uffff")),
+    "byte": st.sampled_from((-128, -1, 0, 1, 127)),
+    "boolean": st.booleans(),
+    "date": st.sampled_from((-719_162, -1, 0, 1, 20_000)),
+    "timestamp": st.sampled_from((-(10**15), -1, 0, 1, 10**15 + 1)),
+    "timestamp_ntz": st.sampled_from((-(10**15), -1, 0, 1, 10**15 + 1)),
 }
 #: A bound that only doubles can be: of the other types, null.
-NAN = {"long": None, "double": float("nan"), "string": None}
-ARROW = {"long": pa.int64(), "double": pa.float64(), "string": pa.string()}
+NAN = {"double": float("nan")}
+ARROW = {
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "byte": pa.int8(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+TYPES = tuple(PrimitiveType(name) for name in ARROW)
 
 
 def leaf(kind, t):
@@ -28,13 +45,14 @@ def leaf(kind, t):
 
 @st.composite
 def comparisons(draw):
-    t = draw(st.sampled_from((LONG, DOUBLE, STRING)))
+    t = draw(st.sampled_from(TYPES))
     bound = leaf(draw(st.sampled_from(("min", "max"))), t)
     if t == DOUBLE and draw(st.booleans()):
         bound = Call("if", (Call("isnan", (bound,)), Literal(None, t), bound))
-    operand = draw(
-        st.one_of(VALUES[t.type].map(lambda v: Literal(v, t)), st.just(Literal(None, t)), st.just(leaf("max", t)))
-    )
+    if t.type == "byte":
+        bound, t = Cast(bound, LONG, safe=draw(st.booleans())), LONG
+    values = VALUES[t.type].map(lambda v: Literal(pa.scalar(v, ARROW[t.type]).as_py(), t))
+    operand = draw(st.one_of(values, st.just(Literal(None, t)), st.just(leaf("max", t))))
     parts = (bound, operand) if draw(st.booleans()) else (operand, bound)
     return Call(draw(st.sampled_from(("=", "!=", "<", "<=", ">", ">="))), parts)
 
@@ -47,7 +65,7 @@ def memberships(draw):
     return Call("between any", (leaf("min", t), leaf("max", t), values))
 
 
-NULL_TESTS = st.tuples(st.sampled_from(("isnull", "isnotnull")), st.sampled_from((LONG, DOUBLE, STRING))).map(
+NULL_TESTS = st.tuples(st.sampled_from(("isnull", "isnotnull")), st.sampled_from(TYPES)).map(
     lambda p: Call(p[0], (leaf("min", p[1]),))
 )
 CONDITIONS = st.recursive(
@@ -77,7 +95,12 @@ def test_bounds_tested_in_python_return_what_the_evaluator_returns(condition, da
     [
         Call("<", (leaf("min", DOUBLE), Literal(float("nan"), DOUBLE))),
         Call("<", (leaf("min", PrimitiveType("float")), Literal(1.0, PrimitiveType("float")))),
-        Call("<", (leaf("min", PrimitiveType("date")), leaf("max", PrimitiveType("date")))),
+        Call("<", (leaf("min", PrimitiveType("date")), leaf("max", PrimitiveType("timestamp")))),
+        Call("<", (Cast(leaf("min", LONG), PrimitiveType("byte")), Literal(1, PrimitiveType("byte")))),
+        Call(
+            "<", (leaf("min", PrimitiveType("timestamp")), Literal(datetime(2000, 1, 1), PrimitiveType("timestamp")))
+        ),  # of no zone
+        Call("<", (leaf("min", PrimitiveType("decimal(9,2)")), Literal(None, PrimitiveType("decimal(9,2)")))),
         Call("<", (Cast(leaf("min", LONG), DOUBLE), Literal(1.0, DOUBLE))),
         Call("=", (Call("+", (leaf("min", LONG), Literal(1, LONG))), Literal(2, LONG))),
     ],
@@ -107,7 +130,9 @@ class OneChunk:
 @given(CONDITIONS, st.booleans(), st.data())
 def test_few_files_are_pruned_as_the_evaluator_prunes_many(condition, exact, data):
     used, copies = leaves(condition), 70
-    rows = data.draw(st.lists(st.tuples(*(st.none() | VALUES[e.type.type] | st.just(NAN[e.type.type]) for e in used))))
+    rows = data.draw(
+        st.lists(st.tuples(*(st.none() | VALUES[e.type.type] | st.just(NAN.get(e.type.type)) for e in used)))
+    )
     rows = rows[:64] or [(None,) * len(used)]
 
     def chunk(rows):
