@@ -220,8 +220,10 @@ def walk(t: DataType, path: Path = ()) -> Iterator[tuple[Path, Field]]:
     elif isinstance(t, MapType):
         parts = (Field("key", t.key_type, False), Field("value", t.value_type, t.value_contains_null))
     for f in parts:
-        yield (*path, f.name), f
-        yield from walk(f.type, (*path, f.name))
+        own = (*path, f.name)
+        yield own, f
+        if not isinstance(f.type, PrimitiveType):  # few are nested, of many
+            yield from walk(f.type, own)
 
 
 def without_metadata(schema: StructType, keys: Collection[str]) -> Schema:
@@ -282,7 +284,8 @@ def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
     check_nesting(schema)
     _check_names(schema, ())
     for path, f in walk(schema):
-        _check_names(f.type, path)
+        if isinstance(f.type, StructType):
+            _check_names(f.type, path)
     for path, name in unknown_types(schema, types):
         meant = _SQL_NAMES.get(name.lower())
         what = (
@@ -297,9 +300,9 @@ def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
         )
 
 
-def _check_names(t: DataType, path: Path) -> None:
+def _check_names(t: StructType, path: Path) -> None:
     lower: dict[str, str] = {}
-    for f in t.fields if isinstance(t, StructType) else ():
+    for f in t.fields:
         other = lower.setdefault(f.name.lower(), f.name)
         if other is not f.name:
             where = format_path(path) or "the table"

@@ -337,7 +337,8 @@ class Field(_ArrowExportable, Struct, frozen=True):
     def from_arrow(field: Any) -> Field:
         """Return the Delta field that stores an Arrow field (anything with ``__arrow_c_schema__``)."""
         f = field if isinstance(field, pa.Field) else pa.field(field)
-        check_nesting(f.type, _arrow_parts, _MOST_WRITTEN)
+        if f.type.num_fields:
+            check_nesting(f.type, _arrow_parts, _MOST_WRITTEN)
         return _arrow_to_field(f)
 
 
@@ -480,7 +481,8 @@ def check_nesting(
         levels, inner = below(t)
         if level + levels > most:
             raise _too_nested()
-        left += [(part, level + levels) for part in inner]
+        if inner:
+            left += [(part, level + levels) for part in inner]
 
 
 def _too_nested() -> SchemaError:
