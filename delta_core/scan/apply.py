@@ -75,7 +75,7 @@ class CompiledPlan:
         #: By the identity of each part of the filter its test of a column: many keys take long to be put in order.
         self._part_tests: dict[int, Accepted | RowCondition | None] = {}
         #: The parts of the filter, in the order in which they are run.
-        self._steps = [(part, self._built(part)) for part in test_order(plan.filter, plan.types)]
+        self._steps = [(part, self._built(part)) for part in test_order(plan.filter, plan.types, self._is_value_test)]
         self._required = [(i, o.field) for i, o in enumerate(plan.outputs) if not o.field.nullable]
         #: Whether the rows of a batch are returned as they are, once conditions on them are tested.
         self._is_plain = _is_plain(plan)
@@ -92,8 +92,11 @@ class CompiledPlan:
         return (*checks, *steps)
 
     def _built(self, condition: Expression) -> Compiled:
-        is_tested = all(self._part_test(part) is not None for part in conjuncts(condition))
+        is_tested = all(self._is_value_test(part) for part in conjuncts(condition))
         return _CompiledLater(condition, self._build) if is_tested else self._build(condition)
+
+    def _is_value_test(self, part: Expression) -> bool:
+        return self._part_test(part) is not None
 
     def _column_test(self, condition: Expression) -> ColumnTest | RowCondition | None:
         return joined_test([self._part_test(part) for part in conjuncts(condition)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -33,7 +33,11 @@ _TOTAL = {
 _NUMBER, _TEXT, _NESTED = 1, 4, 16
 
 
-def test_order(condition: Expression | None, types: Mapping[Leaf, pa.DataType]) -> list[Expression]:
+def test_order(
+    condition: Expression | None,
+    types: Mapping[Leaf, pa.DataType],
+    is_value_test: Callable[[Expression], bool] = lambda part: False,
+) -> list[Expression]:
     """Return the conjuncts of a condition in the order in which they are to run, those of the same columns as one.
 
     Parameters
@@ -43,6 +47,9 @@ def test_order(condition: Expression | None, types: Mapping[Leaf, pa.DataType]) 
         keep it from the rows for which it does.
     types : Mapping of Leaf to pyarrow.DataType
         Of its leaves.
+    is_value_test : function(Expression) -> bool
+        Whether an engine may test a conjunct while it decodes values, before those that precede it. Such a conjunct
+        raises for no value, whatever its constants are calculated from.
     """
     total: dict[frozenset[Leaf], list[Expression]] = {}
     partial: list[Expression] = []
@@ -50,7 +57,7 @@ def test_order(condition: Expression | None, types: Mapping[Leaf, pa.DataType]) 
     if len(parts) < 2:
         return parts
     for part in parts:
-        if _is_total(part):
+        if _is_total(part) or is_value_test(part):
             total.setdefault(frozenset(leaves(part)), []).append(part)
         else:
             partial.append(part)

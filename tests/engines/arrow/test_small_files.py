@@ -15,7 +15,7 @@ from delta_core.engines.arrow.parquet import data_files, small_files
 from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
 from delta_core.engines.arrow.storage.local import LocalStorage
 from delta_core.engines.records import FileRead
-from delta_core.errors import DataFileError, DataFileNotFoundError
+from delta_core.errors import DataFileError, DataFileNotFoundError, ExpressionError
 from delta_core.protocol.types import Field, PrimitiveType, StructType
 from delta_core.scan.apply import CompiledPlan
 from delta_core.testing.table_builder import TableBuilder
@@ -443,14 +443,21 @@ def test_larger_files_are_read_together_if_rows_are_tested(
 
 @SIZES
 @pytest.mark.parametrize("more", [{}, {"metadata": METADATA}, {"limit": 3}], ids=str)
+@pytest.mark.parametrize("second", ["value = 0.25", "value = 0.2 + 0.05", "id + 0.5 = 3"])
 def test_parts_of_a_filter_run_in_the_order_that_files_read_by_themselves_have(
-    table: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], least_size: int
+    table: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], second: str, least_size: int
 ) -> None:
     monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
-    # no name can be cast, but no row that passes the second part is left
-    scan = {"predicate": "cast(name as int) > 0 and value = 0.25", **more}
-    assert not by_itself(monkeypatch, table, **scan).num_rows
-    assert not DeltaTable(table).snapshot().scan(**scan).to_table().num_rows
+    # no name can be cast; the parts with constants leave no row, and a calculation stays behind the cast
+    scan = {"predicate": f"cast(name as int) > 0 and {second}", **more}
+    if second.startswith("value"):
+        assert not by_itself(monkeypatch, table, **scan).num_rows
+        assert not DeltaTable(table).snapshot().scan(**scan).to_table().num_rows
+        return
+    with pytest.raises(ExpressionError, match="'n0'"):
+        by_itself(monkeypatch, table, **scan)
+    with pytest.raises(ExpressionError, match="'n0'"):
+        DeltaTable(table).snapshot().scan(**scan).to_table()
 
 
 @pytest.fixture
