@@ -155,19 +155,20 @@ cdef class Runs:
 
     def read(
         self, size_t space, list paths not None, const int64_t[::1] sizes not None, int64_t most_rows, int64_t most_bytes,
-        const uint64_t[::1] mask=None, const int64_t[::1] file_rows=None,
+        const uint64_t[::1] mask=None, const int64_t[::1] file_rows=None, int64_t first_row=0,
     ):
         """Read files until one is left to a complete reader, or there is so much; return the layout and the rows of each.
 
         `space` is where a workspace of `_parquet_pages` lies. With a mask of the rows of all files, of which each has so many,
-        only those are read that it keeps.
+        only those are read that it keeps; the first file begins with one of its bits.
         """
         cdef int64_t n = min(len(paths), sizes.shape[0]), i, done = 0
         cdef PickedRows picked
         if mask is not None:
-            if file_rows is None or file_rows.shape[0] < n or not mask.shape[0]:
+            if file_rows is None or file_rows.shape[0] < n or not mask.shape[0] or not 0 <= first_row <= 64 * mask.shape[0]:
                 raise ValueError("a mask needs the rows of each file")
             picked.mask = &mask[0]
+            picked.first = first_row
         cdef vector[const char*] names
         cdef bytes path
         cdef int64_t before

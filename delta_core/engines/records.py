@@ -227,10 +227,14 @@ class FileRead(Struct, frozen=True):
         Replaces ``apply`` if an engine reads whole small files together: takes the first file's number, if the rows
         of each of them end in the batch, and a batch of all their rows. It makes ``opened`` needless for these files.
     apply_passing : function(int, NDArray[int64], RecordBatch) -> RecordBatch or None, optional
-        The same for a batch of those rows of files alone that pass all ``tests``. None if the positions of
-        rows matter, or any rows are dropped.
+        The same for a batch of those rows of files alone that are requested and pass all ``tests``. None if the
+        positions of rows matter.
+    requested : function(int, int) -> (SelectionVector or None, int64) or None, optional
+        From the number of the first of neighbouring files to that behind the last one: which of their rows are
+        requested (None: all), and how many rows each file has by the log; None if that is in the files alone.
+        It is there if rows of any file are dropped.
     select_files : function, optional
-        From the first file's number, where the rows of each of neighbouring whole files end (int64), the columns of
+        From the first file's number, where the requested rows of each of neighbouring files end (int64), the columns of
         ``tests`` by number and how many rows these are: a SelectionVector of the rows that pass all ``tests``, None for
         all. It is there if ``apply_passing`` is.
     most_rows : int, optional
@@ -261,6 +265,7 @@ class FileRead(Struct, frozen=True):
     tested_only: frozenset[int] = frozenset()
     apply_files: Callable[[int, NDArray[np.int64], pa.RecordBatch], pa.RecordBatch | None] | None = None
     apply_passing: Callable[[int, NDArray[np.int64], pa.RecordBatch], pa.RecordBatch | None] | None = None
+    requested: Callable[[int, int], tuple[SelectionVector | None, NDArray[np.int64]] | None] | None = None
     select_files: Callable[[int, NDArray[np.int64], Mapping[int, pa.Array], int], SelectionVector | None] | None = None
     most_rows: int | None = None
     most_passing: int | None = None

@@ -140,10 +140,13 @@ class PickedRows(Struct, frozen=True):
         A bit for each row of the first file, then for those of the next one, least significant bits first.
     file_rows : int64, **shape (n_files,)**
         The rows of each file. A file that has others ends the run.
+    first : int
+        The bit of the first file's first row.
     """
 
     mask: NDArray[np.uint64]
     file_rows: NDArray[np.int64]
+    first: int = 0
 
 
 class FilesRead(Struct, frozen=True):
@@ -205,7 +208,7 @@ def read_files(
     ]
     runs = Runs(described, _FOREIGN, whole_bytes, kept_blocks())
     with lent_workspace() as space:
-        rows_to_read = () if picked is None else (picked.mask, picked.file_rows)
+        rows_to_read = () if picked is None else (picked.mask, picked.file_rows, picked.first)
         chosen, rows = runs.read(space.address, paths, sizes, most_rows, most_bytes, *rows_to_read)
     columns = []
     for number, own in enumerate(layouts):

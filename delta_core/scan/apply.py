@@ -158,7 +158,7 @@ class CompiledPlan:
     def select_files(
         self, first: int, ends: NDArray[np.int64], columns: Columns, num_rows: int
     ) -> SelectionVector | None:
-        """Return which rows of neighbouring whole files the filter is true of. See `engine.FileRead.select_files`."""
+        """Return which rows of neighbouring files the filter is true of. See `engine.FileRead.select_files`."""
         return self._filtered(_View(self._plan, WholeFiles(self._files, first, ends), columns, num_rows)).picks
 
     def _filtered(self, view: _View) -> _View:
@@ -193,9 +193,9 @@ class CompiledPlan:
 
     @property
     def looks_at_positions(self) -> bool:
-        """Whether the positions of rows in their files matter: rows are dropped, checked, or returned with them."""
+        """Whether the positions of rows in their files matter: rows are checked, or returned with them."""
         values = (*(o.value for o in self._plan.outputs), *self._plan.sources.values())
-        return bool(self._checks) or self._files.drops_rows or any(isinstance(v, PositionSource) for v in values)
+        return bool(self._checks) or any(isinstance(v, PositionSource) for v in values)
 
     def passing_files(self, first: int, ends: NDArray[np.int64], batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """Return the rows of neighbouring files that passed all tests. See `engine.FileRead.apply_passing`."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from delta_core.errors import DataFileError
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import number_array, scalar_of, strings_of
 from delta_core.kernels.gather import SelectionVector
@@ -73,6 +74,9 @@ class FileContext:
         Called with a file's number and its physical rows, before they are applied; raises if its vector does not fit.
     kept_rows : Mapping of int to RowSet, optional
         If given, the only rows of a file that are requested.
+    num_rows : function(int, int) -> int64 or None
+        From the numbers of neighbouring files, how many physical rows each one has by its statistics; None if some have
+        none.
     """
 
     def __init__(
@@ -83,6 +87,7 @@ class FileContext:
         dropped: DroppedRows,
         opened: Callable[[int, int], None],
         kept_rows: Mapping[int, RowSet] | None = None,
+        num_rows: Callable[[int, int], NDArray[np.int64] | None] = lambda first, stop: None,
     ) -> None:
         self.paths = paths
         self._constants = constants
@@ -90,6 +95,7 @@ class FileContext:
         self._dropped = dropped
         self.opened = opened
         self._kept_rows = kept_rows
+        self._num_rows = num_rows
 
     @property
     def drops_rows(self) -> bool:
@@ -126,6 +132,19 @@ class FileContext:
             if picks is not None:
                 flags[start:end] = picks.flags()
         return SelectionVector.of_flags(flags)
+
+    def requested(self, first: int, stop: int) -> tuple[SelectionVector | None, NDArray[np.int64]] | None:
+        """Return which rows of neighbouring files are requested, None for all, and how many physical rows each has.
+
+        None if the log does not specify how many, or if dropped rows don't fit: the files have to be looked at.
+        """
+        rows = self._num_rows(first, stop)
+        if rows is None:
+            return None
+        try:
+            return self.selection_of_files(first, np.cumsum(rows)), rows
+        except DataFileError:
+            return None
 
     def constant(self, file: int, number: int) -> pa.Scalar:
         """Return a file's value of a constant."""

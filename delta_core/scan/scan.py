@@ -429,6 +429,7 @@ class Scan:
             apply_files=apply.whole_files,
             apply_passing=None if apply.looks_at_positions else apply.passing_files,
             select_files=None if apply.looks_at_positions else apply.select_files,
+            requested=context.requested if context.drops_rows else None,
             most_rows=None if plan.filter is not None or plan.checks else plan.limit,
             most_passing=None if plan.filter is None or plan.checks else plan.limit,
             beside_write=self._beside_write,
@@ -466,12 +467,16 @@ def _find_columns(source: ScanSource, columns: Sequence[str | Path]) -> tuple[Pa
 class _Inputs:
     """The files of one read as the engine needs them: decoded paths, constants, vectors."""
 
-    def __init__(self, scan: Scan, files: FileSet, table: pa.Table | None = None, first: int = 0) -> None:
+    def __init__(
+        self, scan: Scan, files: FileSet, table: pa.Table | None = None, first: int = 0, *, has_order: bool = True
+    ) -> None:
         self._scan = scan
         self._plan = scan.plan
         self._source = scan._source
         self._files = files
         self._first = first
+        #: Whether the files are neighbours in the set.
+        self._has_order = has_order
         self.table = files.columns(self._names()) if table is None else table
         self.paths = decode_paths(self.table.column("path"))
         self.sizes: list[int | None] = self.table.column("size").to_pylist()
@@ -492,7 +497,8 @@ class _Inputs:
         if start == 0 and (stop is None or stop >= len(self.paths)):
             return self
         count = len(self.paths) if stop is None else stop
-        return _Inputs(self._scan, self._files, self.table.slice(start, count - start), self._first + start)
+        table, first = self.table.slice(start, count - start), self._first + start
+        return _Inputs(self._scan, self._files, table, first, has_order=self._has_order)
 
     def without(self, paths: Sequence[str]) -> _Inputs:
         """Return the files but some, by their paths in the log: two looks at a file set may order files differently."""
@@ -500,7 +506,7 @@ class _Inputs:
             return self
         given = self.table.column("path")
         kept = pc.invert(pc.is_in(given, value_set=array_of(paths, given.type)))
-        return _Inputs(self._scan, self._files, pc.filter(self.table, kept))
+        return _Inputs(self._scan, self._files, pc.filter(self.table, kept), has_order=False)
 
     def enough_for(self, limit: int) -> int:
         """Return how many of the files hold a number of rows, as far as statistics report: at least one, if any."""
@@ -537,7 +543,20 @@ class _Inputs:
         if kept is not None and self._first:
             kept = {file - self._first: rows for file, rows in kept.items()}
         uri = self._source.engine.storage.uri
-        return FileContext(self.paths, columns, uri, self.vectors, self.opened, kept)
+        return FileContext(self.paths, columns, uri, self.vectors, self.opened, kept, self._num_rows)
+
+    def _num_rows(self, first: int, stop: int) -> NDArray[np.int64] | None:
+        counts = self._counts
+        if counts is None:
+            return None
+        start = self._first + first
+        found = counts.slice(start, stop - first)
+        return None if found.null_count or len(found) < stop - first else int64_values(found)
+
+    @cached_property
+    def _counts(self) -> pa.ChunkedArray | None:
+        """The physical rows of all files of the set by their statistics; None if this has some of them only."""
+        return self._files.statistics([NUM_RECORDS]).column(0) if self._has_order else None
 
     def _constant(self, leaf: FileConstant | PartitionValue) -> pa.Array | None:
         """Return the typed values of all files, None for the files' own places, which are made when read."""

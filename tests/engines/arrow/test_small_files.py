@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.engines.arrow.parquet import data_files, small_files
+from delta_core.engines.arrow.parquet import columns, data_files, small_files
 from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
 from delta_core.engines.arrow.storage.local import LocalStorage
 from delta_core.engines.records import FileRead
@@ -321,16 +321,79 @@ def test_files_are_read_by_themselves_if_positions_or_limits_matter(
     assert found.equals(by_itself(monkeypatch, medium, **scan))
 
 
+DROPPING_SCANS: list[dict[str, Any]] = [
+    {},
+    {"columns": ["part", "name"]},
+    {"columns": []},
+    {"predicate": "id > 20"},
+    {"predicate": "id > 20 and name is null"},
+    {"predicate": "name in ('n1', 'n4')", "columns": ["value", "part"]},
+    {"predicate": "id % 5 = 2 and upper(name) <> 'N1'"},
+    {"predicate": "id % 5 = 2", "columns": ["part"]},
+    {"predicate": "part || name = 'p1n2'"},
+    {"predicate": "value > 1 and upper(name) <> 'N1'"},
+    {"predicate": "value * 2 < -1"},
+]
+
+
+def dropped(row: dict[str, Any]) -> bool:
+    """Rows of vectors: some of most files, whole files, and none of others."""
+    return row["id"] % 11 == 0 or 50 <= row["id"] < 60
+
+
 @SIZES
-def test_passing_rows_that_vectors_drop_are_left_out(
+@pytest.mark.parametrize("scan", DROPPING_SCANS, ids=str)
+def test_rows_that_vectors_drop_are_left_out_of_files_read_together(
+    builder: TableBuilder,
+    table: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    opened: list[int],
+    scan: dict[str, Any],
+    least_size: int,
+) -> None:
+    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(small_files, "OTHERS_BYTES", 0)
+    builder.delete_rows(dropped)
+    found = DeltaTable(table).snapshot().scan(**scan).to_table()
+    # what values can't test is left to files by themselves if rows are dropped
+    is_mixed = scan.get("predicate") == "value > 1 and upper(name) <> 'N1'"
+    assert len(opened) <= 2 or (is_mixed and least_size < 0)
+    assert found.equals(by_itself(monkeypatch, table, **scan))
+
+
+@SIZES
+@pytest.mark.parametrize("statistics", [False, "wrong"])
+@pytest.mark.parametrize("predicate", [None, "id > 20", "id % 5 = 2"])
+def test_rows_that_vectors_drop_are_left_out_if_statistics_are_wrong_or_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, predicate: str | None, statistics: Any, least_size: int
+) -> None:
+    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(small_files, "OTHERS_BYTES", 0)
+    builder = TableBuilder(tmp_path / "t").create(COLUMNS, partition_by=["part"], features=["deletionVectors"])
+    for k in range(FILES):
+        # no file has 70 or 3 rows, and the vector of one reaches behind three
+        told = {"numRecords": 70 if k % 2 else 3} if statistics == "wrong" and k % 5 == 0 else bool(statistics)
+        builder.append(rows_of(k), statistics=told)
+    builder.delete_rows(dropped)
+    found = DeltaTable(tmp_path / "t").scan(predicate=predicate).to_table()
+    monkeypatch.setattr(columns, "USES_OWN_DECODER", False)
+    assert found.num_rows
+    assert found.equals(DeltaTable(tmp_path / "t").scan(predicate=predicate).to_table())
+    rows = [r for k in range(FILES) for r in rows_of(k) if not dropped(r)]
+    tests = {None: lambda v: True, "id > 20": lambda v: v > 20, "id % 5 = 2": lambda v: v % 5 == 2}
+    expected = [r["id"] for r in rows if tests[predicate](r["id"])]
+    assert sorted(found.column("id").to_pylist()) == expected
+
+
+@SIZES
+def test_vector_that_reaches_beyond_its_file_names_the_file(
     builder: TableBuilder, table: Path, monkeypatch: pytest.MonkeyPatch, least_size: int
 ) -> None:
     monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
-    builder.delete_rows({path: [1, 4] for path in builder.paths()[::3]})
-    rows = DeltaTable(table).scan(predicate="id > 20").to_table()
-    assert sorted(rows.column("id").to_pylist()) == [
-        row["id"] for row in sorted(builder.expected().to_pylist(), key=lambda r: r["id"]) if row["id"] > 20
-    ]
+    path = builder.paths()[9]
+    builder.delete_rows({path: [1, ROWS]})
+    with pytest.raises(DataFileError, match=path.split("/")[-1]):
+        DeltaTable(table).scan(predicate="id >= 0").to_table()
 
 
 @SIZES

@@ -22,7 +22,7 @@ from delta_core.engines.records import FileRead
 from delta_core.kernels import compute as pc
 from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import null_array, number_array
-from delta_core.kernels.gather import gather_column
+from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.memory import POOL_OF_BATCHES
 from delta_core.kernels.nested import batch_of, empty_rows
 from delta_core.kernels.parquet_files import (
@@ -102,6 +102,27 @@ class _Known(Struct, frozen=True):
         return self.part.layout.schema, self.part.layout.metadata
 
 
+class _Requested(Struct, frozen=True):
+    """The rows that are requested of a run of files, and how many rows each has; None: all of them."""
+
+    rows: SelectionVector | None
+    file_rows: NDArray[np.int64]
+
+    def behind(self, at: int) -> PickedRows | None:
+        """Return those of the files from one on, None for all."""
+        if self.rows is None:
+            return None
+        return PickedRows(self.rows.words(), self.file_rows[at:], int(self.file_rows[:at].sum()))
+
+
+class _Files(Struct, frozen=True):
+    """What is left of a run of files."""
+
+    paths: list[bytes]
+    sizes: NDArray[np.int64]
+    picked: PickedRows | None
+
+
 class SmallFiles:
     """Reads runs of a read's small files.
 
@@ -139,10 +160,15 @@ class SmallFiles:
     def may_be_medium(self) -> bool:
         """Whether files that are not small may be read together: all of their rows, or those that pass all tests."""
         return (
-            self._may_pass
-            and (self._pushes_all or (self._read.apply_files is not None and not self._read.beside_write))
-            and self._is_first_medium
+            self._may_pass and (self._pushes_all or self._may_evaluate or self._may_read_all) and self._is_first_medium
         )
+
+    @property
+    def _may_read_all(self) -> bool:
+        """Whether all rows of files that are not small may be read, and tested then."""
+        read = self._read
+        # else a file that is read by itself decodes the rows alone that are not dropped
+        return read.apply_files is not None and read.requested is None and not read.beside_write
 
     @property
     def _may_pass(self) -> bool:
@@ -150,7 +176,6 @@ class SmallFiles:
         read = self._read
         return (
             own_decoder.USES_OWN_DECODER
-            # else rows are dropped, and a file that is read by itself decodes the others alone
             and read.apply_passing is not None
             and read.most_rows is None
             and read.most_passing is None
@@ -164,20 +189,15 @@ class SmallFiles:
 
     @property
     def _pushes_all(self) -> bool:
-        """Whether rows are tested, and by nothing but values."""
-        return bool(self._read.tests) and all(test.values is not None for test in self._read.tests)
+        """Whether rows are dropped or tested, and by nothing but their numbers and values."""
+        leaves_out = bool(self._read.tests) or self._read.requested is not None
+        return leaves_out and all(test.values is not None for test in self._read.tests)
 
     @property
     def _may_evaluate(self) -> bool:
-        """Whether rows are tested, by nothing that is tested as values are decoded, and others need not be decoded."""
-        tests = self._read.tests
-        tested = self._tested_columns
-        others = set(range(len(self._read.columns.fields))) - self._read.tested_only - tested
-        return (
-            self._read.select_files is not None
-            and bool(tested and others)
-            and all(test.values is None for test in tests)
-        )
+        """Whether rows are tested, by nothing that is tested as values are decoded."""
+        has_values = any(test.values is not None for test in self._read.tests)
+        return self._read.select_files is not None and bool(self._tested_columns) and not has_values
 
     @property
     def _tested_columns(self) -> set[int]:
@@ -274,19 +294,20 @@ class SmallFiles:
         """
         paths = [os.fsencode(p or "") for p in self._local[start:stop]]
         sizes = np.array(self._read.sizes[start:stop], np.int64)
-        at = 0
+        at, requested = 0, self._requested(start, stop)
         while at < len(paths) and self._misses < MOST_MISSES:
             # others may learn further layouts meanwhile
             known = tuple(self._known.values())
-            for is_tested in (True, False):
+            for is_tested in (True, False) if requested is not None else (False,):
                 of_kind = [k for k in known if k.is_tested == is_tested]
-                found = self._read_next(of_kind, paths[at:], sizes[at:]) if of_kind else None
+                files = _Files(paths[at:], sizes[at:], requested.behind(at) if is_tested and requested else None)
+                found = self._read_next(of_kind, files) if of_kind else None
                 if found is not None and len(found.rows):
                     break
             else:
                 return
             read = self._passing if is_tested and self._is_evaluated else self._all
-            batch, ends = read(of_kind, found, start + at, paths[at:], sizes[at:])
+            batch, ends = read(of_kind, found, start + at, files)
             if not len(ends):
                 # read by itself, the next file is decoded by PyArrow, or it reports the fault
                 self._misses += 1
@@ -296,14 +317,22 @@ class SmallFiles:
             yield start + at + len(ends), None if batch is None else apply(start + at, ends, batch)
             at += len(ends)
 
-    def _read_next(self, known: Sequence[_Known], paths: list[bytes], sizes: NDArray[np.int64]) -> FilesRead:
+    def _requested(self, start: int, stop: int) -> _Requested | None:
+        """Return the rows of files that are requested, None if that is in the files alone."""
+        if self._read.requested is None:
+            return _Requested(None, np.empty(0, np.int64))
+        found = self._read.requested(start, stop)
+        return None if found is None else _Requested(*found)
+
+    def _read_next(self, known: Sequence[_Known], files: _Files) -> FilesRead:
         most_rows, most_bytes = self._read.batch_rows, MEDIUM_BATCH_BYTES if self._is_medium else BATCH_BYTES
         if known[0].is_tested and self._is_evaluated:
             most_rows = self._evaluated_rows
-        return read_files([k.part.layout for k in known], paths, sizes, most_rows, most_bytes, SMALL_BYTES)
+        layouts = [k.part.layout for k in known]
+        return read_files(layouts, files.paths, files.sizes, most_rows, most_bytes, SMALL_BYTES, files.picked)
 
     def _all(
-        self, known: Sequence[_Known], found: FilesRead, first: int, paths: list[bytes], sizes: NDArray[np.int64]
+        self, known: Sequence[_Known], found: FilesRead, first: int, files: _Files
     ) -> tuple[pa.RecordBatch | None, NDArray[np.int64]]:
         """Return the rows that were read, and where those of each file end; of no file if one is not sound."""
         columns = self._in_order([k.part for k in known], found)
@@ -311,7 +340,7 @@ class SmallFiles:
         return (None, ends[:0]) if columns is None else (self._batch(columns, int(ends[-1])), ends)
 
     def _passing(
-        self, known: Sequence[_Known], found: FilesRead, first: int, paths: list[bytes], sizes: NDArray[np.int64]
+        self, known: Sequence[_Known], found: FilesRead, first: int, files: _Files
     ) -> tuple[pa.RecordBatch | None, NDArray[np.int64]]:
         """Evaluate the filter on the columns that were read, and read the others of the rows for which it is true.
 
@@ -325,28 +354,32 @@ class SmallFiles:
         num_rows = int(ends[-1])
         picks = self._read.select_files(first, ends, tested, num_rows)
         if picks is not None and not picks.count:
-            return None, ends
+            return None, np.zeros(len(ends), np.int64)
         if picks is not None:
             ends = np.searchsorted(picks.indices, ends).astype(np.int64)
-        mask = None if picks is None else PickedRows(picks.words(), found.rows)
-        rest = [k.rest for k in known if k.rest is not None]
-        layouts = [part.layout for part in rest]
-        paths = paths[: len(ends)]
+        mask = _narrowed(files.picked, found.rows, picks)
         # files without rows behind the last row are read too
         most_rows = 1 + (num_rows if picks is None else picks.count)
-        others = read_files(layouts, paths, sizes, most_rows, BATCH_BYTES, SMALL_BYTES, mask)
-        done = len(others.rows)
-        columns = self._in_order(rest, others) if done else None
+        columns, kept = self._others(known, _Files(files.paths[: len(ends)], files.sizes, mask), most_rows)
         if columns is None:
             return None, ends[:0]
-        if done < len(ends) and sum(column.nbytes for column in columns.values()) >= BATCH_BYTES:
+        if kept < len(ends) and sum(column.nbytes for column in columns.values()) >= BATCH_BYTES:
             # strings of few distinct values are larger than they are stored; rows that are left are evaluated again
-            self._evaluated_rows = max(1, int(found.rows[:done].sum()))
-        kept = int(ends[done - 1])
+            self._evaluated_rows = max(1, int(found.rows[:kept].sum()))
+        rows = int(ends[kept - 1])
         for number in tested.keys() - self._read.tested_only:
             column = tested[number] if picks is None else gather_column(tested[number], picks, decode=False)
-            columns[number] = column.slice(0, kept)
-        return self._batch(columns, kept), ends[:done]
+            columns[number] = column.slice(0, rows)
+        return self._batch(columns, rows), ends[:kept]
+
+    def _others(self, known: Sequence[_Known], files: _Files, most_rows: int) -> tuple[dict[int, pa.Array] | None, int]:
+        """Return the columns that a filter does not need, and of how many files; None if nothing was read."""
+        parts = [k.rest for k in known if k.rest is not None and k.rest.numbers]
+        if not parts:
+            return {}, len(files.paths)
+        layouts = [part.layout for part in parts]
+        found = read_files(layouts, files.paths, files.sizes, most_rows, BATCH_BYTES, SMALL_BYTES, files.picked)
+        return self._in_order(parts, found) if len(found.rows) else None, len(found.rows)
 
     def _in_order(self, parts: Sequence[_Part], found: FilesRead) -> dict[int, pa.Array] | None:
         """Return columns of files in their order, whatever their layouts; None if nested columns are not sound."""
@@ -417,6 +450,16 @@ class SmallFiles:
             return empty_rows(rows)
         arrays = [columns[n] if n in columns else null_array(f.type, rows) for n, f in enumerate(schema)]
         return batch_of(arrays, schema)
+
+
+def _narrowed(picked: PickedRows | None, rows: NDArray[np.int64], passing: SelectionVector | None) -> PickedRows | None:
+    """Return the rows that pass of those that were picked of files, so many of each; None for all."""
+    if passing is None or picked is None:
+        return picked if passing is None else PickedRows(passing.words(), rows)
+    file_rows = picked.file_rows[: len(rows)]
+    stop = picked.first + int(file_rows.sum())
+    whole = SelectionVector.of_mask(picked.mask, 64 * len(picked.mask)).part(picked.first, stop)
+    return PickedRows(whole.narrowed(passing).words(), file_rows)
 
 
 def _rows_in_order(batches: Sequence[pa.RecordBatch], found: FilesRead) -> pa.RecordBatch:
