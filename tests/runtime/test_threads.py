@@ -235,6 +235,20 @@ def late():
 atexit.register(late)
 atexit.register(threads._end_threads)
 """,
+    "what was interrupted everywhere": """
+from tests.interrupts import interrupted_everywhere
+pools = []
+def work():
+    pools.append(ThreadPool(2, "test"))
+    pools[-1].map(int, range(3))
+    streams.append(run_ordered([lambda: iter([pa.record_batch({"x": [1]})] * 9)] * 9, 2, 1, 1))
+    next(streams[-1])
+streams = []
+places = list(interrupted_everywhere(("threads.py", "ordered.py", "queue.py"), work))
+atexit.register(lambda: print(len(places) > 50, running_threads()))
+atexit.unregister(threads._end_threads)
+atexit.register(threads._end_threads)
+""",
     "a task that never ends": """
 threads.EXIT_SECONDS = 0.1
 pool = ThreadPool(1, "test")

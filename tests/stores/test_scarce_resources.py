@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import errno
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
+from delta_core.commit import committer
 from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
 from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
 from delta_core.engines.arrow.storage.stores import LocalStorage
@@ -122,3 +126,63 @@ def test_store_that_can_not_delete_does_not_hide_why_a_write_failed(
         with pytest.raises(CommitError, match="can't be created"):
             change()
     assert "can't be deleted" in caplog.text
+
+
+WITH_FEW_THREADS = """
+import _thread, sys
+from itertools import count
+import pyarrow as pa
+from delta_core import DeltaTable, write_deltalake
+from delta_core.engines.arrow.parquet import data_writer
+
+start, begun, there_are = _thread.start_new_thread, count(), int(sys.argv[2])
+
+def start_some(*arguments):
+    if next(begun) >= there_are:
+        raise RuntimeError("can't start new thread")
+    return start(*arguments)
+
+_thread.start_new_thread = start_some
+data_writer.PARALLEL_BYTES = data_writer.RUN_BYTES = 1 << 10
+data_writer.num_cores = lambda: 4
+root = sys.argv[1]
+rows = pa.table({"id": range(20_000), "p": [i % 3 for i in range(20_000)]})
+write_deltalake(root, rows)
+write_deltalake(root, rows.to_reader(1000), mode="append")
+for _ in range(40):
+    write_deltalake(root, rows.slice(0, 5000), mode="append")
+table = DeltaTable(root)
+assert table.to_pyarrow_table().num_rows == 240_000
+table.delete("id % 2 = 1")
+table.optimize.z_order(["id"])
+table.create_checkpoint()
+table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+assert DeltaTable(root).to_pyarrow_table().num_rows == 120_000
+assert next(begun) > there_are
+"""
+
+
+@pytest.mark.parametrize("there_are", [0, 1, 3])
+def test_tables_are_read_and_written_with_the_threads_there_are(tmp_path: Path, there_are: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITH_FEW_THREADS, str(tmp_path / "t"), str(there_are)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_store_is_not_taken_for_exclusive_if_no_threads_can_race(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> int:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_thread, "start_new_thread", fail)
+    monkeypatch.setattr(committer, "RACE_SECONDS", 0.01)
+    with pytest.raises(EngineError, match="8 threads"):
+        committer._find_problem(LocalStorage(str(tmp_path)), "probe")
+    assert not list(tmp_path.iterdir())
