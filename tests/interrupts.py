@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -14,7 +13,13 @@ __all__ = ["interrupted", "interrupted_everywhere"]
 PATIENCE = 20
 
 
-def interrupted(number: int, files: tuple[str, ...], work: Callable[[], Any]) -> bool:
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def interrupted(
+    number: int, files: tuple[str, ...], work: Callable[[], Any], handler: Callable[[], None] = _interrupt
+) -> bool:
     """Run something with an interrupt at the n-th place in Python files; return whether it has so many.
 
     Parameters
@@ -23,6 +28,8 @@ def interrupted(number: int, files: tuple[str, ...], work: Callable[[], Any]) ->
         The ends of their paths.
     work : function()
         Runs on a thread of its own, which is the one that is interrupted.
+    handler : function()
+        Called at the place, as the handler of a signal.
     """
     left = number
     was_interrupted = False
@@ -34,7 +41,7 @@ def interrupted(number: int, files: tuple[str, ...], work: Callable[[], Any]) ->
             left -= 1
             if not left:
                 was_interrupted = True
-                raise KeyboardInterrupt
+                handler()
 
     def run() -> None:
         sys.setprofile(profile)
@@ -48,9 +55,6 @@ def interrupted(number: int, files: tuple[str, ...], work: Callable[[], Any]) ->
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(PATIENCE)
-    if thread.is_alive():
-        # the thread that waits can't be ended
-        os.write(2, f"an interrupt at place {number} leaves threads that wait for each other\n".encode())
     assert not thread.is_alive(), f"an interrupt at place {number} leaves threads that wait for each other"
     return was_interrupted
 

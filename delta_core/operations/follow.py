@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -38,6 +37,7 @@ from delta_core.operations.stream_schema import VersionDefinition, why_different
 from delta_core.plugins.features import supported_features
 from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.runtime.arguments import check_number
+from delta_core.runtime.threads import Flag
 from delta_core.scan import Scan
 from delta_core.snapshot import Snapshot
 
@@ -169,7 +169,7 @@ class TableStream:
     def __init__(self, snapshot: Snapshot, options: FollowOptions, definition: VersionDefinition | None = None) -> None:
         check_options(options)
         self._options = options
-        self._stopped = threading.Event()
+        self._stopped = Flag()
         self._number = 0
         self._repeated: StreamPosition | None = None
         #: The files of the table that the stream begins with, in their order; loaded when they are needed.
@@ -246,7 +246,7 @@ class TableStream:
 
     def __iter__(self) -> Iterator[StreamBatch]:
         idle_since = time.monotonic()
-        while not self._stopped.is_set():
+        while not self._stopped.is_set:
             step = self._plan(self._repeated)
             if step is not None and step.files.num_rows:
                 batch = self._batch(step)

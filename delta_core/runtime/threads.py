@@ -27,12 +27,14 @@ from delta_core.runtime.processes import PerProcess, num_forks
 if TYPE_CHECKING:
     from queue import SimpleQueue
 
-__all__ = ["Changes", "Task", "ThreadPool", "Threads", "first_done", "num_cores", "running_threads"]
+__all__ = ["Changes", "Flag", "Task", "ThreadPool", "Threads", "first_done", "num_cores", "running_threads"]
 
 T = TypeVar("T")
 
 #: What the interpreter waits for threads when it exits: a call of a store that does not answer must not keep it.
 EXIT_SECONDS = 30.0
+#: How long threads take to stop, as a rule.
+_STOP_SECONDS = 0.1
 
 #: Locks that running threads hold until they end, and to whom the threads belong.
 _running = PerProcess[dict[_thread.LockType, "Threads"]](dict)
@@ -115,13 +117,18 @@ class Threads:
             return False
         return True
 
-    def join(self) -> None:
-        """Wait until all threads have ended."""
+    def join(self, is_stopped: bool = False) -> None:
+        """Wait until all threads have ended; those that are to stop are stopped again, if an interrupt prevented it."""
         for ended in list(self._started):
             if _exiting or not self.is_ours:
                 return
-            with ended:
-                pass
+            while is_stopped and not ended.acquire(timeout=_STOP_SECONDS):
+                self.stop()
+            if is_stopped:
+                ended.release()
+            else:
+                with ended:
+                    pass
 
     def _run(self, ended: _thread.LockType) -> None:
         running = _running.get()
@@ -159,6 +166,28 @@ class Changes:
         # one call: an interrupt does not come between the removal of a lock and its release
         with suppress(IndexError):
             any(map(_thread.LockType.release, iter(self._waiting.pop, None)))
+
+
+class Flag:
+    """A flag that a thread waits for, as for an event; a handler of a signal may set it wherever the thread is."""
+
+    __slots__ = ("_unset", "is_set")
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._unset = _taken_lock()
+
+    def set(self) -> None:
+        """Set the flag for good."""
+        self.is_set = True
+        with suppress(RuntimeError):  # set before
+            self._unset.release()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the flag is set, so long at most; return whether it is."""
+        if not self.is_set and self._unset.acquire(timeout=seconds):
+            self._unset.release()
+        return self.is_set
 
 
 class Task(Generic[T]):
@@ -271,6 +300,8 @@ class ThreadPool:
         At most so many are started.
     name : str
         What they are for.
+    stop_tasks : function(), optional
+        Makes tasks that were begun return soon, called when the pool ends after an error; perhaps several times.
 
     Notes
     -----
@@ -280,9 +311,9 @@ class ThreadPool:
 
     __slots__ = ("__weakref__", "_most", "_queue", "_threads")
 
-    def __init__(self, threads: int, name: str) -> None:
+    def __init__(self, threads: int, name: str, stop_tasks: Callable[[], None] | None = None) -> None:
         self._most = threads
-        self._queue = _Queue(self)
+        self._queue = _Queue(self, stop_tasks)
         self._threads = Threads(self._queue.work, self._queue.stop, name)
 
     def __enter__(self) -> Self:
@@ -291,9 +322,14 @@ class ThreadPool:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             self._queue.stop()
-        else:
-            self.stop()
-        self._threads.join()
+            self._threads.join()
+            return
+        self._queue.is_cancelled = True
+        try:
+            self._queue.stop()
+        finally:
+            # after another interrupt, too
+            self._threads.join(is_stopped=True)
 
     def has_thread(self) -> bool:
         """Whether tasks run on another thread than the caller's; starts one if there is none."""
@@ -341,11 +377,12 @@ class ThreadPool:
 class _Queue:
     """The tasks of a pool; its threads refer to them and not to the pool, which may be dropped."""
 
-    __slots__ = ("_pool", "idle", "is_cancelled", "is_stopped", "tasks")
+    __slots__ = ("_pool", "_stop_tasks", "idle", "is_cancelled", "is_stopped", "tasks")
 
-    def __init__(self, pool: ThreadPool) -> None:
+    def __init__(self, pool: ThreadPool, stop_tasks: Callable[[], None] | None) -> None:
         from queue import SimpleQueue
 
+        self._stop_tasks = stop_tasks
         #: What is no task ends the threads.
         self.tasks: SimpleQueue[Task[Any] | weakref.ref[ThreadPool] | None] = SimpleQueue()
         # C code: an interrupt while Python code finalizes an object would be ignored
@@ -368,3 +405,6 @@ class _Queue:
     def stop(self) -> None:
         self.is_stopped = True
         self.tasks.put(None)
+        # what nobody waits for any more
+        if self._stop_tasks is not None and (self.is_cancelled or self._pool() is None):
+            self._stop_tasks()

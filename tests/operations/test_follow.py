@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from delta_core.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
+from tests.interrupts import interrupted
 from tests.operations.row_tables import FEED, MAPPED, VECTORS, made, table_of
 
 
@@ -437,3 +439,14 @@ def test_runs_that_end_anywhere_read_each_row_once(
             run(stops[i])
     run(1 << 30)
     assert sorted(i for rows in found.values() for i in rows) == [*range(10), *range(100, number)]
+
+
+def test_stream_ends_if_a_signal_handler_stops_it_wherever_it_is(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+    places = 0
+    while True:
+        stream = DeltaTable(tmp_path / "t").follow(poll_interval=0.05, timeout=0.08)
+        if not interrupted(places + 1, ("threading.py", "threads.py"), partial(list, stream), stream.stop):
+            break
+        places += 1
+    assert places

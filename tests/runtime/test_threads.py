@@ -154,6 +154,25 @@ def test_pool_ends_after_interrupts_wherever_they_came() -> None:
     assert until(lambda: "ended" not in running_threads())
 
 
+def test_tasks_are_stopped_again_if_an_interrupt_prevented_it() -> None:
+    more, calls = threading.Event(), count()
+
+    def stop() -> None:
+        if not next(calls):
+            raise KeyboardInterrupt
+        more.set()
+
+    def work() -> None:
+        with ThreadPool(1, "stopped", stop) as pool:
+            pool.submit(more.wait)
+            raise ValueError("odd")
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        work()
+    assert isinstance(caught.value.__context__, ValueError)
+    assert "stopped" not in running_threads()
+
+
 def test_interrupt_of_who_reports_a_change_loses_none_that_waits() -> None:
     found: list[bool] = []
 
@@ -218,6 +237,23 @@ next(stream)
 atexit.register(lambda: print(True, running_threads()))
 atexit.unregister(threads._end_threads)
 atexit.register(threads._end_threads)
+""",
+    "tasks that wait for a caller who was interrupted at the end, too": """
+class Pool(ThreadPool):
+    def __exit__(self, *_):
+        raise KeyboardInterrupt
+begun, more = threading.Event(), threading.Event()
+def work():
+    begun.set()
+    more.wait()
+try:
+    with Pool(1, "test", more.set) as pool:
+        pool.submit(work)
+        begun.wait()
+except KeyboardInterrupt:
+    pass
+del pool
+atexit.register(print, True, [])
 """,
     "a pool that is used later": """
 pool = ThreadPool(2, "test")

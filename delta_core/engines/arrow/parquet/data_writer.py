@@ -12,7 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -477,14 +477,9 @@ class _Job:
         last += [pool.submit(self._guarded, self._write_run, run) for run in runs]
         _raise_first(last)
 
-    @contextmanager
-    def _threads(self, count: int) -> Iterator[ThreadPool]:
-        with ThreadPool(count, "delta-write") as pool:
-            try:
-                yield pool
-            except BaseException:  # an interrupt too: the threads must end before the pool does
-                self._stop()
-                raise
+    def _threads(self, count: int) -> ThreadPool:
+        # the threads must end before the pool does
+        return ThreadPool(count, "delta-write", self._stop)
 
     def _stop(self) -> None:
         self._stopped = True
