@@ -258,6 +258,10 @@ class CheckpointHandle(Protocol):
         """
         ...
 
+    def pick(self, group: int, columns: Sequence[tuple[str, ...]], rows: NDArray[np.bool_]) -> list[pa.Array] | None:
+        """Read as `read` does, only the rows for which a mask is true; None if this is no faster than `batches`."""
+        ...
+
     def batches(self, group: int, columns: Sequence[tuple[str, ...]]) -> Generator[list[pa.Array]]:
         """Read as `read` does, a few thousand rows at a time: for what is too large to be in memory whole.
 

@@ -92,7 +92,7 @@ class CheckpointChunk:
         return sum(column.nbytes for column in [*self._partitions.values(), *self._bounds.values()])
 
     def pick(self, names: Sequence[str], rows: Mask) -> list[pa.Array]:
-        """Return columns of some rows; few ones are kept of each stretch as it is decoded, up to the last of them."""
+        """Return columns of some rows; if they are few, no others are kept of what is decoded."""
         chosen = np.flatnonzero(rows)
         partitions = [n for n in names if n.startswith(PARTITION)]
         if _FEW * len(chosen) >= len(rows) or not all(n in self._partitions for n in partitions):
@@ -105,6 +105,9 @@ class CheckpointChunk:
         return [of_partitions[n] if n in of_partitions else self._column(n, found, len(chosen)) for n in names]
 
     def _read_few(self, paths: Sequence[tuple[str, ...]], rows: Mask, chosen: NDArray[np.int64]) -> list[pa.Array]:
+        picked = self._handle.pick(self._group, paths, rows)
+        if picked is not None:
+            return picked
         pieces = []
         first = 0
         # closing it is when it specifies whether the file stayed the same

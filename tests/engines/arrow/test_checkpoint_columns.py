@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -67,3 +69,16 @@ def test_other_types_of_an_action_are_left_to_pyarrow(tmp_path: Path) -> None:
     handle, _ = _checkpoint(tmp_path)
     parsed, tags = handle.read(0, [("add", "stats_parsed"), ("add", "tags")])
     assert len(parsed) == len(tags) == 2000
+
+
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False, "compression": "snappy"}], ids=["codes", "plain"])
+@pytest.mark.parametrize("places", [[], [0], [7, 1999], range(900, 1000), range(2000)], ids=len)
+def test_picked_rows_are_those_of_all(tmp_path: Path, options: dict[str, Any], places: Sequence[int]) -> None:
+    handle, _ = _checkpoint(tmp_path, **options)
+    rows = np.zeros(2000, bool)
+    rows[list(places)] = True
+    picked = handle.pick(0, [("add", "path")], rows)
+    assert picked is not None
+    (every,) = handle.read(0, [("add", "path")])
+    assert picked[0].to_pylist() == every.filter(pa.array(rows)).to_pylist()
+    assert handle.pick(0, [("add", "path"), ("add", "tags")], rows) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -21,10 +21,15 @@ from delta_core.engines.records import FileIdentity
 from delta_core.errors import AccessDeniedError, CheckpointError, DeltaError, EngineError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.arrow_buffers import nulls_of
+from delta_core.kernels.gather import SelectionVector
 from delta_core.kernels.parquet_nested import NestedColumn, nested_column, read_nested_column
 from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, is_text, read_chunks, text_pages
 from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.runtime.processes import cached_property
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["ParquetCheckpoint"]
 
@@ -203,6 +208,15 @@ class ParquetCheckpoint:
         if leaf is None or found is None or self._file.local is None:
             return None
         return find_chunk(self._footer, group, leaf, found)
+
+    def pick(self, group: int, columns: Sequence[Path], rows: NDArray[np.bool_]) -> list[pa.Array] | None:
+        """Read some rows; pages without one are not decompressed. None if a column is not flat or not decoded here."""
+        chunks = {c: chunk for c in columns if (chunk := self._chunk(group, c)) is not None}
+        if len(chunks) < len(columns):
+            return None
+        with self._guard(), self._file.opened() as file:
+            found = read_chunks(file.fileno(), chunks, keep=SelectionVector.of_flags(rows).mask)
+        return [found[c] for c in columns] if len(found) == len(columns) else None
 
     def batches(self, group: int, columns: Sequence[Path]) -> Generator[list[pa.Array]]:
         """Read as `read` does, a few thousand rows at a time."""
