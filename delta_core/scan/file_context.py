@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["FileContext", "NoVectors", "OneFile", "RowOrigin", "WholeFiles"]
 
 
+#: Rows of neighbouring files that a mask is made for.
+_MOST_ROWS = 1 << 26
+
+
 class DroppedRows(Protocol):
     """The rows that selectors drop."""
 
@@ -136,10 +140,12 @@ class FileContext:
     def requested(self, first: int, stop: int) -> tuple[SelectionVector | None, NDArray[np.int64]] | None:
         """Return which rows of neighbouring files are requested, None for all, and how many physical rows each has.
 
-        None if the log does not specify how many, or if dropped rows don't fit: the files have to be looked at.
+        None if the log does not specify how many, or too many, or if dropped rows don't fit: the files have to be
+        looked at.
         """
         rows = self._num_rows(first, stop)
-        if rows is None:
+        # each by itself before their sum, which may overflow: a log may specify any number
+        if rows is None or not all(0 <= count <= _MOST_ROWS for count in rows.tolist()) or rows.sum() > _MOST_ROWS:
             return None
         try:
             return self.selection_of_files(first, np.cumsum(rows)), rows

@@ -533,6 +533,22 @@ def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
+@SIZES
+@pytest.mark.parametrize("predicate", ["id >= 0", "id + 0 >= 0", None])
+@pytest.mark.parametrize("num_records", [-5, 4, 10**14, 1 << 62])
+def test_numbers_of_rows_in_the_log_that_are_wrong_change_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, predicate: str | None, num_records: int, least_size: int
+) -> None:
+    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(small_files, "OTHERS_BYTES", 0)
+    builder = TableBuilder(tmp_path / "t").create({"id": "long", "name": "string"}, features=["deletionVectors"])
+    for k in range(6):
+        rows = [{"id": i, "name": "x"} for i in range(5)]
+        builder.append(rows, statistics={"numRecords": num_records} if k == 3 else True)
+    builder.delete_rows({builder.paths()[0]: [1]})
+    assert DeltaTable(tmp_path / "t").scan(predicate=predicate).to_table().num_rows == 29
+
+
 def builder_of(root: Path, num_rows: Sequence[int], name: str = "x") -> TableBuilder:
     """A table of files with so many rows."""
     builder = TableBuilder(root).create({"id": "long", "name": "string"})
