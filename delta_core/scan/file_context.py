@@ -144,8 +144,8 @@ class FileContext:
         looked at.
         """
         rows = self._num_rows(first, stop)
-        # each by itself before their sum, which may overflow: a log may specify any number
-        if rows is None or not all(0 <= count <= _MOST_ROWS for count in rows.tolist()) or rows.sum() > _MOST_ROWS:
+        # a log may specify any number: the sum may overflow, and a file without rows would not be opened
+        if rows is None or not all(0 < count <= _MOST_ROWS for count in rows.tolist()) or rows.sum() > _MOST_ROWS:
             return None
         try:
             return self.selection_of_files(first, np.cumsum(rows)), rows
