@@ -207,6 +207,7 @@ struct FileBytes {
 struct PickedRows {
     const uint64_t *mask = nullptr;
     int64_t first = 0, rows = 0;
+    bool is_known = false;  // that the file has so many rows
 
     bool any() const {
         for (int64_t at = 0; at < rows; at += 64)
@@ -684,10 +685,11 @@ class FileRuns {
     }
 
     // Read the picked rows of a file, one of `left` more; return the number of its run, -1 if it is left to a complete reader, as
-    // all further ones are then. Of a file without a picked row nothing is read: it is one of the first run.
+    // all further ones are then. A file without a picked row is not opened if it is known to have no others: it is one of the first
+    // run.
     int64_t read(Workspace &space, const char *path, int64_t size, int64_t left, const PickedRows &picked = {}) {
         if (is_ended_) return -1;
-        if (picked.mask && !picked.any()) return 0;
+        if (picked.mask && picked.is_known && !picked.any()) return 0;
         is_ended_ = true;
         shared_.space = &space;
         shared_.memory.files = 1 + static_cast<double>(left) / ++files_;

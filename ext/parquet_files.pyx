@@ -68,6 +68,7 @@ cdef extern from "parquet_files.h" namespace "delta_parquet" nogil:
     cdef cppclass PickedRows:
         const uint64_t* mask
         int64_t first, rows
+        bint is_known
     cdef cppclass FileRuns:
         FileRuns(int64_t whole_bytes, KeptBlocks* blocks)
         FileRun* add(const char* schema, size_t schema_size, const char* metadata, size_t metadata_size)
@@ -155,12 +156,13 @@ cdef class Runs:
 
     def read(
         self, size_t space, list paths not None, const int64_t[::1] sizes not None, int64_t most_rows, int64_t most_bytes,
-        const uint64_t[::1] mask=None, const int64_t[::1] file_rows=None, int64_t first_row=0,
+        const uint64_t[::1] mask=None, const int64_t[::1] file_rows=None, int64_t first_row=0, bint is_known=False,
     ):
         """Read files until one is left to a complete reader, or there is so much; return the layout and the rows of each.
 
         `space` is where a workspace of `_parquet_pages` lies. With a mask of the rows of all files, of which each has so many,
-        only those are read that it keeps; the first file begins with one of its bits.
+        only those are read that it keeps; the first file begins with one of its bits. If it is known that files have so many,
+        those of which it keeps none are not opened.
         """
         cdef int64_t n = min(len(paths), sizes.shape[0]), i, done = 0
         cdef PickedRows picked
@@ -169,6 +171,7 @@ cdef class Runs:
                 raise ValueError("a mask needs the rows of each file")
             picked.mask = &mask[0]
             picked.first = first_row
+            picked.is_known = is_known
         cdef vector[const char*] names
         cdef bytes path
         cdef int64_t before

@@ -142,11 +142,14 @@ class PickedRows(Struct, frozen=True):
         The rows of each file. A file that has others ends the run.
     first : int
         The bit of the first file's first row.
+    is_known : bool
+        Whether the files were read before, and have so many rows: those without a picked row are not opened again.
     """
 
     mask: NDArray[np.uint64]
     file_rows: NDArray[np.int64]
     first: int = 0
+    is_known: bool = False
 
 
 class FilesRead(Struct, frozen=True):
@@ -208,7 +211,7 @@ def read_files(
     ]
     runs = Runs(described, _FOREIGN, whole_bytes, kept_blocks())
     with lent_workspace() as space:
-        rows_to_read = () if picked is None else (picked.mask, picked.file_rows, picked.first)
+        rows_to_read = () if picked is None else (picked.mask, picked.file_rows, picked.first, picked.is_known)
         chosen, rows = runs.read(space.address, paths, sizes, most_rows, most_bytes, *rows_to_read)
     columns = []
     for number, own in enumerate(layouts):

@@ -235,6 +235,10 @@ def test_file_of_other_rows_than_picked_ends_the_run(folder: Path) -> None:
     # more rows than the mask has bits
     assert read(folder, files, picked=selected([3, 70, 3], [True] * 9))[0] == [3]
     assert read(folder, files, picked=selected([3, -1, 3], [True] * 9))[0] == [3]
+    # a file without a picked row is opened too, unless it was read before
+    none = selected([3, 2, 3], [True] * 3 + [False] * 2 + [True] * 3)
+    assert read(folder, files, picked=none)[0] == [3]
+    assert read(folder, files, picked=PickedRows(none.mask, none.file_rows, is_known=True))[0] == [3, 0, 3]
     with pytest.raises(ValueError, match="rows of each file"):
         read(folder, files, picked=selected([3, 3], [True] * 9))
 

@@ -456,6 +456,7 @@ static bool read_files(const Bytes &bytes, const Bytes &sound) {
     for (uint64_t &word : mask) word = below(3) ? next_random() & next_random() : 0;
     PickedRows picked;
     picked.mask = below(2) && !mask.empty() ? mask.data() : nullptr;
+    picked.is_known = below(2);
     bool read = true;
     for (const Bytes *file : {&sound, &bytes, &sound}) {
         picked.first += picked.rows;

@@ -455,11 +455,11 @@ class SmallFiles:
 def _narrowed(picked: PickedRows | None, rows: NDArray[np.int64], passing: SelectionVector | None) -> PickedRows | None:
     """Return the rows that pass of those that were picked of files, so many of each; None for all."""
     if passing is None or picked is None:
-        return picked if passing is None else PickedRows(passing.words(), rows)
+        return picked if passing is None else PickedRows(passing.words(), rows, is_known=True)
     file_rows = picked.file_rows[: len(rows)]
     stop = picked.first + int(file_rows.sum())
     whole = SelectionVector.of_mask(picked.mask, 64 * len(picked.mask)).part(picked.first, stop)
-    return PickedRows(whole.narrowed(passing).words(), file_rows)
+    return PickedRows(whole.narrowed(passing).words(), file_rows, is_known=True)
 
 
 def _rows_in_order(batches: Sequence[pa.RecordBatch], found: FilesRead) -> pa.RecordBatch:
