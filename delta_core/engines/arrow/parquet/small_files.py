@@ -247,7 +247,8 @@ class SmallFiles:
             They take runs in turn.
         """
         may_evaluate = self._may_evaluate
-        most = TESTED_BYTES if self._pushes_all or may_evaluate else WHOLE_BYTES
+        is_tested = bool(self._read.tests) and (self._pushes_all or may_evaluate)
+        most = TESTED_BYTES if is_tested else WHOLE_BYTES
         if size > most or self._is_indexed(example, plan):
             return
         self._is_evaluated = may_evaluate
