@@ -220,7 +220,8 @@ class CheckpointChunk:
             columns = pick_all(self._handle.read(self._group, [struct[w] for w in parsed]), rows)
             found = {w: known_counts(w, conform(c, statistic_type(w))) for w, c in zip(parsed, columns, strict=True)}
         rest = [w for w in leaves if w not in found]
-        if rest and not self._handle.all_null(self._group, _TEXT):
+        # a part of a checkpoint may have no rows
+        if rest and self.num_rows and not self._handle.all_null(self._group, _TEXT):
             found |= zip(rest, self._parse_statistics(rest, rows), strict=True)
         count = self.num_rows if rows is None else int(rows.sum())
         return [found[w] if w in found else nulls_of(count, statistic_type(w)) for w in leaves]

@@ -224,11 +224,12 @@ def test_rows_written_in_several_pieces_move_the_mark_over_all(tmp_path: Path, o
     class Pieces(TableWrite):
         def _write_rows(self, predicate: Any) -> None:
             for number in order:
-                self._stage(
+                self.written.append(
                     write_files(
                         self.engine, self.transaction.plan, pa.table({"x": ["a"]}), task_index=number, num_tasks=2
                     )
                 )
+                self._stage_last()
 
     snapshot = open_snapshot(uri)
     Pieces(snapshot.context, snapshot, open_source(pa.table({"x": ["a"]})), WriteOptions(mode="append")).run()
