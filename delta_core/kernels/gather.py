@@ -142,11 +142,13 @@ class SelectionVector:
 
     def words(self) -> NDArray[np.uint64]:
         """Return the mask; made if the rows were given as indices."""
-        if self.mask is not None:
-            return self.mask
-        mask = SelectionVector.of_flags(self.flags()).mask
+        mask = self.masked().mask
         assert mask is not None
         return mask
+
+    def masked(self) -> SelectionVector:
+        """Return the same rows with a mask of them, which pages are decoded by."""
+        return self if self.mask is not None else SelectionVector.of_flags(self.flags())
 
     def flags(self) -> NDArray[np.bool_]:
         """Return whether each row is picked, **shape (num_rows,)**."""

@@ -368,8 +368,8 @@ class RunCounters:
         tests = tuple(self._counted(test, number == 0) for number, test in enumerate(read.tests))
         files = None if read.apply_files is None else counting_files
         # files that are read together have no steps to be timed
-        by_file = {"apply_passing": None, "select_files": None}
-        return replace(read, tests=tests, apply_files=files, observer=self, **by_file), counting
+        own = replace(read, tests=tests, apply_files=files, apply_passing=None, select_files=None, observer=self)
+        return own, counting
 
     def row_groups(self, file: int, total: int, left: int, size_bytes: int) -> None:
         """See `engines.interface.ReadObserver`."""

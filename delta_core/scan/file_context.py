@@ -76,7 +76,7 @@ class FileContext:
     dropped : DroppedRows
     opened : function(int, int)
         Called with a file's number and its physical rows, before they are applied; raises if its vector does not fit.
-    kept_rows : Mapping of int to RowSet, optional
+    kept_rows : Mapping of int to RowSet or None
         If given, the only rows of a file that are requested.
     num_rows : function(int, int) -> int64 or None
         From the numbers of neighbouring files, how many physical rows each one has by its statistics; None if some have
@@ -90,8 +90,8 @@ class FileContext:
         uri: Callable[[str], str],
         dropped: DroppedRows,
         opened: Callable[[int, int], None],
-        kept_rows: Mapping[int, RowSet] | None = None,
-        num_rows: Callable[[int, int], NDArray[np.int64] | None] = lambda first, stop: None,
+        kept_rows: Mapping[int, RowSet] | None,
+        num_rows: Callable[[int, int], NDArray[np.int64] | None],
     ) -> None:
         self.paths = paths
         self._constants = constants
@@ -145,7 +145,7 @@ class FileContext:
         """
         rows = self._num_rows(first, stop)
         # a log may specify any number: the sum may overflow, and a file without rows would not be opened
-        if rows is None or not all(0 < count <= _MOST_ROWS for count in rows.tolist()) or rows.sum() > _MOST_ROWS:
+        if rows is None or rows.min(initial=1) <= 0 or rows.max(initial=1) > _MOST_ROWS or rows.sum() > _MOST_ROWS:
             return None
         try:
             return self.selection_of_files(first, np.cumsum(rows)), rows

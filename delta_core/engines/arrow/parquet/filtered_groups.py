@@ -110,7 +110,7 @@ class FilteredGroups:
         if self._read.selection is None or not rows:
             return None
         picks = self._read.selection(self._file, first, rows)
-        return None if picks is None else _masked(picks)
+        return None if picks is None else picks.masked()
 
     def _first_ones(self, picks: SelectionVector | None, rows: int) -> SelectionVector | None:
         """Return the first of the picked rows, as many as are still needed."""
@@ -310,7 +310,7 @@ class FilteredGroups:
                 return inner
             for column, array in found.items():
                 found[column] = gather_column(array, inner, decode=False)
-            picks = _masked(inner if picks is None else picks.narrowed(inner))
+            picks = (inner if picks is None else picks.narrowed(inner)).masked()
         return picks
 
     def _tested_texts(self, group: int, picks: SelectionVector | None) -> tuple[SelectionVector | None, int]:
@@ -431,11 +431,6 @@ def _first(picks: SelectionVector, count: int) -> SelectionVector:
     flags = picks.flags()
     flags[np.flatnonzero(flags)[count] :] = False
     return SelectionVector.of_flags(flags)
-
-
-def _masked(picks: SelectionVector) -> SelectionVector:
-    """Return picked rows with a mask of them, which pages are decoded by."""
-    return picks if picks.mask is not None else SelectionVector.of_flags(picks.flags())
 
 
 def _parts(rows: int, most: int) -> Iterator[tuple[int, int]]:

@@ -247,12 +247,12 @@ class SmallFiles:
             They take runs in turn.
         """
         may_evaluate = self._may_evaluate
-        is_tested = bool(self._read.tests) and (self._pushes_all or may_evaluate)
-        most = TESTED_BYTES if is_tested else WHOLE_BYTES
+        is_tested = self._pushes_all or may_evaluate
+        most = TESTED_BYTES if is_tested and self._read.tests else WHOLE_BYTES
         if size > most or self._is_indexed(example, plan):
             return
         self._is_evaluated = may_evaluate
-        if not self._learn_first(example, plan, size, is_tested=self._pushes_all or may_evaluate):
+        if not self._learn_first(example, plan, size, is_tested=is_tested):
             return
         self._is_medium = True
         self._most_size = MOST_LARGER * (self._read.sizes[0] or 0)
