@@ -200,7 +200,9 @@ class NestedReader : private ChunkReader {
             entries_left_ -= n_;
             entries_seen_ += n_;
             rows_before_ = rows_begun_;
-            if (has_kept() && (status = entries_page(page_)) != PAGE) return status;
+            const bool is_kept = has_kept();
+            pass_over(!is_kept);
+            if (is_kept && (status = entries_page(page_)) != PAGE) return status;
         }
         if (rows_begun_ < stop) return UNSUPPORTED;
         if (rows_begun_ > stop) {  // the page has rows of the next stretch: it is read again

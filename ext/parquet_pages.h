@@ -168,6 +168,9 @@ inline const uint8_t *read_source(Workspace &space, const Source &source, int64_
     return out;
 }
 
+// A header is read with so many bytes where its page's body may not be needed.
+enum : int64_t { HEADER_WINDOW_BYTES = 4 << 10 };
+
 // The bytes of a chunk: a window of them is in memory, with SLACK bytes behind it.
 class ChunkBytes {
    public:
@@ -181,18 +184,25 @@ class ChunkBytes {
     // How many bytes from a place on are in memory.
     int64_t held(int64_t at) const { return first_ + held_ - at; }
     // Return the bytes from a place on, at least `n`, nullptr if they can't be had. Those that were returned before are gone.
-    const uint8_t *from(int64_t at, int64_t n) {
-        if (n < 0 || at < 0 || n > size_ - at) return nullptr;
-        if ((at < first_ || n > held(at)) && !move(at, n)) return nullptr;
-        return data_ + (at - first_);
+    const uint8_t *from(int64_t at, int64_t n) { return from(at, n, window_); }
+    // Return the bytes of a page's header. Behind a page that was passed over the next one may be passed over too: then its
+    // body is not read, but by a function, whose calls may take long.
+    const uint8_t *header(int64_t at, int64_t n, bool is_behind_passed) {
+        const bool is_short = is_behind_passed && !source_.read_bytes;
+        return from(at, n, is_short ? std::min<int64_t>(window_, HEADER_WINDOW_BYTES) : window_);
     }
     // The block's memory is no longer there.
     void forget() { held_ = 0; }
 
    private:
-    bool move(int64_t at, int64_t n) {
+    const uint8_t *from(int64_t at, int64_t n, int64_t window) {
+        if (n < 0 || at < 0 || n > size_ - at) return nullptr;
+        if ((at < first_ || n > held(at)) && !move(at, n, window)) return nullptr;
+        return data_ + (at - first_);
+    }
+    bool move(int64_t at, int64_t n, int64_t window) {
         if (!block_) return false;
-        const int64_t length = std::min(std::max(n, window_), size_ - at);
+        const int64_t length = std::min(std::max(n, window), size_ - at);
         const int64_t kept = at >= first_ && at < first_ + held_ ? held(at) : 0;
         uint8_t *const out = block_->room(length, data_ + (kept ? at - first_ : 0), kept);
         held_ = 0;
@@ -1443,6 +1453,7 @@ class ChunkReader {
             if (status != PAGE) return status;
             if (kept_ && has_value_test_ && !test_->with_null && is_coded(page_) && dictionary_ && !has_match_) kept_ = 0;
             // a page without a kept row is not even decompressed
+            pass_over(!kept_);
             if (!kept_) continue;
             if (!is_decoded_) {
                 const uint8_t *const body = body_of(page_, status);
@@ -1542,6 +1553,9 @@ class ChunkReader {
 
    protected:
     // Count the page at hand: once, if it is read again for the rows of a next stretch.
+    // Remember whether the page at hand is passed over; what lies behind a short one costs less than one more call.
+    void pass_over(bool is_passed) { is_passed_ = is_passed && page_.compressed > 4 * HEADER_WINDOW_BYTES; }
+
     void count_met() {
         space_.pages->met += page_at_ >= met_end_;
         met_end_ = std::max(met_end_, page_at_ + 1);
@@ -1728,7 +1742,7 @@ class ChunkReader {
     // Read the header of a page, and pass the page.
     bool next_header(PageHeader &page) {
         for (int64_t n = HEADER_BYTES;; n *= 16) {
-            const uint8_t *const in = bytes_.from(at_, std::min(n, bytes_.size() - at_));
+            const uint8_t *const in = bytes_.header(at_, std::min(n, bytes_.size() - at_), is_passed_);
             if (!in) return false;
             const int64_t held = bytes_.held(at_);
             ThriftReader thrift(in, in + held);
@@ -2157,7 +2171,7 @@ class ChunkReader {
     PageHeader page_;
     int64_t page_at_ = 0, body_at_ = 0;
     int64_t met_end_ = 0, decoded_end_ = 0;  // behind the last page that was counted
-    bool is_again_ = false, is_decoded_ = false;
+    bool is_again_ = false, is_decoded_ = false, is_passed_ = false;
     int64_t rows_ = 0, values_ = 0, kept_ = 0;
     const uint64_t *mask_ = nullptr;
     bool codes_ = false;

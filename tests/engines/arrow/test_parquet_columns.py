@@ -298,6 +298,25 @@ def test_a_dictionary_that_is_longer_than_what_is_kept_is_read_once(tmp_path: Pa
         assert _read_bytes() - before < 1.5 * size
 
 
+def test_bodies_of_pages_without_a_requested_row_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    values = np.random.default_rng(0).integers(0, 1 << 60, 2_000_000)
+    pq.write_table(pa.table({"i": values}), path, use_dictionary=False, data_page_size=200_000, store_schema=False)
+    size = path.stat().st_size
+    for rows in ([70, 90], [1_999_999], [1_000_000, 1_000_400]):
+        with closing(DataFile(str(path))) as file:
+            reader = GroupReader(file, [0])
+            flags = np.zeros(reader.group_rows[0], np.bool_)
+            flags[[row % len(flags) for row in rows]] = True
+            before = _read_bytes()
+            found = reader.columns(0, [0], SelectionVector.of_flags(flags))
+            assert found["i"].equals(pa.array(values[: len(flags)][flags]))
+            # a window before the first page that is passed over, and one from a requested page on
+            assert _read_bytes() - before < size / 10
+            assert reader.pages.total > 20
+            assert reader.pages.decoded == 1
+
+
 def _read_bytes() -> int:
     """Return how many bytes the process has read."""
     text = Path("/proc/self/io").read_text()
