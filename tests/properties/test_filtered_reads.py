@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from delta_core import DeltaTable
-from delta_core.engines.arrow.parquet import columns, small_files
+from delta_core.engines.arrow.parquet import columns, joined_files
 from delta_core.expressions.ast import Expression
 from delta_core.protocol.types import PrimitiveType, arrow_to_type
 from delta_core.scan.apply import CompiledPlan
@@ -87,8 +87,8 @@ def test_filtered_read_equals_a_filter_of_all_rows(
     times: int,
 ) -> None:
     with pytest.MonkeyPatch.context() as sizes, tempfile.TemporaryDirectory() as place:
-        sizes.setattr(small_files, "SMALL_BYTES", small_bytes)
-        sizes.setattr(small_files, "MEDIUM_FILES", 1)
+        sizes.setattr(joined_files, "SMALL_BYTES", small_bytes)
+        sizes.setattr(joined_files, "MEDIUM_FILES", 1)
         made = build(place, rows, parquet, mapped, dropped, times)
         snapshot = open_snapshot(made.uri)
         assert_same_rows(snapshot.scan().to_table(), made.expected())
@@ -203,8 +203,8 @@ def test_filtered_read_equals_the_filters_of_pyarrow_and_polars(
 ) -> None:
     pl = pytest.importorskip("polars")
     with pytest.MonkeyPatch.context() as sizes, tempfile.TemporaryDirectory() as place:
-        sizes.setattr(small_files, "SMALL_BYTES", small_bytes)
-        sizes.setattr(small_files, "MEDIUM_FILES", 1)
+        sizes.setattr(joined_files, "SMALL_BYTES", small_bytes)
+        sizes.setattr(joined_files, "MEDIUM_FILES", 1)
         table = DeltaTable(build(place, rows, parquet, False, dropped, times).uri)
         everything = table.scan().to_table()
         flat = [n for n in everything.column_names if n != "nested"]

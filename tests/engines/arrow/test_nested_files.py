@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from delta_core import DeltaTable
-from delta_core.engines.arrow.parquet import columns, data_files, small_files
+from delta_core.engines.arrow.parquet import columns, data_files, joined_files
 from delta_core.errors import DataFileError
 from delta_core.protocol.types import arrow_to_type
 from delta_core.testing.comparison import assert_same_rows
@@ -101,14 +101,14 @@ def test_nested_columns_are_those_that_pyarrow_reads(
 ) -> None:
     types, rows = made
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as place:
-        patch.setattr(small_files, "SMALL_BYTES", small_bytes)
-        patch.setattr(small_files, "MEDIUM_FILES", 1)
+        patch.setattr(joined_files, "SMALL_BYTES", small_bytes)
+        patch.setattr(joined_files, "MEDIUM_FILES", 1)
         builder = TableBuilder(place).create(
             {"id": arrow_to_type(pa.int64())} | {n: arrow_to_type(t) for n, t in types.items()}
         )
         for part in rows:
             builder.append(part, statistics=False, parquet=form)
-        patch.setattr(small_files, "OTHERS_BYTES", 0)
+        patch.setattr(joined_files, "OTHERS_BYTES", 0)
         predicates = [None, "id >= 2", "id in (1, 4)", "id % 2 = 1", "c0 is null or id + 0 = 2"]
         for scan in [{"predicate": p, "columns": c} for p in predicates for c in (None, list(types)[:1])]:
             opened.clear()
@@ -162,8 +162,8 @@ def test_nested_booleans_are_those_that_were_written(
     parts = [[row(k) for k in range(start, start + num_rows)] for start in range(0, 4 * num_rows, num_rows)]
     wanted = [r | {"m": None if r["m"] is None else list(r["m"].items())} for part in parts for r in part]
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as place:
-        patch.setattr(small_files, "SMALL_BYTES", small_bytes)
-        patch.setattr(small_files, "MEDIUM_FILES", 1)
+        patch.setattr(joined_files, "SMALL_BYTES", small_bytes)
+        patch.setattr(joined_files, "MEDIUM_FILES", 1)
         builder = TableBuilder(place).create({f.name: arrow_to_type(f.type) for f in BOOLEANS})
         for part in parts:
             builder.append(part, statistics=False, parquet=form)
@@ -192,7 +192,7 @@ NESTED = pa.schema(
 def test_damaged_nested_columns_are_those_of_the_file_read_by_itself(seed: int, form: dict[str, Any]) -> None:
     numbers = random.Random(seed)
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as place:
-        patch.setattr(small_files, "SMALL_BYTES", -1)
+        patch.setattr(joined_files, "SMALL_BYTES", -1)
         builder = TableBuilder(place).create({f.name: arrow_to_type(f.type) for f in NESTED})
         for _ in range(4):
             builder.append(ROWS, statistics=False, parquet=form)
@@ -209,7 +209,7 @@ def test_damaged_nested_columns_are_those_of_the_file_read_by_itself(seed: int, 
                 return None
 
         found = read()
-        patch.setattr(small_files, "MEDIUM_FILES", 1000)
+        patch.setattr(joined_files, "MEDIUM_FILES", 1000)
         expected = read()
         assert (found is None) == (expected is None)
         if found is not None and expected is not None:

@@ -40,7 +40,7 @@ from delta_core.runtime.threads import Task as PoolTask
 
 if TYPE_CHECKING:
     from delta_core.engines.arrow.ordered import Task
-    from delta_core.engines.arrow.parquet.small_files import SmallFiles
+    from delta_core.engines.arrow.parquet.joined_files import JoinedFiles
     from delta_core.engines.interface import Apply, Evaluator, FootersRead, Storage
 
 __all__ = ["ArrowDataFiles"]
@@ -241,12 +241,12 @@ class _Job:
         self._first: DataFile | None = None
 
     @cached_property
-    def _small(self) -> SmallFiles:
-        return parts.SmallFiles(self._read, self._local)
+    def _joined(self) -> JoinedFiles:
+        return parts.JoinedFiles(self._read, self._local)
 
     def _runs_of_files(self) -> Iterator[tuple[int, int]]:
         """Yield runs of files that are read together, from one number to another."""
-        return self._small.runs() if len(self._read.sizes) > 1 else iter([(0, 1)] * len(self._read.sizes))
+        return self._joined.runs() if len(self._read.sizes) > 1 else iter([(0, 1)] * len(self._read.sizes))
 
     def _ranged_files(self) -> list[int]:
         """Return the remote files that are read by ranges."""
@@ -269,8 +269,8 @@ class _Job:
                 # each thread's decoded rows are in memory beside those that are written
                 workers, thread_bytes, ahead = max(1, workers // 2), THREAD_BYTES_BESIDE_WRITE, 1
             budget = min(BUDGET_BYTES, workers * thread_bytes)
-            if len(sizes) > 1:
-                self._learn_first(workers)
+            if len(sizes) > 1 and self._joined.needs_first:
+                self._joined.plan_first(*self._first_file(), self._first_bytes, workers)
             tasks = self._tasks()
             if self._has_few_rows():
                 # as a rule the first file has all of them; threads would decode others for nothing
@@ -291,13 +291,6 @@ class _Job:
             self._ranged.close()
             if self._prefetch is not None:
                 self._prefetch.close()
-
-    def _learn_first(self, threads: int) -> None:
-        """Find out by the first file whether larger ones are read together, and rows tested as they are decoded."""
-        if self._small.may_be_medium:
-            self._small.read_medium(*self._first_file(), self._first_bytes, threads)
-        elif self._small.may_be_tested:
-            self._small.test_rows(*self._first_file(), self._first_bytes)
 
     def _has_few_rows(self) -> bool:
         """Whether no more rows of local files are needed than one batch may have."""
@@ -360,9 +353,9 @@ class _Job:
                 yield partial(self.file, start, lanes=lanes)
 
     def _together(self, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-        """Read a run of small files, many at a time, and by itself each file that differs from those before."""
+        """Read a run of files, many at a time, and by itself each file that differs from those before."""
         while start < stop:
-            for end, batch in self._small.batches(start, stop):
+            for end, batch in self._joined.batches(start, stop):
                 start = end
                 if batch is not None:
                     step = self._read.batch_rows
@@ -454,7 +447,7 @@ class _Job:
             with _naming(path):
                 plan = self._plan_of(file)
             if is_example:
-                self._small.learn(file, plan)
+                self._joined.add_layout(file, plan)
             if self._read.opened is not None:
                 self._read.opened(index, file.num_rows)
             is_limited, is_collected = self._read.most_rows is not None, self._read.is_collected

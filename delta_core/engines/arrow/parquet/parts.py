@@ -9,17 +9,17 @@ from delta_core.runtime.lazy import lazy_names
 if TYPE_CHECKING:
     from delta_core.engines.arrow.ordered import run_ordered, run_quick
     from delta_core.engines.arrow.parquet.file_runs import FileRun, can_be_cut
-    from delta_core.engines.arrow.parquet.small_files import SmallFiles
+    from delta_core.engines.arrow.parquet.joined_files import JoinedFiles
     from delta_core.kernels.folders import create_files, sync_files
 
-__all__ = ["FileRun", "SmallFiles", "can_be_cut", "create_files", "run_ordered", "run_quick", "sync_files"]
+__all__ = ["FileRun", "JoinedFiles", "can_be_cut", "create_files", "run_ordered", "run_quick", "sync_files"]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "delta_core.engines.arrow.ordered": "run_ordered run_quick",
         "delta_core.engines.arrow.parquet.file_runs": "FileRun can_be_cut",
-        "delta_core.engines.arrow.parquet.small_files": "SmallFiles",
+        "delta_core.engines.arrow.parquet.joined_files": "JoinedFiles",
         "delta_core.kernels.folders": "create_files sync_files",
     },
 )

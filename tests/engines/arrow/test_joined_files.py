@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.engines.arrow.parquet import columns, data_files, small_files
+from delta_core.engines.arrow.parquet import columns, data_files, joined_files
 from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
 from delta_core.engines.arrow.storage.local import LocalStorage
 from delta_core.engines.records import FileRead
@@ -50,8 +50,8 @@ def table(tmp_path: Path, builder: TableBuilder) -> Path:
 def by_itself(monkeypatch: pytest.MonkeyPatch, root: Path, **scan: Any) -> pa.Table:
     """Read with each file by itself."""
     with monkeypatch.context() as patch:
-        patch.setattr(small_files, "SMALL_BYTES", -1)
-        patch.setattr(small_files, "MEDIUM_FILES", 1000)
+        patch.setattr(joined_files, "SMALL_BYTES", -1)
+        patch.setattr(joined_files, "MEDIUM_FILES", 1000)
         return DeltaTable(root).snapshot().scan(**scan).to_table()
 
 
@@ -197,8 +197,8 @@ def test_files_of_alternating_layouts_are_read_together_in_their_order(
     assert len(opened) <= 6  # an example of each layout, in each thread
     assert len(places) + len(set(opened)) >= FILES
     with monkeypatch.context() as patch:
-        patch.setattr(small_files, "SMALL_BYTES", -1)
-        patch.setattr(small_files, "MEDIUM_FILES", 1000)
+        patch.setattr(joined_files, "SMALL_BYTES", -1)
+        patch.setattr(joined_files, "MEDIUM_FILES", 1000)
         expected = read()
     assert found.equals(expected)
     assert found.num_rows == sum(k % 4 for k in range(FILES))
@@ -212,7 +212,7 @@ SIZES = pytest.mark.parametrize("least_size", [-1, 256 << 10], ids=["medium", "s
 @pytest.fixture
 def medium(table: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The table; none of its files is small enough to be read whole."""
-    monkeypatch.setattr(small_files, "SMALL_BYTES", -1)
+    monkeypatch.setattr(joined_files, "SMALL_BYTES", -1)
     return table
 
 
@@ -246,8 +246,8 @@ def medium(table: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_passing_rows_are_those_of_files_read_by_themselves(
     table: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int], scan: dict[str, Any], least_size: int
 ) -> None:
-    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
-    monkeypatch.setattr(small_files, "OTHERS_BYTES", 0)
+    monkeypatch.setattr(joined_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(joined_files, "OTHERS_BYTES", 0)
     found = DeltaTable(table).snapshot().scan(**scan).to_table()
     # the last one may be left alone, or be the example of each thread
     assert len(opened) <= 2
@@ -293,7 +293,7 @@ def evolved(tmp_path: Path) -> Path:
 def test_rows_of_files_that_lack_a_column_or_store_narrower_values_pass_together(
     evolved: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int], predicate: str, count: int
 ) -> None:
-    monkeypatch.setattr(small_files, "OTHERS_BYTES", 0)
+    monkeypatch.setattr(joined_files, "OTHERS_BYTES", 0)
     scan = {"predicate": predicate}
     found = DeltaTable(evolved).snapshot().scan(**scan).to_table()
     assert len(opened) <= 6  # an example of each layout, in each thread
@@ -351,8 +351,8 @@ def test_rows_that_vectors_drop_are_left_out_of_files_read_together(
     scan: dict[str, Any],
     least_size: int,
 ) -> None:
-    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
-    monkeypatch.setattr(small_files, "OTHERS_BYTES", 0)
+    monkeypatch.setattr(joined_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(joined_files, "OTHERS_BYTES", 0)
     builder.delete_rows(dropped)
     found = DeltaTable(table).snapshot().scan(**scan).to_table()
     # what values can't test is left to files by themselves if rows are dropped
@@ -367,8 +367,8 @@ def test_rows_that_vectors_drop_are_left_out_of_files_read_together(
 def test_rows_that_vectors_drop_are_left_out_if_statistics_are_wrong_or_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, predicate: str | None, statistics: Any, least_size: int
 ) -> None:
-    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
-    monkeypatch.setattr(small_files, "OTHERS_BYTES", 0)
+    monkeypatch.setattr(joined_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(joined_files, "OTHERS_BYTES", 0)
     builder = TableBuilder(tmp_path / "t").create(COLUMNS, partition_by=["part"], features=["deletionVectors"])
     for k in range(FILES):
         # no file has 70 or 3 rows: the vector of one reaches behind three, that of another drops just these
@@ -389,7 +389,7 @@ def test_rows_that_vectors_drop_are_left_out_if_statistics_are_wrong_or_missing(
 def test_vector_that_reaches_beyond_its_file_names_the_file(
     builder: TableBuilder, table: Path, monkeypatch: pytest.MonkeyPatch, least_size: int
 ) -> None:
-    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(joined_files, "SMALL_BYTES", least_size)
     path = builder.paths()[9]
     builder.delete_rows({path: [1, ROWS]})
     with pytest.raises(DataFileError, match=path.split("/")[-1]):
@@ -402,8 +402,8 @@ def test_vector_that_reaches_beyond_its_file_names_the_file(
 def test_faults_of_files_with_passing_rows_are_named(
     table: Path, monkeypatch: pytest.MonkeyPatch, fault: str, predicate: str, least_size: int
 ) -> None:
-    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
-    monkeypatch.setattr(small_files, "OTHERS_BYTES", 0)
+    monkeypatch.setattr(joined_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(joined_files, "OTHERS_BYTES", 0)
     snapshot = DeltaTable(table).snapshot()
     path = snapshot.files.columns(["path"])["path"][12].as_py()
     file = table / path
@@ -420,8 +420,8 @@ def test_faults_of_files_with_passing_rows_are_named(
 def test_file_that_changes_between_its_two_reads_is_named(
     table: Path, monkeypatch: pytest.MonkeyPatch, least_size: int
 ) -> None:
-    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
-    monkeypatch.setattr(small_files, "OTHERS_BYTES", 0)
+    monkeypatch.setattr(joined_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(joined_files, "OTHERS_BYTES", 0)
     snapshot = DeltaTable(table).snapshot()
     path = snapshot.files.columns(["path"])["path"][12].as_py()
     select = CompiledPlan.select_files
@@ -439,7 +439,7 @@ def test_file_that_changes_between_its_two_reads_is_named(
 def test_null_among_passing_rows_of_a_column_that_has_none_names_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least_size: int
 ) -> None:
-    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(joined_files, "SMALL_BYTES", least_size)
     schema = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string(), nullable=False)])
     builder = TableBuilder(tmp_path / "t").create(schema, features=[])
     for k in range(6):
@@ -463,7 +463,7 @@ FORMS = {
 def test_files_of_several_row_groups_and_with_indexes_are_read_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int], form: dict[str, Any], predicate: str | None
 ) -> None:
-    monkeypatch.setattr(small_files, "SMALL_BYTES", -1)
+    monkeypatch.setattr(joined_files, "SMALL_BYTES", -1)
     builder = TableBuilder(tmp_path / "t").create({"id": "long", "name": "string"})
     for k in range(6):
         rows = [{"id": k * 5 + i, "name": None if i == 3 else f"n{i + k}"} for i in range(5)]
@@ -482,8 +482,8 @@ def test_files_of_several_row_groups_and_with_indexes_are_read_together(
 def test_large_chunks_with_an_index_are_tested_by_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int]
 ) -> None:
-    monkeypatch.setattr(small_files, "SMALL_BYTES", -1)
-    monkeypatch.setattr(small_files, "INDEXED_BYTES", 10)
+    monkeypatch.setattr(joined_files, "SMALL_BYTES", -1)
+    monkeypatch.setattr(joined_files, "INDEXED_BYTES", 10)
     builder = TableBuilder(tmp_path / "t").create({"id": "long"})
     for k in range(6):
         builder.append([{"id": k * 5 + i} for i in range(5)], parquet={"write_page_index": True})
@@ -496,7 +496,7 @@ def test_large_chunks_with_an_index_are_tested_by_it(
 def test_larger_files_are_read_together_if_rows_are_tested(
     medium: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int], limit: str, is_together: bool
 ) -> None:
-    monkeypatch.setattr(small_files, limit, 0)
+    monkeypatch.setattr(joined_files, limit, 0)
     found = DeltaTable(medium).snapshot().scan().to_table()
     assert (len(opened) < 2) == is_together
     opened.clear()
@@ -510,7 +510,7 @@ def test_larger_files_are_read_together_if_rows_are_tested(
 def test_parts_of_a_filter_run_in_the_order_that_files_read_by_themselves_have(
     table: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], second: str, least_size: int
 ) -> None:
-    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(joined_files, "SMALL_BYTES", least_size)
     # no name can be cast; the parts with constants leave no row, and a calculation stays behind the cast
     scan = {"predicate": f"cast(name as int) > 0 and {second}", **more}
     if second.startswith("value"):
@@ -528,7 +528,7 @@ def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows a filter was evaluated for at once, by call; it is before other columns are read."""
     found: list[int] = []
     select = CompiledPlan.select_files
-    monkeypatch.setattr(small_files, "OTHERS_BYTES", 0)
+    monkeypatch.setattr(joined_files, "OTHERS_BYTES", 0)
     monkeypatch.setattr(CompiledPlan, "select_files", lambda self, *a: found.append(a[-1]) or select(self, *a))
     return found
 
@@ -539,8 +539,8 @@ def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_numbers_of_rows_in_the_log_that_are_wrong_change_no_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, predicate: str | None, num_records: int, least_size: int
 ) -> None:
-    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
-    monkeypatch.setattr(small_files, "OTHERS_BYTES", 0)
+    monkeypatch.setattr(joined_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(joined_files, "OTHERS_BYTES", 0)
     builder = TableBuilder(tmp_path / "t").create({"id": "long", "name": "string"}, features=["deletionVectors"])
     for k in range(6):
         rows = [{"id": i, "name": "x"} for i in range(5)]
@@ -571,8 +571,8 @@ def test_files_without_rows_are_read_with_others_if_the_filter_is_evaluated(
     most_bytes: int,
     least_size: int,
 ) -> None:
-    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
-    monkeypatch.setattr(small_files, "EVALUATED_BYTES", most_bytes)
+    monkeypatch.setattr(joined_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(joined_files, "EVALUATED_BYTES", most_bytes)
     builder_of(tmp_path / "t", [5, 0, 5, 5, 0, 0, 0])
     assert DeltaTable(tmp_path / "t").scan(predicate="id + 0 >= 0").to_table().num_rows == 15
     # the last one is a run by itself
@@ -583,7 +583,7 @@ def test_files_without_rows_are_read_with_others_if_the_filter_is_evaluated(
 def test_filter_is_evaluated_for_few_rows_at_once_if_the_first_file_is_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluated: list[int]
 ) -> None:
-    monkeypatch.setattr(small_files, "EVALUATED_BYTES", 5000)
+    monkeypatch.setattr(joined_files, "EVALUATED_BYTES", 5000)
     builder_of(tmp_path / "t", [10, *([1000] * 20)])
     assert DeltaTable(tmp_path / "t").scan(predicate="id + 0 >= 0").to_table().num_rows == 20_010
     assert max(evaluated) < 2000
@@ -593,10 +593,10 @@ def test_filter_is_evaluated_for_few_rows_at_once_if_the_first_file_is_small(
 def test_strings_of_few_values_are_returned_in_batches_of_bounded_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluated: list[int], least_size: int
 ) -> None:
-    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(joined_files, "SMALL_BYTES", least_size)
     # larger than what the filter needs of all files, and smaller than the strings of one
-    monkeypatch.setattr(small_files, "BATCH_BYTES", 200_000)
-    monkeypatch.setattr(small_files, "MEDIUM_BATCH_BYTES", 200_000)
+    monkeypatch.setattr(joined_files, "BATCH_BYTES", 200_000)
+    monkeypatch.setattr(joined_files, "MEDIUM_BATCH_BYTES", 200_000)
     passing = CompiledPlan.passing_files
     returned: list[int] = []
     monkeypatch.setattr(
@@ -614,8 +614,8 @@ def test_strings_of_few_values_are_returned_in_batches_of_bounded_size(
 def test_files_that_pyarrow_decodes_leave_others_to_be_read_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int], predicate: str | None, least_size: int
 ) -> None:
-    monkeypatch.setattr(small_files, "SMALL_BYTES", least_size)
-    monkeypatch.setattr(small_files, "OTHERS_BYTES", 0)
+    monkeypatch.setattr(joined_files, "SMALL_BYTES", least_size)
+    monkeypatch.setattr(joined_files, "OTHERS_BYTES", 0)
     builder = builder_of(tmp_path / "t", [5, 5])
     compression = {"id": "snappy", "name": "brotli"}
     for codec in (compression, compression, compression, compression):
