@@ -8,7 +8,7 @@ its functions by lower-case name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Union
+from typing import Any, Union, final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -137,6 +137,7 @@ Leaf = Union[
 ]
 
 
+@final
 class Call(Struct, frozen=True):
     """A function applied to arguments.
 
@@ -164,6 +165,7 @@ class Call(Struct, frozen=True):
         return _shown(self)
 
 
+@final
 class Cast(Struct, frozen=True):
     """A cast with Spark's rules; ``safe`` returns null if the plain one would raise (``try_cast``)."""
 
@@ -292,9 +294,9 @@ def leaves(expression: Expression) -> tuple[Leaf, ...]:
     left = [expression]
     while left:
         e = left.pop()
-        if isinstance(e, Call):
+        if type(e) is Call:
             left += e.args[::-1]
-        elif isinstance(e, Cast):
+        elif type(e) is Cast:
             left.append(e.arg)
         elif not isinstance(e, (Literal, Values)):
             found.append(e)
