@@ -419,6 +419,19 @@ cdef class ManyRows:
                 last_view[i] = rows_max(&self.sets[i]) if self.sets[i].count else -1
         return counts, last
 
+    def fill_bytes(self, uint8_t[::1] out, const int64_t[::1] starts, const int64_t[::1] sizes):
+        """Write, for each set, a byte for each of so many rows from a place of ``out`` on."""
+        cdef int64_t i, n = self.count, room = out.shape[0]
+        if starts.shape[0] != n or sizes.shape[0] != n:
+            raise InvalidArgumentError(f"{n} sets have {starts.shape[0]} places and {sizes.shape[0]} sizes")
+        for i in range(n):
+            if starts[i] < 0 or sizes[i] < 0 or starts[i] > room or sizes[i] > room - starts[i]:
+                raise InvalidArgumentError(f"{sizes[i]} rows from {starts[i]} on are no part of {room} rows")
+        with nogil:
+            for i in range(n):
+                if sizes[i]:
+                    rows_fill_bytes(&self.sets[i], 0, sizes[i], &out[starts[i]], 0)
+
     def blocks(self, uint32_t magic):
         """Every set as a block, one behind the other, and the sizes of their payloads."""
         cdef ManyRows compact = ManyRows.of_size(self.count)

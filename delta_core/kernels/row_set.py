@@ -429,6 +429,23 @@ class RowSets(Sequence[RowSet]):
         """Return the highest position of each set, -1 for an empty one, int64 of **shape (len,)**."""
         return self._rows.measure()[1]
 
+    def fill_masks(self, out: NDArray[Any], starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
+        """Write the mask of each file into a part of one array.
+
+        Parameters
+        ----------
+        out : bool or uint8, **shape (n,)**, contiguous
+            What lies between the parts is left as it is.
+        starts, sizes : int64, **shape (len,)**
+            Where the part of each file begins, and its rows: 1 is written if row ``i`` is in the set, else 0.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a part that does not lie within `out`.
+        """
+        self._rows.fill_bytes(_bytes_of(out), _int64(starts), _int64(sizes))
+
     def take(self, indices: ArrayLike) -> RowSets:
         """Return the sets of some of the files, in the given order."""
         return RowSets._of(self._rows.take(_int64(indices)))

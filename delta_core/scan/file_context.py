@@ -16,7 +16,7 @@ from delta_core.kernels.gather import SelectionVector
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from delta_core.kernels.row_set import RowSet
+    from delta_core.kernels.row_set import RowSet, RowSets
     from delta_core.plugins.rules import RowSelector
 
 __all__ = ["FileContext", "NoVectors", "OneFile", "RowOrigin", "WholeFiles"]
@@ -27,14 +27,16 @@ _MOST_ROWS = 1 << 26
 
 
 class DroppedRows(Protocol):
-    """The rows that selectors drop."""
+    """The rows that selectors drop; false if there are none."""
+
+    def __bool__(self) -> bool: ...
 
     def rows(self, file: int) -> RowSet | None:
         """Return those of a file, None for a file without any."""
         ...
 
-    def between(self, first: int, stop: int) -> Sequence[int]:
-        """Return which of some files have any."""
+    def between(self, first: int, stop: int) -> tuple[NDArray[np.int64], RowSets] | None:
+        """Return which of neighbouring files have any, and these; None if no file has."""
         ...
 
 
@@ -42,6 +44,9 @@ class NoVectors:
     """The `Vectors` of files from which no selector drops rows."""
 
     located: Sequence[tuple[RowSelector, pa.Table]] = ()
+
+    def __bool__(self) -> bool:
+        return False
 
     def start(self) -> None:
         """Read nothing."""
@@ -53,9 +58,9 @@ class NoVectors:
         """Return None: no row is dropped."""
         return None
 
-    def between(self, first: int, stop: int) -> Sequence[int]:
-        """Return no file."""
-        return ()
+    def between(self, first: int, stop: int) -> tuple[NDArray[np.int64], RowSets] | None:
+        """Return None: no row is dropped."""
+        return None
 
     def num_dropped(self) -> int | None:
         """Return zero."""
@@ -104,7 +109,7 @@ class FileContext:
     @property
     def drops_rows(self) -> bool:
         """Whether rows of any file are dropped by their positions."""
-        return self._kept_rows is not None or bool(self._dropped.between(0, len(self.paths)))
+        return self._kept_rows is not None or bool(self._dropped)
 
     def selection(self, file: int, first: int, num_rows: int) -> SelectionVector | None:
         """Return which of some rows of a file are requested, None for all. See `engine.FileRead`."""
@@ -122,19 +127,24 @@ class FileContext:
 
     def selection_of_files(self, first: int, ends: NDArray[np.int64]) -> SelectionVector | None:
         """Return which rows of neighbouring whole files are requested, None for all; ``ends``: each file's end."""
-        stop = first + len(ends)
-        some = set(self._dropped.between(first, stop))
-        if self._kept_rows is not None:
-            some.update(file for file in range(first, stop) if file in self._kept_rows)
-        if not some:
+        dropped = self._dropped.between(first, first + len(ends))
+        kept = self._kept_rows or {}
+        kept_files = [file for file in range(first, first + len(ends)) if file in kept] if kept else []
+        if dropped is None and not kept_files:
             return None
-        flags = np.ones(int(ends[-1]), np.bool_)
-        for file in sorted(some):
-            start, end = int(ends[file - first - 1]) if file > first else 0, int(ends[file - first])
-            self.opened(file, end - start)
-            picks = self.selection(file, 0, end - start)
-            if picks is not None:
-                flags[start:end] = picks.flags()
+        sizes = np.diff(ends, prepend=0)
+        starts = ends - sizes
+        flags = np.zeros(int(ends[-1]), np.bool_)
+        if dropped is not None:
+            files, rows = dropped
+            places = files - first
+            for place in places[rows.last() >= sizes[places]].tolist():
+                self.opened(first + place, int(sizes[place]))
+            rows.fill_masks(flags, starts[places], sizes[places])
+        np.logical_not(flags, out=flags)
+        for file in kept_files:
+            place = file - first
+            flags[starts[place] : ends[place]] &= kept[file].mask(int(sizes[place]))
         return SelectionVector.of_flags(flags)
 
     def requested(self, first: int, stop: int) -> tuple[SelectionVector | None, NDArray[np.int64]] | None:

@@ -263,11 +263,15 @@ class Vectors:
             return None
         return self._window(at // WINDOW_VECTORS).result()[file]
 
-    def between(self, first: int, stop: int) -> list[int]:
-        """Return which of the files ``first`` to ``stop`` have a vector."""
-        start, end = np.searchsorted(self._files, [first, stop])
-        found: list[int] = self._files[start:end].tolist()
-        return found
+    def between(self, first: int, stop: int) -> tuple[NDArray[np.int64], RowSets] | None:
+        """Return which of the files ``first`` to ``stop`` have a vector, and the rows that are dropped of these."""
+        start, end = np.searchsorted(self._files, [first, stop]).tolist()
+        if start == end:
+            return None
+        files = self._files[start:end].astype(np.int64)
+        windows = range(start // WINDOW_VECTORS, -(-end // WINDOW_VECTORS))
+        found = {file: rows for number in windows for file, rows in self._window(number).result().items()}
+        return files, RowSets(found[file] for file in files.tolist())
 
     def num_dropped(self) -> int | None:
         """Return how many rows are dropped, None if descriptors alone do not report."""

@@ -242,6 +242,31 @@ def test_sets_of_many_files_equal_those_of_python(
 
 
 @settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(position_arrays(), st.integers(0, 80_000), st.integers(0, 3)), max_size=4))
+def test_masks_of_many_files_are_those_of_each(parts: list[tuple[NDArray[np.int64], int, int]]) -> None:
+    sets = [RowSet.from_positions(positions) for positions, _, _ in parts]
+    sizes = np.array([size for _, size, _ in parts], np.int64)
+    starts = np.cumsum([gap + size for _, size, gap in parts], dtype=np.int64) - sizes
+    room = int(sizes.sum()) + 16
+    out, expected = np.ones(room, np.bool_), np.ones(room, np.bool_)
+    RowSets(sets).fill_masks(out, starts, sizes)
+    for rows, start, size in zip(sets, starts.tolist(), sizes.tolist(), strict=True):
+        expected[start : start + size] = rows.mask(size)
+    assert out.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("starts", "sizes"),
+    [([0], [11]), ([11], [0]), ([-1], [1]), ([4], [7]), ([0], [-1]), ([1], [LAST]), ([], []), ([0, 1], [1, 1])],
+)
+def test_masks_that_do_not_lie_within_the_array_are_rejected(starts: list[int], sizes: list[int]) -> None:
+    sets, out = RowSets([RowSet.from_positions([3])]), np.ones(10, np.bool_)
+    with pytest.raises(InvalidArgumentError):
+        sets.fill_masks(out, np.array(starts, np.int64), np.array(sizes, np.int64))
+    assert out.all()
+
+
+@settings(max_examples=60, deadline=None)
 @given(st.lists(position_arrays(), max_size=4))
 def test_blocks_of_many_files_are_those_of_each(parts: list[NDArray[np.int64]]) -> None:
     sets = [RowSet.from_positions(p) for p in parts]

@@ -277,7 +277,7 @@ class JoinedFiles:
         """
         paths = [os.fsencode(p or "") for p in self._local[start:stop]]
         sizes = np.array(self._read.sizes[start:stop], np.int64)
-        at, requested = 0, self._requested(start, stop)
+        at, requested = 0, self._requested(start, stop) if self._is_tested else None
         while at < len(paths) and self._misses < MOST_MISSES:
             # other threads may add layouts meanwhile
             known = tuple(self._layouts.values())
