@@ -6,7 +6,7 @@ strings decoded for the kept rows only), what is left is checked, then filtered,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ import pyarrow as pa
 from delta_core.engines.records import RowTest
 from delta_core.errors import DataFileError
 from delta_core.expressions.ast import Expression, Leaf, conjuncts, leaves
-from delta_core.expressions.plugin_functions import Function
 from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import is_valid, scalar_of
 from delta_core.kernels.gather import SelectionVector, gather, gather_column
@@ -26,12 +25,12 @@ from delta_core.plugins.rules import ReadCheck
 from delta_core.scan.file_context import FileContext, OneFile, RowOrigin, WholeFiles
 from delta_core.scan.order import test_order
 from delta_core.scan.plan import ConstantSource, Output, PhysicalSource, PositionSource, ReadPlan
-from delta_core.scan.value_ranges import Accepted, joined_test, part_test
+from delta_core.scan.value_ranges import Accepted, Build, joined_test, part_test
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from delta_core.engines.interface import Compiled, Evaluator
+    from delta_core.engines.interface import Compiled
 
 __all__ = ["CompiledPlan"]
 
@@ -44,32 +43,25 @@ Columns = Mapping[int, pa.Array]
 class CompiledPlan:
     """A compiled plan: called per batch on the engine's threads, it keeps no state between calls.
 
+    Parameters
+    ----------
+    plan : ReadPlan
+    files : FileContext
+    build : function(Expression) -> Compiled
+        Compiles an expression over the columns of the plan.
+    decodes : bool
+        False leaves columns of strings that the engine returns as dictionary codes as they are.
+
     Raises
     ------
     UnsupportedExpressionError
         When it is made, for an expression that the engine can't evaluate.
-
-    Notes
-    -----
-    With ``decodes`` false, columns of strings that the engine returns as dictionary codes stay such.
     """
 
-    def __init__(
-        self,
-        plan: ReadPlan,
-        files: FileContext,
-        evaluator: Evaluator,
-        functions: Mapping[str, Function] | None = None,
-        *,
-        decodes: bool = True,
-    ) -> None:
+    def __init__(self, plan: ReadPlan, files: FileContext, build: Build, *, decodes: bool = True) -> None:
         self._plan = plan
         self._decodes = decodes
         self._files = files
-
-        def build(expression: Expression) -> Compiled:
-            return evaluator.compile(expression, plan.types, functions or {})
-
         self._checks = [(check, build(check.expression)) for check in plan.checks]
         self._build = build
         #: By the identity of each part of the filter its test of a column: many keys take long to be put in order.
@@ -281,7 +273,7 @@ class _CompiledLater:
     Every engine evaluates such conditions, so that nothing is left to reject before rows are read.
     """
 
-    def __init__(self, condition: Expression, build: Callable[[Expression], Compiled]) -> None:
+    def __init__(self, condition: Expression, build: Build) -> None:
         self.leaves = leaves(condition)
         self.type = pa.bool_()
         self._compile = partial(build, condition)
@@ -368,7 +360,7 @@ class _View:
 class _Column:
     """How one output column is made."""
 
-    def __init__(self, output: Output, plan: ReadPlan, build: Callable[[Expression], Compiled]) -> None:
+    def __init__(self, output: Output, plan: ReadPlan, build: Build) -> None:
         value = self._value = output.value
         self._type = output.field.type
         sources = (PhysicalSource, ConstantSource, PositionSource)

@@ -340,10 +340,6 @@ class Scan:
             source.timezone,
         )
         report = None
-
-        def build(expression: Expression) -> Compiled:
-            return source.engine.evaluator.compile(expression, plan.types, source.plugins.functions)
-
         if run:
             counters, start, rows = parts.RunCounters(), perf_counter(), 0
             for batch in self._batches(counters):
@@ -354,10 +350,15 @@ class Scan:
             tuple(self.schema.names),
             plan.limit,
             steps,
-            parts.describe_predicate(self._predicate, plan, self._rules, source.state, files.keep is None, build),
+            parts.describe_predicate(self._predicate, plan, self._rules, source.state, files.keep is None, self._build),
             parts.describe_effects(plan, self._rules, self._arguments[1], source.state, files),
             report,
         )
+
+    def _build(self, expression: Expression) -> Compiled:
+        """Compile an expression over the columns of the plan."""
+        source = self._source
+        return source.engine.evaluator.compile(expression, self.plan.types, source.plugins.functions)
 
     def count(self) -> int:
         """Return the number of rows; from statistics and footers if these report, else by reading.
@@ -409,8 +410,7 @@ class Scan:
     ) -> Iterator[pa.RecordBatch]:
         plan, engine = self.plan, self._source.engine
         context = inputs.context()
-        functions = self._source.plugins.functions
-        apply = CompiledPlan(plan, context, engine.evaluator, functions, decodes=not encoded)
+        apply = CompiledPlan(plan, context, self._build, decodes=not encoded)
         # a file that is read at all is checked whole
         prune = None if plan.checks else self._skipping.row_groups
         read = FileRead(

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from delta_core.engines.interface import Compiled
 
-__all__ = ["Accepted", "column_test", "joined_test", "part_test"]
+__all__ = ["Accepted", "Build", "column_test", "joined_test", "part_test"]
 
 #: Compiles an expression.
 Build = Callable[[Expression], "Compiled"]
