@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from delta_core.kernels._parquet_files import Runs, footer_key
 from delta_core.kernels.memory import kept_blocks
-from delta_core.kernels.parquet_pages import CODECS, ValueTest, lent_workspace, width_of
+from delta_core.kernels.parquet_pages import CODECS, PHYSICAL_TYPES, ValueTest, lent_workspace, width_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FileLayout",
+    "FileLeaf",
     "FileTest",
     "FileTests",
     "FilesRead",
@@ -36,60 +37,52 @@ __all__ = [
     "read_files",
 ]
 
-_PHYSICAL_TYPES = {
-    "BOOLEAN": 0,
-    "INT32": 1,
-    "INT64": 2,
-    "INT96": 3,
-    "FLOAT": 4,
-    "DOUBLE": 5,
-    "BYTE_ARRAY": 6,
-    "FIXED_LEN_BYTE_ARRAY": 7,
-}
+#: Codecs that the compiled module leaves to others, by their numbers in parquet.thrift.
 _CODECS = {"GZIP": 2, "ZSTD": 6}
 #: What decompresses pages that the compiled module does not.
 _FOREIGN = {_CODECS[name]: found for name, (_, found) in CODECS.items() if found is not None}
 
 
-class FlatColumn(Struct, frozen=True):
-    """A column to decode.
+class FileLeaf(Struct, frozen=True):
+    """A Parquet column.
 
     Parameters
     ----------
     leaf : int
-        The Parquet column's number.
+        Its number.
     physical : str
-        Its Parquet type.
-    type : pyarrow.DataType
-        The Arrow type; ``string`` or ``binary`` for BYTE_ARRAY.
-    most_level : int
-        The definition level of a value; 0: nothing is null.
-    stored : int
-        How values are stored, see `delta_core.kernels.parquet_pages.ColumnChunk`.
+        Its Parquet type, one of `delta_core.kernels.parquet_pages.PHYSICAL_TYPES`.
     """
 
     leaf: int
     physical: str
+
+
+class FlatColumn(FileLeaf, frozen=True):
+    """A column to decode.
+
+    Parameters
+    ----------
+    type : pyarrow.DataType
+        The Arrow type; ``string`` or ``binary`` for BYTE_ARRAY.
+    most_level, stored : int
+        See `delta_core.kernels.parquet_pages.ColumnChunk`.
+    """
+
     type: pa.DataType
     most_level: int
     stored: int = 0
 
 
-class NestedLeaf(Struct, frozen=True):
+class NestedLeaf(FileLeaf, frozen=True):
     """A part of a nested column to decode.
 
     Parameters
     ----------
-    leaf : int
-        The Parquet column's number.
-    physical : str
-        Its Parquet type.
     form : LeafForm
         See `parquet_nested.leaf_forms`.
     """
 
-    leaf: int
-    physical: str
     form: LeafForm
 
 
@@ -223,7 +216,7 @@ def read_files(
 
 
 def _row(column: FlatColumn) -> tuple[int, int, int, int, int]:
-    return column.leaf, _PHYSICAL_TYPES[column.physical], width_of(column.type), column.stored, column.most_level
+    return column.leaf, PHYSICAL_TYPES.index(column.physical), width_of(column.type), column.stored, column.most_level
 
 
 def _test(test: FileTest) -> tuple[Any, ...]:
@@ -235,4 +228,4 @@ def _test(test: FileTest) -> tuple[Any, ...]:
 
 def _leaf(leaf: NestedLeaf) -> tuple[int, int, int, int, int, int, int, tuple[tuple[int, int, int], ...]]:
     form = leaf.form
-    return leaf.leaf, _PHYSICAL_TYPES[leaf.physical], form.width, form.decimal_bytes, *form.levels, form.shared
+    return leaf.leaf, PHYSICAL_TYPES.index(leaf.physical), form.width, form.decimal_bytes, *form.levels, form.shared

@@ -1,4 +1,4 @@
-"""Column chunks of Parquet files to Arrow arrays: numbers and strings that are not repeated, plain or by dictionary.
+"""Column chunks of Parquet files to Arrow arrays: numbers, strings and bytes that are not inside of lists or structs.
 
 PyArrow's reader stays the complete one. This one decodes what nearly every file of a table holds, and its checkpoints
 too, in half the time, which goes mostly into Snappy; and it decodes a column's strings page by page, while they are in
@@ -44,6 +44,7 @@ __all__ = [
     "ColumnTest",
     "JoinedTest",
     "NullTest",
+    "PHYSICAL_TYPES",
     "PageCounts",
     "RowCondition",
     "Source",
@@ -88,6 +89,8 @@ def _gzip(data: pa.Buffer, size: int) -> bytes:
     return zlib.decompress(data, wbits=_GZIP_OR_ZLIB, bufsize=max(size, 1))
 
 
+#: The types of Parquet, in the order of their numbers in parquet.thrift.
+PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _GZIP_OR_ZLIB = 47
 #: Codecs of pages: their numbers in the compiled module, and what decompresses those that it does not support itself,
 #: or not on a machine without the library.

@@ -6,7 +6,7 @@ Whole row groups on a local disk only: elsewhere the network takes the time.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 from delta_core.engines.arrow.lanes import run_at_once
 from delta_core.engines.arrow.parquet.opened_file import (
     DECIMAL_BYTES,
+    PLAIN_ENCODINGS,
     ArrowFooter,
     ChunkFacts,
     DataFile,
@@ -58,7 +59,6 @@ __all__ = [
 
 #: Whether our own decoder is used at all: the environment variable turns it off, to find out what a fault is due to.
 USES_OWN_DECODER = os.environ.get("DELTA_CORE_PARQUET_DECODER", "own") != "pyarrow"
-_ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
 #: A footer that claims more may be damaged, and room for whole chunks is made by what it specifies.
 MOST_ROWS = 1 << 24
 MOST_BYTES = 256 << 20
@@ -156,7 +156,7 @@ class GroupReader:
         for number, group in enumerate(groups):
             if number < joined:
                 continue
-            count = self.num_joined(groups, number, self._leaves, batch_rows, is_all=True)
+            count = self._num_joined_whole(groups, number, batch_rows)
             found = self._joined_batch(groups[number : number + count]) if count > 1 else None
             if found is not None:
                 yield from _cut(decoded, start, batch_rows)
@@ -188,29 +188,48 @@ class GroupReader:
         yield from _cut(decoded, start, batch_rows)
         yield from self.stream(streamed, start, batch_rows)
 
-    def num_joined(
-        self, groups: Sequence[int], start: int, leaves: Sequence[int], batch_rows: int, is_all: bool = False
-    ) -> int:
-        """Return how many row groups from one on are so small that some columns of them are decoded together.
+    def num_joined(self, groups: Sequence[int], start: int, leaves: Sequence[int], batch_rows: int) -> int:
+        """Return how many row groups from one on are so small that some columns of them are decoded together."""
+        footer = self._file.footer
+        most = min(SMALL_GROUP_BYTES, self._most_whole)
 
-        Larger ones too if all rows are requested and the chunks of each are many and small.
+        def size_of(group: int) -> int:
+            return footer.plain_bytes(group, leaves) + 8 * self.group_rows[group] * len(leaves)
+
+        return self._num_below(groups, start, leaves, batch_rows, size_of, most, JOINED_BYTES)
+
+    def _num_joined_whole(self, groups: Sequence[int], start: int, batch_rows: int) -> int:
+        """Return how many row groups from one on are decoded together if all of their rows are requested.
+
+        Small ones, and larger ones if they have many columns whose chunks are small.
         """
-        coded = self._coded
-        most, most_joined = min(SMALL_GROUP_BYTES, self._most_whole), JOINED_BYTES
-        is_wide = is_all and len(leaves) >= WIDE_LEAVES
-        if is_wide:
-            most, most_joined = min(SMALL_CHUNK_BYTES * len(leaves), WIDE_STRETCH_BYTES), 2 * WIDE_STRETCH_BYTES
-        if not leaves or not self._is_local or any(leaf not in self._forms or leaf in coded for leaf in leaves):
+        leaves = self._leaves
+        if len(leaves) < WIDE_LEAVES:
+            return self.num_joined(groups, start, leaves, batch_rows)
+        most = min(SMALL_CHUNK_BYTES * len(leaves), WIDE_STRETCH_BYTES)
+        size_of = partial(self.plain_bytes, leaves=leaves)
+        return self._num_below(groups, start, leaves, batch_rows, size_of, most, 2 * WIDE_STRETCH_BYTES)
+
+    def _num_below(
+        self,
+        groups: Sequence[int],
+        start: int,
+        leaves: Sequence[int],
+        batch_rows: int,
+        size_of: Callable[[int], int],
+        most: int,
+        most_joined: int,
+    ) -> int:
+        """Return how many row groups from one on have at most so many bytes each, all of them, and rows of a batch.
+
+        0 if one of the columns is not decoded as it is returned.
+        """
+        if not leaves or not self._is_local or any(leaf not in self._forms or leaf in self._coded for leaf in leaves):
             return 0
         size = rows = 0
         for number in range(start, len(groups)):
-            group = groups[number]
-            count = self.group_rows[group]
-            if is_wide:
-                own = self.plain_bytes(group, leaves)
-            else:
-                own = self._file.footer.plain_bytes(group, leaves) + 8 * count * len(leaves)
-            size, rows = size + own, rows + count
+            own = size_of(groups[number])
+            size, rows = size + own, rows + self.group_rows[groups[number]]
             if own > most or size > most_joined or rows > batch_rows:
                 return number - start
         return len(groups) - start
@@ -568,7 +587,7 @@ def _is_small(chunk: ColumnChunk) -> bool:
 
 def has_codes(metadata: Any, leaf: int, groups: Iterable[int]) -> bool:
     """Whether PyArrow can return a column's strings as dictionary codes; of further encodings it has none."""
-    return all(_ENCODINGS.issuperset(metadata.row_group(group).column(leaf).encodings) for group in groups)
+    return all(PLAIN_ENCODINGS.issuperset(metadata.row_group(group).column(leaf).encodings) for group in groups)
 
 
 def nested_value_type(leaf: ParquetLeaf, t: pa.DataType) -> pa.DataType | None:

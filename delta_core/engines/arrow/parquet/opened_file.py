@@ -21,7 +21,7 @@ from delta_core.engines.arrow.parquet.plain_schema import plain_schema
 from delta_core.engines.arrow.parquet.types import FilePlan, is_encoded_string, num_leaves
 from delta_core.kernels import parts as kernels
 from delta_core.kernels._parquet_footer import Footer as ParsedFooter
-from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, Source, is_text
+from delta_core.kernels.parquet_pages import CODECS, PHYSICAL_TYPES, ColumnChunk, Source, is_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +40,7 @@ __all__ = [
     "FileFooter",
     "FlatForm",
     "Layout",
-    "PHYSICAL_TYPES",
+    "PLAIN_ENCODINGS",
     "ParquetLeaf",
     "chunk_of",
     "flat_chunk",
@@ -50,14 +50,17 @@ __all__ = [
     "stored_form",
 ]
 
-PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
-_ENCODINGS = {"PLAIN": 0, "PLAIN_DICTIONARY": 2, "RLE": 3, "BIT_PACKED": 4, "RLE_DICTIONARY": 8}
-_KNOWN_ENCODINGS = sum(1 << e for e in _ENCODINGS.values())
-_FURTHER = {"DELTA_BINARY_PACKED": 5, "DELTA_LENGTH_BYTE_ARRAY": 6, "DELTA_BYTE_ARRAY": 7, "BYTE_STREAM_SPLIT": 9}
-_FURTHER_ENCODINGS = _KNOWN_ENCODINGS | sum(1 << e for e in _FURTHER.values())
 #: The same by their numbers, None for those that our own decoder does not support.
 _SUPPORTED_CODECS = tuple(name if name in CODECS else None for name in _CODECS)
+#: Encodings by their numbers in parquet.thrift: plain values, dictionary codes and levels, and further ones of values.
+_ENCODINGS = {"PLAIN": 0, "PLAIN_DICTIONARY": 2, "RLE": 3, "BIT_PACKED": 4, "RLE_DICTIONARY": 8}
+_FURTHER = {"DELTA_BINARY_PACKED": 5, "DELTA_LENGTH_BYTE_ARRAY": 6, "DELTA_BYTE_ARRAY": 7, "BYTE_STREAM_SPLIT": 9}
+PLAIN_ENCODINGS = frozenset(_ENCODINGS)
+_KNOWN_ENCODINGS = PLAIN_ENCODINGS.union(_FURTHER)
+#: The same as bits.
+_PLAIN_BITS = sum(1 << number for number in _ENCODINGS.values())
+_KNOWN_BITS = _PLAIN_BITS | sum(1 << number for number in _FURTHER.values())
 #: How booleans and floats are stored.
 _BITS, _FLOATS, _INSTANTS = 1, 2, 12
 #: Bytes of fixed length that are copied like floats.
@@ -218,12 +221,12 @@ class ArrowFooter:
         return ChunkFacts(
             chunk.physical_type,
             chunk.compression,
-            _ENCODINGS.keys() >= set(chunk.encodings),
+            PLAIN_ENCODINGS.issuperset(chunk.encodings),
             chunk.num_values,
             chunk.total_compressed_size,
             chunk.total_uncompressed_size,
             dictionary if dictionary is not None and 0 < dictionary < first else first,
-            is_known=_ENCODINGS.keys() | _FURTHER.keys() >= set(chunk.encodings),
+            is_known=_KNOWN_ENCODINGS.issuperset(chunk.encodings),
         )
 
     def chunks(self, group: int, forms: Iterable[FlatForm]) -> list[ColumnChunk | None]:
@@ -299,19 +302,19 @@ class _OwnFooter:
         return ChunkFacts(
             _name(PHYSICAL_TYPES, physical),
             _name(_CODECS, codec),
-            not encodings & ~_KNOWN_ENCODINGS,
+            not encodings & ~_PLAIN_BITS,
             values,
             compressed,
             uncompressed,
             first,
             (at, size) if at >= 0 else None,
             (found[9], found[10], found[11], found[12]) if min(found[9:]) >= 0 else None,
-            not encodings & ~_FURTHER_ENCODINGS,
+            not encodings & ~_KNOWN_BITS,
         )
 
     def chunks(self, group: int, forms: Iterable[FlatForm]) -> list[ColumnChunk | None]:
         described = [f.described for f in forms]
-        return self.parsed.column_chunks(group, described, _SUPPORTED_CODECS, _FURTHER_ENCODINGS, ColumnChunk)
+        return self.parsed.column_chunks(group, described, _SUPPORTED_CODECS, _KNOWN_BITS, ColumnChunk)
 
     def plain_bytes(self, group: int, leaves: Iterable[int]) -> int:
         return self.parsed.plain_bytes(group, leaves)
@@ -323,7 +326,7 @@ class _OwnFooter:
         return self.parsed.null_leaves(group, leaves)
 
     def short_texts(self, leaves: Sequence[int], most_bytes: int) -> list[int]:
-        return self.parsed.short_texts(leaves, _KNOWN_ENCODINGS, most_bytes)
+        return self.parsed.short_texts(leaves, _PLAIN_BITS, most_bytes)
 
     def null_counts(self, leaf: int) -> NDArray[np.int64] | None:
         return np.frombuffer(self.parsed.null_counts(leaf), np.int64)
