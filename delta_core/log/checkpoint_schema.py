@@ -175,8 +175,12 @@ def _nested(leaves: Mapping[Path, pa.DataType]) -> pa.DataType:
 
 def rows_table(actions: Sequence[Action], schema: pa.Schema) -> pa.Table:
     """Return actions as rows of a checkpoint, one column of each row filled."""
+    kinds = {kind for kind, _ in actions}
     columns = [
         array_of([_as_arrow(value, f.type) if kind == f.name else None for kind, value in actions], f.type)
+        if f.name in kinds
+        # as a value at a time these take longer than the actions, since file actions have many fields
+        else pa.nulls(len(actions), f.type)
         for f in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
