@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from urllib.parse import unquote
 
 from hypothesis import given
@@ -41,6 +42,7 @@ def test_directory_is_one_name_that_disks_take(value: str) -> None:
 def test_file_names_are_unique_and_report_the_codec() -> None:
     names = {file_name(0, "SNAPPY") for _ in range(100)}
     assert len(names) == 100
+    assert {uuid.UUID(n.removeprefix("part-00000-")[:36]).version for n in names} == {4}
     assert all(n.startswith("part-00000-") and n.endswith("-c000.snappy.parquet") for n in names)
     assert file_name(3, "NONE").endswith("-c000.parquet")
 

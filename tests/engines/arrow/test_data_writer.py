@@ -297,6 +297,47 @@ def test_pyarrows_memory_is_released_beside_reads_alone(tmp_path: Path, monkeypa
         assert Pool.released == (3 if beside_reads else 0)
 
 
+@pytest.mark.parametrize("start", [0, 3])
+def test_bytes_of_slices_are_counted_as_those_of_each(start: int) -> None:
+    rows = pa.record_batch(
+        {
+            "i": pa.array(range(20), pa.int32()),
+            "flag": pa.array([i % 3 == 0 for i in range(20)]),
+            "text": ["x" * (i * i) for i in range(20)],
+            "bytes": [b"y" * i for i in range(20)],
+            "day": pa.array(range(20), pa.date32()),
+        }
+    )
+    ends = [start, 4, 4, 11, 20]
+    slices = [rows.slice(a, b - a) for a, b in itertools.pairwise(ends)]
+    # but for the bits of a byte that two slices share
+    assert data_writer._bytes_of(slices) == pytest.approx([s.nbytes for s in slices], abs=1)
+    nested = [pa.record_batch({"s": [{"a": "x" * i}] * 2}) for i in range(3)]
+    assert data_writer._bytes_of(nested) == [s.nbytes for s in nested]
+    assert data_writer._bytes_of([slices[3], slices[0]]) == [slices[3].nbytes, slices[0].nbytes]
+    assert data_writer._bytes_of([]) == []
+
+
+def test_statistics_of_small_files_leave_out_bounds_beside_nan_and_keep_long_ones(tmp_path: Path) -> None:
+    rows = pa.table({"f": [1.0, float("nan"), 2.0, 3.0], "t": ["a", "b", "c" * 5000, "d"]})
+    names = itertools.count()
+    options = FileWrite(
+        rows.schema, lambda p: f"p={p}/{next(names)}", (("f",), ("t",)), WriterProperties(), 1 << 40, True
+    )
+
+    def by_row(first_row: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
+        return [(first_row + i, batch.slice(i, 1)) for i in range(batch.num_rows)]
+
+    found = write_parquet_files(open_storage(str(tmp_path)), options, rows, by_row)
+    bounds = {f.partition: [(s.low, s.high) for s in f.statistics] for f in found}
+    assert bounds == {
+        0: [(1.0, 1.0), (b"a", b"a")],
+        1: [(None, None), (b"b", b"b")],
+        2: [(2.0, 2.0), (b"c" * 5000, b"c" * 5000)],
+        3: [(3.0, 3.0), (b"d", b"d")],
+    }
+
+
 def test_wide_rows_make_short_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_writer, "ROW_GROUP_BYTES", 10_000)
     wide = pa.table({"id": range(20), "s": ["x" * 3000] * 20}, schema=SCHEMA)

@@ -499,9 +499,10 @@ class _Job:
         for first_row, batch in steps:
             if self._stopped:
                 return
-            for partition, rows in self._apply(first_row, batch):
+            pieces = self._apply(first_row, batch)
+            for (partition, rows), size in zip(pieces, _bytes_of([rows for _, rows in pieces]), strict=True):
                 slot = self._slot(partition, 0 if self.write.partitioned else worker)
-                for full in self._gather(slot, rows):
+                for full in self._gather(slot, rows, size):
                     self._write_group(slot, worker, full)
                     # its rows are not needed while the next one is gathered
                     del full
@@ -515,14 +516,15 @@ class _Job:
                 slot = self._slots[partition, worker] = _Slot(partition, worker)
             return slot
 
-    def _gather(self, slot: _Slot, rows: pa.RecordBatch) -> Iterator[_Group]:
+    def _gather(self, slot: _Slot, rows: pa.RecordBatch, nbytes: int) -> Iterator[_Group]:
         """Add rows to a slot; yield what fills a row group."""
-        width = max(rows.nbytes / rows.num_rows, 0.1) if rows.num_rows else 0.1
-        start = 0
-        while start < rows.num_rows:
+        num_rows, start = rows.num_rows, 0
+        width = max(nbytes / num_rows, 0.1) if num_rows else 0.1
+        while start < num_rows:
             with self._lock:
-                room = min(self._max_rows - slot.rows, int((self._group_bytes() - slot.nbytes) / width))
-                piece = rows.slice(start, max(room, 1))
+                most = self._group_bytes()
+                room = max(min(self._max_rows - slot.rows, int((most - slot.nbytes) / width)), 1)
+                piece = rows if not start and room >= num_rows else rows.slice(start, room)
                 size = int(piece.num_rows * width)
                 start += piece.num_rows
                 slot.batches.append(piece)
@@ -530,7 +532,7 @@ class _Job:
                 slot.nbytes += size
                 self._buffered += size
                 full = None
-                if slot.rows >= self._max_rows or slot.nbytes + width > self._group_bytes():
+                if slot.rows >= self._max_rows or slot.nbytes + width > most:
                     self._buffered -= slot.nbytes
                     full = slot.take()
             if full is not None:
@@ -876,6 +878,34 @@ def _cut(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
     for start in range(0, batch.num_rows, rows):
         piece = batch.slice(start, rows)
         yield piece, piece.nbytes
+
+
+def _bytes_of(pieces: Sequence[pa.RecordBatch]) -> list[int]:
+    """Return the bytes of batches, such as the rows of each partition: slices of one batch are counted together."""
+    if len(pieces) > 1:
+        ends = np.cumsum([0, *(piece.num_rows for piece in pieces)])
+        first, last = pieces[0], pieces[-1]
+        found = [_bytes_of_slices(a, b, ends) for a, b in zip(first.columns, last.columns, strict=True)]
+        if found and all(counts is not None for counts in found):
+            return [int(n) for n in sum(found)]
+    return [piece.nbytes for piece in pieces]
+
+
+def _bytes_of_slices(first: pa.Array, last: pa.Array, ends: Any) -> Any:
+    """Return the bytes of consecutive slices of a flat column, from the first and the last; None for other columns."""
+    t = first.type
+    if t != last.type or last.offset - first.offset != ends[-2]:
+        return None
+    rows = np.diff(ends)
+    if pa.types.is_string(t) or pa.types.is_binary(t):
+        texts, same = first.buffers()[1], last.buffers()[1]
+        if texts is None or same is None or texts.address != same.address:
+            return None
+        places = np.frombuffer(texts, np.int32, int(ends[-1]) + 1, 4 * first.offset)[ends]
+        return np.diff(places) + 4 * rows
+    if not (pa.types.is_primitive(t) or pa.types.is_decimal(t)):
+        return None
+    return (rows * t.bit_width + 7) // 8
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

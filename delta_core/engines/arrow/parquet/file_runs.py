@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.engines.arrow.parquet.statistics import Leaf, Measured, footer_statistics
+from delta_core.engines.arrow.parquet.statistics import Leaf, Measured, footer_statistics, leaves_to_measure
 from delta_core.engines.records import ColumnStatistics
 from delta_core.kernels.memory import POOL_OF_BATCHES
 from delta_core.kernels.row_group_files import row_group_files
@@ -63,7 +63,7 @@ class FileRun:
         from pyarrow._parquet import ParquetWriter
 
         self._leaves = leaves
-        self._measured: list[Measured] = []
+        self._tables: list[pa.Table] = []
         self._sink = pa.BufferOutputStream(POOL_OF_BATCHES)
         self._writer: Any = ParquetWriter(
             self._sink, schema, writer_engine_version="V2", memory_pool=POOL_OF_BATCHES, **options
@@ -71,9 +71,7 @@ class FileRun:
 
     def append(self, table: pa.Table) -> None:
         """Encode the rows of a file."""
-        measured = Measured(self._leaves)
-        measured.add(0, table, {})
-        self._measured.append(measured)
+        self._tables.append(table)
         self._writer.write_table(table, row_group_size=table.num_rows)
 
     def close(self) -> EncodedFiles:
@@ -81,8 +79,11 @@ class FileRun:
         self._writer.close()
         metadata = self._writer.metadata
         data, ends = row_group_files(self._sink.getvalue())
-        statistics = [
-            footer_statistics(metadata, self._leaves, measured, [number])
-            for number, measured in enumerate(self._measured)
-        ]
+        leaves = leaves_to_measure(self._leaves, self._tables)
+        statistics = []
+        for number, table in enumerate(self._tables):
+            measured = Measured(leaves)
+            if leaves:
+                measured.add(0, table, {})
+            statistics.append(footer_statistics(metadata, self._leaves, measured, [number]))
         return EncodedFiles(data, ends, statistics)

@@ -19,7 +19,16 @@ from delta_core.kernels.nested import reach
 from delta_core.protocol.schema import Path
 from delta_core.runtime.patterns import lazy_pattern
 
-__all__ = ["Leaf", "Measured", "footer_statistics", "has_order", "leaves_of", "parquet_leaves", "shows_nan"]
+__all__ = [
+    "Leaf",
+    "Measured",
+    "footer_statistics",
+    "has_order",
+    "leaves_of",
+    "leaves_to_measure",
+    "parquet_leaves",
+    "shows_nan",
+]
 
 #: Parquet's writer keeps no bound that is longer.
 FOOTER_BOUND_BYTES = 4096
@@ -38,12 +47,30 @@ class Leaf(Struct, frozen=True):
         Child numbers from the schema down.
     column : int or None
         The Parquet column that holds it; None for a list, map or variant.
+    has_order, is_floating, is_text, is_decimal : bool
+        Of the type: they are needed for each column of many small files.
     """
 
     path: Path
     places: tuple[int, ...]
     type: pa.DataType
     column: int | None
+    has_order: bool
+    is_floating: bool
+    is_text: bool
+    is_decimal: bool
+
+    @classmethod
+    def of(cls, path: Path, places: tuple[int, ...], type: pa.DataType, column: int | None) -> Leaf:
+        """Return a leaf of a type."""
+        kinds = pa.types
+        is_floating, is_text, is_decimal = kinds.is_floating(type), kinds.is_string(type), kinds.is_decimal(type)
+        return cls(path, places, type, column, has_order(type), is_floating, is_text, is_decimal)
+
+    def chunks(self, table: pa.Table) -> list[pa.Array]:
+        """Return the leaf's values in a table."""
+        chunks: list[pa.Array] = table.column(self.places[0]).chunks
+        return chunks if len(self.places) == 1 else [reach(c, self.places[1:]) for c in chunks]
 
 
 def parquet_leaves(schema: pa.Schema) -> Iterator[tuple[Path, pa.DataType, int]]:
@@ -85,7 +112,7 @@ def leaves_of(schema: pa.Schema, paths: Sequence[Path]) -> tuple[Leaf, ...]:
             t = t.field(places[-1]).type
         if places[-1] < 0:
             continue
-        found.append(Leaf(path, tuple(places), t, None if pa.types.is_nested(t) else numbers[path]))
+        found.append(Leaf.of(path, tuple(places), t, None if pa.types.is_nested(t) else numbers[path]))
     return tuple(found)
 
 
@@ -101,20 +128,34 @@ class Measured(Struct):
     def add(self, group: int, table: pa.Table, values: Mapping[str, pa.ChunkedArray]) -> None:
         """Measure the rows of a row group; of some columns of strings the distinct values are known."""
         for leaf in self.leaves:
-            column = values.get(leaf.path[0])
-            column = table.column(leaf.places[0]) if column is None else column
-            chunks = [reach(c, leaf.places[1:]) for c in column.chunks]
             if leaf.column is None:
-                self.null_counts[leaf.path] = self.null_counts.get(leaf.path, 0) + sum(c.null_count for c in chunks)
-            elif pa.types.is_floating(leaf.type):
-                if leaf.path not in self.with_nan and any(_has_nan(c) for c in chunks):
+                count = sum(c.null_count for c in leaf.chunks(table))
+                self.null_counts[leaf.path] = self.null_counts.get(leaf.path, 0) + count
+            elif leaf.is_floating:
+                if leaf.path not in self.with_nan and any(_has_nan(c) for c in leaf.chunks(table)):
                     self.with_nan.add(leaf.path)
-            elif pa.types.is_string(leaf.type) and any(_is_long(c) for c in chunks):
-                self._keep_text(leaf, group, chunks)
+            elif leaf.is_text:
+                known = values.get(leaf.path[0])
+                chunks = leaf.chunks(table) if known is None else known.chunks
+                if any(_is_long(c) for c in chunks):
+                    self._keep_text(leaf, group, chunks)
 
     def _keep_text(self, leaf: Leaf, group: int, chunks: list[pa.Array]) -> None:
         found = pc.min_max(pa.chunked_array(chunks)).as_py()
         self.texts[leaf.path, group] = found["min"].encode(), found["max"].encode()
+
+
+def leaves_to_measure(leaves: Sequence[Leaf], tables: Sequence[pa.Table]) -> tuple[Leaf, ...]:
+    """Return the leaves that need `Measured` in any of many small files: footers report all of the others."""
+    found = []
+    for leaf in leaves:
+        if leaf.column is None:
+            found.append(leaf)
+        elif leaf.is_floating or leaf.is_text:
+            joined = pa.concat_arrays([chunk for table in tables for chunk in leaf.chunks(table)])
+            if (_has_nan if leaf.is_floating else _is_long)(joined):
+                found.append(leaf)
+    return tuple(found)
 
 
 def _has_nan(chunk: pa.Array) -> bool:
@@ -165,8 +206,8 @@ def _column(leaf: Leaf, groups: Sequence[Any], measured: Measured | None, has_na
     if leaf.column is None:
         return ColumnStatistics(leaf.path, None if measured is None else measured.null_counts.get(leaf.path, 0))
     nulls: int | None = 0
-    lows, highs, known = [], [], has_order(leaf.type)
-    if pa.types.is_floating(leaf.type):
+    lows, highs, known = [], [], leaf.has_order
+    if leaf.is_floating:
         known = has_nan if measured is None else leaf.path not in measured.with_nan
     for number, group in enumerate(groups):
         stored = group.column(leaf.column)
@@ -177,7 +218,7 @@ def _column(leaf: Leaf, groups: Sequence[Any], measured: Measured | None, has_na
         nulls = None if nulls is None else nulls + found.null_count
         if not known or found.null_count == stored.num_values:
             continue
-        text = None if measured is None else measured.texts.get((leaf.path, number))
+        text = None if measured is None or not measured.texts else measured.texts.get((leaf.path, number))
         if text is not None:
             low, high = text
         elif found.has_min_max:
@@ -185,8 +226,8 @@ def _column(leaf: Leaf, groups: Sequence[Any], measured: Measured | None, has_na
         else:
             known = False
             continue
-        lows.append(_ordered(low, leaf.type))
-        highs.append(_ordered(high, leaf.type))
+        lows.append(_ordered(low) if leaf.is_decimal else low)
+        highs.append(_ordered(high) if leaf.is_decimal else high)
         known = known and highs[-1] == highs[-1]
     if not known or not lows:
         return ColumnStatistics(leaf.path, nulls)
@@ -206,8 +247,6 @@ def has_order(t: pa.DataType) -> bool:
     )
 
 
-def _ordered(value: Any, t: pa.DataType) -> Any:
-    """Return a bound as a value that compares as the type does: big decimals are stored as big-endian bytes."""
-    if pa.types.is_decimal(t) and isinstance(value, bytes):
-        return int.from_bytes(value, "big", signed=True)
-    return value
+def _ordered(value: Any) -> Any:
+    """Return a bound of a decimal as a number: big ones are stored as big-endian bytes."""
+    return int.from_bytes(value, "big", signed=True) if isinstance(value, bytes) else value
