@@ -1,4 +1,4 @@
-"""What the methods of `DeltaTable` return to change a table, loaded on first use: a read needs none of it."""
+"""Loaded on first use (`runtime.lazy`): the objects by which `DeltaTable` is changed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,17 @@ if TYPE_CHECKING:
     from delta_core.optimizer import TableOptimizer
 
 __all__ = [
-    "AddAction", "CommitProperties", "MergeClause", "PostCommitHookProperties", "RemoveAction", "TableAlterer",
-    "TableMerger", "TableOptimizer", "commit_arguments", "write_arguments",
-]  # fmt: skip
+    "AddAction",
+    "CommitProperties",
+    "MergeClause",
+    "PostCommitHookProperties",
+    "RemoveAction",
+    "TableAlterer",
+    "TableMerger",
+    "TableOptimizer",
+    "commit_arguments",
+    "write_arguments",
+]
 
 __getattr__, __dir__ = lazy_names(
     __name__,

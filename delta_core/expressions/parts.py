@@ -1,4 +1,4 @@
-"""What few predicates need: long lists, patterns, and readers of other forms, loaded on first use."""
+"""Loaded on first use (`runtime.lazy`): long lists, patterns, and readers of filters in other forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels of nested columns, of footers for PyArrow, casts and rows as JSON, loaded on first use."""
+"""Loaded on first use (`runtime.lazy`): nested columns, footers for PyArrow, casts, rows as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reads checkpoints and checksums, and finds out why there is no table, loaded on first use."""
+"""Loaded on first use (`runtime.lazy`): readers of checkpoints and checksums, and the reason why there is no table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What parses partition values, writes statistics as text and tests groups of checkpoints, loaded on first use."""
+"""Loaded on first use (`runtime.lazy`): partition values, statistics as text, tests of a checkpoint's row groups."""
 
 from __future__ import annotations
 

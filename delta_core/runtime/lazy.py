@@ -1,4 +1,11 @@
-"""Names that are loaded from their modules on first use: the only place that imports modules by text."""
+"""Names that are loaded from their modules on first use: the only place that imports modules by text.
+
+A package does so with the names that it offers. A module named `parts` does it for the other modules of its package:
+these import it, and write ``parts.read_checksum(...)``, if few tables or calls need the function. So a first read loads
+nothing that it does not use. A package has a second such module (`file_parts`, `value_parts`) for those modules that
+`parts` loads itself: one for both would be a cycle of imports. All of them have the same names three times, for type
+checkers, in ``__all__`` and with the modules to load; tests compare these.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a scan that describe it, and that read vectors, loaded on first use: few reads need them."""
+"""Loaded on first use (`runtime.lazy`): descriptions of scans, and vectors of dropped rows."""
 
 from __future__ import annotations
 

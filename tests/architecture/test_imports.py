@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,20 @@ def test_names_that_load_late_are_seen_as_imports() -> None:
         homes = {text for _, text in texts(face) if text in modules()}
         assert homes
         assert homes <= _late_imports(face), face
+
+
+@pytest.mark.parametrize("module", [m for m in modules() if m.rpartition(".")[2].endswith("parts")])
+def test_modules_of_names_that_load_late_list_the_same_names(module: str) -> None:
+    [(_, call)] = [(name, c) for name, c in _calls(module) if name == "lazy_names"]
+    homes = ast.literal_eval(call.args[1])
+    seen = {
+        (node.module, alias.name)
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.ImportFrom) and node.module not in ("__future__", "typing", "delta_core.runtime.lazy")
+        for alias in node.names
+    }
+    assert seen == {(home, name) for home, names in homes.items() for name in names.split()}
+    assert sorted(import_module(module).__all__) == sorted(name for _, name in seen)
 
 
 def test_core_imports_only_what_is_above() -> None:

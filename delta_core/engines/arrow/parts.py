@@ -1,4 +1,4 @@
-"""The engine's parts that read data and evaluate, each loaded on first use."""
+"""Loaded on first use (`runtime.lazy`): the parts of the engine that read data and evaluate expressions."""
 
 from __future__ import annotations
 

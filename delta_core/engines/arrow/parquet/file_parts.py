@@ -1,4 +1,4 @@
-"""What reads files by PyArrow, those of remote stores, and dates of old calendars, loaded on first use."""
+"""Loaded on first use (`runtime.lazy`): PyArrow's reader, files on remote stores, and dates of old calendars."""
 
 from __future__ import annotations
 

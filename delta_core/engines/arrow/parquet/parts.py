@@ -1,4 +1,4 @@
-"""What reads or writes several data files at once, loaded on first use."""
+"""Loaded on first use (`runtime.lazy`): readers and writers of several data files at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reads checkpoints, writes files, and lists, finds and deletes many of them, loaded on first use."""
+"""Loaded on first use (`runtime.lazy`): checkpoints, writers of files, and operations on folders."""
 
 from __future__ import annotations
 
@@ -19,9 +19,19 @@ if TYPE_CHECKING:
     from delta_core.kernels.folders import Folder, delete_files, find_files, list_folder
 
 __all__ = [
-    "Folder", "ParquetCheckpoint", "claim", "create_whole", "delete_files", "find_files", "list_folder",
-    "make_directory", "sync_directory", "temporary_file", "write_lines", "write_parquet",
-]  # fmt: skip
+    "Folder",
+    "ParquetCheckpoint",
+    "claim",
+    "create_whole",
+    "delete_files",
+    "find_files",
+    "list_folder",
+    "make_directory",
+    "sync_directory",
+    "temporary_file",
+    "write_lines",
+    "write_parquet",
+]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
