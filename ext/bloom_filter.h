@@ -45,6 +45,37 @@ inline uint64_t xxhash64(const uint8_t *in, size_t size) {
 
 // --- a filter in its file ---
 
+// BloomFilterHeader.
+class BloomHeaderReader : public ThriftReader {
+   public:
+    using ThriftReader::ThriftReader;
+
+    // Read how many bytes the filter has; false if it is not of blocks, by xxHash, and uncompressed.
+    bool bloom_header(int64_t &bytes) {
+        bool is_first[5] = {};
+        bytes = -1;
+        const bool good = each_field([&](int16_t id, int type) {
+            if (id == 1 && type == I32) return number(bytes);
+            return id >= 2 && id <= 4 && type == STRUCT ? first_of_union(is_first[id]) : skip(type);
+        });
+        return good && is_first[2] && is_first[3] && is_first[4];
+    }
+
+   private:
+    // Whether a union is its first choice, and nothing else.
+    bool first_of_union(bool &is_first) {
+        int chosen = 0;
+        is_first = true;
+        const bool good = each_field([&](int16_t id, int type) {
+            is_first = is_first && id == 1 && type == STRUCT;
+            chosen++;
+            return skip(type);
+        });
+        is_first = is_first && chosen == 1;
+        return good;
+    }
+};
+
 class BloomFilter {
    public:
     enum { BLOCK = 32, MOST_HEADER = 64 };
@@ -57,7 +88,7 @@ class BloomFilter {
         uint8_t head[MOST_HEADER];
         const int64_t there = size_ >= 0 && size_ < MOST_HEADER ? size_ : static_cast<int64_t>(MOST_HEADER);
         if (offset_ < 0 || !read(offset_, there, head)) return false;
-        ThriftReader thrift(head, head + there);
+        BloomHeaderReader thrift(head, head + there);
         int64_t bytes;
         if (!thrift.bloom_header(bytes) || bytes <= 0 || bytes % BLOCK || bytes > INT32_MAX) return false;
         const int64_t used = thrift.position() - head;

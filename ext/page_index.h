@@ -35,45 +35,34 @@ struct PageIndex {
     }
 };
 
-class PageIndexReader : public FooterReader {
+class PageIndexReader : public ThriftReader {
    public:
-    using FooterReader::FooterReader;
+    using ThriftReader::ThriftReader;
 
     bool column_index(PageIndex &out) {
         return each_field([&](int16_t id, int type) {
-            if (type != LIST || id > 5) return skip(type, 0);
+            if (type != LIST || id > 5) return skip(type);
             if (id == 1) return each_item(TRUE, FALSE, [&] { return out.is_null.push_back(in_ < end_ && *in_ == TRUE), pass(1); });
             if (id == 2 || id == 3) {
                 auto &bounds = id == 2 ? out.least : out.most;
                 return each_item(BINARY, BINARY, [&] { return binary(bounds.emplace_back()); });
             }
             if (id == 5) return each_item(I64, I64, [&] { return number(out.null_counts.emplace_back()); });
-            return skip(type, 0);
+            return skip(type);
         });
     }
 
     bool offset_index(PageIndex &out) {
         return each_field([&](int16_t id, int type) {
-            if (id != 1 || type != LIST) return skip(type, 0);
-            return each_item(STRUCT, STRUCT, [&] {
+            if (id != 1 || type != LIST) return skip(type);
+            return each_struct([&] {
                 int64_t &row = out.first_rows.emplace_back(-1);
-                return each_field([&](int16_t inner, int kind) { return inner == 3 && kind == I64 ? number(row) : skip(kind, 0); });
+                return each_field([&](int16_t inner, int kind) { return inner == 3 && kind == I64 ? number(row) : skip(kind); });
             });
         });
     }
 
    private:
-    template <class Read>
-    bool each_field(Read read) {
-        int16_t id = 0;
-        int type;
-        while (field(id, type)) {
-            if (type == STOP) return true;
-            if (!read(id, type)) return false;
-        }
-        return false;
-    }
-
     template <class Read>
     bool each_item(int type, int other, Read read) {
         uint64_t count;

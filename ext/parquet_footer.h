@@ -41,162 +41,94 @@ struct FooterFacts {
     bool is_plain = true;
 };
 
-class FooterReader {
+class FooterReader : public ThriftReader {
    public:
-    FooterReader(const uint8_t *in, const uint8_t *end) : in_(in), end_(end) {}
+    using ThriftReader::ThriftReader;
 
     bool footer(FooterFacts &out) {
-        int16_t id = 0;
-        int type;
-        while (field(id, type)) {
-            if (type == STOP) return out.num_rows >= 0 && !out.schema.empty();
+        const bool good = each_field([&](int16_t id, int type) {
             const uint8_t *const start = in_;
-            bool good;
-            if (id == 2 && type == LIST) {
-                good = skip(type, 0);
-                out.schema = text(start);
-            } else if (id == 3 && type == I64) {
-                good = number(out.num_rows);
-            } else if (id == 4 && type == LIST) {
-                good = groups(out);
-            } else if (id == 5 && type == LIST) {
-                good = skip(type, 0);
-                out.metadata = text(start);
-            } else if (id == 6 && type == BINARY) {
-                good = binary(out.created_by);
-            } else if (id == 7 && type == LIST) {
-                good = skip(type, 0);
-                out.has_orders = true;
-            } else {
-                if (id == 8) out.is_plain = false;  // encrypted
-                good = skip(type, 0);
-            }
-            if (!good) return false;
-        }
-        return false;
+            if (id == 2 && type == LIST) return skip(type) && (out.schema = text(start), true);
+            if (id == 3 && type == I64) return number(out.num_rows);
+            if (id == 4 && type == LIST) return each_struct([&] { return group(out.groups.emplace_back()); });
+            if (id == 5 && type == LIST) return skip(type) && (out.metadata = text(start), true);
+            if (id == 6 && type == BINARY) return binary(out.created_by);
+            if (id == 7 && type == LIST) out.has_orders = true;
+            if (id == 8) out.is_plain = false;  // encrypted
+            return skip(type);
+        });
+        return good && out.num_rows >= 0 && !out.schema.empty();
     }
 
    protected:
-    enum { STOP = 0, TRUE = 1, FALSE = 2, BYTE = 3, I16 = 4, I32 = 5, I64 = 6, DOUBLE = 7, BINARY = 8, LIST = 9, SET = 10,
-           MAP = 11, STRUCT = 12, MOST_NESTED = 24 };
-
-    std::string_view text(const uint8_t *start) const {
-        return {reinterpret_cast<const char *>(start), static_cast<size_t>(in_ - start)};
-    }
-
-    bool groups(FooterFacts &out) {
-        uint64_t count;
-        int type;
-        if (!list(count, type) || type != STRUCT || count > static_cast<uint64_t>(end_ - in_)) return false;
-        for (uint64_t i = 0; i < count; i++) {
-            GroupFacts &group = out.groups.emplace_back();
-            int16_t id = 0;
-            while (true) {
-                if (!field(id, type)) return false;
-                if (type == STOP) break;
-                const bool good = id == 1 && type == LIST  ? chunks(group)
-                                  : id == 3 && type == I64 ? number(group.num_rows)
-                                                           : skip(type, 0);
-                if (!good) return false;
-            }
-            if (group.num_rows < 0) return false;
-        }
-        return true;
+    bool group(GroupFacts &group) {
+        const bool good = each_field([&](int16_t id, int type) {
+            return id == 1 && type == LIST ? chunks(group) : id == 3 && type == I64 ? number(group.num_rows) : skip(type);
+        });
+        return good && group.num_rows >= 0;
     }
 
     bool chunks(GroupFacts &group) {
         uint64_t count;
-        int type;
-        if (!list(count, type) || type != STRUCT || count > static_cast<uint64_t>(end_ - in_)) return false;
+        if (!structs(count)) return false;
         group.chunks.reserve(count < static_cast<uint64_t>(end_ - in_) / 16 ? count : 0);  // a chunk takes more bytes
-        for (uint64_t i = 0; i < count; i++) {
-            ChunkFacts &chunk = group.chunks.emplace_back();
-            int16_t id = 0;
-            while (true) {
-                if (!field(id, type)) return false;
-                if (type == STOP) break;
-                if (id == 1 || id == 8 || id == 9) chunk.is_plain = false;
-                const bool good = id == 3 && type == STRUCT ? facts(chunk)
-                                  : id == 4 && type == I64  ? number(chunk.offset_index)
-                                  : id == 5 && type == I32  ? number(chunk.offset_index_size)
-                                  : id == 6 && type == I64  ? number(chunk.column_index)
-                                  : id == 7 && type == I32  ? number(chunk.column_index_size)
-                                                            : skip(type, 0);
-                if (!good) return false;
-            }
-        }
+        for (; count; count--)
+            if (!chunk(group.chunks.emplace_back())) return false;
         return true;
+    }
+
+   private:
+    bool chunk(ChunkFacts &chunk) {
+        return each_field([&](int16_t id, int type) {
+            if (id == 1 || id == 8 || id == 9) chunk.is_plain = false;
+            return id == 3 && type == STRUCT ? facts(chunk)
+                   : id == 4 && type == I64  ? number(chunk.offset_index)
+                   : id == 5 && type == I32  ? number(chunk.offset_index_size)
+                   : id == 6 && type == I64  ? number(chunk.column_index)
+                   : id == 7 && type == I32  ? number(chunk.column_index_size)
+                                             : skip(type);
+        });
     }
 
     bool facts(ChunkFacts &chunk) {
-        int16_t id = 0;
-        int type;
-        while (field(id, type)) {
-            if (type == STOP) return true;
-            bool good;
-            if (id == 1 && type == I32) good = number(chunk.type);
-            else if (id == 2 && type == LIST) good = encodings(chunk);
-            else if (id == 4 && type == I32) good = number(chunk.codec);
-            else if (id == 5 && type == I64) good = number(chunk.num_values);
-            else if (id == 6 && type == I64) good = number(chunk.uncompressed);
-            else if (id == 7 && type == I64) good = number(chunk.compressed);
-            else if (id == 9 && type == I64) good = number(chunk.data_page);
-            else if (id == 11 && type == I64) good = number(chunk.dictionary_page);
-            else if (id == 12 && type == STRUCT) good = statistics(chunk);
-            else if (id == 13 && type == LIST) good = page_encodings(chunk);
-            else if (id == 14 && type == I64) good = number(chunk.bloom_filter);
-            else if (id == 15 && type == I32) good = number(chunk.bloom_filter_size);
-            else good = skip(type, 0);
-            if (!good) return false;
-        }
-        return false;
+        return each_field([&](int16_t id, int type) {
+            if (id == 1 && type == I32) return number(chunk.type);
+            if (id == 2 && type == LIST) return encodings(chunk);
+            if (id == 4 && type == I32) return number(chunk.codec);
+            if (id == 5 && type == I64) return number(chunk.num_values);
+            if (id == 6 && type == I64) return number(chunk.uncompressed);
+            if (id == 7 && type == I64) return number(chunk.compressed);
+            if (id == 9 && type == I64) return number(chunk.data_page);
+            if (id == 11 && type == I64) return number(chunk.dictionary_page);
+            if (id == 12 && type == STRUCT) return statistics(chunk);
+            if (id == 13 && type == LIST) return each_struct([&] { return page_encoding(chunk); });
+            if (id == 14 && type == I64) return number(chunk.bloom_filter);
+            if (id == 15 && type == I32) return number(chunk.bloom_filter_size);
+            return skip(type);
+        });
     }
 
     // How many pages of a type have an encoding.
-    bool page_encodings(ChunkFacts &chunk) {
-        uint64_t count;
-        int type;
-        if (!list(count, type) || type != STRUCT || count > static_cast<uint64_t>(end_ - in_)) return false;
-        for (uint64_t i = 0; i < count; i++) {
-            int64_t page = -1, encoding = -1, pages = 0;
-            int16_t id = 0;
-            while (true) {
-                if (!field(id, type)) return false;
-                if (type == STOP) break;
-                const bool good = id == 1 && type == I32   ? number(page)
-                                  : id == 2 && type == I32 ? number(encoding)
-                                  : id == 3 && type == I32 ? number(pages)
-                                                           : skip(type, 0);
-                if (!good) return false;
-            }
-            const bool is_coded = encoding == PLAIN_DICTIONARY || encoding == RLE_DICTIONARY;
-            chunk.has_uncoded_pages |= (page == DATA_PAGE || page == DATA_PAGE_V2) && !is_coded && pages;
-        }
-        return true;
+    bool page_encoding(ChunkFacts &chunk) {
+        int64_t page = -1, encoding = -1, pages = 0;
+        const bool good = each_field([&](int16_t id, int type) {
+            return id == 1 && type == I32   ? number(page)
+                   : id == 2 && type == I32 ? number(encoding)
+                   : id == 3 && type == I32 ? number(pages)
+                                            : skip(type);
+        });
+        const bool is_coded = encoding == PLAIN_DICTIONARY || encoding == RLE_DICTIONARY;
+        chunk.has_uncoded_pages |= (page == DATA_PAGE || page == DATA_PAGE_V2) && !is_coded && pages;
+        return good;
     }
 
     bool statistics(ChunkFacts &chunk) {
-        int16_t id = 0;
-        int type;
-        while (field(id, type)) {
-            if (type == STOP) return true;
-            bool good;
-            if (id == 3 && type == I64) good = number(chunk.null_count);
-            else if (id == 5 && type == BINARY) good = chunk.has_most = binary(chunk.most);
-            else if (id == 6 && type == BINARY) good = chunk.has_least = binary(chunk.least);
-            else good = skip(type, 0);
-            if (!good) return false;
-        }
-        return false;
-    }
-
-    bool binary(std::string_view &out) {
-        uint64_t n;
-        if (!read_varint(in_, end_, n)) return false;
-        const uint8_t *const start = in_;
-        if (!pass(n)) return false;
-        out = text(start);
-        return true;
+        return each_field([&](int16_t id, int type) {
+            if (id == 3 && type == I64) return number(chunk.null_count);
+            if (id == 5 && type == BINARY) return chunk.has_most = binary(chunk.most);
+            if (id == 6 && type == BINARY) return chunk.has_least = binary(chunk.least);
+            return skip(type);
+        });
     }
 
     bool encodings(ChunkFacts &chunk) {
@@ -210,82 +142,6 @@ class FooterReader {
         }
         return true;
     }
-
-    bool field(int16_t &id, int &type) {
-        if (in_ >= end_) return false;
-        const uint8_t head = *in_++;
-        type = head & 15;
-        if (type == STOP) return true;
-        if (head >> 4) {
-            id = static_cast<int16_t>(id + (head >> 4));
-            return true;
-        }
-        int64_t given;
-        if (!number(given)) return false;
-        id = static_cast<int16_t>(given);
-        return true;
-    }
-
-    bool list(uint64_t &count, int &type) {
-        if (in_ >= end_) return false;
-        const uint8_t head = *in_++;
-        type = head & 15;
-        count = head >> 4;
-        return count < 15 || read_varint(in_, end_, count);
-    }
-
-    bool number(int64_t &value) {
-        uint64_t zigzag;
-        if (!read_varint(in_, end_, zigzag)) return false;
-        value = static_cast<int64_t>(zigzag >> 1) ^ -static_cast<int64_t>(zigzag & 1);
-        return true;
-    }
-
-    bool pass(uint64_t n) {
-        if (n > static_cast<uint64_t>(end_ - in_)) return false;
-        in_ += n;
-        return true;
-    }
-
-    bool skip(int type, int depth) {
-        uint64_t n;
-        int inner;
-        if (depth > MOST_NESTED) return false;
-        switch (type) {
-            case TRUE: case FALSE: return true;
-            case BYTE: return pass(1);
-            case I16: case I32: case I64: return read_varint(in_, end_, n);
-            case DOUBLE: return pass(8);
-            case BINARY: return read_varint(in_, end_, n) && pass(n);
-            case LIST: case SET:
-                if (!list(n, inner)) return false;
-                for (; n; n--) if (!skip_item(inner, depth + 1)) return false;
-                return true;
-            case MAP: {
-                if (!read_varint(in_, end_, n)) return false;
-                if (!n) return true;
-                if (in_ >= end_) return false;
-                const int key = *in_ >> 4, value = *in_ & 15;
-                in_++;
-                for (; n; n--) if (!skip_item(key, depth + 1) || !skip_item(value, depth + 1)) return false;
-                return true;
-            }
-            case STRUCT: {
-                int16_t id = 0;
-                while (field(id, inner)) {
-                    if (inner == STOP) return true;
-                    if (!skip(inner, depth + 1)) return false;
-                }
-                return false;
-            }
-            default: return false;
-        }
-    }
-
-    // Within a container a boolean takes a byte.
-    bool skip_item(int type, int depth) { return type == TRUE || type == FALSE ? pass(1) : skip(type, depth); }
-
-    const uint8_t *in_, *const end_;
 };
 
 }  // namespace delta_parquet

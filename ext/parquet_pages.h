@@ -23,6 +23,7 @@
 
 #include "compact.h"
 #include "crc32.h"
+#include "thrift.h"
 #include "zstd_library.h"
 
 namespace delta_parquet {
@@ -222,16 +223,6 @@ class ChunkBytes {
 };
 
 // --- bytes ---
-
-inline bool read_varint(const uint8_t *&in, const uint8_t *end, uint64_t &value) {
-    value = 0;
-    for (int shift = 0; shift < 64 && in < end; shift += 7) {
-        const uint8_t byte = *in++;
-        value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-        if (byte < 0x80) return true;
-    }
-    return false;
-}
 
 template <class T>
 inline T load(const uint8_t *in) {
@@ -558,7 +549,7 @@ inline bool lz4_decompress(const uint8_t *in, size_t n, uint8_t *const out, size
     return false;
 }
 
-// --- page headers (Thrift's compact protocol; parquet.thrift) ---
+// --- page headers (parquet.thrift) ---
 
 // Whether the checksums of pages that have one are compared.
 inline bool checks_pages() {
@@ -577,134 +568,37 @@ struct PageHeader {
     bool is_compressed = true, has_checksum = false;
 };
 
-class ThriftReader {
+class PageHeaderReader : public ThriftReader {
    public:
-    ThriftReader(const uint8_t *in, const uint8_t *end) : in_(in), end_(end) {}
-    const uint8_t *position() const { return in_; }
+    using ThriftReader::ThriftReader;
 
     bool page_header(PageHeader &page) {
-        int16_t id = 0;
-        int type;
-        while (field(id, type)) {
-            if (type == STOP) return page.type >= 0 && page.uncompressed >= 0 && page.compressed >= 0;
-            bool good;
-            if (id == 1 && type == I32) good = number(page.type);
-            else if (id == 2 && type == I32) good = number(page.uncompressed);
-            else if (id == 3 && type == I32) good = number(page.compressed);
-            else if (id == 4 && type == I32) good = page.has_checksum = number(page.checksum);
-            else if ((id == 5 || id == 7 || id == 8) && type == STRUCT) good = values_header(page, id);
-            else good = skip(type, 0);
-            if (!good) return false;
-        }
-        return false;
-    }
-
-    // BloomFilterHeader: how many bytes the filter has; false if it is not of blocks, by xxHash, and uncompressed.
-    bool bloom_header(int64_t &bytes) {
-        int16_t id = 0;
-        int type;
-        bool is_first[5] = {};
-        bytes = -1;
-        while (field(id, type)) {
-            if (type == STOP) return is_first[2] && is_first[3] && is_first[4];
-            const bool is_union = id >= 2 && id <= 4 && type == STRUCT;
-            if (!(id == 1 && type == I32 ? number(bytes) : is_union ? first_of_union(is_first[id]) : skip(type, 0))) return false;
-        }
-        return false;
+        const bool good = each_field([&](int16_t id, int type) {
+            if (id == 1 && type == I32) return number(page.type);
+            if (id == 2 && type == I32) return number(page.uncompressed);
+            if (id == 3 && type == I32) return number(page.compressed);
+            if (id == 4 && type == I32) return page.has_checksum = number(page.checksum);
+            if ((id == 5 || id == 7 || id == 8) && type == STRUCT) return values_header(page, id);
+            return skip(type);
+        });
+        return good && page.type >= 0 && page.uncompressed >= 0 && page.compressed >= 0;
     }
 
    private:
-    enum { STOP = 0, TRUE = 1, FALSE = 2, BYTE = 3, I16 = 4, I32 = 5, I64 = 6, DOUBLE = 7, BINARY = 8, LIST = 9, SET = 10,
-           MAP = 11, STRUCT = 12, MOST_NESTED = 16 };
-
-    // Whether a union is its first choice, and nothing else.
-    bool first_of_union(bool &is_first) {
-        int16_t id = 0;
-        int type, chosen = 0;
-        is_first = true;
-        while (field(id, type)) {
-            if (type == STOP) {
-                is_first = is_first && chosen == 1;
-                return true;
-            }
-            is_first = is_first && id == 1 && type == STRUCT;
-            chosen++;
-            if (!skip(type, 0)) return false;
-        }
-        return false;
-    }
-
     // DataPageHeader (field 5), DictionaryPageHeader (7) or DataPageHeaderV2 (8).
     bool values_header(PageHeader &page, int16_t kind) {
-        int16_t id = 0;
-        int type;
-        while (field(id, type)) {
-            if (type == STOP) return page.num_values >= 0 && page.encoding >= 0;
-            bool good;
-            if (id == 1 && type == I32) good = number(page.num_values);
-            else if (id == (kind == 8 ? 4 : 2) && type == I32) good = number(page.encoding);
-            else if (kind == 5 && id == 3 && type == I32) good = number(page.level_encoding);
-            else if (kind == 5 && id == 4 && type == I32) good = number(page.repetition_encoding);
-            else if (kind == 8 && id == 5 && type == I32) good = number(page.definition_bytes);
-            else if (kind == 8 && id == 6 && type == I32) good = number(page.repetition_bytes);
-            else if (kind == 8 && id == 7 && (type == TRUE || type == FALSE)) good = (page.is_compressed = type == TRUE, true);
-            else good = skip(type, 0);
-            if (!good) return false;
-        }
-        return false;
+        const bool good = each_field([&](int16_t id, int type) {
+            if (id == 1 && type == I32) return number(page.num_values);
+            if (id == (kind == 8 ? 4 : 2) && type == I32) return number(page.encoding);
+            if (kind == 5 && id == 3 && type == I32) return number(page.level_encoding);
+            if (kind == 5 && id == 4 && type == I32) return number(page.repetition_encoding);
+            if (kind == 8 && id == 5 && type == I32) return number(page.definition_bytes);
+            if (kind == 8 && id == 6 && type == I32) return number(page.repetition_bytes);
+            if (kind == 8 && id == 7 && (type == TRUE || type == FALSE)) return (page.is_compressed = type == TRUE), true;
+            return skip(type);
+        });
+        return good && page.num_values >= 0 && page.encoding >= 0;
     }
-
-    bool field(int16_t &id, int &type) {
-        if (in_ >= end_) return false;
-        const uint8_t head = *in_++;
-        type = head & 15;
-        if (type == STOP) return true;
-        if (head >> 4) {
-            id = static_cast<int16_t>(id + (head >> 4));
-            return true;
-        }
-        int64_t given;
-        if (!number(given)) return false;
-        id = static_cast<int16_t>(given);
-        return true;
-    }
-
-    bool number(int64_t &value) {
-        uint64_t zigzag;
-        if (!read_varint(in_, end_, zigzag)) return false;
-        value = static_cast<int64_t>(zigzag >> 1) ^ -static_cast<int64_t>(zigzag & 1);
-        return true;
-    }
-
-    bool pass(uint64_t n) {
-        if (n > static_cast<uint64_t>(end_ - in_)) return false;
-        in_ += n;
-        return true;
-    }
-
-    bool skip(int type, int depth) {
-        uint64_t n;
-        if (depth > MOST_NESTED) return false;
-        switch (type) {
-            case TRUE: case FALSE: return true;
-            case BYTE: return pass(1);
-            case I16: case I32: case I64: return read_varint(in_, end_, n);
-            case DOUBLE: return pass(8);
-            case BINARY: return read_varint(in_, end_, n) && pass(n);
-            case STRUCT: {
-                int16_t id = 0;
-                int inner;
-                while (field(id, inner)) {
-                    if (inner == STOP) return true;
-                    if (!skip(inner, depth + 1)) return false;
-                }
-                return false;
-            }
-            default: return false;  // no page header has lists, sets or maps
-        }
-    }
-
-    const uint8_t *in_, *end_;
 };
 
 // --- values that lie in memory otherwise than in pages ---
@@ -1745,7 +1639,7 @@ class ChunkReader {
             const uint8_t *const in = bytes_.header(at_, std::min(n, bytes_.size() - at_), is_passed_);
             if (!in) return false;
             const int64_t held = bytes_.held(at_);
-            ThriftReader thrift(in, in + held);
+            PageHeaderReader thrift(in, in + held);
             if (thrift.page_header(page)) {
                 body_at_ = at_ + (thrift.position() - in);
                 if (page.compressed > bytes_.size() - body_at_ || page.uncompressed > INT32_MAX) return false;
@@ -2198,7 +2092,7 @@ inline int64_t count_page_values(Workspace &space, const Source &source, int64_t
         const uint8_t *const in = bytes.from(at, std::min(n, size - at));
         if (!in) return found;
         const int64_t held = bytes.held(at);
-        ThriftReader thrift(in, in + held);
+        PageHeaderReader thrift(in, in + held);
         PageHeader page;
         if (!thrift.page_header(page)) {
             // it may be longer

@@ -1,7 +1,12 @@
 // The schema of a Parquet file and its key-value metadata, from the footer's bytes of both (see `FooterFacts`).
 #pragma once
 
-#include "parquet_footer.h"
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "thrift.h"
 
 namespace delta_parquet {
 
@@ -14,9 +19,9 @@ struct SchemaElement {
     bool is_utc = false;   // of a timestamp
 };
 
-class SchemaReader : public FooterReader {
+class SchemaReader : public ThriftReader {
    public:
-    using FooterReader::FooterReader;
+    using ThriftReader::ThriftReader;
 
     bool elements(std::vector<SchemaElement> &out) {
         return each([&] { return element(out.emplace_back()); });
@@ -25,10 +30,10 @@ class SchemaReader : public FooterReader {
     bool pairs(std::vector<std::pair<std::string_view, std::string_view>> &out) {
         return each([&] {
             auto &pair = out.emplace_back();
-            return members([&](int16_t id, int type) {
+            return each_field([&](int16_t id, int type) {
                 return id == 1 && type == BINARY   ? binary(pair.first)
                        : id == 2 && type == BINARY ? binary(pair.second)
-                                                   : skip(type, 0);
+                                                   : skip(type);
             });
         });
     }
@@ -46,19 +51,8 @@ class SchemaReader : public FooterReader {
         return in_ == end_;
     }
 
-    template <typename Member>
-    bool members(Member member) {
-        int16_t id = 0;
-        int type;
-        while (field(id, type)) {
-            if (type == STOP) return true;
-            if (!member(id, type)) return false;
-        }
-        return false;
-    }
-
     bool element(SchemaElement &out) {
-        return members([&](int16_t id, int type) {
+        return each_field([&](int16_t id, int type) {
             if (id == 4 && type == BINARY) return binary(out.name);
             if (id == 10 && type == STRUCT) return logical(out);
             int64_t *const number_at = type != I32 ? nullptr
@@ -69,20 +63,20 @@ class SchemaReader : public FooterReader {
                                        : id == 6   ? &out.converted
                                        : id == 9   ? &out.field_id
                                                    : nullptr;
-            return number_at ? number(*number_at) : skip(type, 0);
+            return number_at ? number(*number_at) : skip(type);
         });
     }
 
     bool logical(SchemaElement &out) {
-        return members([&](int16_t id, int type) {
+        return each_field([&](int16_t id, int type) {
             out.logical = type == STRUCT && out.logical == -1 ? id : UNKNOWN;
-            if (id != TIMESTAMP || type != STRUCT) return skip(type, 0);
-            return members([&](int16_t part, int kind) {
+            if (id != TIMESTAMP || type != STRUCT) return skip(type);
+            return each_field([&](int16_t part, int kind) {
                 if (part == 1) out.is_utc = kind == TRUE;
-                if (part != 2 || kind != STRUCT) return skip(kind, 0);
-                return members([&](int16_t unit, int inner) {
+                if (part != 2 || kind != STRUCT) return skip(kind);
+                return each_field([&](int16_t unit, int inner) {
                     out.unit = unit;
-                    return skip(inner, 0);
+                    return skip(inner);
                 });
             });
         });

@@ -42,9 +42,9 @@ class RowGroupFiles : private FooterReader {
                 if (!list(count, inner) || inner != STRUCT || count > static_cast<uint64_t>(end_of_footer_ - in_)) return false;
                 first_group = in_;
                 for (uint64_t i = 0; i < count; i++)
-                    if (!skip(STRUCT, 0)) return false;
+                    if (!skip(STRUCT)) return false;
                 break;
-            } else if (!skip(type, 0)) {
+            } else if (!skip(type)) {
                 return false;
             }
         }
@@ -93,65 +93,35 @@ class RowGroupFiles : private FooterReader {
 
     // The rows of a row group, and the bytes of its pages.
     bool measure(int64_t &num_rows, int64_t &size) {
-        GroupFacts group;
-        int16_t id = 0;
-        int type;
-        while (true) {
-            if (!field(id, type)) return false;
-            if (type == STOP) break;
-            const bool good = id == 1 && type == LIST  ? chunks(group)
-                              : id == 3 && type == I64 ? number(num_rows)
-                                                       : skip(type, 0);
-            if (!good) return false;
-        }
-        for (const ChunkFacts &chunk : group.chunks) {
+        GroupFacts facts;
+        if (!group(facts)) return false;
+        for (const ChunkFacts &chunk : facts.chunks) {
             if (chunk.compressed < 0 || chunk.compressed > end_of_footer_ - file_) return false;
             size += chunk.compressed;
         }
-        return num_rows >= 0;
-    }
-
-    bool move_group() {
-        int16_t id = 0;
-        int type;
-        while (field(id, type)) {
-            if (type == STOP) return true;
-            bool good;
-            if (id == 1 && type == LIST) good = move_chunks();
-            else if (id == 5 && type == I64) good = move_number();
-            else if (id == 7 && type == I16) good = replace_number(0);
-            else good = skip(type, 0);
-            if (!good) return false;
-        }
-        return false;
-    }
-
-    bool move_chunks() {
-        uint64_t count;
-        int type;
-        if (!list(count, type) || type != STRUCT) return false;
-        for (uint64_t i = 0; i < count; i++) {
-            int16_t id = 0;
-            while (true) {
-                if (!field(id, type)) return false;
-                if (type == STOP) break;
-                if (id != 2 && id != 3) return false;
-                if (!(id == 2 && type == I64 ? move_number() : id == 3 && type == STRUCT && move_metadata())) return false;
-            }
-        }
+        num_rows = facts.num_rows;
         return true;
     }
 
+    bool move_group() {
+        return each_field([&](int16_t id, int type) {
+            if (id == 1 && type == LIST) return each_struct([&] { return move_chunk(); });
+            if (id == 5 && type == I64) return move_number();
+            return id == 7 && type == I16 ? replace_number(0) : skip(type);
+        });
+    }
+
+    bool move_chunk() {
+        return each_field([&](int16_t id, int type) {
+            return id == 2 && type == I64 ? move_number() : id == 3 && type == STRUCT && move_metadata();
+        });
+    }
+
     bool move_metadata() {
-        int16_t id = 0;
-        int type;
-        while (field(id, type)) {
-            if (type == STOP) return true;
+        return each_field([&](int16_t id, int type) {
             if (id == 14 || id == 15) return false;  // a Bloom filter
-            const bool is_place = (id == 9 || id == 10 || id == 11) && type == I64;
-            if (!(is_place ? move_number() : skip(type, 0))) return false;
-        }
-        return false;
+            return (id == 9 || id == 10 || id == 11) && type == I64 ? move_number() : skip(type);
+        });
     }
 
     // A place in the file; 0 is none.
