@@ -8,10 +8,13 @@
 
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 
 namespace delta_memory {
@@ -26,7 +29,24 @@ struct ArrowArray {
     void *private_data;
 };
 
+// What the system and its control group let a process have.
+inline size_t memory_of_process() {
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    size_t found = pages > 0 && page > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(page) : 0;
+    for (const char *path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+        std::FILE *const file = std::fopen(path, "re");
+        if (!file) continue;
+        unsigned long long limit;  // there is none where it is a word, or greater than the memory
+        if (std::fscanf(file, "%llu", &limit) == 1) found = std::min<size_t>(found, limit);
+        std::fclose(file);
+    }
+    return found;
+}
+
 // Blocks that nobody uses. A process that was forked while another thread held the lock never gets it: it goes on without.
+//
+// With those in use they never take more than were in use at once, or LEAST_LIMIT: what is kept adds nothing to the most that
+// a process needs. What is kept beyond a part of the memory the system may take back whenever it needs some.
 class KeptBlocks {
    public:
     // Blocks differ in size by so much.
@@ -34,13 +54,15 @@ class KeptBlocks {
     // Those that are not used for so many seconds are returned to the system when the next one comes.
     static constexpr time_t MOST_SECONDS = 10;
 
-    explicit KeptBlocks(size_t most_bytes) : most_bytes_(most_bytes) {}
+    static constexpr size_t LEAST_LIMIT = 64 << 20, MOST_FIRM = 256 << 20, MOST_LIMIT = 1 << 30;
 
     // Returns a block of at least so many bytes, and how many it has. It holds anything. nullptr if there is no memory, or if
     // all blocks would take more than the limit: to return the others each time takes longer than an allocator does.
     void *take(size_t &size) {
-        void *data = find_or_map(size);
-        if (data) used_ += size;
+        const size_t rounded = size = (size + STEP - 1) / STEP * STEP, used = used_ += rounded;
+        void *const data = find_or_map(size, used);
+        if (!data) used_ -= rounded;
+        else used_ += size - rounded;
         return data;
     }
 
@@ -55,9 +77,16 @@ class KeptBlocks {
         size_t num_dropped = 0;
         if (!lock()) return;
         while (count_) dropped[num_dropped++] = remove(count_ - 1);
+        most_used_ = used_.load();
         unlock();
         unmap(dropped, num_dropped);
     }
+
+    // What the blocks may have, those in use and the others.
+    size_t limit() { return std::min(std::max(memory() / 16, LEAST_LIMIT), MOST_LIMIT); }
+
+    // How many bytes of those that nobody uses the system can't take back.
+    size_t firm_limit() { return std::min(std::max(memory() / 64, LEAST_LIMIT), MOST_FIRM); }
 
     // What the blocks have that nobody uses.
     size_t kept_bytes() const { return bytes_; }
@@ -66,7 +95,7 @@ class KeptBlocks {
     size_t used_bytes() const { return used_; }
 
    private:
-    static constexpr size_t MOST_BLOCKS = 256;
+    static constexpr size_t MOST_BLOCKS = 1024;
     static constexpr int MOST_TRIES = 1000;
 
     struct Block {
@@ -75,11 +104,10 @@ class KeptBlocks {
         time_t since;
     };
 
-    void *find_or_map(size_t &size) {
-        size = (size + STEP - 1) / STEP * STEP;
+    void *find_or_map(size_t &size, size_t used) {
         Block dropped[MOST_BLOCKS];
         size_t num_dropped = 0;
-        bool is_room = used_ + size <= most_bytes_;
+        const bool is_room = used <= LEAST_LIMIT || used <= limit();
         if (lock()) {
             Block found = {};
             size_t best = count_;
@@ -89,7 +117,8 @@ class KeptBlocks {
                 if (fits && (best == count_ || blocks_[i].size <= blocks_[best].size)) best = i;
             }
             if (best < count_) found = remove(best);
-            while (is_room && !found.data && count_ && used_ + bytes_ + size > most_bytes_) dropped[num_dropped++] = remove(0);
+            if (is_room) most_used_ = std::max(most_used_, used);
+            while (is_room && !found.data && count_ && is_beyond(0)) dropped[num_dropped++] = remove(0);
             unlock();
             if (found.data) {
                 size = found.size;
@@ -106,18 +135,41 @@ class KeptBlocks {
         Block dropped[MOST_BLOCKS + 1];
         size_t num_dropped = 0;
         const time_t now = seconds();
-        if (size <= most_bytes_ && lock()) {
+        const size_t kept = bytes_ + size;
+        if (kept > LEAST_LIMIT && kept > firm_limit()) let_take(data, size);
+        if (lock()) {
             // the oldest are first
-            while (count_ && (count_ == MOST_BLOCKS || bytes_ + size > most_bytes_ || now - blocks_[0].since > MOST_SECONDS)) {
+            while (count_ && (count_ == MOST_BLOCKS || is_beyond(size) || now - blocks_[0].since > MOST_SECONDS)) {
                 dropped[num_dropped++] = remove(0);
             }
-            blocks_[count_++] = {data, size, now};
-            bytes_ += size;
+            if (!is_beyond(size)) {
+                blocks_[count_++] = {data, size, now};
+                bytes_ += size;
+                data = nullptr;
+            }
             unlock();
-        } else {
-            dropped[num_dropped++] = {data, size, now};
         }
+        if (data) dropped[num_dropped++] = {data, size, now};
         unmap(dropped, num_dropped);
+    }
+
+    // Whether all blocks and so many bytes more take more than were in use at once. Under the lock.
+    bool is_beyond(size_t size) const { return used_ + bytes_ + size > std::max(most_used_, LEAST_LIMIT); }
+
+    // Let the system take a block's pages when it needs some; until then they need not be made again.
+    static void let_take(void *data, size_t size) {
+#ifdef MADV_FREE
+        madvise(data, size, MADV_FREE);
+#else
+        (void)data, (void)size;
+#endif
+    }
+
+    // Without a lock, which a forked process might wait for: whoever comes first finds it, or several.
+    size_t memory() {
+        size_t found = memory_;
+        if (!found) memory_ = found = std::max<size_t>(memory_of_process(), 1);
+        return found;
     }
 
     // Not under the lock: it takes long.
@@ -148,15 +200,14 @@ class KeptBlocks {
     }
 
     std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
-    const size_t most_bytes_;
-    std::atomic<size_t> bytes_{0}, used_{0};
-    size_t count_ = 0;
+    std::atomic<size_t> bytes_{0}, used_{0}, memory_{0};
+    size_t count_ = 0, most_used_ = 0;
     Block blocks_[MOST_BLOCKS] = {};
 };
 
 // Of the whole process.
 inline KeptBlocks &kept_blocks() {
-    static KeptBlocks *const blocks = new KeptBlocks(64 << 20);  // never deleted: arrays may outlive static objects
+    static KeptBlocks *const blocks = new KeptBlocks();  // never deleted: arrays may outlive static objects
     return *blocks;
 }
 

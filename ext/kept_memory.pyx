@@ -15,6 +15,7 @@ cdef extern from "kept_memory.h" namespace "delta_memory" nogil:
     bint lend(size_t size, ArrowArray* array)
     cdef cppclass KeptBlocks:
         void clear()
+        size_t limit()
         size_t kept_bytes()
         size_t used_bytes()
     KeptBlocks& kept_blocks()
@@ -48,6 +49,11 @@ def used_bytes():
 def kept_bytes():
     """Return what is kept and not used."""
     return kept_blocks().kept_bytes()
+
+
+def limit():
+    """Return how many bytes buffers and what is kept have at most; others come from elsewhere."""
+    return kept_blocks().limit()
 
 
 def release_kept():

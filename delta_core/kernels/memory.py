@@ -39,11 +39,12 @@ _trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linu
 def allocate(size: int) -> pa.Buffer:
     """Return a buffer, not initialised, that its maker fills through its address before anyone else sees it.
 
-    Up to 64 MiB of large ones have memory that is kept for the next ones when they are dropped: to take fresh memory
-    from the system takes longer than to decode values into it. jemalloc, whose the others are, returns neighbouring
-    blocks of 8 MB to the system as soon as they are free. PyArrow's default keeps more, but takes memory in huge pages.
-    They are a tenth faster if the machine has them at hand, and take half as long again on a virtual machine that
-    returned its free memory to its host. Where an allocator is chosen (``ARROW_DEFAULT_MEMORY_POOL``), all are its.
+    Large ones have memory that is kept for the next ones when they are dropped, within the limits of
+    ``ext/kept_memory.h``: to take fresh memory from the system takes longer than to decode values into it. jemalloc,
+    whose the others are, returns neighbouring blocks of 8 MB to the system as soon as they are free. PyArrow's default
+    keeps more, but takes memory in huge pages. They are a tenth faster if the machine has them at hand, and take half
+    as long again on a virtual machine that returned its free memory to its host. Where an allocator is chosen
+    (``ARROW_DEFAULT_MEMORY_POOL``), all are its.
     """
     if size >= LEAST_KEPT and not _is_chosen:
         found = lent_buffer(size)

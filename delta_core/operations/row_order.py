@@ -16,6 +16,7 @@ from delta_core.errors import SpillLimitError
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import empty_table, number_array
 from delta_core.kernels.curves import Ranges, cell_ranks, cells_of, check_ordered, curve_bits, radix_order
+from delta_core.kernels.memory import release_unused
 from delta_core.operations.temporary import temporary_files
 from delta_core.protocol.schema import Path
 from delta_core.runtime.threads import ThreadPool
@@ -189,6 +190,7 @@ class OrderedRows:
                         f"files below {folder}. Allow more, or more memory with max_spill_size.",
                         limit=self._spill.disk,
                     )
+            release_unused()
             for part in parts:
                 table = part.read()
                 if table.num_rows:

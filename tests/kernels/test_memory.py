@@ -16,7 +16,7 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.kernels import parquet_pages
-from delta_core.kernels._kept_memory import kept_bytes, used_bytes
+from delta_core.kernels._kept_memory import kept_bytes, limit, used_bytes
 from delta_core.kernels.memory import LEAST_KEPT, allocate, allocated_bytes, release_unused
 
 MB = 1 << 20
@@ -60,15 +60,16 @@ def test_memory_is_not_kept_beyond_a_limit_or_for_much_less() -> None:
 
 
 def check_limits() -> None:
-    before = used_bytes()
-    held = [allocate(MB) for _ in range(200)]
-    assert allocated_bytes() >= 200 * MB
-    assert 60 * MB <= used_bytes() <= 64 * MB
+    most = limit()
+    assert 64 * MB <= most <= 1024 * MB
+    held = [allocate(MB) for _ in range(most // MB + 100)]
+    assert allocated_bytes() >= most + 100 * MB
+    assert most - 4 * MB <= used_bytes() <= most
     del held
-    assert 60 * MB - before <= kept_bytes() <= 64 * MB
+    assert most - 4 * MB <= kept_bytes() <= most
     for size in (MB // 2, 5 * MB, 20 * MB):
         several = [allocate(size) for _ in range(10)]
-        assert used_bytes() + kept_bytes() <= 64 * MB
+        assert used_bytes() + kept_bytes() <= most
         del several
     release_unused()
     assert kept_bytes() == 0
@@ -77,10 +78,48 @@ def check_limits() -> None:
     small = allocate(MB)
     assert small.size == MB
     assert kept_bytes() == 16 * MB
-    huge = allocate(100 * MB)
+    huge = allocate(most + MB)
     assert huge.is_mutable
     del huge
     assert kept_bytes() == 16 * MB
+
+
+def test_no_more_is_kept_than_was_in_use_at_once() -> None:
+    # in a process of its own: what was in use before counts
+    code = f"from {__name__} import check_most; check_most()"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def check_most() -> None:
+    release_unused()
+    held = [allocate(MB) for _ in range(70)]
+    most = used_bytes()
+    assert most <= 71 * MB
+    del held
+    assert kept_bytes() == most
+    for size in range(2, 40):
+        buffer = allocate(size * MB)
+        ctypes.memset(buffer.address, 3, size * MB)
+        assert used_bytes() + kept_bytes() <= most
+        del buffer
+    release_unused()
+    held = [allocate(MB) for _ in range(10)]
+    del held
+    for size in range(2, 60):
+        several = allocate(size * MB)
+        del several
+        assert used_bytes() + kept_bytes() <= 64 * MB
+
+
+def test_memory_that_the_system_may_take_back_is_used_again() -> None:
+    held = [allocate(8 * MB) for _ in range(min(limit(), 512 * MB) // (8 * MB) - 1)]
+    places = {buffer.address for buffer in held}
+    del held
+    again = [allocate(8 * MB) for _ in places]
+    assert {buffer.address for buffer in again} == places
+    for i, buffer in enumerate(again):
+        ctypes.memset(buffer.address, i, 8 * MB)
+    assert all(buffer.to_pybytes()[::4096] == bytes([i]) * 2048 for i, buffer in enumerate(again))
 
 
 def test_small_buffers_and_those_without_memory_come_from_the_pool() -> None:
@@ -106,7 +145,7 @@ def test_any_thread_returns_memory() -> None:
     for thread in threads:
         thread.join()
     assert used_bytes() == before
-    assert 0 < kept_bytes() <= 64 * MB
+    assert 0 < kept_bytes() <= limit()
 
 
 def test_rows_stay_as_they_are_while_others_are_read(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def filtered(
         columns = StructType([Field(f.name, arrow_to_type(f.type)) for f in schema])
         plan = plan_file(file.schema, schema, columns)
         read = FileRead([str(path)], [None], columns, "name", schema, batch_rows=rows, **options)
-        reader = GroupReader(file, plan.leaves, is_limited=read.most_rows is not None)
+        reader = GroupReader(file, plan.leaves, read.most_rows is not None, is_collected=read.is_collected)
         groups = range(len(file.footer.group_rows))
         for first, batch, picked in FilteredGroups(reader, plan, read, 0).batches(groups, 0):
             assert 0 < batch.num_rows <= rows
@@ -345,6 +345,22 @@ def test_big_groups_of_many_columns_are_read_in_stretches(
     assert table.equals(flat.filter(pa.array(flags)))
     # the last row group is small
     assert len(read) == (2 if tests else 3)
+
+
+@pytest.mark.parametrize("is_collected", [True, False])
+def test_rows_that_are_collected_in_the_end_are_decoded_without_stretches(
+    path: Path, monkeypatch: pytest.MonkeyPatch, is_collected: bool
+) -> None:
+    read: list[int] = []
+    for name in STRETCHES:
+        monkeypatch.setattr(parquet_columns, name, 900)
+    monkeypatch.setattr(parquet_columns, "SMALL_GROUP_BYTES", 0)  # such groups are read together
+    monkeypatch.setattr(GroupReader, "stretches", _counted(GroupReader.stretches, read))
+    positions, table, _ = filtered(path, TABLE.column_names, 130, tests=(divides(0, 3),), is_collected=is_collected)
+    flags = np.arange(ROWS) % 3 != 0
+    assert positions == np.flatnonzero(flags).tolist()
+    assert table.equals(TABLE.filter(pa.array(flags)).cast(table.schema))
+    assert bool(read) != is_collected
 
 
 def _counted(function: Callable[..., Any], calls: list[int]) -> Callable[..., Any]:

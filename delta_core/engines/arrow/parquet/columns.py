@@ -116,6 +116,7 @@ class GroupReader:
         is_collected: bool = False,
     ) -> None:
         self._is_limited = is_limited
+        self._is_collected = is_collected
         self._most_whole = COLLECTED_BYTES if is_collected else GROUP_BYTES
         self._lanes = lanes
         self._file = file
@@ -346,7 +347,8 @@ class GroupReader:
             window = WIDE_STRETCH_BYTES
         # of few rows only these are in memory, but for what whole row groups are not decoded of
         is_whole = size <= GROUP_BYTES or self._own(group, leaves).leaves == self._own(group, leaves, False).leaves
-        if size * share <= max(1.25 * window, WHOLE_BYTES) and is_whole:
+        most = self._most_whole if self._is_collected else max(1.25 * window, WHOLE_BYTES)
+        if size * share <= most and is_whole:
             return max(rows, 1)
         part = window / max(size * share, 1)
         part = part if is_whole else min(part, GROUP_BYTES / max(size, 1))
