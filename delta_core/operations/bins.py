@@ -125,14 +125,17 @@ def pack_bins(order: Ints, partitions: Ints, sizes: Ints, target: int) -> Iterat
             start = stop
 
 
-def group_bins(bins: Sequence[Ints], partitions: Ints, sizes: Ints) -> Iterator[list[Ints]]:
+def group_bins(
+    bins: Sequence[Ints], partitions: Ints, sizes: Ints, most_bytes: int | None = None
+) -> Iterator[list[Ints]]:
     """Yield bins that are written together: small ones, at most one of each partition."""
     held: list[Ints] = []
     weight = 0
+    most = GROUP_BYTES if most_bytes is None else most_bytes
     for one in bins:
         size = int(sizes[one].sum())
         is_next = bool(held) and partitions[held[-1][0]] == partitions[one[0]]
-        if held and (is_next or weight + size > GROUP_BYTES or len(held) == GROUP_BINS):
+        if held and (is_next or weight + size > most or len(held) == GROUP_BINS):
             yield held
             held, weight = [], 0
         held.append(one)

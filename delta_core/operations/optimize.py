@@ -28,16 +28,16 @@ from delta_core.log.files import FileSet
 from delta_core.operations.bins import Group, Groups, Ints, deleted_shares, group_bins, pack_bins, partition_numbers
 from delta_core.operations.progress import OperationProgress
 from delta_core.operations.rewrite import carried_columns, moved_rows, rewrite_ordered, rewrite_rows, selects_partitions
-from delta_core.operations.row_changes import predicate_text
+from delta_core.operations.row_changes import FILE_NUMBER, predicate_text, with_numbers
 from delta_core.operations.row_order import Order, OrderedRows, Spill
 from delta_core.operations.temporary import check_limits
 from delta_core.operations.write import has_transactions
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Path, find, format_path
+from delta_core.protocol.types import PrimitiveType
 from delta_core.runtime.arguments import check_number
 from delta_core.runtime.threads import Task, ThreadPool, first_done
 from delta_core.scan.plan import resolve_columns
-from delta_core.scan.scan import Scan
 from delta_core.snapshot import Snapshot
 from delta_core.write.files import Written, delete_written, join_written, write_files
 from delta_core.write.plan import WritePlan
@@ -51,6 +51,9 @@ DELETED_SHARE = 0.05
 MOST_ATTEMPTS = 16
 #: Memory for rows that are ordered, unless a limit is given.
 MEMORY_BYTES = 2 << 30
+#: Partitions are ordered by one read and one write up to so many bytes of files; their rows are in memory together.
+ORDERED_TOGETHER_BYTES = 8 << 20
+_LONG = PrimitiveType("long")
 #: What deltalake reports of the way in which files were chosen.
 _STRATEGIES = {"zorder": "zOrder", "hilbert": "hilbert", "linear": "sort"}
 
@@ -201,13 +204,17 @@ class _Optimize:
         table = files.columns(read_columns(base.action_fields))
         if not table.num_rows:
             return Groups([], 0, 0, 0)
-        schema, columns = base.schema, base.state.column_map
-        physical = [columns.physical_path(schema, find(schema, (c,))[0])[0] for c in base.state.partition_columns]
-        partitions = partition_numbers(files, physical)
+        partitions = self._partitions(files)
         bins, together = self._bins(files, table, partitions)
         groups = [Group(pc.take(table, number_array(np.concatenate(group))), len(group)) for group in together]
         touched = {int(partitions[one[0]]) for one in bins}
         return Groups(groups, max(map(len, bins), default=0), table.num_rows, len(touched))
+
+    def _partitions(self, files: FileSet) -> Ints:
+        """Return the number of each file's partition."""
+        schema, columns = self.base.schema, self.base.state.column_map
+        names = self.base.state.partition_columns
+        return partition_numbers(files, [columns.physical_path(schema, find(schema, (c,))[0])[0] for c in names])
 
     def _bins(self, files: FileSet, table: pa.Table, partitions: Ints) -> tuple[list[Ints], list[list[Ints]]]:
         """Return the bins, and which of them are written together."""
@@ -221,7 +228,10 @@ class _Optimize:
         order = np.lexsort((versions, times, partitions))
         if self.options.order is not None:
             bins = list(pack_bins(order, partitions, sizes, int(sizes.sum())))
-            return bins, [[one] for one in bins]
+            if self.base.engine.remote_rows is not None:
+                return bins, [[one] for one in bins]
+            # those that are written together become a file each
+            return bins, list(group_bins(bins, partitions, sizes, min(ORDERED_TOGETHER_BYTES, self.target)))
         shares = deleted_shares(files, table.column("deletionVector"))
         is_due = shares > (0 if self.options.purge else DELETED_SHARE)
         chosen = is_due if self.options.purge else is_due | (sizes < self.target)
@@ -302,11 +312,10 @@ class _Optimize:
                 self.options.progress(self.progress)
 
     def _write(self, base: Snapshot, group: Group) -> Written:
-        files = FileSet.of(group.files)
-        rows = base.scan(metadata=tuple(self.carried), files=files)
         if self.order_by:
-            written = self._write_ordered(base, files, rows, group.syncs)
+            written = self._write_ordered_group(base, group)
         else:
+            rows = base.scan(metadata=tuple(self.carried), files=FileSet.of(group.files))
             # as `_write_run`: the files of a bin become one, though their sizes are but an estimate of its size
             plan, target, properties = self.plan_of_write, 2 * self.target, self.options.writer_properties
             written = rewrite_rows(
@@ -324,24 +333,63 @@ class _Optimize:
         describe = self.options.describe
         return written if describe is None else replace(written, files=describe(written.files))
 
-    def _write_ordered(self, base: Snapshot, files: FileSet, rows: Scan, syncs: list[Callable[[], None]]) -> Written:
+    def _write_ordered_group(self, base: Snapshot, group: Group) -> Written:
+        """Write the rows of each partition in order."""
+        if group.num_bins == 1:
+            return self._write_ordered(base, group.files, group.syncs)
+        partitions = self._partitions(FileSet.of(group.files))
+        order = np.argsort(partitions, kind="stable")
+        files, partitions = pc.take(group.files, number_array(order)), partitions[order]
+        written = self._write_together(base, files, partitions, group.syncs)
+        if written is not None:
+            return written
+        bounds = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
+        parts = [self._write_ordered(base, files.slice(a, b - a), group.syncs) for a, b in pairwise(bounds)]
+        return join_written(base.engine, parts)
+
+    def _write_together(
+        self, base: Snapshot, files: pa.Table, partitions: Ints, syncs: list[Callable[[], None]]
+    ) -> Written | None:
+        """Write the rows of small partitions, each in order, at once; None if they do not fit into memory.
+
+        The files are those of one partition after the other, as ``partitions`` specifies.
+        """
+        rows = base.scan(
+            metadata=tuple(self.carried),
+            files=FileSet.of(with_numbers(files)),
+            constants={FILE_NUMBER: (FILE_NUMBER, _LONG)},
+        )
+        held: list[pa.RecordBatch] = []
+        size = 0
+        with moved_rows(base.engine, rows, self.carried) as batches:
+            for batch in batches:
+                held.append(batch)
+                size += batch.nbytes
+                if size > self._memory // 2:
+                    return None
+            table = pa.Table.from_batches(held, batches.schema).combine_chunks()
+        numbers = partitions[int64_values(table.column(FILE_NUMBER))]
+        bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+        table = table.drop_columns([FILE_NUMBER])
+        orders = []
+        for start, end in pairwise(bounds):
+            own = table.slice(start, end - start)
+            ordered = self._ordered_rows(base, None, 1, own.num_rows)
+            orders.append(int64_values(pc.cast(ordered.order_of(own), pa.int64())) + start)
+        return self._write_run(base, table, number_array(np.concatenate(orders)), syncs)
+
+    def _write_ordered(self, base: Snapshot, own: pa.Table, syncs: list[Callable[[], None]]) -> Written:
         """Write the rows of a partition in order, a file for each run of rows."""
         assert self.options.order is not None
+        files = FileSet.of(own)
+        rows = base.scan(metadata=tuple(self.carried), files=files)
         num_files = max(1, round(_total(files.columns(["size"]).column(0)) / self.target))
         num_rows = _total(files.statistics([NUM_RECORDS]).column(0))
         properties, order = self.options.writer_properties, (self.order_by, self.options.order, num_files, num_rows)
         by_engine = rewrite_ordered(base.engine, self.plan_of_write, rows, self.carried, order, properties, syncs)
         if by_engine is not None:
             return by_engine
-        memory = (self.options.max_spill_size or MEMORY_BYTES) * self.tasks_of_group // self.tasks
-        ordered = OrderedRows(
-            self.order_by,
-            self.options.order,
-            num_files,
-            num_rows,
-            Spill(memory, self.options.max_temp_directory_size),
-            lambda: base.scan(columns=[p[:1] for p in self.order_by], files=files).to_reader(),
-        )
+        ordered = self._ordered_rows(base, files, num_files, num_rows)
         written: list[Task[Written]] = []
         with ThreadPool(self.tasks_of_group, "delta-optimize") as pool:
             for table, order in ordered.parts(moved_rows(base.engine, rows, self.carried)):
@@ -353,6 +401,22 @@ class _Optimize:
                 for task in written:
                     task.wait()
             return join_written(base.engine, [f.result() for f in written])
+
+    @property
+    def _memory(self) -> int:
+        """Bytes for the rows of a group."""
+        return (self.options.max_spill_size or MEMORY_BYTES) * self.tasks_of_group // self.tasks
+
+    def _ordered_rows(self, base: Snapshot, files: FileSet | None, num_files: int, num_rows: int) -> OrderedRows:
+        assert self.options.order is not None
+        return OrderedRows(
+            self.order_by,
+            self.options.order,
+            num_files,
+            num_rows,
+            Spill(self._memory, self.options.max_temp_directory_size),
+            lambda: base.scan(columns=[p[:1] for p in self.order_by], files=files).to_reader(),
+        )
 
     def _write_run(self, base: Snapshot, table: pa.Table, run: pa.Array, syncs: list[Callable[[], None]]) -> Written:
         written = write_files(

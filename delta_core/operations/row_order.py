@@ -15,7 +15,7 @@ from msgspec import Struct
 from delta_core.errors import SpillLimitError
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import empty_table, number_array
-from delta_core.kernels.curves import Ranges, cell_ranks, cells_of, check_ordered, curve_bits, radix_order
+from delta_core.kernels.curves import Ranges, cell_ranks, cells_of, check_ordered, curve_bits, radix_order, ranks_of
 from delta_core.kernels.memory import release_unused
 from delta_core.operations.temporary import temporary_files
 from delta_core.protocol.schema import Path
@@ -118,11 +118,12 @@ class OrderedRows:
             del column
         table = pa.Table.from_arrays(columns, schema=rows.schema)
         if table.num_rows:
-            yield table, self._row_order(table)
+            yield table, self.order_of(table)
 
     # --- in memory ---
 
-    def _row_order(self, table: pa.Table) -> pa.Array:
+    def order_of(self, table: pa.Table) -> pa.Array:
+        """Return the order of rows in memory."""
         if self._order == "linear":
             return self._linear_order(table)
         if not self._ranges:
@@ -148,7 +149,8 @@ class OrderedRows:
             columns = [pc.take(c, _indices(some)) for c in columns]
         own = columns[:1] if self._order == "linear" else columns
         self._ranges = [Ranges(c, self._bits) for c in own]
-        if self._order != "linear":
+        num_cells = 1 << (self._bits * len(own))
+        if self._order != "linear" and 2 * max(self._num_rows, table.num_rows) > num_cells:
             self._ranks = cell_ranks(self._order, len(own), self._bits)
 
     def _positions(self, table: pa.Table | pa.RecordBatch) -> NDArray[np.uint32]:
@@ -160,7 +162,9 @@ class OrderedRows:
         else:
             found = [r.numbers(_reach(table, p)) for r, p in zip(self._ranges, paths, strict=True)]
         cells = cells_of(found, self._bits)
-        return cells if self._ranks is None else self._ranks[cells]
+        if self._ranks is not None:
+            return self._ranks[cells]
+        return cells if self._order == "linear" else ranks_of(self._order, cells, len(paths), self._bits)
 
     # --- by way of files ---
 
@@ -195,7 +199,7 @@ class OrderedRows:
                 table = part.read()
                 if table.num_rows:
                     table = table.combine_chunks()
-                    yield table, self._row_order(table)
+                    yield table, self.order_of(table)
 
     def _part_bounds(self, total: float) -> NDArray[np.uint32]:
         """Return the positions at which parts begin, so that each has about as many rows and fits into memory."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -309,6 +310,33 @@ def test_partitions_are_ordered_by_themselves(tmp_path: Path, order: str) -> Non
     assert (metrics["numFilesAdded"], metrics["numFilesRemoved"], metrics["preserveInsertionOrder"]) == (1, 6, False)
     assert sorted(table.to_pyarrow_table().column("id").to_pylist()) == [i for i in range(30) if i != 3]
     assert len(table.file_uris()) == 7
+
+
+@pytest.mark.parametrize("spill", [{}, {"max_spill_size": 12_000}], ids=["together", "one by one"])
+@pytest.mark.parametrize("order", ["z_order", "hilbert", "sort"])
+def test_small_partitions_are_ordered_by_themselves_in_one_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, spill: dict[str, int]
+) -> None:
+    rng = np.random.default_rng(3)
+    # the ranges of the partitions do not overlap
+    part = np.arange(400) % 4
+    rows = pa.table({"p": [f"p{p}" for p in part], "x": part * 1000 + rng.permutation(400), "n": np.arange(400)})
+    for i in range(4):
+        write_deltalake(tmp_path / "t", rows.slice(100 * i, 100), mode="append", partition_by=["p"])
+    table = DeltaTable(tmp_path / "t")
+    table.delete("n = 17")
+    calls = []
+    write = optimize.write_files
+    monkeypatch.setattr(optimize, "write_files", lambda *a, **o: calls.append(1) or write(*a, **o))
+    metrics = getattr(table.optimize, order)(["x"], **spill)
+    assert (metrics["numFilesAdded"], metrics["partitionsOptimized"], metrics["numBatches"]) == (4, 4, 4)
+    assert len(calls) == 1 or spill
+    found = table.to_pyarrow_table()
+    assert found.sort_by("n").select(rows.column_names).equals(rows.filter(pc.field("n") != 17))
+    for p in range(4):
+        # a curve through one column has as many cells as there are rows
+        own = table.to_pyarrow_table(filters=[("p", "=", f"p{p}")]).column("x").to_pylist()
+        assert own == sorted(own)
 
 
 def test_rows_are_ordered_by_fields_of_structs_and_nulls_come_first(tmp_path: Path) -> None:
