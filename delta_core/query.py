@@ -60,9 +60,9 @@ class QueryBuilder:
 
     def register(self, table_name: str, delta_table: DeltaTable) -> QueryBuilder:
         """Make a table, at the version that it is on now, known by a name; returns the builder."""
-        dataset = delta_table.dataset()
-        self._session.get().register(table_name, dataset)
-        self._tables[table_name] = dataset
+        session = self._session.get()
+        dataset = self._tables[table_name] = session.dataset(delta_table)
+        session.register(table_name, dataset)
         return self
 
     def execute(self, sql: str) -> pa.RecordBatchReader:
@@ -89,6 +89,7 @@ def _reported(reader: pa.RecordBatchReader, sql: str) -> Iterator[pa.RecordBatch
 
 class _Session(Protocol):
     def __init__(self, settings: dict[str, str]) -> None: ...
+    def dataset(self, table: DeltaTable) -> Any: ...
     def register(self, name: str, dataset: Any) -> None: ...
     def execute(self, sql: str) -> pa.RecordBatchReader: ...
 
@@ -100,6 +101,9 @@ class _DataFusion:
         # columns are found as they are written, in upper case too
         settings = {"datafusion.sql_parser.enable_ident_normalization": "false", **settings}
         self._context = datafusion.SessionContext(datafusion.SessionConfig(settings))
+
+    def dataset(self, table: DeltaTable) -> Any:
+        return table.dataset()
 
     def register(self, name: str, dataset: Any) -> None:
         # in lower case too, which is how DataFusion keeps names that are not quoted
@@ -147,6 +151,9 @@ class _DuckDB:
         import duckdb
 
         self._connection = duckdb.connect(config=settings)
+
+    def dataset(self, table: DeltaTable) -> Any:
+        return table.dataset(encoded=True)
 
     def register(self, name: str, dataset: Any) -> None:
         self._connection.register(name, dataset)

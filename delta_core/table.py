@@ -591,12 +591,18 @@ class DeltaTable:
             as_large_types,
         )
 
-    def dataset(self) -> Any:
+    def dataset(self, *, encoded: bool = False) -> Any:
         """Return a ``pyarrow.dataset.Dataset`` that scans through this library, for any table.
 
         DuckDB and DataFusion push columns and filters into it.
+
+        Parameters
+        ----------
+        encoded : bool
+            Whether top-level strings are of the type ``dictionary<int32, string>``. DuckDB returns them as strings all
+            the same, but takes half the time to group, count, compare or join repeated ones.
         """
-        return interop.scan_dataset(self._snapshot)
+        return interop.scan_dataset(self._snapshot, encoded=encoded)
 
     def to_pandas(
         self,

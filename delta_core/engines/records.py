@@ -211,6 +211,8 @@ class FileRead(Struct, frozen=True):
     encoded : bool
         Whether string columns may reach ``apply`` as ``dictionary<int32, string>``; the engine decides, batch by
         batch. ``apply`` then decodes only the rows it keeps.
+    keeps_codes : bool
+        Whether ``apply`` returns codes as such: they save the whole work on the strings, not a part of it.
     types : Mapping
         What the primitive types' names mean; one with a ``decode`` is read whole and decoded.
     opened : function(int, int), optional
@@ -258,6 +260,7 @@ class FileRead(Struct, frozen=True):
     prune: Expression | None = None
     batch_rows: int = 131_072
     encoded: bool = False
+    keeps_codes: bool = False
     types: Mapping[str, TypeDef] = field(default_factory=lambda: BASE_TYPES)
     opened: Callable[[int, int], None] | None = None
     selection: Callable[[int, int, int], SelectionVector | None] | None = None

@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import Expression, all_of
+from delta_core.interop.coded_rows import coded_reader, coded_schema
 from delta_core.interop.predicates import file_filter, prunable, referenced_columns
 from delta_core.interop.rows import schema_of_rows, with_repeated
 from delta_core.interop.scanner_of_scan import ScanScanner, reader_of
@@ -27,9 +28,9 @@ __all__ = ["ScanDataset", "read_table", "scan_dataset"]
 Columns = Sequence[str] | Mapping[str, ds.Expression] | None
 
 
-def scan_dataset(snapshot: Snapshot, predicate: Any = None) -> ScanDataset:
-    """Return a dataset of a snapshot's rows, of those for which a predicate is true."""
-    return ScanDataset(snapshot, file_filter(snapshot, predicate))
+def scan_dataset(snapshot: Snapshot, predicate: Any = None, *, encoded: bool = False) -> ScanDataset:
+    """Return a dataset of a snapshot's rows, of those for which a predicate is true; strings may be encoded."""
+    return ScanDataset(snapshot, file_filter(snapshot, predicate), encoded=encoded)
 
 
 def read_table(source: ds.Dataset, columns: Sequence[str] | None, filters: Any) -> pa.Table:
@@ -47,10 +48,11 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     Nothing of pyarrow's own dataset follows it: what would need one raises UnsupportedOperationError.
     """
 
-    def __init__(self, snapshot: Snapshot, predicate: Expression | None = None) -> None:
+    def __init__(self, snapshot: Snapshot, predicate: Expression | None = None, *, encoded: bool = False) -> None:
         # the base class holds no dataset, and its constructor rejects; every public method is defined here
         self._snapshot = snapshot
         self._predicate = predicate
+        self._is_encoded = encoded
 
     def __reduce__(self) -> Any:
         raise UnsupportedOperationError(
@@ -60,7 +62,8 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     @property
     def schema(self) -> pa.Schema:
         """The columns."""
-        return schema_of_rows(self._snapshot)
+        schema = schema_of_rows(self._snapshot)
+        return coded_schema(schema) if self._is_encoded else schema
 
     @property
     def partition_expression(self) -> ds.Expression:
@@ -94,11 +97,12 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         def plan(names: Sequence[str], limit: int | None = None) -> Scan:
             return self._snapshot.scan([(n,) for n in names], predicate=predicate, limit=limit)
 
-        every = self.schema.names
+        schema = schema_of_rows(self._snapshot)
+        every = schema.names
         if is_own and left is None and not isinstance(columns, Mapping):
             chosen = every if columns is None else list(columns)
             if chosen and len(set(chosen)) == len(chosen) and set(every).issuperset(chosen):
-                return ScanScanner(partial(plan, chosen), self.schema)
+                return ScanScanner(partial(plan, chosen), self.schema, encoded=self._is_encoded)
         names = every
         if columns is not None:
             needed = set() if isinstance(columns, Mapping) else set(columns)
@@ -106,9 +110,16 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
                 *(columns.values() if isinstance(columns, Mapping) else ()),
                 *(() if left is None else (left,)),
             ]
-            needed |= referenced_columns(requested, self.schema)
+            needed |= referenced_columns(requested, schema)
             names = [n for n in names if n in needed]
-        return ds.Scanner.from_batches(reader_of(plan(names or every[:1])), columns=columns, filter=left)
+        rows = reader_of(plan(names or every[:1]))
+        if not self._is_encoded or not columns and columns is not None:
+            return ds.Scanner.from_batches(rows, columns=columns, filter=left)
+        # the filter is evaluated on strings, and what columns are calculated from too
+        once = columns if columns is None or isinstance(columns, Mapping) else list(dict.fromkeys(columns))
+        found = ds.Scanner.from_batches(rows, columns=once, filter=left).to_reader()
+        again = None if isinstance(columns, Mapping) else columns
+        return ds.Scanner.from_batches(coded_reader(found.schema, found), columns=again)
 
     def _joined(self, pushed: Expression | None) -> Expression | None:
         """Return the dataset's own filter and one that is pushed, both bound, as one."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from delta_core.expressions.polars_filters import from_polars
 from delta_core.interop.predicates import Pushed, exact_parts
-from delta_core.interop.rows import gathered, schema_of_rows, with_views
+from delta_core.interop.rows import gathered, schema_of_rows
 from delta_core.snapshot import Snapshot
 
 __all__ = ["scan_polars"]
@@ -53,7 +53,7 @@ def _read(
     read = [(n,) for n in schema.names if n in needed] or [(schema.names[0],)]
     scan = snapshot.scan(read, predicate=pushed.predicate, limit=rows if predicate is None else None)
     left = rows
-    batches = with_views(scan.encoded_batches())
+    batches = scan.view_batches()
     for batch in gathered(batches) if rows is None else batches:
         frame = pl.DataFrame(batch)
         if predicate is not None:

@@ -9,14 +9,13 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 
 from delta_core.interop.predicates import all_filters, file_filter
-from delta_core.kernels.gather import gather_column, views_of_codes
 from delta_core.kernels.memory import POOL_OF_BATCHES
 from delta_core.snapshot import Snapshot
 
-__all__ = ["gathered", "read_rows", "schema_of_rows", "shared_out", "with_repeated", "with_views"]
+__all__ = ["FEW_ROWS", "gathered", "read_rows", "schema_of_rows", "shared_out", "with_repeated"]
 
 #: A batch of fewer rows and bytes waits for others, until there are so many together.
-_FEW_ROWS, _FEW_BYTES = 8_192, 1 << 20
+FEW_ROWS, _FEW_BYTES = 8_192, 1 << 20
 _ENOUGH_ROWS, _ENOUGH_BYTES = 32_768, 8 << 20
 #: The first batches are split into so many parts of so many rows.
 _SHARES, _SHARE_ROWS = 8, 16_384
@@ -37,7 +36,7 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        is_small = batch.num_rows < _FEW_ROWS and batch.nbytes < _FEW_BYTES
+        is_small = batch.num_rows < FEW_ROWS and batch.nbytes < _FEW_BYTES
         if is_small:
             waiting.append(batch)
             rows, size = rows + batch.num_rows, size + batch.nbytes
@@ -48,21 +47,6 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield batch
     if waiting:
         yield _joined(waiting)
-
-
-def with_views(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Decode dictionary codes: of large batches to string views of the dictionaries, which Polars takes as they are."""
-    for batch in batches:
-        coded = [i for i, t in enumerate(batch.schema.types) if pa.types.is_dictionary(t)]
-        if not coded:
-            yield batch
-            continue
-        schema, columns = batch.schema, batch.columns
-        for i in coded:
-            views = None if batch.num_rows < _FEW_ROWS else views_of_codes(columns[i])
-            columns[i] = gather_column(columns[i], None) if views is None else views
-            schema = schema.set(i, schema.field(i).with_type(columns[i].type))
-        yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def shared_out(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from delta_core.interop.coded_rows import coded_reader, coded_schema
 from delta_core.interop.rows import gathered, shared_out
 from delta_core.scan import Scan
 
@@ -38,11 +39,14 @@ class ScanScanner:
         Returns the scan for a limit, None for all rows.
     dataset_schema : pyarrow.Schema
         All columns of the dataset.
+    encoded : bool
+        Whether strings are dictionary codes.
     """
 
-    def __init__(self, plan: Callable[[int | None], Scan], dataset_schema: pa.Schema) -> None:
+    def __init__(self, plan: Callable[[int | None], Scan], dataset_schema: pa.Schema, *, encoded: bool = False) -> None:
         self._plan = plan
         self.dataset_schema = dataset_schema
+        self._is_encoded = encoded
 
     @cached_property
     def _scan(self) -> Scan:
@@ -51,14 +55,17 @@ class ScanScanner:
     @property
     def projected_schema(self) -> pa.Schema:
         """The columns of the rows."""
-        return self._scan.schema
+        return coded_schema(self._scan.schema) if self._is_encoded else self._scan.schema
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the rows as a reader."""
-        return reader_of(self._scan)
+        return self._reader(self._scan)
+
+    def _reader(self, scan: Scan) -> pa.RecordBatchReader:
+        return coded_reader(scan.schema, scan.encoded_batches()) if self._is_encoded else reader_of(scan)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Return the rows as batches."""
@@ -70,11 +77,14 @@ class ScanScanner:
 
     def to_table(self) -> pa.Table:
         """Return the rows in memory."""
-        return self._scan.to_table()
+        return self._table(self._scan)
+
+    def _table(self, scan: Scan) -> pa.Table:
+        return self._reader(scan).read_all() if self._is_encoded else scan.to_table()
 
     def head(self, num_rows: int) -> pa.Table:
         """Return the first rows."""
-        return self._plan(num_rows).to_table()
+        return self._table(self._plan(num_rows))
 
     def take(self, indices: Any) -> pa.Table:
         """Return rows by number."""

@@ -31,10 +31,12 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.int32]
 
-__all__ = ["SelectionVector", "check_rows", "gather", "gather_column", "views_of_codes"]
+__all__ = ["SelectionVector", "as_views", "check_rows", "gather", "gather_column"]
 
 #: Of a string view.
 _VIEW_BYTES = 16
+#: Strings of shorter batches are not worth being turned into views.
+_FEW_ROWS = 8_192
 
 
 class SelectionVector:
@@ -321,7 +323,35 @@ def _text(array: pa.Array[Any], rows: Rows | None, dictionary: pa.Array[Any] | N
     return _built(strings.type, array, rows, list(out))
 
 
-def views_of_codes(array: pa.Array[Any]) -> pa.Array[Any] | None:
+def as_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch with its top-level strings, plain or dictionary encoded, as string views.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch, **num_rows rows**
+        Of few rows, and of a dictionary that is larger than the views, the strings stay plain.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Codes that are not in the dictionary.
+    """
+    schema, columns = batch.schema, batch.columns
+    for i, t in enumerate(schema.types):
+        if not (t == pa.string() or pa.types.is_dictionary(t)):
+            continue
+        array, is_long = columns[i], batch.num_rows >= _FEW_ROWS
+        views = _views_of_codes(array) if is_long and pa.types.is_dictionary(t) else None
+        if views is None:
+            views = gather_column(array, None)
+            if is_long and views.type == pa.string():
+                views = pc.cast(views, pa.string_view())
+        columns[i] = views
+        schema = schema.set(i, schema.field(i).with_type(views.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _views_of_codes(array: pa.Array[Any]) -> pa.Array[Any] | None:
     """Return dictionary encoded strings as views of the dictionary's, which takes a part of the time of a copy.
 
     None if the dictionary is larger than the views, which keep it in memory, or if it has a null or is of another type.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,8 @@ from delta_core.errors import DataFileError
 from delta_core.expressions.ast import Expression, Leaf, conjuncts, leaves
 from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import is_valid, scalar_of
-from delta_core.kernels.gather import SelectionVector, gather, gather_column
+from delta_core.kernels.gather import SelectionVector, as_views, gather, gather_column
+from delta_core.kernels.memory import zeros
 from delta_core.kernels.nested import batch_of, empty_rows, narrow, reach, relabel
 from delta_core.kernels.parquet_pages import ColumnTest, RowCondition
 from delta_core.plugins.rules import ReadCheck
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
 
     from delta_core.engines.interface import Compiled
 
-__all__ = ["CompiledPlan"]
+__all__ = ["CompiledPlan", "Texts"]
 
 #: Rows that a condition is tested for at once.
 _STEP = 1 << 16
+#: How strings are returned: plain, as dictionary codes where the engine returns such, or as string views.
+Texts = Literal["plain", "codes", "views"]
 #: Physical columns by their number in the read.
 Columns = Mapping[int, pa.Array]
 
@@ -49,8 +52,8 @@ class CompiledPlan:
     files : FileContext
     build : function(Expression) -> Compiled
         Compiles an expression over the columns of the plan.
-    decodes : bool
-        False leaves columns of strings that the engine returns as dictionary codes as they are.
+    texts : str
+        How strings are returned. Whether a column is of codes, or of views, may differ from batch to batch.
 
     Raises
     ------
@@ -58,9 +61,10 @@ class CompiledPlan:
         When it is made, for an expression that the engine can't evaluate.
     """
 
-    def __init__(self, plan: ReadPlan, files: FileContext, build: Build, *, decodes: bool = True) -> None:
+    def __init__(self, plan: ReadPlan, files: FileContext, build: Build, *, texts: Texts = "plain") -> None:
         self._plan = plan
-        self._decodes = decodes
+        self._texts = texts
+        self._decodes = texts == "plain"
         self._files = files
         self._checks = [(check, build(check.expression)) for check in plan.checks]
         self._build = build
@@ -194,6 +198,12 @@ class CompiledPlan:
         return self._rows(batch, WholeFiles(self._files, first, ends), None, True) if batch.num_rows else None
 
     def _rows(
+        self, batch: pa.RecordBatch, origin: RowOrigin, picks: SelectionVector | None, is_tested: bool
+    ) -> pa.RecordBatch | None:
+        found = self._rows_left(batch, origin, picks, is_tested)
+        return found if found is None or self._texts != "views" else as_views(found)
+
+    def _rows_left(
         self, batch: pa.RecordBatch, origin: RowOrigin, picks: SelectionVector | None, is_tested: bool
     ) -> pa.RecordBatch | None:
         if not batch.num_rows or (picks is not None and not len(picks)):
@@ -372,6 +382,7 @@ class _Column:
             self._logical = stored
 
     def __call__(self, view: _View, decode: bool = True) -> pa.Array:
+        """Return the column; strings may stay, or become, dictionary codes unless they are to be decoded."""
         value = self._value
         if self._compiled is not None:
             array = view.evaluate(self._compiled)
@@ -387,6 +398,9 @@ class _Column:
             return found
         if found is None or not found.is_valid:
             return pa.nulls(view.num_rows, self._type)
+        if not decode and found.type == pa.string():
+            codes = pa.Array.from_buffers(pa.int32(), view.num_rows, [None, zeros(4 * view.num_rows)])
+            return pa.DictionaryArray.from_arrays(codes, pa.repeat(found, 1), safe=False)
         return pa.repeat(found, view.num_rows)
 
 

@@ -36,7 +36,7 @@ from delta_core.protocol.types import DataType
 from delta_core.runtime.logs import debug_log
 from delta_core.runtime.processes import cached_property
 from delta_core.scan import parts
-from delta_core.scan.apply import CompiledPlan
+from delta_core.scan.apply import CompiledPlan, Texts
 from delta_core.scan.file_context import FileContext, NoVectors
 from delta_core.scan.plan import FILE_PATH, LOCATION, ROW_INDEX, ReadPlan, plan_scan, resolve_columns
 
@@ -274,10 +274,17 @@ class Scan:
 
         Whether a column is encoded may differ from batch to batch.
         """
-        return self._all_batches(encoded=True)
+        return self._all_batches("codes")
 
-    def _all_batches(self, encoded: bool = False, *, is_collected: bool = False) -> Iterator[pa.RecordBatch]:
-        found = self._batches(encoded=encoded, is_collected=is_collected)
+    def view_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as `batches` does, but strings as string views, which take less time than copies.
+
+        Strings of small batches may stay plain.
+        """
+        return self._all_batches("views")
+
+    def _all_batches(self, texts: Texts = "plain", *, is_collected: bool = False) -> Iterator[pa.RecordBatch]:
+        found = self._batches(texts=texts, is_collected=is_collected)
         log = debug_log(__name__)
         return found if log is None else self._logged(found, log)
 
@@ -293,14 +300,14 @@ class Scan:
             log.debug("Read %d rows, %d bytes, of %r (%.1f ms)", rows, size, self._source, took)
 
     def _batches(
-        self, counters: RunCounters | None = None, encoded: bool = False, *, is_collected: bool = False
+        self, counters: RunCounters | None = None, texts: Texts = "plain", *, is_collected: bool = False
     ) -> Iterator[pa.RecordBatch]:
         left = self.plan.limit
         if left is None:
-            yield from self._read(_Inputs(self, self._files), counters, encoded, is_collected=is_collected)
+            yield from self._read(_Inputs(self, self._files), counters, texts, is_collected=is_collected)
             return
         for inputs in self._in_parts(left):
-            for batch in self._read(inputs, counters, encoded):
+            for batch in self._read(inputs, counters, texts):
                 yield batch.slice(0, left)
                 left -= batch.num_rows
                 if left <= 0:
@@ -406,11 +413,16 @@ class Scan:
         return None if dropped is None else inputs.num_physical_rows() - dropped
 
     def _read(
-        self, inputs: _Inputs, counters: RunCounters | None = None, encoded: bool = False, *, is_collected: bool = False
+        self,
+        inputs: _Inputs,
+        counters: RunCounters | None = None,
+        texts: Texts = "plain",
+        *,
+        is_collected: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         plan, engine = self.plan, self._source.engine
         context = inputs.context()
-        apply = CompiledPlan(plan, context, self._build, decodes=not encoded)
+        apply = CompiledPlan(plan, context, self._build, texts=texts)
         # a file that is read at all is checked whole
         prune = None if plan.checks else self._skipping.row_groups
         read = FileRead(
@@ -421,6 +433,7 @@ class Scan:
             plan.physical,
             prune,
             encoded=True,
+            keeps_codes=texts != "plain",
             types=self._source.state.types,
             opened=inputs.opened,
             selection=context.selection,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import ColumnNotFoundError
 from delta_core.interop.predicates import prunable
-from delta_core.interop.rows import gathered, shared_out, with_views
+from delta_core.interop.rows import gathered, shared_out
 from delta_core.protocol.types import PrimitiveType
 from delta_core.testing.table_builder import TableBuilder
 
@@ -62,7 +62,7 @@ def test_repeated_strings_reach_polars_as_views(tmp_path: Path) -> None:
     write_deltalake(tmp_path, rows)
     write_deltalake(tmp_path, rows.slice(0, 30), mode="append")
     scan = DeltaTable(tmp_path).scan()
-    kinds = {str(b.schema.field("s").type) for b in with_views(scan.encoded_batches())}
+    kinds = {str(b.schema.field("s").type) for b in scan.view_batches()}
     assert kinds == {"string_view", "string"}
     expected = scan.to_table()
     assert pl.DataFrame(expected).equals(DeltaTable(tmp_path).to_polars().collect())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from delta_core.errors import DataFileError, InvalidArgumentError
 from delta_core.kernels import _gather
-from delta_core.kernels.gather import SelectionVector, gather, gather_column, views_of_codes
+from delta_core.kernels.gather import SelectionVector, as_views, gather, gather_column
 
 TYPES = {
     pa.bool_(): st.booleans(),
@@ -107,48 +107,65 @@ def test_gather_equals_take_of_decoded_columns(case):
     assert found.num_rows == (batch.num_rows if rows is None else len(rows))
 
 
+def _as_views(array):
+    """Return what becomes of an array that is long enough to be worth it: of its rows, over and over."""
+    rows = pa.array(np.arange(9_000) % max(len(array), 1), pa.int32())
+    batch = pa.record_batch({"x": array.take(rows) if len(array) else array, "n": rows if len(array) else rows[:0]})
+    found = as_views(batch)
+    found.validate(full=True)
+    assert found.column("n").equals(batch.column("n"))
+    assert found.column("x").to_pylist() == batch.column("x").to_pylist()
+    assert found.schema.field("x").type == found.column("x").type
+    return found.column("x")
+
+
 @given(
     values=st.lists(st.none() | st.sampled_from(["", "n7", "twelve bytes", "thirteen byte", "é" * 20]), max_size=60),
     start=st.integers(0, 20),
     dictionary_start=st.integers(0, 1),
+    is_coded=st.booleans(),
 )
-def test_views_of_codes_have_the_values(values, start, dictionary_start):
-    array = pa.array(values, pa.string()).dictionary_encode()
-    if dictionary_start:
-        longer = pa.concat_arrays([pa.array(["before"]), array.dictionary])
-        array = pa.DictionaryArray.from_arrays(array.indices, longer.slice(1))
+def test_strings_as_views_have_the_values(values, start, dictionary_start, is_coded):
+    array = pa.array(values, pa.string())
+    if is_coded:
+        array = array.dictionary_encode()
+        if dictionary_start:
+            longer = pa.concat_arrays([pa.array(["before"]), array.dictionary])
+            array = pa.DictionaryArray.from_arrays(array.indices, longer.slice(1))
     array = array.slice(start)
-    found = views_of_codes(array)
-    if found is None:
-        text = array.dictionary.buffers()[2]
-        is_large = text is not None and text.size > 16 * len(array)
-        assert is_large or len(array.dictionary) > len(array) or array.null_count == len(array)
-        return
-    found.validate(full=True)
-    assert found.type == pa.string_view()
-    assert found.null_count == array.null_count
-    assert found.to_pylist() == array.to_pylist()
+    assert _as_views(array).type == (pa.string_view() if len(array) else pa.string())
     assert gather(pa.record_batch({"x": array}), None, decode=False).column(0).equals(array)
 
 
-def test_views_of_codes_keep_no_large_dictionary():
-    texts = pa.array([f"{i:>200}" for i in range(50)])
-    few = pa.DictionaryArray.from_arrays(pa.array(np.arange(50), pa.int32()), texts)
-    assert views_of_codes(few) is None
-    many = pa.DictionaryArray.from_arrays(pa.array(np.arange(5_000) % 50, pa.int32()), texts)
-    assert views_of_codes(many).to_pylist() == many.to_pylist()
-    assert views_of_codes(pa.array([b"x"] * 9).dictionary_encode()) is None
-    assert views_of_codes(pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array(["x", None]))) is None
+def test_few_strings_stay_plain():
+    for array in (pa.array(["x", None]), pa.array(["x", None]).dictionary_encode()):
+        assert as_views(pa.record_batch({"x": array})).column("x").equals(pa.array(["x", None]))
 
 
-def test_views_of_codes_reject_codes_outside_the_dictionary():
+def test_views_keep_no_large_dictionary():
+    texts = pa.array([f"{i:>200}" for i in range(50_000)])
+    few = pa.DictionaryArray.from_arrays(pa.array(np.arange(9_000) * 5, pa.int32()), texts)
+    views = as_views(pa.record_batch({"x": few})).column("x")
+    assert views.equals(few.cast(pa.string()).cast(pa.string_view()))
+    assert sum(b.size for b in views.buffers() if b is not None) < texts.nbytes / 4
+    assert _as_views(pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array(["x", None]))).null_count
+
+
+def test_views_reject_codes_outside_the_dictionary():
+    codes = np.arange(9_000, dtype=np.int32) % 2
     for code in (2, -1, 2**31 - 1):
-        array = pa.DictionaryArray.from_arrays(pa.array([0, 1, code], pa.int32()), pa.array(["x", "y"]), safe=False)
+        codes[77] = code
+        array = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(["x", "y"]), safe=False)
         with pytest.raises(InvalidArgumentError):
-            views_of_codes(array)
-    nulls = pa.Array.from_buffers(pa.int32(), 3, [pa.py_buffer(b"\x03"), pa.py_buffer(np.array([0, 1, 77], np.int32))])
+            as_views(pa.record_batch({"x": array}))
+    codes[77] = 99
+    valid = np.ones(9_000, np.bool_)
+    valid[77] = False  # a null's code means nothing
+    nulls = pa.Array.from_buffers(
+        pa.int32(), 9_000, [pa.py_buffer(np.packbits(valid, bitorder="little")), pa.py_buffer(codes)]
+    )
     array = pa.DictionaryArray.from_arrays(nulls, pa.array(["x", "y"]), safe=False)
-    assert views_of_codes(array).to_pylist() == ["x", "y", None]
+    assert as_views(pa.record_batch({"x": array})).column("x").to_pylist()[76:79] == ["x", None, "x"]
 
 
 @given(kept_batches())

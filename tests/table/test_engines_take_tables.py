@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pytest
 
-from delta_core import DeltaTable, QueryBuilder
+from delta_core import DeltaTable, QueryBuilder, write_deltalake
 from delta_core.errors import EngineError, MissingDependencyError, UnsupportedOperationError
 from delta_core.testing.table_builder import TableBuilder
 
@@ -84,6 +85,66 @@ def test_duckdb_keeps_its_own_meaning_of_nan(wide: TableBuilder, duck: Any) -> N
     for test in ("price > 5", "price <> 1", "NOT price < 1", "price = 'nan'::DOUBLE", "price IS NULL"):
         query = "SELECT id FROM {} WHERE " + test + " ORDER BY id"
         assert duck.sql(query.format("sales")).fetchall() == duck.sql(query.format("rows")).fetchall(), test
+
+
+_TEXTS = ("", "x", "ünï🎉", "a text of more than twelve bytes", None)
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> DeltaTable:
+    """Return a table of strings that are stored as codes, plain, both ways, or not at all, in large and small files."""
+    for number, rows in enumerate((70_000, 9_000, 50, 1)):
+        index = np.arange(rows)
+        columns = {
+            "id": index + number * 100_000,
+            "few": pa.array(_TEXTS).take(pa.array(index * 7 % len(_TEXTS))),
+            "own": pa.array([None if i % 9 == 4 else f"key {i * 7919 % 1_000_003}" for i in range(rows)]),
+            "mixed": pa.array([f"b{i % 11}" if i < rows // 2 else f"b{i}" for i in range(rows)]),
+            "none": pa.nulls(rows, pa.string()),
+            "part": pa.array([None if number == 1 else f"p{number}"] * rows, pa.string()),
+            "nested": pa.StructArray.from_arrays([pa.array([f"i{i % 3}" for i in range(rows)])], ["text"]),
+        }
+        vectors = {"delta.enableDeletionVectors": "true"}
+        write_deltalake(tmp_path / "texts", pa.table(columns), mode="append", partition_by=["part"],
+                        configuration=None if number else vectors)  # fmt: skip
+    table = DeltaTable(tmp_path / "texts")
+    table.delete("id % 13 = 5")
+    return table
+
+
+def test_an_encoded_dataset_has_the_rows_of_the_plain_one(texts: DeltaTable) -> None:
+    plain, encoded = texts.dataset(), texts.dataset(encoded=True)
+    kinds = {f.name: f.type for f in encoded.schema}
+    assert {n for n, t in kinds.items() if t == pa.dictionary(pa.int32(), pa.string())} == {
+        "few", "own", "mixed", "none", "part",
+    }  # fmt: skip
+    found = encoded.to_table()
+    found.validate(full=True)
+    assert found.schema == encoded.schema
+    assert found.cast(plain.schema).equals(plain.to_table())
+    # pyarrow evaluates the second one
+    for kept in (pc.field("few") == "x", (pc.field("id") + 1) * 2 > 90_000):
+        found = encoded.to_table(filter=kept)
+        assert found.num_rows
+        assert found.cast(plain.schema).equals(plain.to_table(filter=kept))
+
+
+def test_duckdb_reads_an_encoded_dataset_as_strings(texts: DeltaTable, duck: Any) -> None:
+    duck.register("codes", texts.dataset(encoded=True))
+    duck.register("plain", texts.to_pyarrow_table())
+    for query in (
+        "SELECT * FROM {} ORDER BY id",
+        "SELECT few, count(*), min(own), max(mixed) FROM {} GROUP BY few ORDER BY few",
+        "SELECT part, count(DISTINCT own), count(none) FROM {} GROUP BY part ORDER BY part",
+        "SELECT id, few FROM {} WHERE few = 'x' OR few IN ('', 'ünï🎉') AND part = 'p0' ORDER BY id",
+        "SELECT id FROM {} WHERE own LIKE 'key 1%' AND few IS NOT NULL ORDER BY id",
+        "SELECT id, own FROM {} WHERE upper(mixed) = 'B7' OR none IS NOT NULL OR part IS NULL ORDER BY id",
+        "SELECT few || mixed AS t, nested.text FROM {} WHERE nested.text = 'i1' ORDER BY id LIMIT 500",
+        "SELECT a.id, b.id FROM {0} a JOIN {0} b ON a.mixed = b.mixed AND a.id < b.id WHERE a.id < 40 ORDER BY ALL",
+    ):
+        found, expected = (duck.sql(query.format(name)).to_arrow_table() for name in ("codes", "plain"))
+        assert expected.num_rows, query
+        assert found.equals(expected), query
 
 
 # --- DataFusion ----------------------------------------------------------------------------

@@ -53,6 +53,9 @@ TESTED_BYTES, WHOLE_BYTES = 8 << 20, 2 << 20
 MEDIUM_FILES = 4
 MEDIUM_RUN_BYTES = 32 << 20
 MOST_LARGER = 2
+#: A file of so many rows is not read together with others if all of them are requested and strings are to stay codes:
+#: here they are plain.
+CODED_ROWS = 1 << 16
 #: If the filter is evaluated, and the columns that it does not need have so many bytes in the first file, small files
 #: are opened twice, as medium ones are: first for the columns of the filter, of so many rows at once, or of those that
 #: have so many bytes in all requested columns.
@@ -164,7 +167,8 @@ class JoinedFiles:
         may_evaluate = self._may_evaluate
         is_tested = self._tests_values or may_evaluate
         most = TESTED_BYTES if is_tested and self._read.tests else WHOLE_BYTES
-        if size > most or self._is_indexed(example, plan):
+        is_coded = self._read.keeps_codes and bool(example.encoded) and example.num_rows >= CODED_ROWS
+        if size > most or self._is_indexed(example, plan) or (is_coded and not self._read.tests):
             return
         self._is_evaluated = may_evaluate
         if not self._use_first(example, plan, size, is_tested=is_tested):

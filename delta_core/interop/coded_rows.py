@@ -1,0 +1,65 @@
+"""Rows whose top-level strings are dictionary codes, for libraries that fix the types before they see the first row.
+
+DuckDB hashes, compares and joins each distinct string of a batch once if it gets codes. Strings that are not stored as
+codes get one of their own for each row, which costs little beside reading them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.interop.rows import FEW_ROWS, gathered, shared_out
+from delta_core.kernels.arrow_buffers import is_valid, number_array
+from delta_core.kernels.gather import gather_column
+from delta_core.kernels.nested import batch_of
+
+__all__ = ["coded_reader", "coded_schema"]
+
+_CODES = pa.dictionary(pa.int32(), pa.string())
+
+
+@lru_cache(maxsize=64)
+def coded_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with top-level strings as ``dictionary<int32, string>``."""
+    return pa.schema([f.with_type(_CODES) if f.type == pa.string() else f for f in schema], schema.metadata)
+
+
+def coded_reader(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
+    """Return rows in batches of sizes that other libraries take best.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Of the rows, with strings as such.
+    batches : iterable of pyarrow.RecordBatch
+        Of this schema, but for strings that may be codes: see `Scan.encoded_batches`.
+    """
+    coded = coded_schema(schema)
+    return pa.RecordBatchReader.from_batches(coded, shared_out(_coded(batches, coded)))
+
+
+def _coded(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in gathered(map(_decoded_if_small, batches)):
+        columns = batch.columns
+        for i, wanted in enumerate(schema.types):
+            if wanted == _CODES and columns[i].type == pa.string():
+                columns[i] = _own_codes(columns[i])
+        yield batch_of(columns, schema)
+
+
+def _decoded_if_small(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Decode the strings of a batch that is joined with others, which have other dictionaries."""
+    if batch.num_rows >= FEW_ROWS or not any(pa.types.is_dictionary(t) for t in batch.schema.types):
+        return batch
+    return pa.RecordBatch.from_arrays([gather_column(c, None) for c in batch.columns], batch.schema.names)
+
+
+def _own_codes(array: pa.Array) -> pa.Array:
+    """Return strings as codes of themselves."""
+    known = is_valid(array) if array.null_count else None
+    codes = number_array(np.arange(len(array), dtype=np.int32), pa.int32(), known)
+    return pa.DictionaryArray.from_arrays(codes, array, safe=False)
