@@ -226,7 +226,7 @@ class FileRead(Struct, frozen=True):
     tested_only : frozenset of int
         Physical columns that nothing but ``tests`` looks at: whoever runs those may hand over nulls in their place.
     apply_files : function(int, NDArray[int64], RecordBatch) -> RecordBatch or None, optional
-        Replaces ``apply`` if an engine reads whole small files together: takes the first file's number, if the rows
+        Replaces ``apply`` if an engine reads whole files together: takes the first file's number, if the rows
         of each of them end in the batch, and a batch of all their rows. It makes ``opened`` needless for these files.
     apply_passing : function(int, NDArray[int64], RecordBatch) -> RecordBatch or None, optional
         The same for a batch of those rows of files alone that are requested and pass all ``tests``. None if the
@@ -275,6 +275,11 @@ class FileRead(Struct, frozen=True):
     observer: ReadObserver | None = None
     beside_write: bool = False
     is_collected: bool = False
+
+    @property
+    def tested_columns(self) -> list[int]:
+        """The physical columns that ``tests`` look at, in the order of the tests."""
+        return list(dict.fromkeys(column for test in self.tests for column in test.columns))
 
 
 #: Called by the engine, on its worker threads, with the number of the batch's first row in the whole write and a batch

@@ -1,9 +1,8 @@
 """Many Parquet files to Arrow arrays in one call: opened, read and decoded in turn, without the GIL.
 
-Columns of files that have one of a few schemas, as `parquet_pages` and `parquet_nested` decode them, or their rows that
-pass tests.
-The call ends before the first file that is different, damaged or not there: PyArrow reads that one or specifies what is
-wrong.
+The files have one of a few schemas. All of their rows are read or those that pass tests, and their columns are decoded
+as `parquet_pages` and `parquet_nested` decode them. The call ends before the first file that is different, damaged or
+not there: PyArrow reads that one, or specifies what is wrong.
 """
 
 from __future__ import annotations

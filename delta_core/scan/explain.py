@@ -15,7 +15,6 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from delta_core.engines.interface import Apply, Evaluator
 from delta_core.engines.records import FileRead, RowTest
 from delta_core.expressions.ast import Expression, FileStatistic, conjuncts, leaves
 from delta_core.expressions.printing import format_sql
@@ -32,6 +31,8 @@ from delta_core.scan.vectors import locate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from delta_core.engines.interface import Apply, Evaluator
 
 __all__ = [
     "FileStep",

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engines.interface import Storage
 from delta_core.engines.records import RangeRequest
 from delta_core.errors import DataFileNotFoundError, HookContractError, plugin_errors
 from delta_core.kernels import compute as pc
@@ -20,6 +19,8 @@ from delta_core.runtime.threads import Task, ThreadPool
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from delta_core.engines.interface import Storage
 
 __all__ = ["Vectors", "read_dropped_rows", "read_row_sets"]
 

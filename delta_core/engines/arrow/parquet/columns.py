@@ -1,6 +1,6 @@
-"""Which column chunks of a Parquet file our own decoder reads, from the footer; PyArrow reads the others.
+"""Row groups of a Parquet file to columns: by our own decoder if the footer shows that it can, else by PyArrow.
 
-Whole row groups on a local disk only: elsewhere the network takes the time.
+Of remote files our own decoder reads the columns of big row groups alone: of others the network takes the time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Data files of the Arrow engine: Parquet to physical batches, on threads, in order, in bounded memory.
 
-On a local disk each core takes a file, or a run of row groups of a big one. On a remote store small files are
-fetched whole, many at once, before they are decoded; big ones are read by ranges.
+On a local disk each core takes a file, a run of row groups of a big one, or a run of files that are read together
+(`joined_files`). On a remote store small files are fetched whole, many at once, before they are decoded; big ones are
+read by ranges.
 """
 
 from __future__ import annotations
@@ -304,8 +305,8 @@ class _Job:
         if self._prefetch is not None or run != (0, 1) or (read.sizes[0] or SPLIT_BYTES) >= SPLIT_BYTES:
             return False
         file, plan = self._first_file()
-        tested = {leaf for test in read.tests for c in test.columns for leaf in plan.sources[c].leaves}
-        size = _most_bytes(file.footer, tested) if tested else self._first_bytes
+        tested = plan.leaves_of(read.tested_columns)
+        size = file.plain_bytes(tested) if tested else self._first_bytes
         size = max(size, _NESTED_BYTES * _num_nested(file, plan.leaves))
         return size <= QUICK_BYTES and self._first_bytes <= MOST_QUICK_BYTES
 
@@ -320,7 +321,7 @@ class _Job:
     def _first_bytes(self) -> int:
         """The bytes of the first file's requested columns, decoded."""
         file, plan = self._first_file()
-        return _most_bytes(file.footer, plan.leaves)
+        return file.plain_bytes(plan.leaves)
 
     @cached_property
     def _part_bytes(self) -> int:
@@ -487,7 +488,7 @@ class _Job:
         part by part.
         """
         found = list(runs)
-        tested = sorted({leaf for test in self._read.tests for c in test.columns for leaf in plan.sources[c].leaves})
+        tested = plan.leaves_of(self._read.tested_columns)
         chunks: list[tuple[int, int]] = []
         for group in self._with_rows(index, file.footer, found):
             is_whole = not self._read.tests or _is_small(file.footer, group, plan.leaves)
@@ -675,12 +676,6 @@ def _is_small(footer: FileFooter, group: int, leaves: Iterable[int]) -> bool:
     """Whether columns of a row group lie so close together that a remote store's ranges of any two are joined."""
     chunks = [c for leaf in leaves if (c := footer.chunk(group, leaf)) is not None]
     return not chunks or max(c.first + c.compressed for c in chunks) - min(c.first for c in chunks) <= REMOTE_GAP
-
-
-def _most_bytes(footer: FileFooter, leaves: Iterable[int]) -> int:
-    """Return the plain bytes of columns of all row groups."""
-    chosen = list(leaves)
-    return sum(footer.plain_bytes(group, chosen) for group in range(len(footer.group_rows)))
 
 
 def _num_nested(file: DataFile, leaves: Iterable[int]) -> int:

@@ -147,7 +147,7 @@ class FilteredGroups:
 
     def _some(self, group: int, first: int, rows: int, picks: SelectionVector | None) -> Iterator[Batch]:
         """Yield those rows of a row group that are requested and pass the tests."""
-        tested = self._leaves(list(dict.fromkeys(c for test in self._read.tests for c in test.columns)))
+        tested = self._plan.leaves_of(self._read.tested_columns)
         found: dict[int, pa.Array] = {}
         if self._reader.plain_bytes(group, tested) > GROUP_BYTES:
             picks, done = self._tested_texts(group, picks)
@@ -161,7 +161,7 @@ class FilteredGroups:
         if not picks.count:
             return
         columns = self._rest(found)
-        leaves = self._leaves(columns)
+        leaves = self._plan.leaves_of(columns)
         step = self._reader.stretch_rows(group, leaves, self._read.batch_rows, picks.count / rows)
         if step < rows:
             yield from self._stretches(group, first, columns, found, picks, step)
@@ -195,7 +195,7 @@ class FilteredGroups:
         """Yield the rows of small neighbouring row groups that pass the tests, which run on all of them at once."""
 
         def decode(columns: Sequence[int], picks: SelectionVector | None, num_rows: int) -> Columns:
-            leaves = self._leaves(columns)
+            leaves = self._plan.leaves_of(columns)
             whole = self._reader.joined(groups, leaves) if leaves else {}
             if whole is None:
                 parts = [self._reader.columns(group, leaves, None) for group in groups]
@@ -229,7 +229,7 @@ class FilteredGroups:
         step: int,
     ) -> Iterator[Batch]:
         """Yield the picked rows of one stretch after the other: a waiting batch keeps its stretch in memory only."""
-        stretches = self._reader.stretches(group, self._leaves(columns))
+        stretches = self._reader.stretches(group, self._plan.leaves_of(columns))
         at = 0
         for start in range(0, picks.num_rows, step):
             stop = min(start + step, picks.num_rows)
@@ -248,7 +248,7 @@ class FilteredGroups:
         readers: dict[tuple[int, ...], Stretches] = {}
 
         def decode(start: int, columns: Sequence[int], part: SelectionVector | None, num_rows: int) -> Columns:
-            leaves = tuple(self._leaves(columns))
+            leaves = tuple(self._plan.leaves_of(columns))
             if leaves and leaves not in readers:
                 readers[leaves] = self._reader.stretches(group, leaves)
             stored = readers[leaves].read(start, start + num_rows, part) if leaves else {}
@@ -283,9 +283,6 @@ class FilteredGroups:
             if part.count:
                 yield first + start, batch.slice(at, part.count), part
                 at += part.count
-
-    def _leaves(self, columns: Sequence[int]) -> list[int]:
-        return sorted({leaf for c in columns for leaf in self._plan.sources[c].leaves})
 
     def _narrowed(
         self, rows: _Rows, picks: SelectionVector | None, found: dict[int, pa.Array], done: int = 0
@@ -399,7 +396,7 @@ class FilteredGroups:
         """Return physical columns of a row group, by number: the picked rows of them."""
         if not columns:
             return {}
-        leaves = self._leaves(columns)
+        leaves = self._plan.leaves_of(columns)
         stored = self._reader.columns(group, leaves, picks) if leaves else {}
         return self._converted(columns, stored, rows if picks is None else picks.count)
 

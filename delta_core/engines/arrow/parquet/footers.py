@@ -12,7 +12,6 @@ from msgspec import Struct
 from delta_core.engines.arrow.parquet.footer import open_footer
 from delta_core.engines.arrow.parquet.statistics import Leaf, has_order, leaves_of, shows_nan
 from delta_core.engines.arrow.parquet.types import with_instants
-from delta_core.engines.interface import Storage
 from delta_core.engines.records import ColumnsStatistics, FilesStatistics, WrittenFile
 from delta_core.kernels.arrow_buffers import bool_array, number_array
 from delta_core.kernels.footers import BOUND_KINDS, Footers, read_footers
@@ -22,6 +21,8 @@ from delta_core.runtime.threads import ThreadPool, num_cores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from delta_core.engines.interface import Storage
 
 __all__ = ["ArrowFooters", "read_schema"]
 

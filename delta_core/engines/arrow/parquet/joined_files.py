@@ -103,10 +103,9 @@ class JoinedFiles:
     def __init__(self, read: FileRead, local: Sequence[str | None]) -> None:
         self._read = read
         self._local = local
-        tested = {column for test in read.tests for column in test.columns}
         #: The columns that tests need, and the others that are returned.
-        self._tested = sorted(tested)
-        self._others = sorted(set(range(len(read.columns.fields))) - read.tested_only - tested)
+        self._tested = sorted(read.tested_columns)
+        self._others = sorted(set(range(len(read.columns.fields))).difference(read.tested_only, self._tested))
         #: By the bytes of footers that recognise it: threads add to it at the same time.
         self._layouts: dict[tuple[bytes, bytes], LayoutPlan] = {}
         self._misses = 0
@@ -155,13 +154,10 @@ class JoinedFiles:
         if self._is_first_medium:
             self._join_medium(example, plan, size, threads)
             return
-        self._is_evaluated = self._may_evaluate and self._bytes_of_others(example, plan) >= OTHERS_BYTES
+        others = plan.leaves_of(self._others)
+        self._is_evaluated = self._may_evaluate and example.plain_bytes(others) >= OTHERS_BYTES
         if self._is_evaluated or self._tests_values:
             self._use_first(example, plan, size, is_tested=True)
-
-    def _bytes_of_others(self, example: DataFile, plan: FilePlan) -> int:
-        footer, leaves = example.footer, [leaf for number in self._others for leaf in plan.sources[number].leaves]
-        return sum(footer.plain_bytes(group, leaves) for group in range(len(footer.group_rows)))
 
     def _join_medium(self, example: DataFile, plan: FilePlan, size: int, threads: int) -> None:
         may_evaluate = self._may_evaluate
@@ -217,8 +213,7 @@ class JoinedFiles:
 
     def _is_indexed(self, example: DataFile, plan: FilePlan) -> bool:
         """Whether tests may leave out large parts of files by an index, which is used of files read by themselves."""
-        tested = {leaf for column in self._tested for leaf in plan.sources[column].leaves}
-        footer = example.footer
+        tested, footer = plan.leaves_of(self._tested), example.footer
         facts = [footer.chunk(group, leaf) for group in range(len(footer.group_rows)) for leaf in tested]
         return any(
             f is not None and f.compressed > INDEXED_BYTES and (f.bloom_filter or f.page_index) is not None

@@ -448,6 +448,11 @@ class DataFile:
         """Of all row groups."""
         return sum(self.footer.group_rows)
 
+    def plain_bytes(self, leaves: Iterable[int]) -> int:
+        """Return the plain bytes of columns of all row groups, see `FileFooter.plain_bytes`."""
+        chosen = list(leaves)
+        return sum(self.footer.plain_bytes(group, chosen) for group in range(len(self.footer.group_rows)))
+
     @property
     def arrow(self) -> ParquetFile:
         """PyArrow's reader of the file."""

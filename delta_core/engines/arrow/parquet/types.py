@@ -7,7 +7,7 @@ stored type that does not hold the requested values exactly is rejected. Protoco
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -92,6 +92,10 @@ class FilePlan(Struct, frozen=True):
     def is_plain(self) -> bool:
         """Whether each requested column is one Parquet column that needs no conversion, in the file's order."""
         return isinstance(self.convert, _Plain) and len(self.leaves) == len(self.sources)
+
+    def leaves_of(self, columns: Iterable[int]) -> list[int]:
+        """Return the Parquet columns of some of the requested columns, ascending."""
+        return sorted({leaf for column in columns for leaf in self.sources[column].leaves})
 
     def encoded(self, names: Collection[str]) -> FilePlan | None:
         """Return the plan of the same file with some columns of strings as dictionary codes.
