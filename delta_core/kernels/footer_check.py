@@ -1,6 +1,6 @@
-"""Footers of Parquet files: whether PyArrow can be queried what they specify for each column.
+"""Footers of Parquet files: whether PyArrow can return the metadata of each column chunk.
 
-It ends the process if a column chunk's metadata is damaged in some ways, since no exception leads out of its accessors.
+PyArrow ends the process if a column chunk's metadata is damaged in some ways: its accessors let no exception through.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class CompiledPlan:
     def select_files(
         self, first: int, ends: NDArray[np.int64], columns: Columns, num_rows: int
     ) -> SelectionVector | None:
-        """Return which rows of neighbouring files the filter is true of. See `engine.FileRead.select_files`."""
+        """Return which rows of neighbouring files the filter is true of. See `FileRead.select_files`."""
         return self._filtered(_View(self._plan, WholeFiles(self._files, first, ends), columns, num_rows)).picks
 
     def _filtered(self, view: _View) -> _View:
@@ -180,7 +180,7 @@ class CompiledPlan:
         return self._rows(batch, OneFile(self._files, file, first, picked), picks, is_tested)
 
     def whole_files(self, first: int, ends: NDArray[np.int64], batch: pa.RecordBatch) -> pa.RecordBatch | None:
-        """Return the rows of neighbouring whole files that are requested. See `engine.FileRead.apply_files`."""
+        """Return the rows of neighbouring whole files that are requested. See `FileRead.apply_files`."""
         if not batch.num_rows:
             return None
         return self._rows(
@@ -194,7 +194,7 @@ class CompiledPlan:
         return bool(self._checks) or any(isinstance(v, PositionSource) for v in values)
 
     def passing_files(self, first: int, ends: NDArray[np.int64], batch: pa.RecordBatch) -> pa.RecordBatch | None:
-        """Return the rows of neighbouring files that passed all tests. See `engine.FileRead.apply_passing`."""
+        """Return the rows of neighbouring files that passed all tests. See `FileRead.apply_passing`."""
         return self._rows(batch, WholeFiles(self._files, first, ends), None, True) if batch.num_rows else None
 
     def _rows(

@@ -340,7 +340,7 @@ _COUNTS = ("rows_examined", "row_groups", "row_groups_left", "pages", "pages_dec
 
 
 class RunCounters:
-    """Counts and times a run; called from the threads of the engine. See `engines.interface.ReadObserver`."""
+    """Counts and times a run; called from the threads of the engine. See `engines.records.ReadObserver`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -373,16 +373,16 @@ class RunCounters:
         return own, counting
 
     def row_groups(self, file: int, total: int, left: int, size_bytes: int) -> None:
-        """See `engines.interface.ReadObserver`."""
+        """See `engines.records.ReadObserver`."""
         self._opened((file,))
         self._add(row_groups=total, row_groups_left=left, size_bytes=size_bytes)
 
     def pages(self, total: int, decoded: int) -> None:
-        """See `engines.interface.ReadObserver`."""
+        """See `engines.records.ReadObserver`."""
         self._add(pages=total, pages_decoded=decoded)
 
     def decoded(self, number: int, rows: int, took_ms: float) -> None:
-        """See `engines.interface.ReadObserver`."""
+        """See `engines.records.ReadObserver`."""
         self._add(rows_examined=0 if number else rows)
         with self._lock:
             self._times["filter_ms"] += took_ms

@@ -112,7 +112,7 @@ class FileContext:
         return self._kept_rows is not None or bool(self._dropped)
 
     def selection(self, file: int, first: int, num_rows: int) -> SelectionVector | None:
-        """Return which of some rows of a file are requested, None for all. See `engine.FileRead`."""
+        """Return which of some rows of a file are requested, None for all. See `FileRead`."""
         dropped = self._dropped.rows(file)
         if self._kept_rows is not None and file in self._kept_rows:
             mask = self._kept_rows[file].mask(num_rows, first)

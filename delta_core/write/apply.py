@@ -102,7 +102,7 @@ class PrepareRows:
         self._lock = threading.Lock()
 
     def __call__(self, first_row: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
-        """Return the physical rows of a batch by the number of their partition. See `engine.Split`."""
+        """Return the physical rows of a batch by the number of their partition. See `engines.records.Split`."""
         compiled = self._compiled
         rows = _Rows(compiled, self._task, first_row, batch)
         for rule, fill in compiled.fills:

@@ -1,4 +1,4 @@
-"""Reads the footers of Parquet files, those that PyArrow survives."""
+"""Footers of single Parquet files, each checked before PyArrow parses it: some damage would end the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of a Parquet file's row groups as typed columns, and which groups a predicate keeps."""
+"""Statistics of a Parquet file's row groups as typed columns, and the groups that may have a row for a predicate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FEW_GROUPS = 16
 
 
 class GroupPruner:
-    """Finds the row groups of files that may hold a row that a predicate wants.
+    """Finds the row groups of files that may hold a row for which a predicate is true.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class GroupPruner:
 
 
 def kept_groups(footer: FileFooter, stored: Stored, prune: Compiled) -> list[bool]:
-    """Return for each row group whether it may hold a row that the predicate wants.
+    """Return for each row group whether it may hold a row for which the predicate is true.
 
     Parameters
     ----------

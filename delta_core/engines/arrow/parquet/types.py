@@ -1,4 +1,4 @@
-"""From what a Parquet file stores to the columns that a read wants: matching, pruning to leaves, conversions.
+"""From what a Parquet file stores to the columns that are requested: matching, pruning to leaves, conversions.
 
 `plan_file` compiles this once per distinct file schema. A requested column that the file lacks becomes nulls; a
 stored type that does not hold the requested values exactly is rejected. Protocol: Column Mapping, Type Widening.
