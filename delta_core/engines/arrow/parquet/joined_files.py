@@ -53,9 +53,9 @@ TESTED_BYTES, WHOLE_BYTES = 8 << 20, 2 << 20
 MEDIUM_FILES = 4
 MEDIUM_RUN_BYTES = 32 << 20
 MOST_LARGER = 2
-#: A file of so many rows is not read together with others if all of them are requested and strings are to stay codes:
-#: here they are plain.
-CODED_ROWS = 1 << 16
+#: A file of so many rows is not read together with others if strings are to stay codes: here they are plain. Of tested
+#: rows few may be left.
+CODED_ROWS, CODED_TESTED_ROWS = 1 << 16, 1 << 17
 #: If the filter is evaluated, and the columns that it does not need have so many bytes in the first file, small files
 #: are opened twice, as medium ones are: first for the columns of the filter, of so many rows at once, or of those that
 #: have so many bytes in all requested columns.
@@ -163,8 +163,7 @@ class JoinedFiles:
         may_evaluate = self._may_evaluate
         is_tested = self._tests_values or may_evaluate
         most = TESTED_BYTES if is_tested and self._read.tests else WHOLE_BYTES
-        is_coded = self._read.keeps_codes and bool(example.encoded) and example.num_rows >= CODED_ROWS
-        if size > most or self._is_indexed(example, plan) or (is_coded and not self._read.tests):
+        if size > most or self._is_indexed(example, plan) or self._keeps_codes(example, plan):
             return
         self._is_evaluated = may_evaluate
         if not self._use_first(example, plan, size, is_tested=is_tested):
@@ -210,6 +209,14 @@ class JoinedFiles:
         read = self._read
         # else a file that is read by itself decodes the rows alone that are not dropped
         return read.apply_files is not None and read.requested is None and not read.beside_write
+
+    def _keeps_codes(self, example: DataFile, plan: FilePlan) -> bool:
+        """Whether the codes of strings are worth more than reading files together."""
+        read = self._read
+        if not read.keeps_codes or example.num_rows < (CODED_TESTED_ROWS if read.tests else CODED_ROWS):
+            return False
+        names = (source.name for number, source in enumerate(plan.sources) if number not in read.tested_only)
+        return not set(example.encoded).isdisjoint(names)
 
     def _is_indexed(self, example: DataFile, plan: FilePlan) -> bool:
         """Whether tests may leave out large parts of files by an index, which is used of files read by themselves."""
