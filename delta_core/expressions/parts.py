@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from delta_core.expressions.implied import implied_range
     from delta_core.expressions.members import (
         cast_values,
         expand,
@@ -28,6 +29,7 @@ __all__ = [
     "from_pyarrow",
     "from_python",
     "from_text",
+    "implied_range",
     "look_up",
     "parse_like",
     "parse_with_sqlglot",
@@ -36,6 +38,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "delta_core.expressions.implied": "implied_range",
         "delta_core.expressions.members": ("cast_values expand from_arrow from_literals from_python from_text look_up"),
         "delta_core.expressions.patterns": "parse_like",
         "delta_core.expressions.pyarrow_filters": "from_pyarrow",

@@ -50,7 +50,7 @@ from delta_core.protocol.schema import ColumnMap, find
 from delta_core.protocol.types import DataType, Field, PrimitiveType, StructType
 from delta_core.runtime.recursion import Steps, each, run
 
-__all__ = ["SkippingPlan", "plan_skipping"]
+__all__ = ["SkippingPlan", "implied_by", "plan_skipping"]
 
 _LONG, _BOOLEAN = PrimitiveType("long"), PrimitiveType("boolean")
 _FALSE = Literal(False, _BOOLEAN)
@@ -119,12 +119,19 @@ def plan_skipping(
         weaker = run(_weaken(part, scope, positive=True))
         if weaker is not None:
             by_partition.append(weaker)
-        by_statistics.append(part)
+        by_statistics += [part, *implied_by(part, scope.type_of)]
     joined = all_of(by_statistics)
     statistics = None if joined is None else run(_may_match(joined, scope, frozenset()))
     # Bounds drop far more files than null counts do, and what is requested later is evaluated for fewer files.
     ordered = sorted(conjuncts(statistics), key=_counts_nulls)
     return SkippingPlan(all_of(by_partition), all_of(ordered))
+
+
+def implied_by(part: Expression, type_of: Callable[[Column], DataType | None]) -> list[Expression]:
+    """Return comparisons of a column that a comparison of a function of it implies; see `implied_range`."""
+    if not isinstance(part, Call) or not any(isinstance(a, (Call, Cast)) for a in part.args):
+        return []
+    return late.implied_range(part, type_of)
 
 
 def _counts_nulls(test: Expression) -> bool:

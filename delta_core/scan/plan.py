@@ -31,6 +31,8 @@ from delta_core.expressions.ast import (
 )
 from delta_core.expressions.ast import Literal as LiteralValue
 from delta_core.expressions.binding import bind, bind_rule
+from delta_core.expressions.coercion import canonical
+from delta_core.expressions.skipping import implied_by
 from delta_core.plugins.plans import ReadRequest
 from delta_core.plugins.rules import MetadataColumn, ReadCheck, ReadRule, RowFilter, RowSelector
 from delta_core.plugins.state import TableState
@@ -240,7 +242,7 @@ class _Planner:
         filters = [r.expression for r in self.rules if isinstance(r, RowFilter)]
         pruning = all_of([*([self.request.predicate] if self.request.predicate is not None else []), *filters])
         parts = [p for p in conjuncts(pruning) if not (prunes_files and self._is_of_partitions(p))]
-        condition = all_of(parts)
+        condition = all_of([e for part in parts for e in (*self._implied_by(part), part)])
         extra = {n: (FileConstant(v, t) if isinstance(v, str) else self._bind(v), t) for n, (v, t) in constants.items()}
         extra |= self._metadata()
         wanted = self._output_columns()
@@ -273,6 +275,15 @@ class _Planner:
             pruning,
             limit,
         )
+
+    def _implied_by(self, part: Expression) -> list[Expression]:
+        """Return comparisons that an engine can test while it decodes values, before it evaluates a part."""
+        return [] if self._is_of_partitions(part) else implied_by(part, self._type_of)
+
+    def _type_of(self, column: Column) -> DataType | None:
+        if column.path[0].lower() in self.partitions:
+            return None
+        return canonical(find(self.table.schema, column.path)[1].type)
 
     def _is_of_partitions(self, expression: Expression) -> bool:
         return all(

@@ -582,6 +582,23 @@ def test_round_is_half_up(value: Decimal, digits: int) -> None:
     assert run(f"round(x, {digits})", pa.table({"x": pa.array([value], pa.decimal128(9, 3))})) == [expected]
 
 
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+@pytest.mark.parametrize(("name", "mode"), [("round", "ROUND_HALF_UP"), ("bround", "ROUND_HALF_EVEN")])
+@given(numbers=st.lists(st.integers(-(10**13), 10**13), min_size=1), digits=st.integers(-3, 8))
+def test_floats_at_ties_and_beside_them_are_rounded_as_they_print(
+    kind: pa.DataType, name: str, mode: str, numbers: list[int], digits: int
+) -> None:
+    ties = (np.array([*numbers, *(n % 1000 for n in numbers)]) + 0.5) / 10.0**digits
+    own = ties.astype(kind.to_pandas_dtype())
+    values = np.concatenate(
+        [own, np.nextafter(own, own.dtype.type(np.inf)), np.nextafter(own, own.dtype.type(-np.inf))]
+    )
+    context = Context(prec=60)
+    expected = [Decimal(str(v)).quantize(Decimal(1).scaleb(-digits), mode, context) for v in values]
+    found = run(f"{name}(x, {digits})", pa.table({"x": pa.array(values, kind)}))
+    assert found == [float(own.dtype.type(float(e))) for e in expected]
+
+
 DECIMALS = st.integers(1, 38).flatmap(lambda p: st.tuples(st.just(p), st.integers(0, p)))
 #: Each type that casts to decimals: its Arrow type, values, and the text that Spark reads a value as.
 TO_DECIMAL: dict[str, tuple[pa.DataType, Any, Any]] = {

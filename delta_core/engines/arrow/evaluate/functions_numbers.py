@@ -186,20 +186,38 @@ def _to_digits(value: Any, digits: int, mode: str) -> decimal.Decimal:
     return decimal.Decimal(str(value)).quantize(decimal.Decimal(1).scaleb(-digits), mode, decimal.Context(prec=400))
 
 
+#: Ties below these have as few digits as every float of so many bytes prints as, if it is nearest to them.
+_MOST_TIE = {4: 1e5, 8: 1e14}
+#: By how much of itself a product of such a float may be off.
+_EPSILON = {4: 2.0**-22, 8: 2.0**-50}
+
+
 def _round_floats(x: Any, digits: int, half_up: bool) -> Any:
     return on_arrays(lambda a: _round_float_array(a, digits, half_up))(x)
 
 
 def _round_float_array(x: pa.Array, digits: int, half_up: bool) -> pa.Array:
-    """Round by the decimal digits that a float prints as: plain if no tie is near, exact if one is."""
+    """Round by the decimal digits that a float prints as: plain if no tie is near, exact if one is.
+
+    A float that is nearest to a tie of few digits prints as this tie; others print as what is beside it.
+    """
     values, nulls = to_numpy(x)
     wide = values.astype(np.float64)
     with np.errstate(all="ignore"):
-        scaled = np.abs(wide) * 10.0**digits
+        size = np.abs(wide)
+        scaled = size * 10.0**digits
         floor = np.floor(scaled)
         rest = scaled - floor
-        plainly = (np.abs(rest - 0.5) > 1e-4) & (scaled < 2.0**40) & (abs(digits) <= 22)
-        whole = floor + (rest > 0.5)
+        is_near = np.abs(rest - 0.5) <= 1e-4 + scaled * _EPSILON[values.dtype.itemsize]
+        plainly = (scaled < 2.0**40) & (abs(digits) <= 22)
+        if digits >= 0 and is_near.any():
+            tie = ((floor + 0.5) / 10.0**digits).astype(values.dtype).astype(np.float64)
+            up = size >= tie if half_up else (size > tie) | ((size == tie) & (floor % 2 == 1))
+            plainly &= ~is_near | (scaled < _MOST_TIE[values.dtype.itemsize])
+        else:
+            up = rest > 0.5
+            plainly &= ~is_near
+        whole = floor + np.where(is_near, up, rest > 0.5)
         out = np.copysign(whole / 10.0**digits if digits >= 0 else whole * 10.0**-digits, wide)
     mode = decimal.ROUND_HALF_UP if half_up else decimal.ROUND_HALF_EVEN
     for i in np.flatnonzero(~plainly & np.isfinite(wide)):
