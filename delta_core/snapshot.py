@@ -306,14 +306,16 @@ class TableContext(Struct, frozen=True):
         self._check_catalog(plugins)
         return define_table(protocol, metadata, version, supported, plugins, domains, prepared), plugins
 
-    def created(self, file: LogFile, write_plan: WritePlan | None = None) -> Snapshot:
+    def created(self, file: LogFile, write_plan: WritePlan | None = None, known: Metadata | None = None) -> Snapshot:
         """Return the snapshot of a table whose first commit is at hand; lists nothing.
 
-        ``write_plan``: how this process wrote its files.
+        ``write_plan``: how this process wrote its files; ``known``: the metadata that it committed.
         """
         tail = self.log.engine.logs.read_commits([file], _TAIL)
         protocol, metadata = newest_definition(tail.other_actions, self.log.uri)
         assert protocol is not None and metadata is not None
+        if metadata == known:
+            metadata = known  # its schema is parsed
         commit = _without_data(file)
         segment = LogSegment(file.version, None, (commit,), (commit,))
         contents = LogContents(segment, tail, None, protocol, metadata, mark=self.log.mark_of(segment))
@@ -643,10 +645,14 @@ class Snapshot:
     ) -> Iterator[tuple[CheckpointHandle | None, pa.Table]]:
         found = contents.reconciled
         names = ["path", "dvId", *(c for c in columns if c not in ("path", "dvId"))]
-        newer = parts.read_removes(self.engine.logs, contents.segment.deltas, names, self.action_fields)
-        if not newer.column("path").equals(contents.tail.removes.column("path")):
-            raise LogChangedError.of_replaced(self.uri)
-        yield None, pc.filter(newer, bool_array(found.removes))
+        # commits without a tombstone are not parsed again
+        deltas = contents.segment.deltas if found.removes.any() else ()
+        newer = parts.read_removes(self.engine.logs, deltas, names, self.action_fields)
+        if deltas:
+            if not newer.column("path").equals(contents.tail.removes.column("path")):
+                raise LogChangedError.of_replaced(self.uri)
+            newer = pc.filter(newer, bool_array(found.removes))
+        yield None, newer
         if contents.checkpoint is not None:
             for handle, table in contents.checkpoint.removes(names, self.action_fields, self._listing.sidecars):
                 hidden = found.keys.contains(table.column("path"), table.column("dvId"))

@@ -49,6 +49,8 @@ __all__ = ["CheckpointResult", "CheckpointSource", "write_checkpoint"]
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
+#: A checkpoint of so many actions is one row group.
+FEW = 1_000
 #: Fields of few distinct values.
 _DICTIONARY = tuple(
     (action, name) for action in ("add", "remove") for name in ("partitionValues", "tags", "clusteringProvider")
@@ -390,7 +392,7 @@ class _Writer(Struct, dict=True):
         schema = self.columns.schema(self.plan.spec == "v2")
         nulls: dict[str, pa.Array] = {}
         tables = (_filled(kind, group, schema, nulls) for kind, group in files)
-        groups = _chain([rows_table(actions, schema)], tables)
+        groups = _few_together(_chain([rows_table(actions, schema)], tables))
         return self._logs.write_parquet(path, schema, groups, self._form, replace=self.replaces)
 
     def _write_sidecars(self) -> None:
@@ -453,6 +455,21 @@ def _filled(kind: str, group: pa.ChunkedArray, schema: pa.Schema, nulls: dict[st
             nulls[f.name] = pa.nulls(len(group), f.type)
         columns.append(group if f.name == kind else nulls[f.name])
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _few_together(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the tables of a small checkpoint as one: a row group of a few rows takes as long as a larger one."""
+    few: list[pa.Table] = []
+    num_rows = 0
+    for table in tables:
+        few.append(table)
+        num_rows += table.num_rows
+        # own actions, tombstones, live files
+        if num_rows > FEW or len(few) > 3:
+            yield from few
+            yield from tables
+            return
+    yield pa.concat_tables(few)
 
 
 def _flat(group: pa.ChunkedArray) -> pa.Table:

@@ -24,7 +24,7 @@ from delta_core.errors import (
     UnsupportedOperationError,
     VersionNotFoundError,
 )
-from delta_core.log import checkpoint_adds
+from delta_core.log import checkpoint_adds, checkpoint_writer
 from delta_core.log.checkpoint_writer import CheckpointResult, write_checkpoint
 from delta_core.log.hint import canonical_checksum
 from delta_core.plugins.checkpoint_plan import CheckpointPlan
@@ -248,12 +248,16 @@ def test_schema_is_made_of_the_definitions_of_the_actions(tmp_path: Path) -> Non
     assert {a["dataChange"] for a in adds} == {False}
 
 
-def test_own_actions_are_in_the_first_row_group(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("few", "num_groups"), [(0, 3), (1000, 1)])
+def test_own_actions_are_in_the_first_row_group_and_few_files_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int, num_groups: int
+) -> None:
+    monkeypatch.setattr(checkpoint_writer, "FEW", few)
     table = life(tmp_path)
     result = write_checkpoint(open_snapshot(str(tmp_path)), plan=PLANS["v1"], now_ms=table.timestamp_ms(7))
     file = pq.ParquetFile(tmp_path / result.path)
     assert file.read_row_group(0, columns=["protocol"]).column("protocol").drop_null().num_chunks
-    assert file.metadata.num_row_groups == 3
+    assert file.metadata.num_row_groups == num_groups
 
 
 @pytest.mark.parametrize(
@@ -264,7 +268,7 @@ def test_codec_is_the_tables(tmp_path: Path, codec: str | None, found: str) -> N
         {"id": "long"}, properties={"delta.parquet.compression.codec": codec} if codec else {}
     ).append([{"id": 1}])
     result = write_checkpoint(open_snapshot(str(tmp_path)))
-    assert pq.ParquetFile(tmp_path / result.path).metadata.row_group(1).column(0).compression == found
+    assert pq.ParquetFile(tmp_path / result.path).metadata.row_group(0).column(0).compression == found
 
 
 # --- what expires ----------------------------------------------------------------------------
