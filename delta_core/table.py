@@ -116,6 +116,19 @@ class TableMetadata(Struct, frozen=True):
 Metadata = TableMetadata
 
 
+#: The options of a table, as they are unless given.
+_OPTIONS: Mapping[str, Any] = {
+    "storage_options": None,
+    "engine": "arrow",
+    "commits": None,
+    "timezone": "UTC",
+    "plugins": None,
+    "committer": None,
+    "allow_external": None,
+    "pickle_secrets": False,
+}
+
+
 class DeltaTable:
     """One version of a Delta table.
 
@@ -189,6 +202,14 @@ class DeltaTable:
         self._config = DeltaTableConfig(without_files, log_buffer_size, skip_stats)
         self._committer = committer
         self._snapshot = open_snapshot(self._uri, version, **self._options)
+
+    @classmethod
+    def _of(cls, uri: str, options: Mapping[str, Any], snapshot: Snapshot) -> DeltaTable:
+        """Return the table of a snapshot that is open."""
+        table = cls.__new__(cls)
+        table._uri, table._options, table._config = uri, dict(options), DeltaTableConfig()
+        table._committer, table._snapshot = options["committer"], snapshot
+        return table
 
     def __repr__(self) -> str:
         return f"DeltaTable({shown_uri(self.table_uri)!r}, version={self.version()})"
@@ -278,7 +299,7 @@ class DeltaTable:
             )
             # another writer may be faster
             with contextlib.suppress(*([ConcurrentAppendError] if mode == "ignore" else [])):
-                operations.create_table(
+                result = operations.create_table(
                     context,
                     schema if isinstance(schema, StructType) else Schema.from_arrow(schema),
                     partition_by=operations.column_names("partition_by", partition_by or ()),
@@ -292,6 +313,8 @@ class DeltaTable:
                     max_commit_retries=commit.retries,
                     post=post.post_commit,
                 )
+                if cls.__init__ is DeltaTable.__init__:
+                    return cls._of(uri, {**_OPTIONS, "storage_options": storage_options, **options}, result.snapshot)
         return cls(uri, storage_options=storage_options, **options)
 
     def create_checkpoint(self) -> None:

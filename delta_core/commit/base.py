@@ -149,6 +149,8 @@ class TableHandle(Protocol[Created_co]):
         """Open a version, None for the latest."""
         ...
 
-    def created(self, file: LogFile, write_plan: WritePlan | None = None) -> Created_co:
+    def created(
+        self, file: LogFile, write_plan: WritePlan | None = None, known: log_actions.Metadata | None = None
+    ) -> Created_co:
         """Return the snapshot of a table whose first commit was just written."""
         ...

@@ -626,7 +626,7 @@ class Transaction(Generic[Base]):
         data = lines if lines is None or isinstance(lines, bytes) else b"".join(lines)
         file = LogFile(committed.path or name, kind, version, version, data=data)
         if base is None:
-            snapshot = self.context.created(file, self._plan)
+            snapshot = self.context.created(file, self._plan, self.intents.metadata)
         else:
             actions = None if attempt.content is None else attempt.content.actions
             snapshot = base.with_commits([file], attempt.timestamp_ms, actions, self._plan)

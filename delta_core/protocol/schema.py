@@ -281,6 +281,8 @@ def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
     SchemaError
         For names that differ by case only.
     """
+    if schema.checked is not None and schema.checked == types:  # a new table's is checked at each step
+        return
     check_nesting(schema)
     _check_names(schema, ())
     for path, f in walk(schema):
@@ -298,6 +300,7 @@ def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
             column=format_path(path),
             type=name,
         )
+    schema.checked = types
 
 
 def _check_names(t: StructType, path: Path) -> None:

@@ -345,15 +345,17 @@ class Field(_ArrowExportable, Struct, frozen=True):
 class StructType(_ArrowExportable):
     """Named fields in order."""
 
-    __slots__ = ("_by_name", "arrow", "fields")
+    __slots__ = ("_by_name", "arrow", "checked", "fields")
     fields: tuple[Field, ...]
+    #: The types for which `check_types` last passed.
+    checked: Mapping[str, TypeDef] | None
     #: What `arrow_schema` made of it last, behind the types that it was made with.
     arrow: tuple[Mapping[str, TypeDef], pa.Schema] | None
     type = "struct"
 
     def __init__(self, fields: Any) -> None:
         self.fields = tuple(fields)
-        self.arrow = None
+        self.arrow = self.checked = None
         self._by_name: tuple[dict[str, int], dict[str, int]] | None = None
 
     def __eq__(self, other: object) -> bool:
