@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.cases import CASES, Case
 from benchmarks.matrix import FIGURES, Cell, format_cells, format_slow, format_summary, run_matrix
-from benchmarks.matrix_reads import READS
+from benchmarks.matrix_reads import QUERIES, READS
 from benchmarks.matrix_tables import SHAPES
 from benchmarks.report import format_markdown, machine, write_readme
 from benchmarks.run import prepare, run_case
@@ -52,7 +52,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_matrix(matrix: argparse.ArgumentParser) -> None:
     matrix.add_argument("--shape", action="append", choices=SHAPES, help="which tables (default: all)")
-    matrix.add_argument("--read", action="append", choices=READS, help="which reads (default: all)")
+    reads = matrix.add_mutually_exclusive_group()
+    reads.add_argument("--read", action="append", choices=[*READS, *QUERIES], help="which reads (default: all)")
+    reads.add_argument(
+        "--queries",
+        action="store_const",
+        const=list(QUERIES),
+        dest="read",
+        help="queries of whole tables through Polars and DuckDB, instead of reads",
+    )
     matrix.add_argument("--repeat", type=int, default=5, help="runs a side and cell (default: %(default)s)")
     matrix.add_argument("--cores", type=int, default=2, help="cores to run on (default: %(default)s)")
     figure = matrix.add_mutually_exclusive_group()
@@ -131,7 +139,8 @@ def _run_matrix(options: argparse.Namespace) -> int:
         figures = {"machine": machine(), "scale": options.scale, "cells": [asdict(c) for c in cells]}
         options.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
     if options.write_readme:
-        write_readme(table, note, "matrix-memory" if of_memory else "matrix")
+        place = "matrix-queries" if set(reads) <= set(QUERIES) else "matrix"
+        write_readme(table, note, "matrix-memory" if of_memory else place)
     missed = [c for c in cells if (c.ratio(figure) or 0) > figure.at_most or "ours" in c.errors]
     return int(options.check and bool(missed))
 

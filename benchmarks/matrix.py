@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.matrix_child import SIDES
-from benchmarks.matrix_reads import READS
+from benchmarks.matrix_reads import QUERIES, READS
 from benchmarks.matrix_tables import SHAPES
 from benchmarks.run import ROOT, warm
 from benchmarks.sizes import Sizes
@@ -151,8 +151,9 @@ def _started(side: str) -> Iterator[Callable[[list[str]], dict[str, Any]]]:
 def format_cells(cells: Iterable[Cell], figure: Figure) -> str:
     """Return a table of our figure over that of the best peer, a row a shape."""
     ratios = {(c.shape, c.read): c.ratio(figure) for c in cells}
-    reads = [r for r in READS if any(read == r for _, read in ratios)]
-    rows = [["shape", *(READS[r].title for r in reads)], ["---"] * (len(reads) + 1)]
+    titles = {name: read.title for name, read in (READS | QUERIES).items() if any(name == r for _, r in ratios)}
+    reads = list(titles)
+    rows = [["shape", *titles.values()], ["---"] * (len(reads) + 1)]
     for shape in dict.fromkeys(shape for shape, _ in ratios):
         found = [ratios.get((shape, read)) for read in reads]
         rows.append([SHAPES[shape].title, *("" if r is None else f"{r:.2f}" for r in found)])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from msgspec import Struct
 
 from benchmarks.matrix_tables import Shape
 
-__all__ = ["READS", "Read"]
+__all__ = ["QUERIES", "READS", "Read"]
 
 
 class Read(Struct, frozen=True):
@@ -20,6 +18,10 @@ class Read(Struct, frozen=True):
         Columns to read; None: all that the shape specifies.
     through : str
         How our side's rows are taken: ``scan``, or handed to ``polars`` or ``duckdb``, which run the SQL.
+    select, group : str, optional
+        What a query of them returns instead of columns, and by what it groups them.
+    checked : str
+        The column of integers whose sum all sides must share.
     """
 
     title: str
@@ -28,6 +30,9 @@ class Read(Struct, frozen=True):
     limit: int | None = None
     counts: bool = False
     through: str = "scan"
+    select: str | None = None
+    group: str | None = None
+    checked: str | None = "id"
 
     def columns(self, shape: Shape) -> tuple[str, ...] | None:
         """Return the columns to read of a table; None: all."""
@@ -35,13 +40,14 @@ class Read(Struct, frozen=True):
 
     def sql(self, shape: Shape, table: str = "t") -> str:
         """Return the read as SQL."""
-        what = "count(*) as n" if self.counts else ", ".join(self.columns(shape) or ("*",))
+        what = self.select or ("count(*) as n" if self.counts else ", ".join(self.columns(shape) or ("*",)))
         where = f" where {self.where}" if self.where else ""
-        return f"select {what} from {table}{where}" + ("" if self.limit is None else f" limit {self.limit}")
+        group = f" group by {self.group}" if self.group else ""
+        return f"select {what} from {table}{where}{group}" + ("" if self.limit is None else f" limit {self.limit}")
 
 
 _KEYS = ", ".join(str(7919 * i) for i in range(100))
-READS: Mapping[str, Read] = {
+READS: dict[str, Read] = {
     "all": Read("all rows"),
     "two": Read("two columns", named=("id", "value")),
     "0.002%": Read("0.002 % of the rows", "value < 0.00002"),
@@ -56,4 +62,22 @@ READS: Mapping[str, Read] = {
     "limit": Read("10 rows", limit=10),
     "polars": Read("1 % through Polars", "value < 0.01", through="polars"),
     "duckdb": Read("1 % through DuckDB", "value < 0.01", through="duckdb"),
+}
+
+
+def _query(title: str, select: str, where: str | None = None, group: str | None = None) -> dict[str, Read]:
+    """Return a query through each library, by its name and theirs."""
+    return {
+        f"{title} {name}": Read(f"{title} through {shown}", where, None, None, False, name, select, group, "n")
+        for name, shown in (("polars", "Polars"), ("duckdb", "DuckDB"))
+    }
+
+
+#: Queries of whole tables that people run in these libraries.
+QUERIES: dict[str, Read] = {
+    **_query("sum", "count(value) as n, sum(value) as s"),
+    **_query("group", "name, count(*) as n, avg(value) as a", group="name"),
+    **_query("group half", "name, count(*) as n, max(id) as m", "value < 0.5", "name"),
+    **_query("distinct", "count(distinct name) as n"),
+    "strings polars": Read("strings to Polars", named=("name",), through="polars", checked=None),
 }

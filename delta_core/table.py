@@ -623,7 +623,7 @@ class DeltaTable:
         ----------
         encoded : bool
             Whether top-level strings are of the type ``dictionary<int32, string>``. DuckDB returns them as strings all
-            the same, but takes half the time to group, count, compare or join repeated ones.
+            the same, but takes half the time to group, count, compare or join repeated ones of files with many rows.
         """
         return interop.scan_dataset(self._snapshot, encoded=encoded)
 

@@ -39,15 +39,16 @@ def coded_reader(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.Rec
         Of this schema, but for strings that may be codes: see `Scan.encoded_batches`.
     """
     coded = coded_schema(schema)
-    return pa.RecordBatchReader.from_batches(coded, shared_out(_coded(batches, coded)))
+    return pa.RecordBatchReader.from_batches(coded, _coded(batches, coded))
 
 
 def _coded(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    for batch in gathered(map(_decoded_if_small, batches)):
+    # the parts of a batch are encoded: DuckDB takes over the dictionary of each of them whole
+    for batch in shared_out(gathered(map(_decoded_if_small, batches))):
         columns = batch.columns
         for i, wanted in enumerate(schema.types):
-            if wanted == _CODES and columns[i].type == pa.string():
-                columns[i] = _own_codes(columns[i])
+            if wanted == _CODES:
+                columns[i] = _codes(columns[i])
         yield batch_of(columns, schema)
 
 
@@ -58,8 +59,12 @@ def _decoded_if_small(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([gather_column(c, None) for c in batch.columns], batch.schema.names)
 
 
-def _own_codes(array: pa.Array) -> pa.Array:
-    """Return strings as codes of themselves."""
+def _codes(array: pa.Array) -> pa.Array:
+    """Return strings as codes: of themselves if they have none, or if the dictionary is longer than they are."""
+    if pa.types.is_dictionary(array.type):
+        if len(array.dictionary) <= len(array):
+            return array
+        array = gather_column(array, None)
     known = is_valid(array) if array.null_count else None
     codes = number_array(np.arange(len(array), dtype=np.int32), pa.int32(), known)
     return pa.DictionaryArray.from_arrays(codes, array, safe=False)

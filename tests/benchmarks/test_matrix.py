@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from benchmarks.matrix import FIGURES, Cell, format_cells, format_slow, format_summary, run_matrix
-from benchmarks.matrix_reads import READS
+from benchmarks.matrix_reads import QUERIES, READS
 from benchmarks.matrix_tables import COLUMNS, SHAPES
 from benchmarks.sizes import Sizes
 from delta_core import DeltaTable
@@ -39,6 +39,16 @@ def test_all_sides_return_the_same_rows(tmp_path: Path) -> None:
     pytest.importorskip("polars")
     cells = list(run_matrix(tmp_path, TINY, ["mapped", "partitioned"], ["all", "count"], 1, lambda _: None))
     assert [c.errors for c in cells] == [{}] * 4
+    assert all(set(c.seconds) == {"ours", "deltalake", "polars", "duckdb"} for c in cells)
+
+
+@pytest.mark.peer
+def test_all_sides_return_the_same_result_of_queries(tmp_path: Path) -> None:
+    pytest.importorskip("deltalake")
+    pytest.importorskip("duckdb")
+    pytest.importorskip("polars")
+    cells = list(run_matrix(tmp_path, TINY, ["mapped", "partitioned"], list(QUERIES), 1, lambda _: None))
+    assert [c.errors for c in cells] == [{}] * 2 * len(QUERIES)
     assert all(set(c.seconds) == {"ours", "deltalake", "polars", "duckdb"} for c in cells)
 
 
