@@ -32,11 +32,17 @@ def schema_of_rows(snapshot: Snapshot) -> pa.Schema:
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join neighbouring small batches, as a filter leaves them: another library takes a fixed time for each batch."""
+    """Join neighbouring small batches, as a filter leaves them: another library takes a fixed time for each batch.
+
+    Batches of other types, as the rest of a larger one with string views has, are not joined.
+    """
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
         is_small = batch.num_rows < FEW_ROWS and batch.nbytes < _FEW_BYTES
+        if waiting and is_small and not batch.schema.equals(waiting[0].schema):
+            yield _joined(waiting)
+            waiting, rows, size = [], 0, 0
         if is_small:
             waiting.append(batch)
             rows, size = rows + batch.num_rows, size + batch.nbytes

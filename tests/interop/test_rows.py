@@ -42,6 +42,14 @@ def test_gathered_strings_never_outgrow_an_array() -> None:
     assert max(found) <= 9
 
 
+def test_small_batches_of_other_types_are_not_joined() -> None:
+    plain = pa.record_batch({"s": ["a", None]})
+    views = pa.record_batch({"s": pa.array(["b"], pa.string_view())})
+    found = list(gathered([plain, plain, views, views, plain]))
+    assert [b.num_rows for b in found] == [4, 2, 2]
+    assert [s for b in found for s in b["s"].to_pylist()] == ["a", None, "a", None, "b", "b", "a", None]
+
+
 @given(sizes=st.lists(st.sampled_from([0, 1, 16_384, 16_385, 100_000, 300_000]), max_size=5))
 def test_first_rows_are_shared_out_in_several_batches(sizes: list[int]) -> None:
     table = pa.table({"x": pa.array(range(sum(sizes)), pa.int64())})
@@ -81,6 +89,18 @@ def test_encoded_batches_have_the_rows(tmp_path: Path) -> None:
         assert any(pa.types.is_dictionary(b.schema.field("s").type) for b in batches)
         decoded = [b.set_column(0, "s", b["s"].cast(pa.string())) for b in batches]
         assert pa.Table.from_batches(decoded).equals(scan.to_table())
+
+
+def test_small_batches_with_and_without_codes_are_joined_if_a_field_is_not_nullable(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("s", pa.string())])
+    for start, count in ((0, 10), (1_000, 300_000), (0, 20)):
+        ids = range(start, start + count)
+        write_deltalake(tmp_path, pa.table({"id": ids, "s": [f"v{i % 3}" for i in ids]}, schema=schema), mode="append")
+    dataset = DeltaTable(tmp_path).dataset(encoded=True)
+    found = dataset.to_table(filter=pc.field("id") < 1_005)
+    assert found.schema == dataset.schema
+    assert not found.schema.field("id").nullable
+    assert sorted(found["id"].to_pylist()) == sorted([*range(10), *range(1_000, 1_005), *range(20)])
 
 
 def test_filter_is_left_to_pyarrow_only_where_it_means_something_else(tmp_path: Path) -> None:
