@@ -53,15 +53,14 @@ class _Ours(_Side):
     def connection(self) -> Any:
         """Return a connection of DuckDB with the table; made when first used, since reads of our own need none."""
         connection = _duckdb()
-        connection.register("t", self.handle.dataset())
-        connection.register("encoded", self.handle.dataset(encoded=True))
+        connection.register("t", self.handle.dataset(encoded=True))
         return connection
 
     def run(self, read: Read) -> Any:
         if read.through == "polars":
             return self.handle.to_polars().sql(read.sql(self.shape, "self")).collect()
         if read.through == "duckdb":
-            return self.connection.sql(read.sql(self.shape, "encoded" if read.select else "t")).to_arrow_table()
+            return self.connection.sql(read.sql(self.shape)).to_arrow_table()
         scan = self.handle.scan(read.columns(self.shape), read.where, limit=read.limit)
         return scan.count() if read.counts else scan.to_table()
 
