@@ -241,10 +241,19 @@ class TableContext(Struct, frozen=True):
     store_committer: Committer | None = None
     opening: Opening | None = None
 
-    def read(self, version: int | None = None, segment: LogSegment | None = None) -> Snapshot:
-        """Open a version, None for the latest; ``segment``: its log files, if they were chosen already."""
+    def find(self) -> Snapshot | None:
+        """Open the latest version; None if there is no table."""
+        with suppress(TableNotFoundError):
+            return self.read(explains=False)
+        return None
+
+    def read(self, version: int | None = None, segment: LogSegment | None = None, *, explains: bool = True) -> Snapshot:
+        """Open a version, None for the latest; ``segment``: its log files, if they were chosen already.
+
+        ``explains`` as of `TableLog.read`.
+        """
         start = perf_counter()
-        contents = self.log.read(version, segment=segment)
+        contents = self.log.read(version, segment=segment, explains=explains)
         for attempt in count(1):
             try:
                 state, plugins = self.state(contents)

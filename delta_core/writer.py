@@ -10,9 +10,7 @@ from delta_core import operations
 from delta_core.commit.options import kind_name, write_arguments
 from delta_core.engines.engine import Engine
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError
-from delta_core.operations.convert import ConvertOptions, convert_folder
 from delta_core.operations.create import column_names
-from delta_core.operations.progress import OperationProgress
 from delta_core.operations.write import WriteOptions, write_table
 from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.protocol.schema import Schema
@@ -246,7 +244,7 @@ def convert_to_deltalake(
         )
     commit = write_arguments(commit_properties, None, post_commithook_properties)
     del commit["writer_properties"]
-    options = ConvertOptions(
+    options = operations.ConvertOptions(
         by, partition_strategy, collect_stats, name, description, configuration or {}, commit, dry_run, progress
     )
-    return {"num_files": convert_folder(context, base, options).num_files}
+    return {"num_files": operations.convert_folder(context, base, options).num_files}

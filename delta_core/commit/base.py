@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.kernels.row_set import RowSets
-from delta_core.log.checkpoint_writer import CheckpointSource
+from delta_core.log.checkpoint_source import CheckpointSource
 from delta_core.log.checksum import Checksum
 from delta_core.log.commits import Commit
 from delta_core.log.source import TableLog

@@ -18,7 +18,7 @@ from delta_core.plugins.plans import ReadRequest
 from delta_core.plugins.registry import PluginSet
 from delta_core.plugins.rules import RemoveRows, RowSelector
 from delta_core.plugins.state import TableState
-from delta_core.protocol.properties import read_property
+from delta_core.protocol.properties import MANIFESTS, read_property
 from delta_core.protocol.schema import walk
 from delta_core.write.names import partition_directory
 
@@ -26,7 +26,6 @@ __all__ = ["check_manifests", "keep_manifests", "write_manifests"]
 
 #: Where engines look for the manifests, and how each is named.
 FOLDER, _NAME = "_symlink_format_manifest", "manifest"
-PROPERTY = "delta.compatibility.symlinkFormatManifest.enabled"
 
 
 def write_manifests(base: Base) -> list[str]:
@@ -108,13 +107,13 @@ def check_manifests(previous: TableState | None, table: TableState, plugins: Plu
     else:
         return
     raise InvalidArgumentError(
-        f"Table property {PROPERTY} can't be true: {why}, and engines that read manifests would return wrong rows.",
-        property=PROPERTY,
+        f"Table property {MANIFESTS} can't be true: {why}, and engines that read manifests would return wrong rows.",
+        property=MANIFESTS,
     )
 
 
 def _are_kept(table: TableState) -> bool:
-    return bool(read_property(table.configuration, PROPERTY))
+    return bool(read_property(table.configuration, MANIFESTS))
 
 
 def _has_other_names(table: TableState) -> bool:

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import logging
 
+from delta_core.commit import parts
 from delta_core.commit.base import Base
-from delta_core.commit.cleanup import clean_after_checkpoint
-from delta_core.commit.manifests import keep_manifests
 from delta_core.commit.options import PostCommit
 from delta_core.errors import DeltaError
 from delta_core.handles.secrets import shown_uri
-from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.log.checksum import CommitContent, write_checksum
 from delta_core.log.names import parse_name
 from delta_core.plugins.catalog import CommitSource, allows
-from delta_core.protocol.properties import read_property
+from delta_core.protocol.properties import MANIFESTS, read_property
 
 __all__ = ["run_post_commit"]
 
@@ -53,7 +51,8 @@ def run_post_commit(
         previous = None if before is None else before.checksum
         snapshot = snapshot.with_checksum(write_checksum(snapshot, previous, commit=commit))
     try:
-        keep_manifests(snapshot, before)
+        if read_property(snapshot.state.configuration, MANIFESTS):
+            parts.keep_manifests(snapshot, before)
     except (DeltaError, OSError) as e:
         _log.error("Version %s of %s was committed, and its symlink manifests are out of date: %s. Call generate().",
                    snapshot.version, shown_uri(snapshot.uri), e)  # fmt: skip
@@ -62,12 +61,12 @@ def run_post_commit(
         due = snapshot.version > 0 and snapshot.version % interval == 0
         if not requested.create_checkpoint or not due or not allows(catalog, "checkpoint"):
             return snapshot
-        written = write_checkpoint(snapshot, checksum=checksum)
+        written = parts.write_checkpoint(snapshot, checksum=checksum)
     except (DeltaError, OSError) as e:
         _log.warning("The checkpoint of version %s of %s could not be written: %s", snapshot.version, snapshot.uri, e)
         return snapshot
     try:
-        clean_after_checkpoint(snapshot, requested.clean_log)
+        parts.clean_after_checkpoint(snapshot, requested.clean_log)
     except (DeltaError, OSError) as e:
         _log.warning("Expired files of the log of %s could not be deleted: %s", shown_uri(snapshot.uri), e)
     file = parse_name(written.path.rpartition("/")[2])

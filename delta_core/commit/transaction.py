@@ -7,13 +7,13 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
-from importlib import metadata as installed
 from typing import Any, Generic
 
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from delta_core.commit import parts
 from delta_core.commit.action_columns import rebase_files
 from delta_core.commit.attempt import Attempt, CommitHeader, build_attempt
 from delta_core.commit.base import Base, TableHandle
@@ -37,7 +37,6 @@ from delta_core.commit.intents import (
     with_num_records,
 )
 from delta_core.commit.loop import commit_loop
-from delta_core.commit.manifests import check_manifests
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.post import run_post_commit
 from delta_core.commit.property_requests import parse_property_requests
@@ -67,11 +66,12 @@ from delta_core.log.files import FileSet
 from delta_core.log.names import commit_name
 from delta_core.log.timestamps import parse_version
 from delta_core.plugins.committer import Committed, Committer, Conflict, Proposal
+from delta_core.plugins.entry_points import installed_version
 from delta_core.plugins.plans import LogFile
 from delta_core.plugins.registry import PluginSet
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import DOMAIN_METADATA, DomainMetadata, Metadata, Protocol
-from delta_core.protocol.properties import read_property
+from delta_core.protocol.properties import MANIFESTS, read_property
 from delta_core.protocol.schema import Path
 from delta_core.write.names import random_prefix
 from delta_core.write.plan import WritePlan, plan_write
@@ -80,8 +80,6 @@ __all__ = ["CommitResult", "Transaction"]
 
 _log = logging.getLogger(__name__)
 _LEAST_LONG = -(2**63)
-#: Who wrote a commit, for history.
-ENGINE_INFO = f"delta_core/{installed.version('delta-core-lake')}"
 
 
 class CommitResult(Struct, Generic[Base], frozen=True):
@@ -247,7 +245,8 @@ class Transaction(Generic[Base]):
             if names:
                 rules.check("check_column_changes", table=previous, paths=names)
         rules.check("check_metadata", table=state, metadata=prepared, previous=previous)
-        check_manifests(previous, state, plugins)
+        if read_property(state.configuration, MANIFESTS):
+            parts.check_manifests(previous, state, plugins)
         self.intents.metadata = prepared
         self._stage_protocol(protocol)
         self._target, self._plan = (state, plugins), None
@@ -549,7 +548,7 @@ class Transaction(Generic[Base]):
             version,
             self.isolation.value,
             blind,
-            ENGINE_INFO,
+            f"delta_core/{installed_version()}",
             self.txn_id,
             user_metadata,
             custom,

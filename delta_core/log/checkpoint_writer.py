@@ -9,7 +9,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct
@@ -30,18 +30,16 @@ from delta_core.handles.secrets import shown_uri
 from delta_core.kernels.json_lines import format_actions
 from delta_core.log.checkpoint_adds import ROW_GROUP, AddReader
 from delta_core.log.checkpoint_schema import Action, CheckpointColumns, format_action, json_value, rows_table
+from delta_core.log.checkpoint_source import CheckpointSource
 from delta_core.log.checksum import write_checksum
 from delta_core.log.existing_checkpoint import find_checkpoint
-from delta_core.log.files import MOST_CHANGES, FileSet, Part
+from delta_core.log.files import MOST_CHANGES, Part
 from delta_core.log.hint import EMBEDDED, write_hint
 from delta_core.log.names import LOG_DIRECTORY, SIDECAR_DIRECTORY, checkpoint_name, commit_name
 from delta_core.log.sidecars import Sidecar, reusable_sidecars
 from delta_core.log.tombstones import remove_groups, retained
 from delta_core.plugins.checkpoint_plan import CheckpointPlan
-from delta_core.plugins.plans import LogSegment
-from delta_core.plugins.registry import PluginSet
-from delta_core.plugins.state import TableState
-from delta_core.protocol.actions import ActionField, DomainMetadata, SetTransaction
+from delta_core.protocol.actions import DomainMetadata
 from delta_core.protocol.properties import read_property
 from delta_core.runtime.threads import ThreadPool
 
@@ -55,68 +53,6 @@ FEW = 1_000
 _DICTIONARY = tuple(
     (action, name) for action in ("add", "remove") for name in ("partitionValues", "tags", "clusteringProvider")
 )
-
-
-class CheckpointSource(Protocol):
-    """What a snapshot is to the writer of checkpoints."""
-
-    @property
-    def version(self) -> int:
-        """The version."""
-        ...
-
-    @property
-    def uri(self) -> str:
-        """The location of the table."""
-        ...
-
-    @property
-    def timezone(self) -> str:
-        """The zone of partition timestamps that name none."""
-        ...
-
-    @property
-    def segment(self) -> LogSegment:
-        """The log files that the version is built from."""
-        ...
-
-    @property
-    def engine(self) -> Engine:
-        """The engine that reads for this table."""
-        ...
-
-    @property
-    def files(self) -> FileSet:
-        """The live files."""
-        ...
-
-    @property
-    def action_fields(self) -> tuple[ActionField, ...]:
-        """The columns that features add to file actions."""
-        ...
-
-    state: TableState
-    plugins: PluginSet
-
-    def reload(self) -> None:
-        """Read the version again from a fresh listing."""
-        ...
-
-    def tombstone_tables(self, columns: Sequence[str]) -> Iterator[tuple[CheckpointHandle | None, pa.Table]]:
-        """Yield the tombstones in pieces, each with the checkpoint file that contains it."""
-        ...
-
-    def transactions(self) -> dict[str, SetTransaction]:
-        """Return the last version that each application wrote, by application id."""
-        ...
-
-    def domains(self) -> dict[str, str]:
-        """Return the configuration of every domain that is not removed."""
-        ...
-
-    def custom_actions(self, kind: str) -> list[dict[str, Any]]:
-        """Return the live actions of a kind that a feature declares."""
-        ...
 
 
 class CheckpointResult(Struct, frozen=True):

@@ -136,8 +136,11 @@ class TableLog:
         rejected: Sequence[str] = (),
         failure: CheckpointError | None = None,
         segment: LogSegment | None = None,
+        explains: bool = True,
     ) -> LogContents:
         """Find and read what makes a version; None for the latest. ``segment``: its files, if they were chosen already.
+
+        ``explains``: whether the error of a place without a table states what is there, for which it is listed.
 
         A checkpoint that can't be read is passed over if older files can serve; ``rejected`` ones are not tried. If
         files are replaced or deleted while they are read, the log is listed again.
@@ -146,7 +149,9 @@ class TableLog:
         changes = 0
         while True:
             try:
-                return replace(self.contents(segment or self.segment(version, rejected)), rejected=tuple(rejected))
+                return replace(
+                    self.contents(segment or self.segment(version, rejected, explains)), rejected=tuple(rejected)
+                )
             except CheckpointError as e:
                 if isinstance(e, LogChangedError) and changes < MOST_CHANGES:
                     changes += 1
@@ -199,16 +204,16 @@ class TableLog:
         """Read a version again without its checksum, whose protocol and metadata make no table."""
         return self.read(segment=replace(contents.segment, checksum=None))
 
-    def segment(self, version: int | None = None, rejected: Sequence[str] = ()) -> LogSegment:
+    def segment(self, version: int | None = None, rejected: Sequence[str] = (), explains: bool = True) -> LogSegment:
         """Choose the log files of a version. Two calls: the hint and a listing from it."""
         if self.catalog is not None:
             return self._catalog_segment(version, rejected)
         hint = None if rejected else read_hint(self.engine.storage)
         usable = hint is not None and (version is None or hint.version <= version)
         listing = self._list(hint.version if usable and hint is not None else 0, hint)
-        return self._choose(listing, version, rejected)
+        return self._choose(listing, version, rejected, explains)
 
-    def _choose(self, listing: LogListing, version: int | None, rejected: Sequence[str]) -> LogSegment:
+    def _choose(self, listing: LogListing, version: int | None, rejected: Sequence[str], explains: bool) -> LogSegment:
         hint = listing.hint
         if listing.start > 0:
             # a dangling hint must not fail the load: without a checkpoint here, look at the whole log
@@ -222,7 +227,7 @@ class TableLog:
         try:
             segment = choose_segment(listing.files, version, hint=hint, where=self.uri, rejected=rejected)
         except TableNotFoundError as e:
-            why = self.why_no_table()
+            why = self.why_no_table() if explains else ""
             raise (TableNotFoundError(f"No Delta table at {self.uri}. {why}", **e.facts) if why else e) from None
         return _with_embedded(segment, listing)
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from delta_core.operations.backfill import BackfillOptions, backfill_statistics
     from delta_core.operations.clone import CloneOptions, clone_table
     from delta_core.operations.compact_log import compact_log
+    from delta_core.operations.convert import ConvertOptions, convert_folder
     from delta_core.operations.create import column_names, create_table
     from delta_core.operations.delete import count_selected, delete_rows
     from delta_core.operations.feature_add import add_features, list_features, protocol_with
@@ -50,6 +51,7 @@ __all__ = [
     "BackfillOptions",
     "ChangeOptions",
     "CloneOptions",
+    "ConvertOptions",
     "DropFeatureOptions",
     "FollowOptions",
     "OptimizeOptions",
@@ -76,6 +78,7 @@ __all__ = [
     "clean_log",
     "clone_table",
     "column_names",
+    "convert_folder",
     "compact_log",
     "compact_after",
     "create_table",
@@ -123,6 +126,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.operations.clone": "CloneOptions clone_table",
         "delta_core.operations.compact_log": "compact_log",
         "delta_core.operations.auto_compact": "compact_after",
+        "delta_core.operations.convert": "ConvertOptions convert_folder",
         "delta_core.operations.create": "column_names create_table",
         "delta_core.operations.delete": "count_selected delete_rows",
         "delta_core.operations.feature_drop": "DropFeatureOptions drop_feature",

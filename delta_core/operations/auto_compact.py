@@ -14,8 +14,8 @@ from delta_core.handles.secrets import shown_uri
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, mask_of, one_array
 from delta_core.log.files import FileSet
+from delta_core.operations import compact_parts
 from delta_core.operations.bins import Ints, pack_bins, partition_numbers
-from delta_core.operations.optimize import OptimizeOptions, optimize_table
 from delta_core.protocol.schema import find
 from delta_core.snapshot import Snapshot
 
@@ -60,8 +60,10 @@ def compact_after(snapshot: Snapshot, post: PostCommitHookProperties | None = No
         added = commit.adds.column("path")
         if not len(added):
             return snapshot
-        options = OptimizeOptions(target_size=most, choose=choose, parameters={"auto": True}, post=wanted.post_commit)
-        return optimize_table(snapshot, options).snapshot
+        options = compact_parts.OptimizeOptions(
+            target_size=most, choose=choose, parameters={"auto": True}, post=wanted.post_commit
+        )
+        return compact_parts.optimize_table(snapshot, options).snapshot
     except (DeltaError, OSError) as e:
         _log.warning(
             "Small files of %s were not joined after version %s: %s", shown_uri(snapshot.uri), snapshot.version, e

@@ -20,7 +20,7 @@ from delta_core.commit.intents import READ_TO_REMOVE, read_columns, removed_file
 from delta_core.commit.transaction import Transaction
 from delta_core.commit.upgrade import downgrade_protocol, upgrade_protocol
 from delta_core.engines.interface import Storage
-from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError, UnsupportedOperationError
+from delta_core.errors import InvalidArgumentError, TableExistsError, UnsupportedOperationError
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, one_array, scalar_of, strings_of
@@ -142,7 +142,7 @@ def clone_table(source: Snapshot, context: TableContext, options: CloneOptions) 
     Add File (absolute paths), Deletion Vectors (storage type p)
     """
     _check_places(source, context)
-    base = _existing(context)
+    base = context.find()
     if base is not None and not options.replace:
         raise TableExistsError(
             f"There is a table at {shown_uri(context.log.uri)} already (version {base.version}). Pass replace=True (on "
@@ -173,13 +173,6 @@ def clone_table(source: Snapshot, context: TableContext, options: CloneOptions) 
         new = new.append_column(name, pa.repeat(scalar_of(value, pa.bool_()), new.num_rows))
     transaction.add_files(new)
     return Cloned(transaction.commit(**options.commit).snapshot, metrics)
-
-
-def _existing(context: TableContext) -> Snapshot | None:
-    try:
-        return context.read(None)
-    except TableNotFoundError:
-        return None
 
 
 def _keys(files: FileSet) -> KeySet:

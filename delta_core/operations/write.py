@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +14,7 @@ from msgspec.structs import replace
 from delta_core.commit.intents import READ_TO_REMOVE, removed_files
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import CommitResult, Transaction
-from delta_core.errors import (
-    ConcurrentAppendError,
-    InvalidArgumentError,
-    SchemaMismatchError,
-    TableExistsError,
-    TableNotFoundError,
-)
+from delta_core.errors import ConcurrentAppendError, InvalidArgumentError, SchemaMismatchError, TableExistsError
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import NUM_RECORDS, Call, Column, Expression, all_of, any_of
 from delta_core.expressions.ast import Literal as Constant
@@ -29,25 +22,21 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, one_array
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
+from delta_core.operations import parts
 from delta_core.operations.create import given_properties, partition_columns, stage_definition
-from delta_core.operations.rewrite import (
-    carried_columns,
-    not_selected,
-    rewrite_rows,
-    selects_partitions,
-    write_change_rows,
-)
-from delta_core.operations.row_changes import RowChanges
 from delta_core.plugins.rules import RowCheck
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.schema_merge import merge_rows_schema
 from delta_core.protocol.types import StructType
-from delta_core.scan.scan import Scan
 from delta_core.snapshot import Snapshot, TableContext
 from delta_core.write.files import Written, write_files
 from delta_core.write.plan import WritePlan
 from delta_core.write.source import open_source
+
+if TYPE_CHECKING:
+    from delta_core.operations.row_changes import RowChanges
+    from delta_core.scan.scan import Scan
 
 __all__ = ["Replaced", "TableWrite", "WriteOptions", "has_transactions", "live_rows", "run_write", "write_table"]
 
@@ -160,12 +149,7 @@ def run_write(
         If there is a table and the mode is ``error``.
     """
     _check(options)
-    base: Snapshot | None = None
-    if known is not None:
-        base = known.latest()
-    else:
-        with contextlib.suppress(TableNotFoundError):
-            base = context.read(None)
+    base = context.find() if known is None else known.latest()
     if base is not None and options.mode == "error":
         raise TableExistsError(
             f"There is a table at {context.log.uri} already (version {base.version}). "
@@ -178,7 +162,8 @@ def run_write(
     try:
         return write.run()
     except ConcurrentAppendError:
-        created = _created_meanwhile(context) if base is None and options.mode != "error" else None
+        # None of a listing that lags
+        created = context.find() if base is None and options.mode != "error" else None
         if created is None:
             write.cleanup()
             raise
@@ -186,12 +171,6 @@ def run_write(
     except BaseException:
         write.cleanup()
         raise
-
-
-def _created_meanwhile(context: TableContext) -> Snapshot | None:
-    with contextlib.suppress(TableNotFoundError):  # of a listing that lags
-        return context.read(None)
-    return None
 
 
 def _run_on(created: Snapshot, lost: TableWrite, options: WriteOptions) -> CommitResult[Snapshot] | None:
@@ -454,7 +433,7 @@ class TableWrite:
         self.transaction.read(predicate, table)
         if predicate is not None:
             self.replaced = Replaced(live_rows(files, table))
-            if not selects_partitions(predicate, base.state.partition_columns):
+            if not parts.selects_partitions(predicate, base.state.partition_columns):
                 self._keep_rows(base, predicate, files)
         self._remove(table)
 
@@ -465,11 +444,11 @@ class TableWrite:
             and self.engine.relations is not None
             # rows that are only arranged otherwise are not removed rows
             and self.options.data_change
-            and not selects_partitions(predicate, base.state.partition_columns)
+            and not parts.selects_partitions(predicate, base.state.partition_columns)
         )
 
     def _drop_rows(self, base: Snapshot, predicate: Expression) -> None:
-        changes = self.row_changes = RowChanges(base, self.transaction, self.options.writer_properties)
+        changes = self.row_changes = parts.RowChanges(base, self.transaction, self.options.writer_properties)
         files, rows = changes.find(predicate)
         num_rows = int(rows.cardinalities().sum())
         changes.drop(files, deleted=rows)
@@ -485,8 +464,8 @@ class TableWrite:
     def _keep_rows(self, base: Snapshot, predicate: Expression, files: FileSet) -> None:
         """Write the rows that the predicate does not select to files of their own; note the others as changes."""
         plan = self.transaction.plan
-        carried = carried_columns(plan)
-        kept = base.scan(metadata=tuple(carried), predicate=not_selected(predicate), files=files)
+        carried = parts.carried_columns(plan)
+        kept = base.scan(metadata=tuple(carried), predicate=parts.not_selected(predicate), files=files)
         self.written.append(self.write_kept(plan, kept, carried))
         self._stage_kept()
         if plan.capture is not None:
@@ -523,11 +502,11 @@ class TableWrite:
     def write_kept(self, plan: WritePlan, rows: Scan, carried: Mapping[str, str]) -> Written:
         """Write rows of the table again; metadata columns go into the hidden columns that carry them."""
         properties, syncs = self.options.writer_properties, self.transaction.syncs
-        return rewrite_rows(self.engine, plan, rows, carried, properties, syncs=syncs)
+        return parts.rewrite_rows(self.engine, plan, rows, carried, properties, syncs=syncs)
 
     def write_changes(self, plan: WritePlan, changes: Sequence[tuple[Scan, str]]) -> Written:
         """Write change files of rows, each with its kind of change."""
-        return write_change_rows(self.engine, plan, changes, syncs=self.transaction.syncs)
+        return parts.write_change_rows(self.engine, plan, changes, syncs=self.transaction.syncs)
 
     # --- what is replaced ---
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.machinery import PathFinder
 from typing import Any
@@ -17,7 +18,7 @@ from msgspec import Struct
 
 from delta_core.runtime.lazy import load_object
 
-__all__ = ["EntryPoint", "entry_groups", "entry_points"]
+__all__ = ["EntryPoint", "entry_groups", "entry_points", "installed_version"]
 
 _OURS = "delta_core."
 #: The name of our distribution, and the one that it had before. Both install the same packages: if both are
@@ -61,6 +62,23 @@ def entry_points(group: str) -> tuple[Any, ...]:
     return entry_groups().get(group, ())
 
 
+@cache
+def installed_version() -> str:
+    """Return the version of our distribution."""
+    ours = (p for points in entry_groups().values() for p in points if isinstance(p, EntryPoint))
+    folder = next((p.folder for p in ours if _package_of(os.path.basename(p.folder)) == _NAME), None)
+    for name in ("METADATA", "PKG-INFO"):
+        if folder is None:
+            break
+        with suppress(OSError), open(os.path.join(folder, name), encoding="utf-8") as lines:
+            for line in lines:
+                if line.startswith("Version: "):
+                    return line[9:].strip()
+    from importlib.metadata import version
+
+    return version("delta-core-lake")
+
+
 def entry_groups() -> Mapping[str, tuple[Any, ...]]:
     """Return our groups with their entry points."""
     return _groups(tuple(sys.path))
@@ -99,11 +117,15 @@ def _scan(path: tuple[str, ...]) -> Iterator[EntryPoint]:
             continue
         for name in names:
             if name.endswith((".dist-info", ".egg-info")):
-                folders.setdefault(_normalized(name[:-10].partition("-")[0]), os.path.join(place or ".", name))
+                folders.setdefault(_package_of(name), os.path.join(place or ".", name))
     if _NAME in folders:
         folders.pop(_FORMER_NAME, None)
     for folder in folders.values():
         yield from _read(folder)
+
+
+def _package_of(folder: str) -> str:
+    return _normalized(folder[:-10].partition("-")[0])
 
 
 def _normalized(package: str) -> str:

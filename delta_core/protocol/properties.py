@@ -15,6 +15,7 @@ from msgspec import Struct
 from delta_core.errors import InvalidArgumentError
 
 __all__ = [
+    "MANIFESTS",
     "PROPERTIES",
     "BloomFilterProperties",
     "ColumnProperties",
@@ -28,6 +29,9 @@ __all__ = [
     "parse_size",
     "read_property",
 ]
+
+#: Whether each commit writes symlink manifests.
+MANIFESTS = "delta.compatibility.symlinkFormatManifest.enabled"
 
 
 class TableProperty(Struct, frozen=True):
@@ -269,7 +273,7 @@ PROPERTIES: Mapping[str, TableProperty] = {
         TableProperty("delta.minWriterVersion", _integer(1)),
         TableProperty("delta.parquet.compression.codec", _one_of(*_CODECS), "snappy"),
         TableProperty("delta.parquet.format.version", _format_version, "1.0.0"),
-        TableProperty("delta.compatibility.symlinkFormatManifest.enabled", _boolean, False),
+        TableProperty(MANIFESTS, _boolean, False),
         TableProperty("delta.randomizeFilePrefixes", _boolean, False),
         TableProperty("delta.randomPrefixLength", _integer(1, 32), 2),
         TableProperty("delta.setTransactionRetentionDuration", parse_duration_ms),

@@ -277,6 +277,30 @@ UPKEEP = [
 ]
 
 
+@pytest.mark.parametrize("exists", [False, True])
+def test_first_append_loads_no_checkpoints_and_no_changes_of_rows(tmp_path: Path, exists: bool) -> None:
+    later = (
+        "delta_core.commit.cleanup",
+        "delta_core.commit.manifests",
+        "delta_core.log.checkpoint_writer",
+        "delta_core.operations.convert",
+        "delta_core.operations.optimize",
+        "delta_core.operations.row_changes",
+        "delta_core.scan.scan",
+        "difflib",
+        "email.message",
+        "importlib.metadata",
+    )
+    if exists:
+        write_deltalake(tmp_path / "t", pa.table({"id": [0]}))
+    code = (
+        "import pyarrow as pa\nrows = pa.table({'id': pa.array([1])})\nbefore = set(sys.modules)\n"
+        "from delta_core import write_deltalake\nwrite_deltalake(sys.argv[1], rows, mode='append')\n"
+        f"found = sorted({set(later)!r} & (set(sys.modules) - before))\nassert not found, found"
+    )
+    _run(code, str(tmp_path / "t"))
+
+
 def test_upkeep_loads_no_pandas(tmp_path: Path) -> None:
     path, rows = tmp_path / "t", pa.table({"id": [1, 2, 3], "name": ["a", "b", None]})
     properties = ("enableChangeDataFeed", "enableDeletionVectors", "enableRowTracking")

@@ -113,7 +113,7 @@ def test_compaction_that_fails_does_not_fail_the_write(
     def conflict(*_: Any) -> Any:
         raise CommitConflictError("another writer was faster")
 
-    monkeypatch.setattr("delta_core.operations.auto_compact.optimize_table", conflict)
+    monkeypatch.setattr("delta_core.operations.compact_parts.optimize_table", conflict)
     with caplog.at_level(logging.WARNING):
         append(uri, 3)
     assert "another writer was faster" in caplog.text

@@ -35,6 +35,7 @@ from delta_core.errors import (
     SchemaMismatchError,
     TableExistsError,
 )
+from delta_core.log import parts as log_parts
 from delta_core.transaction import AddAction, RemoveAction
 
 ROWS = pa.table(
@@ -86,6 +87,16 @@ def test_write_creates_a_table(uri: Path) -> None:
     table = DeltaTable(uri)
     assert (table.version(), table.metadata().partition_columns) == (0, ["kind"])
     assert rows(uri) == expected(ROWS)
+
+
+def test_write_that_creates_a_table_does_not_list_its_neighbours(uri: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> str:
+        raise AssertionError("only an error states what is at a place without a table")
+
+    monkeypatch.setattr(log_parts, "why_no_table", fail)
+    write_deltalake(uri.parent / "new", pa.table({"id": [1]}))
+    with pytest.raises(AssertionError):
+        DeltaTable(uri.parent / "other")
 
 
 def test_mode_error_rejects_a_table_that_exists(uri: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from delta_core.plugins.entry_points import entry_groups, entry_points
+from delta_core.plugins.entry_points import entry_groups, entry_points, installed_version
 from delta_core.plugins.registry import PluginRegistry
 
 GROUP = "delta_core.features"
@@ -28,6 +28,17 @@ def test_what_is_installed_is_what_importlib_finds() -> None:
         g: {(p.name, p.value) for p in points.select(group=g)} for g in points.groups if g.startswith("delta_core.")
     }
     assert {g: {(p.name, p.value) for p in found} for g, found in entry_groups().items()} == standard
+
+
+def test_version_is_the_installed_one_that_importlib_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert installed_version() == importlib.metadata.version("delta-core-lake")
+    _install(tmp_path, "delta_core_lake", f"[{GROUP}]\nfirst = os:path\n", "2.0+local.1")
+    installed_version.cache_clear()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    try:
+        assert installed_version() == "2.0+local.1"
+    finally:
+        installed_version.cache_clear()
 
 
 def test_first_package_of_a_name_on_the_path_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
