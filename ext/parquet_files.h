@@ -27,7 +27,7 @@
 namespace delta_parquet {
 
 enum { MAGIC_BYTES = 4, TAIL_BYTES = 8 };
-const int MOST_CODEC = 8, ZSTD_NUMBER = 6;  // of Parquet's numbers
+const int MOST_CODEC = 8, GZIP_NUMBER = 2, ZSTD_NUMBER = 6;  // of Parquet's numbers
 enum PhysicalType { INT32 = 1, INT64 = 2, FLOAT = 4, DOUBLE_TYPE = 5, BYTE_ARRAY = 6 };
 const int64_t KNOWN_ENCODINGS = 1 << PLAIN | 1 << PLAIN_DICTIONARY | 1 << RLE | 1 << 4 /* BIT_PACKED */ | 1 << DELTA_BINARY_PACKED |
                                 1 << DELTA_LENGTH_BYTE_ARRAY | 1 << DELTA_BYTE_ARRAY | 1 << RLE_DICTIONARY | 1 << BYTE_STREAM_SPLIT;
@@ -447,7 +447,7 @@ class FileRun {
             first > file.size || chunk.compressed > file.size - first) return out;
         shared_.space->decompress = shared_.foreign.decompress;
         shared_.space->codec = is_foreign ? shared_.foreign.codecs[chunk.codec] : nullptr;
-        out.codec = chunk.codec == ZSTD_NUMBER ? ZSTD : is_foreign ? FOREIGN : chunk.codec == 1 ? SNAPPY : UNCOMPRESSED;
+        out.codec = chunk.codec == ZSTD_NUMBER ? ZSTD : chunk.codec == GZIP_NUMBER ? GZIP : is_foreign ? FOREIGN : chunk.codec == 1 ? SNAPPY : UNCOMPRESSED;
         out.bytes = file.data ? ChunkBytes(file.data + first, chunk.compressed)
                               : ChunkBytes(shared_.space->chunk, file.source, first, chunk.compressed, CHUNK_WINDOW);
         out.good = true;

@@ -1,6 +1,6 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet_files.h ext/parquet_nested.h ext/page_index.h ext/kept_memory.h ext/parquet_footer.h ext/parquet_pages.h ext/zstd_library.h ext/compact.h ext/foreign_pages.pxi
+# distutils: depends = ext/parquet_files.h ext/parquet_nested.h ext/page_index.h ext/kept_memory.h ext/parquet_footer.h ext/parquet_pages.h ext/zstd_library.h ext/byte_copies.h ext/inflate.h ext/compact.h ext/foreign_pages.pxi
 """Runs of small Parquet files; `delta_core.kernels.parquet_files` is its public API."""
 
 from cpython.bytes cimport PyBytes_AS_STRING

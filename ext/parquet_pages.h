@@ -21,18 +21,19 @@
 #include <utility>
 #include <vector>
 
+#include "byte_copies.h"
 #include "compact.h"
 #include "crc32.h"
+#include "inflate.h"
 #include "thrift.h"
 #include "zstd_library.h"
 
 namespace delta_parquet {
 
-enum { SLACK = 64 };
 // DAMAGED: other rows than the footer specifies, where a complete reader may return a part of them without an error.
 // BAD_CHECKSUM: a page whose bytes are not those that were written, which a complete reader may decode without an error.
 enum Status { DONE = 0, PAGE = 1, UNSUPPORTED = 2, NO_MEMORY = 3, DAMAGED = 4, BAD_CHECKSUM = 5 };
-enum Codec { UNCOMPRESSED = 0, SNAPPY = 1, FOREIGN = 2, ZSTD = 3, LZ4 = 4 };
+enum Codec { UNCOMPRESSED = 0, SNAPPY = 1, FOREIGN = 2, ZSTD = 3, LZ4 = 4, GZIP = 5 };
 // Decompresses exactly `size` bytes by a library that this code is not linked to.
 using Decompress = int (*)(void *codec, const uint8_t *in, int64_t n, uint8_t *out, int64_t size);
 enum PageType { DATA_PAGE = 0, DICTIONARY_PAGE = 2, DATA_PAGE_V2 = 3 };
@@ -224,28 +225,6 @@ class ChunkBytes {
 
 // --- bytes ---
 
-template <class T>
-inline T load(const uint8_t *in) {
-    T value;
-    std::memcpy(&value, in, sizeof(T));
-    return value;
-}
-
-// Copy 8 bytes; both places may overlap.
-inline void copy_8(uint8_t *out, const uint8_t *in) {
-    const uint64_t block = load<uint64_t>(in);
-    std::memcpy(out, &block, 8);
-}
-
-// Copy `n` bytes in blocks; up to SLACK - 1 bytes behind either end are touched.
-inline void copy_blocks(uint8_t *out, const uint8_t *in, size_t n) {
-    if (n > 256) {
-        std::memcpy(out, in, n);
-        return;
-    }
-    for (size_t i = 0; i < n; i += 32) std::memcpy(out + i, in + i, 32);
-}
-
 // --- Snappy (format_description.txt of google/snappy) ---
 
 // What a tag byte specifies: bits 0 to 6 how many bytes to write (0: more bytes follow that specify it, or it is a copy
@@ -265,32 +244,6 @@ struct SnappyTags {
     }
 };
 inline constexpr SnappyTags SNAPPY_TAGS{};
-
-// Write bytes that repeat those `distance` before, which is not 0; up to 16 bytes behind the last are touched.
-inline void copy_overlapping(uint8_t *o, size_t distance, size_t count) {
-    const uint8_t *const from = o - distance;
-    uint8_t *const next = o + count;
-    if (distance >= 16) {
-        for (size_t i = 0; i < count; i += 16) std::memcpy(o + i, from + i, 16);
-        return;
-    }
-    // a shorter pattern is kept in registers: what was just written can't be loaded in other parts before it has left the
-    // processor's store buffer
-    uint64_t low = load<uint64_t>(from);
-    if (distance >= 8) {
-        const unsigned bits = static_cast<unsigned>(8 * (distance - 8));
-        const uint64_t high = (load<uint64_t>(from + 8) & ((UINT64_C(1) << bits) - 1)) | low << bits;
-        for (; o < next; o += distance) {
-            std::memcpy(o, &low, 8);
-            std::memcpy(o + 8, &high, 8);
-        }
-        return;
-    }
-    low &= (UINT64_C(1) << 8 * distance) - 1;
-    for (size_t bytes = distance; bytes < 8; bytes *= 2) low |= low << 8 * bytes;
-    const size_t step = 8 / distance * distance;
-    for (; o < next; o += step) std::memcpy(o, &low, 8);
-}
 
 // Bytes that one step of `repeat_8` may read or write, at most; after how many written ones it and `repeat_pairs` are tried
 // again, and how many they have to write to be tried again at once.
@@ -1710,8 +1663,14 @@ class ChunkReader {
                                                      : snappy_decompress<true>(body, size, out, uncompressed))
                           : codec_ == ZSTD ? space_.zstd->decompress(body, size, out, uncompressed)
                           : codec_ == LZ4  ? lz4_decompress(body, size, out, uncompressed)
-                                           : space_.decompress && space_.decompress(space_.codec, body, size, out, uncompressed);
+                          // of other forms than writers use, and damaged, by a complete reader
+                          : codec_ == GZIP ? gunzip(body, size, out, uncompressed) || decompress_foreign(body, size, out, uncompressed)
+                                           : decompress_foreign(body, size, out, uncompressed);
         return good ? out : nullptr;
+    }
+
+    bool decompress_foreign(const uint8_t *body, int64_t size, uint8_t *out, int64_t uncompressed) {
+        return space_.decompress && space_.decompress(space_.codec, body, size, out, uncompressed);
     }
 
     enum : int64_t { BIG_DICTIONARY = 1 << 20 };

@@ -1,6 +1,6 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet_pages.h ext/bloom_filter.h ext/page_index.h ext/parquet_footer.h ext/parquet_nested.h ext/zstd_library.h ext/compact.h ext/crc32.h ext/foreign_pages.pxi ext/nested_columns.pxi ext/column_batch.h ext/column_batch.pxi ext/kept_memory.h
+# distutils: depends = ext/parquet_pages.h ext/bloom_filter.h ext/page_index.h ext/parquet_footer.h ext/parquet_nested.h ext/zstd_library.h ext/byte_copies.h ext/inflate.h ext/compact.h ext/crc32.h ext/foreign_pages.pxi ext/nested_columns.pxi ext/column_batch.h ext/column_batch.pxi ext/kept_memory.h
 """Pages of Parquet column chunks as Arrow buffers; `delta_core.kernels.parquet_pages` is its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -136,6 +136,7 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         @staticmethod
         const ZstdLibrary* loaded()
     bint snappy_numbers "delta_parquet::snappy_decompress<false>"(const uint8_t* data, size_t n, uint8_t* out, size_t size)
+    bint gunzip(const uint8_t* data, size_t n, uint8_t* out, size_t size)
     bint snappy_texts "delta_parquet::snappy_decompress<true>"(const uint8_t* data, size_t n, uint8_t* out, size_t size)
 
 cdef extern from *:
@@ -1060,6 +1061,17 @@ def decompress_snappy(const uint8_t[::1] data, int64_t size, bint is_text):
             good = snappy_texts(source.data, source.size, out.data, size)
         else:
             good = snappy_numbers(source.data, source.size, out.data, size)
+    return out.cut(size).to_pybytes() if good else None
+
+
+def decompress_gzip(const uint8_t[::1] data, int64_t size):
+    """Return the `size` plain bytes of a gzip member; None if it has others, or another form. For tests."""
+    cdef Block source = Block(data.shape[0]), out = Block(size)
+    cdef bint good
+    if data.shape[0]:
+        memcpy(source.data, &data[0], data.shape[0])
+    with nogil:
+        good = gunzip(source.data, source.size, out.data, size)
     return out.cut(size).to_pybytes() if good else None
 
 

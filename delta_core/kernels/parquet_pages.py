@@ -97,7 +97,7 @@ _GZIP_OR_ZLIB = 47
 CODECS: Mapping[str, tuple[int, Callable[[pa.Buffer, int], Any] | None]] = {
     "UNCOMPRESSED": (0, None),
     "SNAPPY": (1, None),
-    "GZIP": (2, _gzip),
+    "GZIP": (5, _gzip),
     "LZ4_RAW": (4, None),
 } | ({"ZSTD": (3, _zstd)} if pa.Codec.is_available("zstd") else {})
 #: The type of strings that are returned as codes.

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import re
+import struct
+import zlib
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -26,7 +30,7 @@ from delta_core.engines.arrow.parquet.opened_file import ArrowFooter
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import parquet_pages
 from delta_core.kernels._parquet_footer import Footer
-from delta_core.kernels._parquet_pages import ValueTest, decompress_snappy
+from delta_core.kernels._parquet_pages import ValueTest, decompress_gzip, decompress_snappy
 from delta_core.kernels.gather import SelectionVector
 from delta_core.kernels.parquet_pages import (
     WILDCARD,
@@ -790,6 +794,82 @@ def test_snappy_never_leads_outside(packed: bytes, size: int) -> None:
         assert pa.Codec("snappy").decompress(packed, size, asbytes=True) == found
 
 
+def gzipped(plain: bytes, level: int, strategy: int, window: int, flushed: Sequence[int]) -> bytes:
+    """Compress bytes, with an empty block at some places."""
+    packer = zlib.compressobj(level, zlib.DEFLATED, 16 + window, strategy=strategy)
+    packed = b""
+    places = sorted({n % (len(plain) + 1) for n in flushed})
+    for begin, end in pairwise([0, *places, len(plain)]):
+        packed += packer.compress(plain[begin:end])
+        packed += packer.flush(zlib.Z_FULL_FLUSH) if places else b""
+    return packed + packer.flush()
+
+
+@given(
+    parts=st.lists(st.tuples(st.binary(min_size=1, max_size=40), st.integers(1, 3000)), max_size=30),
+    random=st.integers(0, 40_000),
+    level=st.integers(0, 9),
+    strategy=st.sampled_from([zlib.Z_DEFAULT_STRATEGY, zlib.Z_FILTERED, zlib.Z_HUFFMAN_ONLY, zlib.Z_RLE, zlib.Z_FIXED]),
+    window=st.sampled_from([9, 12, 15]),
+    flushed=st.lists(st.integers(0, 100_000), max_size=3),
+    damage=st.lists(st.tuples(st.integers(0, 2**20), st.integers(1, 255)), min_size=1, max_size=3),
+)
+def test_gzip_returns_what_was_compressed(
+    parts: list[tuple[bytes, int]],
+    random: int,
+    level: int,
+    strategy: int,
+    window: int,
+    flushed: list[int],
+    damage: list[tuple[int, int]],
+) -> None:
+    plain = b"".join(p * n for p, n in parts) + np.random.default_rng(random).bytes(random)
+    packed = gzipped(plain, level, strategy, window, flushed)
+    assert decompress_gzip(packed, len(plain)) == plain
+    assert decompress_gzip(packed, len(plain) + 1) is None
+    assert not plain or decompress_gzip(packed, len(plain) - 1) is None
+    assert decompress_gzip(packed[:-1], len(plain)) is None
+    assert decompress_gzip(packed + b"x", len(plain)) is None
+    bad = bytearray(packed)
+    for at, mask in damage:
+        bad[at % len(bad)] ^= mask
+    found = decompress_gzip(bytes(bad), len(plain))
+    assert found in (None, plain)
+    if found is not None:
+        assert zlib.decompress(bytes(bad), 31) == plain
+
+
+@given(st.binary(max_size=200), st.integers(0, 300))
+def test_gzip_never_leads_outside(packed: bytes, size: int) -> None:
+    head = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
+    assert decompress_gzip(head + packed + struct.pack("<II", 0, size), size) is None or not size
+    assert decompress_gzip(packed, size) is None
+
+
+def test_gzip_of_other_forms_is_left_to_zlib() -> None:
+    plain = b"text " * 99
+    whole = gzip.compress(plain)
+    named = whole[:3] + b"\x08" + whole[4:10] + b"name\0" + whole[10:]
+    _, decompress = parquet_pages.CODECS["GZIP"]
+    assert decompress is not None
+    for packed in (zlib.compress(plain), named):
+        assert decompress_gzip(packed, len(plain)) is None
+        assert decompress(pa.py_buffer(packed), len(plain)) == plain
+    assert decompress_gzip(gzip.compress(plain[:99]) + gzip.compress(plain[99:]), len(plain)) is None
+
+
+def test_gzip_pages_of_writers_need_no_other_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(data: pa.Buffer, size: int) -> bytes:
+        raise AssertionError(size)
+
+    monkeypatch.setattr(parquet_pages, "CODECS", {"GZIP": (parquet_pages.CODECS["GZIP"][0], fail)})
+    for level in range(1, 10):
+        for column in FILTERED.values():
+            data, _, chunk = written(column, {"compression": "gzip", "compression_level": level})
+            assert chunk is not None
+            assert read_chunk(data, chunk).equals(column)
+
+
 @pytest.mark.parametrize("codec", ["GZIP", "ZSTD"])
 @given(column=columns(), form=FORMS)
 def test_pages_are_the_same_without_the_library_of_the_system(
@@ -938,10 +1018,10 @@ def test_pages_that_the_index_excludes_are_not_decoded(name: str) -> None:
         tests.append(ValuePattern(0, (key[0][:8], key[0][9:], b"")))
     else:
         tests.append(ValueRange(0, key[0].item(), key[0].item()))
-    gzip, _, by_gzip = written(column, {**form, "compression": "gzip", "write_page_index": True})
+    packed, _, by_gzip = written(column, {**form, "compression": "gzip", "write_page_index": True})
     assert by_gzip is not None
-    by_gzip = indexed(gzip, by_gzip)
-    number, decompress = parquet_pages.CODECS["GZIP"]
+    by_gzip = indexed(packed, by_gzip)
+    _, decompress = parquet_pages.CODECS["GZIP"]
     assert decompress is not None
 
     def counting(data: pa.Buffer, size: int) -> Any:
@@ -954,8 +1034,8 @@ def test_pages_that_the_index_excludes_are_not_decoded(name: str) -> None:
         assert found is not None
         assert found[1] == expected
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(parquet_pages, "CODECS", {"GZIP": (number, counting)})
-            found = read_passing(gzip, by_gzip, test, False)
+            patch.setattr(parquet_pages, "CODECS", {"GZIP": (2, counting)})
+            found = read_passing(packed, by_gzip, test, False)
         assert found is not None
         assert found[1] == expected
         assert len(decompressed) == expected

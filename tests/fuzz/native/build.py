@@ -19,7 +19,7 @@ __all__ = ["COMPILER", "build", "write_seeds"]
 
 COMPILER = shutil.which("g++") or shutil.which("c++")
 _ROOT = Path(__file__).resolve().parents[3]
-_CODECS = {"NONE": 0, "SNAPPY": 1, "LZ4": 4} | ({"ZSTD": 3} if has_zstd() else {})
+_CODECS = {"NONE": 0, "SNAPPY": 1, "LZ4": 4, "GZIP": 5} | ({"ZSTD": 3} if has_zstd() else {})
 
 
 def build(folder: Path) -> Path:

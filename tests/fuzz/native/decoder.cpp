@@ -428,11 +428,11 @@ static bool read_files(const Bytes &bytes, const Bytes &sound) {
     FooterFacts known;
     const uint8_t *const end = sound.data() + sound.size() - TAIL_BYTES;
     if (!FooterReader(end - load<uint32_t>(end), end).footer(known)) return false;
-    static delta_memory::KeptBlocks blocks(1 << 20);
+    static delta_memory::KeptBlocks blocks;
     FileRuns runs(below(2) ? -1 : 1 << 20, below(2) ? &blocks : nullptr, below(3000));
     Workspace space;
     int64_t left = 3;
-    runs.add_codec(ZSTD_NUMBER, decompress_nothing, &runs);
+    for (const int codec : {GZIP_NUMBER, ZSTD_NUMBER}) runs.add_codec(codec, decompress_nothing, &runs);
     FileRun *const run = runs.add(known.schema.data(), known.schema.size(), known.metadata.data(), known.metadata.size());
     static const int COLUMNS[3][2] = {{INT64, 8}, {FLOAT, 4}, {BYTE_ARRAY, 0}};
     const int num_leaves = static_cast<int>(below(3));

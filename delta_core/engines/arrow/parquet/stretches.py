@@ -28,6 +28,8 @@ __all__ = ["Own", "Stretches"]
 _BATCH_ROWS = 131_072
 #: Columns that take less time are decoded on one thread: the other one begins a tenth of it later.
 _LANE_NANOSECONDS = 2_000_000
+#: Nanoseconds for which a byte is decompressed that is stored by a codec; others take little beside the plain bytes.
+_PER_STORED_BYTE = {"GZIP": 2.2, "ZSTD": 0.8}
 
 
 class Own(Struct, frozen=True):
@@ -163,7 +165,8 @@ def _weight(chunk: ColumnChunk, coded: bool) -> float:
     """Return how many nanoseconds a chunk takes, about: to copy its values, or to look them up by codes."""
     is_copied = chunk.plain_bytes >= 4 * chunk.num_rows
     per_row = 3 if is_text(chunk.type) and not coded else 0 if is_copied else 1
-    return chunk.plain_bytes / 10 + per_row * chunk.num_rows
+    per_stored = _PER_STORED_BYTE.get(chunk.codec, 0)
+    return chunk.plain_bytes / 10 + per_stored * chunk.num_bytes + per_row * chunk.num_rows
 
 
 class _Part:
