@@ -1399,10 +1399,10 @@ class ChunkReader {
     }
 
    protected:
-    // Count the page at hand: once, if it is read again for the rows of a next stretch.
     // Remember whether the page at hand is passed over; what lies behind a short one costs less than one more call.
     void pass_over(bool is_passed) { is_passed_ = is_passed && page_.compressed > 4 * HEADER_WINDOW_BYTES; }
 
+    // Count the page at hand: once, if it is read again for the rows of a next stretch.
     void count_met() {
         space_.pages->met += page_at_ >= met_end_;
         met_end_ = std::max(met_end_, page_at_ + 1);
