@@ -301,6 +301,14 @@ def test_first_append_loads_no_checkpoints_and_no_changes_of_rows(tmp_path: Path
     _run(code, str(tmp_path / "t"))
 
 
+def test_checkpoint_loads_no_file_systems_of_pyarrow(table: str) -> None:
+    code = (
+        "from delta_core import DeltaTable\nDeltaTable(sys.argv[1]).create_checkpoint()\n"
+        "assert not {'pyarrow.parquet', 'pyarrow.fs'} & set(sys.modules)"
+    )
+    assert _run(code, table) == ""
+
+
 def test_upkeep_loads_no_pandas(tmp_path: Path) -> None:
     path, rows = tmp_path / "t", pa.table({"id": [1, 2, 3], "name": ["a", "b", None]})
     properties = ("enableChangeDataFeed", "enableDeletionVectors", "enableRowTracking")

@@ -39,14 +39,16 @@ def write_parquet(
     EngineError
         If the file can't be written.
     """
-    import pyarrow.parquet as pq
+    # not `pyarrow.parquet`, which loads every file system that PyArrow has
+    from pyarrow._parquet import ParquetWriter
 
     codec = _CODECS[form.codec.lower()]
     with storage.put_stream(path, replace=replace) as target:
         try:
-            writer = pq.ParquetWriter(
+            writer: Any = ParquetWriter(
                 target,
                 schema,
+                writer_engine_version="V2",
                 compression=codec,
                 compression_level=default_level(codec),
                 store_schema=False,
@@ -55,9 +57,9 @@ def write_parquet(
                 write_batch_size=_BATCH_VALUES,
                 memory_pool=POOL_OF_BATCHES,
             )
-            with writer:
-                for group in groups:
-                    writer.write_table(group, row_group_size=max(group.num_rows, 1))
+            for group in groups:
+                writer.write_table(group, row_group_size=max(group.num_rows, 1))
+            writer.close()
         except pa.ArrowException as e:
             raise EngineError(f"Checkpoint file {path} can't be written: {e}.", path=path) from e
         return target.tell()
