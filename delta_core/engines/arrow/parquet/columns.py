@@ -82,7 +82,9 @@ WORD_ROWS = 64
 JOINED_BYTES = 1 << 20
 #: Row groups that take less are decoded together, and their conditions tested together: what is done a row group takes
 #: longer than to decode few rows.
-SMALL_GROUP_BYTES = 256 << 10
+SMALL_GROUP_BYTES = 512 << 10
+#: The same if all of their rows are requested, and what those that are decoded together take.
+WHOLE_GROUP_BYTES, JOINED_GROUPS_BYTES = 1 << 20, 4 << 20
 #: The same if the chunks of many columns take less on average.
 SMALL_CHUNK_BYTES = 32 << 10
 #: Many columns are decoded by several threads from so many plain bytes on, and bytes that a chunk takes as long as.
@@ -191,13 +193,9 @@ class GroupReader:
 
     def num_joined(self, groups: Sequence[int], start: int, leaves: Sequence[int], batch_rows: int) -> int:
         """Return how many row groups from one on are so small that some columns of them are decoded together."""
-        footer = self._file.footer
         most = min(SMALL_GROUP_BYTES, self._most_whole)
-
-        def size_of(group: int) -> int:
-            return footer.plain_bytes(group, leaves) + 8 * self.group_rows[group] * len(leaves)
-
-        return self._num_below(groups, start, leaves, batch_rows, size_of, most, JOINED_BYTES)
+        size_of = partial(self._most_bytes, leaves)
+        return self._num_below(groups, start, leaves, batch_rows, size_of, most, JOINED_GROUPS_BYTES)
 
     def _num_joined_whole(self, groups: Sequence[int], start: int, batch_rows: int) -> int:
         """Return how many row groups from one on are decoded together if all of their rows are requested.
@@ -206,10 +204,15 @@ class GroupReader:
         """
         leaves = self._leaves
         if len(leaves) < WIDE_LEAVES:
-            return self.num_joined(groups, start, leaves, batch_rows)
+            most, size_of = min(WHOLE_GROUP_BYTES, self._most_whole), partial(self._most_bytes, leaves)
+            return self._num_below(groups, start, leaves, batch_rows, size_of, most, JOINED_GROUPS_BYTES)
         most = min(SMALL_CHUNK_BYTES * len(leaves), WIDE_STRETCH_BYTES)
         size_of = partial(self.plain_bytes, leaves=leaves)
         return self._num_below(groups, start, leaves, batch_rows, size_of, most, 2 * WIDE_STRETCH_BYTES)
+
+    def _most_bytes(self, leaves: Sequence[int], group: int) -> int:
+        """Return what columns of a row group take at most, about: dictionary codes take less than their values."""
+        return self._file.footer.plain_bytes(group, leaves) + 8 * self.group_rows[group] * len(leaves)
 
     def _num_below(
         self,

@@ -77,7 +77,7 @@ REMOTE_BYTES = 128 << 20
 FOOTERS_AHEAD = 32
 #: Row groups with dictionaries that are kept have so many rows or more, and files of one row group the second number:
 #: to make a dictionary array takes longer than to decode few strings.
-_CODED_ROWS, _CODED_FILE_ROWS = 8192, 4096
+_CODED_ROWS, _CODED_FILE_ROWS = 1 << 14, 4096
 #: Strings that take fewer stored bytes than this each are dictionary codes, worth keeping so.
 ENCODED_BYTES = 4
 
