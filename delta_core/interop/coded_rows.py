@@ -54,9 +54,10 @@ def _coded(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.
 
 def _decoded_if_small(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Decode the strings of a batch that is joined with others, which have other dictionaries."""
-    if batch.num_rows >= FEW_ROWS or not any(pa.types.is_dictionary(t) for t in batch.schema.types):
+    if batch.num_rows >= FEW_ROWS or _CODES not in batch.schema.types:
         return batch
-    columns = [gather_column(c, None) for c in batch.columns]
+    # other dictionaries are of a type that a caller chose
+    columns = [gather_column(c, None) if c.type == _CODES else c for c in batch.columns]
     # a field that is not nullable stays so: batches are joined with those that had no codes
     fields = [f.with_type(c.type) for f, c in zip(batch.schema, columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))

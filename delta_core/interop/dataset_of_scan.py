@@ -177,21 +177,26 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         raise self._refusal("replace_schema", "to_table().cast(...)")
 
     def sort_by(self, sorting: Any, **options: Any) -> ds.Dataset:
-        """Return the rows sorted, in memory."""
-        return ds.InMemoryDataset(self.to_table(**options).sort_by(sorting))
+        """Return the rows sorted, in memory; strings are plain."""
+        return ds.InMemoryDataset(_plain_table(self, **options).sort_by(sorting))
 
     def join(self, right_dataset: ds.Dataset, *args: Any, **kwargs: Any) -> ds.Dataset:
-        """Return a join, in memory."""
-        right = right_dataset.to_table() if isinstance(right_dataset, ds.Dataset) else right_dataset
-        return ds.InMemoryDataset(self.to_table().join(right, *args, **kwargs))
+        """Return a join, in memory; strings are plain."""
+        return ds.InMemoryDataset(_plain_table(self).join(_plain_table(right_dataset), *args, **kwargs))
 
     def join_asof(self, right_dataset: ds.Dataset, *args: Any, **kwargs: Any) -> ds.Dataset:
-        """Return an as-of join, in memory."""
-        right = right_dataset.to_table() if isinstance(right_dataset, ds.Dataset) else right_dataset
-        return ds.InMemoryDataset(self.to_table().join_asof(right, *args, **kwargs))
+        """Return an as-of join, in memory; strings are plain."""
+        return ds.InMemoryDataset(_plain_table(self).join_asof(_plain_table(right_dataset), *args, **kwargs))
 
     def _refusal(self, name: str, instead: str) -> UnsupportedOperationError:
         return UnsupportedOperationError(f"A table's dataset has no {name!r}; use {instead}.", method=name)
+
+
+def _plain_table(source: Any, **options: Any) -> pa.Table:
+    """Return rows in memory: pyarrow neither sorts nor joins codes of several dictionaries."""
+    if isinstance(source, ScanDataset):
+        return ScanDataset(source._snapshot, source._predicate).to_table(**options)
+    return source.to_table(**options) if isinstance(source, ds.Dataset) else source
 
 
 class _Fragment:

@@ -103,6 +103,26 @@ def test_small_batches_with_and_without_codes_are_joined_if_a_field_is_not_nulla
     assert sorted(found["id"].to_pylist()) == sorted([*range(10), *range(1_000, 1_005), *range(20)])
 
 
+def test_encoded_datasets_are_sorted_and_joined_and_have_columns_of_other_codes(tmp_path: Path) -> None:
+    for count in (20_000, 20):
+        rows = {"id": range(count), "s": [f"v{i * count % 7}" for i in range(count)], "t": ["x"] * count}
+        write_deltalake(tmp_path, pa.table(rows), mode="append")
+    plain, encoded = DeltaTable(tmp_path).dataset(), DeltaTable(tmp_path).dataset(encoded=True)
+    order = [("s", "ascending"), ("id", "ascending")]
+    assert encoded.sort_by(order).to_table().equals(plain.sort_by(order).to_table())
+    keys = pa.table({"s": ["v1", "v3"], "n": [1, 3]})
+    joined = encoded.join(keys, "s", join_type="inner").to_table()
+    assert joined.num_rows > 5_000
+    assert joined.sort_by(order).equals(plain.join(keys, "s", join_type="inner").to_table().sort_by(order))
+    both = plain.join(encoded, "id", right_suffix="_r").to_table()
+    assert both.num_rows == 20_060
+    chosen = {"k": pc.field("s").cast(pa.dictionary(pa.int8(), pa.string()))}
+    for kept in (None, pc.field("id") * 2 < 30):
+        found = encoded.to_table(columns=chosen, filter=kept)
+        found.validate(full=True)
+        assert found["k"].to_pylist() == plain.to_table(columns=chosen, filter=kept)["k"].to_pylist()
+
+
 def test_filter_is_left_to_pyarrow_only_where_it_means_something_else(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"i": [1, 2], "f": [1.0, 2.0], "s": ["a", "b"]}))
     snapshot = DeltaTable(tmp_path).snapshot()
