@@ -71,4 +71,9 @@ def _codes(array: pa.Array) -> pa.Array:
         array = gather_column(array, None)
     known = is_valid(array) if array.null_count else None
     codes = number_array(np.arange(len(array), dtype=np.int32), pa.int32(), known)
+    # pyarrow unifies no dictionaries that have nulls: what is null is an empty string that no code refers to
+    _, ends, texts = array.buffers()
+    if array.null_count and ends is not None:
+        texts = pa.py_buffer(b"") if texts is None else texts
+        array = pa.Array.from_buffers(array.type, len(array), [None, ends, texts], 0, array.offset)
     return pa.DictionaryArray.from_arrays(codes, array, safe=False)

@@ -123,6 +123,19 @@ def test_encoded_datasets_are_sorted_and_joined_and_have_columns_of_other_codes(
         assert found["k"].to_pylist() == plain.to_table(columns=chosen, filter=kept)["k"].to_pylist()
 
 
+def test_dictionaries_of_encoded_datasets_have_no_nulls(tmp_path: Path) -> None:
+    for start in (0, 30_000):
+        texts = [None if i % 3 else f"own {i}" for i in range(start, start + 30_000)]
+        write_deltalake(tmp_path, pa.table({"s": texts, "none": pa.nulls(30_000, pa.string())}), mode="append")
+    plain, encoded = DeltaTable(tmp_path).dataset(), DeltaTable(tmp_path).dataset(encoded=True)
+    found = encoded.to_table()
+    assert not any(chunk.dictionary.null_count for column in found.columns for chunk in column.chunks)
+    found.validate(full=True)
+    numbers = [0, 1, 3, 59_999, 33_000]
+    assert encoded.take(numbers).cast(plain.schema).equals(plain.take(numbers))
+    assert found.cast(plain.schema).equals(plain.to_table())
+
+
 def test_filter_is_left_to_pyarrow_only_where_it_means_something_else(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"i": [1, 2], "f": [1.0, 2.0], "s": ["a", "b"]}))
     snapshot = DeltaTable(tmp_path).snapshot()
