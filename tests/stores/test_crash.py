@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
@@ -229,13 +230,16 @@ def test_rows_that_are_written_again_are_on_the_disk_before_the_commit(
     waits: list[int] = []
     sync, link, commit = os.fsync, os.link, StoreCommitter.commit
 
+    committing = Event()
+
     def slow_sync(handle: int) -> None:
         path = os.readlink(f"/proc/self/fd/{handle}")
-        time.sleep(0.05)
+        committing.wait(0.5)
         sync(handle)
         synced.add(path)
 
     def noted_commit(self: StoreCommitter, proposal: Proposal) -> Outcome:
+        committing.set()
         waits.append(len({p for p in synced if p.endswith(".parquet")}))
         return commit(self, proposal)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,9 @@ from delta_core.engines.arrow.evaluate import compute as pc
 from delta_core.engines.arrow.evaluate.compute import CallInfo, Kernel, Maker, by_value, on_arrays, plain, to_numpy
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions.coercion import name_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["MAKERS", "shift_months"]
 
@@ -67,19 +70,23 @@ def shift_months(time: pa.Array, months: pa.Array, sign: int = 1) -> pa.Array:
     dates = days.astype("M8[D]")
     month = dates.astype("M8[M]")
     day = dates - month.astype("M8[D]")
-    target = month + sign * steps.astype(np.int64)
-    last = (target + 1).astype("M8[D]") - np.timedelta64(1, "D")
+    target = month + (sign * steps.astype(np.int64)).astype("m8[M]")
+    last = _ends_of(target)
     moved = np.minimum(target.astype("M8[D]") + day, last).astype(np.int64) * per_day + rest
     if per_day == 1:
         return pa.array(moved, pa.int64(), mask=mask).cast(pa.int32()).cast(time.type)
     return pa.array(moved, pa.int64(), mask=mask).cast(time.type)
 
 
+def _ends_of(months: NDArray[Any]) -> NDArray[Any]:
+    """Return the last day of each month."""
+    return (months + np.timedelta64(1, "M")).astype("M8[D]") + np.timedelta64(-1, "D")
+
+
 def _last_day(dates: pa.Array) -> pa.Array:
     values, nulls = to_numpy(dates)
-    month = values.astype("M8[D]").astype("M8[M]")
-    last = ((month + 1).astype("M8[D]") - np.timedelta64(1, "D")).astype(np.int64)
-    return pa.array(last, pa.int64(), mask=nulls).cast(pa.int32()).cast(pa.date32())
+    last = _ends_of(values.astype("M8[D]").astype("M8[M]"))
+    return pa.array(last.astype(np.int64), pa.int64(), mask=nulls).cast(pa.int32()).cast(pa.date32())
 
 
 def _nothing(into: pa.DataType) -> Kernel:
