@@ -7,7 +7,6 @@ codes get one of their own for each row, which costs little beside reading them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,6 @@ __all__ = ["coded_reader", "coded_schema"]
 _CODES = pa.dictionary(pa.int32(), pa.string())
 
 
-@lru_cache(maxsize=64)
 def coded_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema with top-level strings as ``dictionary<int32, string>``."""
     return pa.schema([f.with_type(_CODES) if f.type == pa.string() else f for f in schema], schema.metadata)

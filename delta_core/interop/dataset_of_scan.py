@@ -8,7 +8,7 @@ all of it. DataFusion, which reads fragments, gets its own meaning of NaN.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
@@ -59,7 +59,7 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
             "A dataset of a table can't be pickled; pickle the table, and call its dataset()."
         )
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """The columns."""
         schema = schema_of_rows(self._snapshot)
