@@ -116,19 +116,6 @@ class TableMetadata(Struct, frozen=True):
 Metadata = TableMetadata
 
 
-#: The options of a table, as they are unless given.
-_OPTIONS: Mapping[str, Any] = {
-    "storage_options": None,
-    "engine": "arrow",
-    "commits": None,
-    "timezone": "UTC",
-    "plugins": None,
-    "committer": None,
-    "allow_external": None,
-    "pickle_secrets": False,
-}
-
-
 class DeltaTable:
     """One version of a Delta table.
 
@@ -314,7 +301,8 @@ class DeltaTable:
                     post=post.post_commit,
                 )
                 if cls.__init__ is DeltaTable.__init__:
-                    return cls._of(uri, {**_OPTIONS, "storage_options": storage_options, **options}, result.snapshot)
+                    given = {"storage_options": storage_options, **options}
+                    return cls._of(uri, {**(DeltaTable.__init__.__kwdefaults__ or {}), **given}, result.snapshot)
         return cls(uri, storage_options=storage_options, **options)
 
     def create_checkpoint(self) -> None:
