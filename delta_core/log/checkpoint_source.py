@@ -1,4 +1,4 @@
-"""What a snapshot is to the writer of checkpoints."""
+"""What a snapshot is to the writers of checkpoints and checksums."""
 
 from __future__ import annotations
 
@@ -17,25 +17,15 @@ if TYPE_CHECKING:
     from delta_core.plugins.state import TableState
     from delta_core.protocol.actions import ActionField, SetTransaction
 
-__all__ = ["CheckpointSource"]
+__all__ = ["CheckpointSource", "ChecksumSource"]
 
 
-class CheckpointSource(Protocol):
-    """What a snapshot is to the writer of checkpoints."""
+class ChecksumSource(Protocol):
+    """What a snapshot is to the writer of checksums."""
 
     @property
     def version(self) -> int:
         """The version."""
-        ...
-
-    @property
-    def uri(self) -> str:
-        """The location of the table."""
-        ...
-
-    @property
-    def timezone(self) -> str:
-        """The zone of partition timestamps that name none."""
         ...
 
     @property
@@ -53,21 +43,8 @@ class CheckpointSource(Protocol):
         """The live files."""
         ...
 
-    @property
-    def action_fields(self) -> tuple[ActionField, ...]:
-        """The columns that features add to file actions."""
-        ...
-
     state: TableState
     plugins: PluginSet
-
-    def reload(self) -> None:
-        """Read the version again from a fresh listing."""
-        ...
-
-    def tombstone_tables(self, columns: Sequence[str]) -> Iterator[tuple[CheckpointHandle | None, pa.Table]]:
-        """Yield the tombstones in pieces, each with the checkpoint file that contains it."""
-        ...
 
     def transactions(self) -> dict[str, SetTransaction]:
         """Return the last version that each application wrote, by application id."""
@@ -75,6 +52,33 @@ class CheckpointSource(Protocol):
 
     def domains(self) -> dict[str, str]:
         """Return the configuration of every domain that is not removed."""
+        ...
+
+
+class CheckpointSource(ChecksumSource, Protocol):
+    """What a snapshot is to the writer of checkpoints."""
+
+    @property
+    def uri(self) -> str:
+        """The location of the table."""
+        ...
+
+    @property
+    def timezone(self) -> str:
+        """The zone of partition timestamps that name none."""
+        ...
+
+    @property
+    def action_fields(self) -> tuple[ActionField, ...]:
+        """The columns that features add to file actions."""
+        ...
+
+    def reload(self) -> None:
+        """Read the version again from a fresh listing."""
+        ...
+
+    def tombstone_tables(self, columns: Sequence[str]) -> Iterator[tuple[CheckpointHandle | None, pa.Table]]:
+        """Yield the tombstones in pieces, each with the checkpoint file that contains it."""
         ...
 
     def custom_actions(self, kind: str) -> list[dict[str, Any]]:

@@ -8,26 +8,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.engines.engine import Engine
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import ActionQuery, RangeRequest
 from delta_core.errors import DeltaError, EngineError, HookContractError
 from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.kernels.json_actions import ParsedActions
-from delta_core.log.files import FileSet
+from delta_core.log.checkpoint_source import ChecksumSource
 from delta_core.log.names import LOG_DIRECTORY, checksum_name
-from delta_core.plugins.plans import LogFile, LogSegment, ReadRequest
-from delta_core.plugins.registry import PluginSet
+from delta_core.plugins.plans import LogFile, ReadRequest
 from delta_core.plugins.rules import ChecksumField, CommitSummary, RowSelector
-from delta_core.plugins.state import TableState
-from delta_core.protocol.actions import DomainMetadata, SetTransaction, parse_action
+from delta_core.protocol.actions import DomainMetadata, parse_action
 from delta_core.runtime.json_text import decode_json
 
 if TYPE_CHECKING:
@@ -85,41 +82,6 @@ class CommitContent(Struct, frozen=True):
 
     actions: ParsedActions
     info: Mapping[str, Any]
-
-
-class ChecksumSource(Protocol):
-    """What a snapshot is to the writer of checksums."""
-
-    @property
-    def version(self) -> int:
-        """The version."""
-        ...
-
-    @property
-    def segment(self) -> LogSegment:
-        """The log files that the version is built from."""
-        ...
-
-    @property
-    def engine(self) -> Engine:
-        """The engine that reads for this table."""
-        ...
-
-    @property
-    def files(self) -> FileSet:
-        """The live files."""
-        ...
-
-    state: TableState
-    plugins: PluginSet
-
-    def transactions(self) -> dict[str, SetTransaction]:
-        """Return the last version that each application wrote, by application id."""
-        ...
-
-    def domains(self) -> dict[str, str]:
-        """Return the configuration of every domain that is not removed."""
-        ...
 
 
 def read_checksum(storage: Storage, file: LogFile) -> Checksum | None:
