@@ -805,7 +805,7 @@ class DeltaTable:
         Parameters
         ----------
         source : anything with the Arrow PyCapsule interface, or a pandas data frame
-            A stream is read once, by `TableMerger.execute`.
+            A stream is read once, by `TableMerger.execute`; a second call rejects it.
         predicate : str or Expression
             Which row of the source matches which row of the table, for example ``"target.id = source.id"``. Null equals
             nothing; use ``<=>`` for keys in which null equals null.

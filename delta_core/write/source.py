@@ -1,14 +1,41 @@
-"""Rows from wherever users have them, as Arrow."""
+"""Rows from wherever users have them, as Arrow; a stream that was read before is rejected, not taken for no rows."""
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.errors import InvalidArgumentError
 
 __all__ = ["open_source"]
+
+#: Libraries whose objects with an Arrow stream, unless they are iterators, return all of their rows each time.
+_REPEATABLE = frozenset(("daft", "datafusion", "delta_core", "duckdb", "_duckdb", "ibis", "polars", "pyarrow"))
+
+
+class _Reading(Struct):
+    """What was read of one source.
+
+    Parameters
+    ----------
+    is_begun, is_ended : bool
+        Whether rows were requested, and whether all of them were returned.
+    rows : int
+        The most rows that one reading returned.
+    """
+
+    is_begun: bool = False
+    is_ended: bool = False
+    rows: int = 0
+
+
+#: The readings of sources that exist, by the source's id; a reference to the source deletes its entry.
+_readings: dict[int, tuple[weakref.ref[Any], _Reading]] = {}
 
 
 def open_source(data: Any) -> pa.Table | pa.RecordBatchReader:
@@ -23,9 +50,15 @@ def open_source(data: Any) -> pa.Table | pa.RecordBatchReader:
     Raises
     ------
     InvalidArgumentError
-        For anything else.
+        For anything else, and for a stream that an earlier call read, in part at least. The stream that is returned
+        raises it too, if its source returns no rows where an earlier call read some.
+
+    Notes
+    -----
+    Sources are remembered weakly, from the first request for their rows on. A call that fails before, for example since
+    the table exists, leaves its stream usable.
     """
-    if isinstance(data, (pa.Table, pa.RecordBatchReader)):
+    if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
@@ -34,18 +67,85 @@ def open_source(data: Any) -> pa.Table | pa.RecordBatchReader:
             # an index with a name is a column to whoever named it
             return pa.Table.from_pandas(data, preserve_index=any(n is not None for n in data.index.names))
         if hasattr(data, "__arrow_c_stream__"):
-            return pa.RecordBatchReader.from_stream(data)
+            return _noted(data, lambda: _stream_of(data))
         if hasattr(data, "__arrow_c_array__"):
             return pa.Table.from_batches([pa.record_batch(data)])
     except pa.ArrowException as e:
         raise InvalidArgumentError(f"Found rows as {type(data).__name__}, which can't be taken as columns: {e}.") from e
     if isinstance(data, (list, tuple)) and data and all(isinstance(b, pa.RecordBatch) for b in data):
         return pa.Table.from_batches(list(data))
-    for name in ("to_reader", "scanner"):  # a scanner, a dataset
-        if hasattr(data, name):
-            found = getattr(data, name)()
-            return found if isinstance(found, pa.RecordBatchReader) else found.to_reader()
+    if hasattr(data, "to_reader"):  # a scanner
+        return _noted(data, data.to_reader)
+    if hasattr(data, "scanner"):  # a dataset
+        return _noted(data, lambda: data.scanner().to_reader())
     raise InvalidArgumentError(
         f"Found rows as {type(data).__name__}; expected Arrow data (anything with __arrow_c_stream__), such as a "
         "pyarrow.Table, a Polars or pandas data frame."
+    )
+
+
+def _stream_of(data: Any) -> pa.RecordBatchReader:
+    return data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)
+
+
+def _noted(data: Any, opened: Callable[[], pa.RecordBatchReader]) -> pa.RecordBatchReader:
+    """Return the rows of a source as a stream that notes how far the source is read."""
+    reading = _reading_of(data)
+    _check_unread(data, reading)
+    if getattr(data, "closed", None) is True:
+        raise _was_read(data, reading)
+    reader = opened()
+    return pa.RecordBatchReader.from_batches(reader.schema, _batches(data, reader, reading))
+
+
+def _batches(data: Any, reader: pa.RecordBatchReader, reading: _Reading) -> Iterator[pa.RecordBatch]:
+    _check_unread(data, reading)
+    is_again, rows = reading.is_begun, 0
+    reading.is_begun, reading.is_ended = True, False
+    try:
+        for batch in reader:
+            rows += batch.num_rows
+            reading.rows = max(reading.rows, rows)
+            yield batch
+    except pa.ArrowException as e:
+        if is_again and not rows:
+            raise _was_read(data, reading) from e
+        raise
+    if not rows and reading.rows:
+        raise _was_read(data, reading)
+    reading.is_ended = True
+
+
+def _reading_of(data: Any) -> _Reading:
+    key = id(data)
+    found = _readings.get(key)
+    if found is not None and found[0]() is data:
+        return found[1]
+    reading = _Reading()
+
+    def forget(reference: weakref.ref[Any]) -> None:
+        # another object may have its id meanwhile
+        if key in _readings and _readings[key][0] is reference:
+            del _readings[key]
+
+    with suppress(TypeError):  # of an object that takes no weak references
+        _readings[key] = weakref.ref(data, forget), reading
+    return reading
+
+
+def _check_unread(data: Any, reading: _Reading) -> None:
+    """Reject a source that can't return all of its rows (again)."""
+    is_stream = isinstance(data, pa.RecordBatchReader) or hasattr(type(data), "__next__")
+    is_partial = reading.is_begun and not reading.is_ended
+    is_repeatable = type(data).__module__.partition(".")[0] in _REPEATABLE and not is_stream
+    if (is_stream and reading.is_begun) or (is_partial and not is_repeatable):
+        raise _was_read(data, reading)
+
+
+def _was_read(data: Any, reading: _Reading) -> InvalidArgumentError:
+    found = f"an earlier call read {reading.rows} rows of it" if reading.is_begun else "it is closed"
+    return InvalidArgumentError(
+        f"Found rows as a {type(data).__name__} that was read before: {found}, and a stream can be read once. Pass a "
+        "new one (a merge has to be built again with it), or rows in memory, such as pyarrow.table(...).",
+        rows=reading.rows,
     )
