@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     )
     from delta_core.expressions.plugin_functions import Function as Function
     from delta_core.expressions.printing import format_sql as format_sql
-    from delta_core.expressions.sql import parse_sql as parse_sql
+    from delta_core.expressions.sql import parse_sql as parse_sql, portable_sql as portable_sql
     from delta_core.plugins.features import (
         API_VERSION as API_VERSION,
         TableFeature as TableFeature,
@@ -198,7 +198,7 @@ _HOMES = {
     "delta_core.expressions.coercion": "common_type same_type spark_name",
     "delta_core.expressions.plugin_functions": "Function",
     "delta_core.expressions.printing": "format_sql",
-    "delta_core.expressions.sql": "parse_sql",
+    "delta_core.expressions.sql": "parse_sql portable_sql",
     "delta_core.plugins.features": "API_VERSION TableFeature supported_features",
     "delta_core.plugins.hookspecs": "hookimpl",
     "delta_core.plugins.checkpoint_plan": "SIDECAR_ACTIONS CheckpointPlan",

@@ -27,6 +27,7 @@ from delta_core.commit.definition_checks import (
     check_statistics_columns,
     check_texts,
 )
+from delta_core.commit.expression_texts import portable_metadata
 from delta_core.commit.intents import (
     READ_FILE,
     Intents,
@@ -60,6 +61,7 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.skipping import plan_skipping
+from delta_core.expressions.sql import DoubleQuotes
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.log.files import FileSet
@@ -178,6 +180,7 @@ class Transaction(Generic[Base]):
         protocol: Protocol | None = None,
         without_rules_of: str | None = None,
         like: TableState | None = None,
+        double_quotes: DoubleQuotes = "name",
     ) -> TableState:
         """Stage new metadata, with every feature that it switches on, and those requested.
 
@@ -199,6 +202,8 @@ class Transaction(Generic[Base]):
             A feature of the table that is being dropped: it neither prepares nor checks the metadata.
         like : TableState, optional
             The table whose definition this one takes over together with its files: changes are relative to it.
+        double_quotes : "name" or "text"
+            What double quotes enclose in expressions that the table does not have yet: ``text`` in those of a log.
 
         Raises
         ------
@@ -215,10 +220,13 @@ class Transaction(Generic[Base]):
         """
         registry = self.context.registry
         previous = like or (None if self.base is None else self.base.state)
-        known = [s.configuration for s in (previous, self._target and self._target[0]) if s is not None]
-        asked = parse_property_requests(metadata.configuration, known, registry)
+        known = [s for s in (previous, self._target and self._target[0]) if s is not None]
+        asked = parse_property_requests(metadata.configuration, [s.configuration for s in known], registry)
         given = replace(metadata, configuration=asked.configuration)
         check_texts(given)
+        given = portable_metadata(
+            given, [s.metadata for s in known], registry.everything.features.values(), double_quotes
+        )
         check_partition_columns(given)
         wanted = [*registry.everything.collect("required_features", metadata=given), *asked.features, *features]
         begin = protocol or (NEW_TABLE if self._target is None else self._target[0].protocol)

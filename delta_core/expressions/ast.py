@@ -30,6 +30,7 @@ __all__ = ["MANY", "NUM_RECORDS",
 MANY = 24
 #: A part of a name in backticks, to the dot behind it or the end.
 _QUOTED = lazy_pattern(r"`((?:[^`]|``)*)`(?:\.|\Z)")
+_DOUBLE_QUOTED = lazy_pattern(r"\"((?:[^\"]|\"\")+)\"(?:\.|\Z)")
 
 
 class Literal(Struct, frozen=True):
@@ -228,7 +229,9 @@ def _shown(e: Any, levels: int = _SHOWN) -> str:
 
 
 def column(name: str) -> Column:
-    """Return the column of a dotted name; backticks keep dots: ``a.`b.c```, and a doubled one is the character itself.
+    """Return the column of a dotted name; quotes keep dots: ``a.`b.c```, and a doubled one is the character itself.
+
+    Backticks enclose a part, as in Spark, and double quotes, as in standard SQL.
 
     Raises
     ------
@@ -246,6 +249,9 @@ def column(name: str) -> Column:
                     name=name,
                 )
             parts.append(found[1].replace("``", "`"))
+            rest = rest[found.end() :]
+        elif rest.startswith('"') and (found := _DOUBLE_QUOTED.match(rest)) is not None:
+            parts.append(found[1].replace('""', '"'))
             rest = rest[found.end() :]
         else:
             part, _, rest = rest.partition(".")

@@ -39,7 +39,7 @@ from delta_core.protocol.schema import find, format_path
 from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType, arrow_to_type
 from delta_core.runtime.recursion import Steps, run
 
-__all__ = ["ResultOf", "bind", "bind_rule", "bind_typed", "leaf_type", "resolve", "resolve_args"]
+__all__ = ["ResultOf", "bind", "bind_rule", "bind_typed", "leaf_type", "resolve", "resolve_args", "text_hint"]
 
 
 class ResultOf(Protocol):
@@ -144,7 +144,13 @@ def bind_typed(
     functions: Mapping[str, ResultOf] | None = None,
     now: dt.datetime | None = None,
 ) -> Typed:
-    """Bind an expression as `bind` does, and return its type too."""
+    """Bind an expression as `bind` does, and return its type too.
+
+    Raises
+    ------
+    ColumnNotFoundError, ExpressionError, UnsupportedExpressionError
+        As `bind`.
+    """
 
     def locate(leaf: Leaf) -> Typed:
         return _find_column(schema, leaf, moment) if isinstance(leaf, Column) else leaf_type(leaf)
@@ -152,7 +158,18 @@ def bind_typed(
     moment = now or dt.datetime.now(dt.UTC)
     flat = flatten(expression)
     check_depth(flat)
-    return resolve(flat, locate, functions or {}, moment)
+    try:
+        return resolve(flat, locate, functions or {}, moment)
+    except ColumnNotFoundError as e:
+        if not getattr(expression, "sql", "") and not isinstance(expression, Column):
+            raise
+        raise ColumnNotFoundError(f"{e.message}{text_hint(str(e.column))}", **e.facts) from e
+
+
+def text_hint(name: str) -> str:
+    """Return how a name that SQL contains would be spelled if it were a text; empty for what can't be meant so."""
+    plain = name.strip("`")
+    return f" If it is a text, put it in single quotes: '{plain}'." if "'" not in plain else ""
 
 
 def leaf_type(leaf: Leaf) -> Typed:

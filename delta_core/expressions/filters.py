@@ -33,8 +33,8 @@ def to_expression(
     Parameters
     ----------
     predicate : str, filters, Expression, pyarrow.compute.Expression or None
-        Spark SQL text; ``[("x", ">", 5), ...]`` (all must hold) or a list of such lists (one of them must
-        hold); an expression of our own; a pyarrow expression.
+        Spark SQL text, in which double quotes enclose names; ``[("x", ">", 5), ...]`` (all must hold) or a list of such
+        lists (one of them must hold); an expression of our own; a pyarrow expression.
     schema : StructType
         The columns by their logical names.
     functions : mapping of str to Function
@@ -60,7 +60,7 @@ def _read(predicate: Any, schema: StructType) -> Expression | None:
     if predicate is None or isinstance(predicate, get_args(Expression)):
         return predicate
     if isinstance(predicate, str):
-        return parse_sql(predicate)
+        return parse_sql(predicate, "name")
     if is_pyarrow(predicate):
         return parts.from_pyarrow(predicate, schema)
     if isinstance(predicate, (list, tuple)):

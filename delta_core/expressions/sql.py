@@ -1,22 +1,38 @@
-"""Spark SQL text to expressions; `printing` goes the other way. sqlglot reads what `simple_sql` leaves to it."""
+"""Spark SQL text to expressions; `printing` goes the other way. sqlglot reads what `simple_sql` leaves to it.
+
+What double quotes enclose depends on the origin of a text (`DoubleQuotes`). A text without them means the same to every
+reader, so `portable_sql` makes such a text before anything else reads it.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
+from delta_core.errors import ExpressionError
 from delta_core.expressions import parts as late
 from delta_core.expressions.ast import MANY, Call, Cast, Column, Expression, transform
 from delta_core.expressions.simple_sql import PLACEHOLDER, parse_simple
 from delta_core.runtime.patterns import lazy_pattern
 
-__all__ = ["parse_sql"]
+__all__ = ["DoubleQuotes", "parse_sql", "portable_sql"]
+
+#: What double quotes enclose: a name, as in standard SQL and in every text that a person passes; or a text, as in
+#: Spark by default, and so in the expressions that a table's log contains.
+DoubleQuotes = Literal["name", "text"]
 
 
-def parse_sql(text: str) -> Expression:
+def parse_sql(text: str, double_quotes: DoubleQuotes = "text") -> Expression:
     """Parse one predicate or scalar expression in Spark's dialect.
+
+    Parameters
+    ----------
+    text : str
+        The expression.
+    double_quotes : "text" or "name"
+        What double quotes enclose: a text in an expression of a table's log, a name in one that a person passes.
 
     Returns
     -------
@@ -31,6 +47,11 @@ def parse_sql(text: str) -> Expression:
     UnsupportedExpressionError
         It holds a part that can't be evaluated over single rows, such as a subquery, or that is not known.
     """
+    if double_quotes == "name" and '"' in text:
+        try:
+            return parse_sql(portable_sql(text, "name"))
+        except ExpressionError as e:
+            raise type(e)(f"{e.message} {_NAMES_HINT}", **e.facts) from e
     short, parts = _lift_lists(text)
     found = parse_simple(short) or late.parse_with_sqlglot(short, text, parts)
     if parts:
@@ -38,6 +59,59 @@ def parse_sql(text: str) -> Expression:
     return replace(found, sql=text) if isinstance(found, (Call, Cast)) else found
 
 
+#: What may contain double quotes that enclose nothing, and what double quotes enclose: names double them alone, texts
+#: have escapes too.
+_QUOTED = {
+    kind: lazy_pattern(
+        r"""(?<!\w)[rR](?:'[^']*+'|"(?P<raw>[^"]*+)")|'(?:[^'\\]|\\.)*+'|`[^`]*+`|--[^\n]*+|/\*.*?\*/"""
+        rf"""|"(?P<body>{body})\"""",
+        re.DOTALL,
+    )
+    for kind, body in (("name", r'(?:[^"]|"")*+'), ("text", r'(?:[^"\\]|\\.|"")*+'))
+}
+
+
+def portable_sql(text: str, double_quotes: DoubleQuotes) -> str:
+    """Return SQL without double quotes: names are in backticks, texts in single quotes, as all readers read them.
+
+    Parameters
+    ----------
+    text : str
+        An expression. One without double quotes is returned as it is.
+    double_quotes : "name" or "text"
+        What they enclose in it.
+
+    Raises
+    ------
+    ExpressionError
+        For an empty name, or a raw text (``r"..."``) if double quotes enclose names.
+    """
+
+    def requote(match: re.Match[str]) -> str:
+        raw, body = match.group("raw", "body")
+        if raw is None and body is None:
+            return match[0]
+        if double_quotes == "text":
+            inner = _requoted(body) if raw is None else raw.replace("\\", "\\\\").replace("'", "\\'")
+            # two quotes that touch are one character
+            before, after = ("" if c != "'" else " " for c in (text[: match.start()][-1:], text[match.end() :][:1]))
+            return f"{before}'{inner}'{after}"
+        if not body:
+            raise ExpressionError(f"The expression {text!r} contains {match[0]}, which is no name.", sql=text)
+        return "`" + body.replace('""', '"').replace("`", "``") + "`"
+
+    return _QUOTED[double_quotes].sub(requote, text) if '"' in text else text
+
+
+_INNER = lazy_pattern(r"""\\.|""|'""", re.DOTALL)
+
+
+def _requoted(body: str) -> str:
+    """Return what double quotes enclose as a text in Spark, for single quotes."""
+    return _INNER.sub(lambda m: {'""': '"', "'": "\\'"}.get(m[0], m[0]), body)
+
+
+_NAMES_HINT = "Double quotes enclose names; put texts in single quotes, such as 'hello'."
 _NUMBER = r"\s*+[+-]?[0-9]++\s*+"
 _PLAIN_TEXT = r"\s*+'[^'\\]*+'\s*+"
 #: What may hold anything (texts, quoted names, comments), and lists of constants behind IN.

@@ -524,7 +524,8 @@ def _interval(node: Any, text: str) -> Expression:
     amount = node.this
     negative = type(amount).__name__ == "Neg"
     number = (amount.this if negative else amount).name
-    if not re.fullmatch(r"-?\d+(\.\d{1,6})?", number) or ("." in number and unit != "SECOND"):
+    is_name = type(amount).__name__ == "Column"
+    if is_name or not re.fullmatch(r"-?\d+(\.\d{1,6})?", number) or ("." in number and unit != "SECOND"):
         raise UnsupportedExpressionError(
             f"The interval {node.sql(dialect='spark')} in {_short(text)!r} is not supported.", sql=text
         )

@@ -25,6 +25,7 @@ from delta_core.errors import (
     did_you_mean,
 )
 from delta_core.expressions.ast import Call, Column, Expression, all_of, negate
+from delta_core.expressions.sql import DoubleQuotes
 from delta_core.operations.create import property_texts
 from delta_core.operations.feature_add import enabled_features, run_enabling_steps
 from delta_core.protocol.actions import Metadata
@@ -288,7 +289,7 @@ def rename_column(base: Snapshot, column: ColumnName, name: str, commit: CommitA
     metadata = replace(metadata, partition_columns=partitions)
     metadata = _with_statistics_columns(metadata, lambda p: (*renamed, *p[len(path) :]) if _is_under(p, path) else p)
     said = {"oldColumnPath": format_path(path), "newColumnPath": format_path(renamed)}
-    return _commit(latest, "RENAME COLUMN", said, metadata, commit)
+    return _commit(latest, "RENAME COLUMN", said, metadata, commit, double_quotes="text")
 
 
 def drop_columns(base: Snapshot, columns: ColumnName | Sequence[ColumnName], commit: CommitArguments) -> Snapshot:
@@ -620,10 +621,11 @@ def _commit(
     commit: CommitArguments,
     *,
     without_nulls: Collection[Path] = (),
+    double_quotes: DoubleQuotes = "name",
 ) -> Snapshot:
     isolation = IsolationLevel.SERIALIZABLE if without_nulls else None
     transaction = Transaction(latest.context, latest, operation, parameters, isolation=isolation)
-    transaction.set_metadata(metadata, without_nulls=without_nulls)
+    transaction.set_metadata(metadata, without_nulls=without_nulls, double_quotes=double_quotes)
     if without_nulls:
         transaction.read(None)
     return transaction.commit(**commit).snapshot

@@ -34,10 +34,10 @@ from delta_core.expressions.ast import (
     transform,
 )
 from delta_core.expressions.ast import Literal as Constant
-from delta_core.expressions.binding import ResultOf, bind_typed
+from delta_core.expressions.binding import ResultOf, bind_typed, text_hint
 from delta_core.expressions.coercion import VOID, same_type, spark_name
 from delta_core.expressions.printing import format_sql
-from delta_core.expressions.sql import parse_sql
+from delta_core.expressions.sql import parse_sql, portable_sql
 from delta_core.expressions.typing_rules import Typed
 from delta_core.operations.merger import Action, Kind, MergeClause
 from delta_core.protocol.schema import Path, Schema, find, format_path
@@ -215,7 +215,7 @@ class MergeNames:
 
     def _bind(self, given: Any, sides: Sequence[str], what: str) -> Typed:
         if isinstance(given, str):
-            parsed = parse_sql(given)
+            parsed = parse_sql(given, "name")
         elif isinstance(given, get_args(Expression)):
             parsed = given
         else:
@@ -253,7 +253,7 @@ class MergeNames:
         known = [f"{self._aliases[side]}.{f.name}" for side in sides for f in self._sides[side].fields]
         raise ColumnNotFoundError(
             f"{what} reads {format_path(path)}, which is no column; there are: {', '.join(known[:40])}."
-            f"{did_you_mean(format_path(path), known)}",
+            f"{did_you_mean(format_path(path), known)}{text_hint(format_path(path))}",
             column=format_path(path),
         )
 
@@ -268,7 +268,7 @@ class MergeNames:
     def _assigned(self, updates: Mapping[str, Any], sides: Sequence[str], what: str) -> list[Assignment]:
         made = []
         for name, value in updates.items():
-            path = column(name).path
+            path = _path(name, self._sides[TARGET])
             has_alias = len(path) > 1 and path[0].lower() == self._aliases[TARGET]
             own = path[1:] if has_alias and self._sides[TARGET].get(path[1]) is not None else path
             made.append(self._assignment(own, self._bind(value, sides, f"The value of {name} in {what}")))
@@ -319,13 +319,18 @@ def evolve_schema(table: Schema, source: StructType, clauses: Sequence[MergeClau
         if clause.is_star:
             added |= {f.name.lower() for f in source.fields} - {n.lower() for n in clause.except_columns}
         elif clause.updates is not None:
-            paths += [_without_alias(column(n).path, table, source) for n in clause.updates]
+            paths += [_without_alias(_path(n, table, source), table, source) for n in clause.updates]
     chosen = [f for f in source.fields if f.name.lower() in added]
     for path in paths:
         found = _named(StructType(list(table.fields)), StructType(list(source.fields)), path)
         if found is not None and path[0].lower() not in added:
             table = merge_rows_schema(table, Schema([found]), accept)
     return merge_rows_schema(table, Schema(chosen), accept) if chosen else table
+
+
+def _path(name: str, *sides: StructType) -> Path:
+    """Return the path that an assignment names; a column whose own name has dots or quotes wins."""
+    return column(name).path if all(side.get(name) is None for side in sides) else (name,)
 
 
 def _without_alias(path: Path, table: Schema, source: StructType) -> Path:
@@ -396,4 +401,4 @@ def describe_clauses(clauses: Sequence[MergeClause], kind: Kind) -> str:
 
 def sql_text(given: Any) -> str:
     """Return an expression as text."""
-    return given if isinstance(given, str) else format_sql(given)
+    return portable_sql(given, "name") if isinstance(given, str) else format_sql(given)

@@ -167,7 +167,7 @@ def _commit(
     domains = {**transaction.intents.domains, **transaction.intents.system_domains}
     if protocol is not None or domains or metadata != latest.metadata:
         try:
-            transaction.set_metadata(metadata, replaces=True, protocol=protocol)
+            transaction.set_metadata(metadata, replaces=True, protocol=protocol, double_quotes="text")
         except InvalidArgumentError as error:
             # the reason is its first sentence; what follows advises on changes of properties
             reason = str(error).partition(". ")[0].rstrip(".")

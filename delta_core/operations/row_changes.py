@@ -18,6 +18,7 @@ from delta_core.engines.interface import Relation, Relations
 from delta_core.errors import InternalError
 from delta_core.expressions.ast import NUM_RECORDS, Column, Expression
 from delta_core.expressions.printing import format_sql
+from delta_core.expressions.sql import portable_sql
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, int64_values, is_valid, number_array, one_array
 from delta_core.kernels.memory import release_unused
@@ -457,7 +458,9 @@ def with_numbers(files: pa.Table) -> pa.Table:
 
 def predicate_text(given: Any, predicate: Expression | None) -> str:
     """Return a predicate as a commit's parameter: a JSON list of its text, as the user wrote it or as SQL."""
-    return json.dumps([] if predicate is None else [given if isinstance(given, str) else format_sql(predicate)])
+    if predicate is None:
+        return "[]"
+    return json.dumps([portable_sql(given, "name") if isinstance(given, str) else format_sql(predicate)])
 
 
 def _num_dropped(files: pa.Table) -> NDArray[np.int64]:

@@ -166,7 +166,7 @@ def assigned_columns(
 
 def _parsed(name: str, given: Any) -> Expression:
     if isinstance(given, str):
-        return parse_sql(given)
+        return parse_sql(given, "name")
     if isinstance(given, get_args(Expression)):
         return given  # type: ignore[no-any-return]  # just tested
     raise InvalidArgumentError(

@@ -18,6 +18,7 @@ from delta_core.errors import ConcurrentAppendError, InvalidArgumentError, Schem
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import NUM_RECORDS, Call, Column, Expression, all_of, any_of
 from delta_core.expressions.ast import Literal as Constant
+from delta_core.expressions.sql import portable_sql
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, one_array
 from delta_core.log.files import FileSet
@@ -315,7 +316,7 @@ class TableWrite:
         mode = {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}.get(options.mode, "ErrorIfExists")
         out: dict[str, Any] = {"mode": mode, "partitionBy": json.dumps(list(options.partition_by or ()))}
         if options.replace_where is not None:
-            out["predicate"] = str(options.replace_where)
+            out["predicate"] = _shown(options.replace_where)
         if options.partition_overwrite == "dynamic":
             out["isDynamicPartitionOverwrite"] = "true"
         return out
@@ -402,7 +403,7 @@ class TableWrite:
     def _write_rows(self, predicate: Expression | None) -> None:
         plan = self.transaction.plan
         if predicate is not None:
-            check = RowCheck("", "replaceWhere", predicate, sql=str(self.options.replace_where))
+            check = RowCheck("", "replaceWhere", predicate, sql=_shown(self.options.replace_where))
             plan = replace(plan, checks=(*plan.checks, check))
         # at once: an interrupt deletes what is noted
         self.written.append(self.write_new(plan))
@@ -616,3 +617,8 @@ def _partitions_predicate(
         for row in dict.fromkeys(values)
     ]
     return any_of([p for p in parts if p is not None])
+
+
+def _shown(predicate: Any) -> str:
+    """Return a predicate as text, as the log contains it."""
+    return portable_sql(predicate, "name") if isinstance(predicate, str) else str(predicate)

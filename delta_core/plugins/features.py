@@ -52,6 +52,9 @@ class TableFeature(Struct, frozen=True):
         Those of its properties that it sets itself: a value that a caller passes is rejected.
     log_properties : tuple of str
         Those of its properties that name versions of the table's own log: a clone does not get them.
+    expressions : tuple of str
+        Keys of fields' metadata, and properties such as ``delta.constraints.<name>``, whose values are SQL expressions
+        (or JSON objects of them): new ones are stored without double quotes, which not all readers read alike.
     requests : Mapping of str to str
         Arguments of operations that it serves, each with the property under which its hooks get their value as JSON;
         such a property is never stored: ``{"cluster_by": "delta.clusterBy"}``.
@@ -99,6 +102,7 @@ class TableFeature(Struct, frozen=True):
     flags: tuple[str, ...] = ()
     reserved: tuple[str, ...] = ()
     log_properties: tuple[str, ...] = ()
+    expressions: tuple[str, ...] = ()
     requests: Mapping[str, str] = {}
     request_values: Mapping[str, Callable[[TableState], Sequence[str]]] = {}
     domains: tuple[str, ...] = ()

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -39,6 +39,7 @@ __all__ = [
     "leaf_fields",
     "unknown_types",
     "walk",
+    "with_field_metadata",
     "without_metadata",
 ]
 
@@ -228,6 +229,11 @@ def walk(t: DataType, path: Path = ()) -> Iterator[tuple[Path, Field]]:
 
 def without_metadata(schema: StructType, keys: Collection[str]) -> Schema:
     """Return a schema whose fields, at every depth, lack some keys of their metadata."""
+    return with_field_metadata(schema, lambda f: {k: v for k, v in f.metadata.items() if k not in keys})
+
+
+def with_field_metadata(schema: StructType, change: Callable[[Field], Mapping[str, Any]]) -> Schema:
+    """Return a schema whose fields, at every depth, have the metadata that ``change`` returns for them."""
 
     def inner(t: DataType) -> DataType:
         if isinstance(t, StructType):
@@ -239,7 +245,7 @@ def without_metadata(schema: StructType, keys: Collection[str]) -> Schema:
         return t
 
     def plain(f: Field) -> Field:
-        return Field(f.name, inner(f.type), f.nullable, {k: v for k, v in f.metadata.items() if k not in keys})
+        return Field(f.name, inner(f.type), f.nullable, change(f))
 
     return Schema(map(plain, schema.fields))
 

@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
+from delta_core.commit.expression_texts import portable_metadata
 from delta_core.errors import ExpressionError, InvalidArgumentError, UnsupportedExpressionError
 from delta_core.expressions import ast
 from delta_core.expressions.ast import Expression, Leaf, transform
-from delta_core.expressions.sql import parse_sql
-from delta_core.protocol.types import StructType, TypeDef
+from delta_core.expressions.sql import DoubleQuotes, parse_sql, portable_sql
+from delta_core.plugins.registry import default_registry
+from delta_core.protocol.actions import Metadata
+from delta_core.protocol.types import Field, StructType, TypeDef
 from delta_core.spark.failures import reason
 from delta_core.spark.plan import private
 from delta_core.spark.types import spark_schema
 
-__all__ = ["empty_rows", "parse_condition", "parse_value", "without_alias"]
+__all__ = [
+    "empty_rows", "parse_condition", "parse_value", "portable_definition", "portable_text", "without_alias",
+]  # fmt: skip
 
 _RAW_TEXTS = "spark.sql.parser.escapedStringLiterals"
+_NAMES, _ANSI = "spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.ansi.enabled"
+
+
+def portable_text(spark: Any, given: Any) -> Any:
+    """Return SQL as every session and reader reads it, without double quotes; what is no text is returned as it is."""
+    return portable_sql(given, _double_quotes(spark)) if isinstance(given, str) and '"' in given else given
+
+
+def portable_definition(
+    spark: Any, properties: Mapping[str, Any] | None, fields: Sequence[Field] = ()
+) -> tuple[dict[str, Any], tuple[Field, ...]]:
+    """Return properties and columns whose expressions, such as those of constraints, are as `portable_text`."""
+    given = Metadata(id="", schema_string=StructType(fields).to_json(), configuration=dict(properties or {}))
+    features = default_registry().everything.features.values()
+    found = portable_metadata(given, (), features, _double_quotes(spark))
+    return dict(found.configuration), found.schema.fields
+
+
+def _double_quotes(spark: Any) -> DoubleQuotes:
+    """Return what double quotes enclose in the statements of a session."""
+    return "name" if all(str(spark.conf.get(n)).lower() == "true" for n in (_NAMES, _ANSI)) else "text"
 
 
 def empty_rows(spark: Any, schema: StructType, types: Mapping[str, TypeDef], alias: str | None = None) -> DataFrame:
@@ -88,7 +114,7 @@ def _parsed(text: str, rows: DataFrame) -> Expression:
             f"Set {_RAW_TEXTS} to false, or pass a Column.",
             feature="",
         )
-    return parse_sql(text)
+    return parse_sql(str(portable_text(rows.sparkSession, text)))
 
 
 def _check_column(given: Any, what: str) -> None:

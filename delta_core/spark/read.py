@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_core.snapshot import open_snapshot
+from delta_core.spark.conditions import portable_text
 from delta_core.spark.failures import convert_failures
 from delta_core.spark.plan import private
 from delta_core.spark.plan.frame import Route, frame
@@ -106,6 +107,7 @@ def read(
     same = "" if commits is not None or plugins is not None else identity(snapshot, storage_options, allow_external)
     if predicate is None:
         return frame(spark, snapshot.scan(columns, metadata), route, vector_bytes, parallel_from, same)
+    predicate = portable_text(spark, predicate)
     files = files_for(spark, snapshot, predicate, route)
     rows = frame(spark, snapshot.scan(None, metadata, files=files), route, vector_bytes, parallel_from, same)
     rows = rows.where(condition(snapshot, predicate))

@@ -12,6 +12,7 @@ from delta_core.commit.options import MAX_COMMIT_RETRIES
 from delta_core.errors import InvalidArgumentError
 from delta_core.operations.write import WriteOptions
 from delta_core.snapshot import open_context
+from delta_core.spark.conditions import portable_definition, portable_text
 from delta_core.spark.failures import convert_failures
 from delta_core.spark.plan.private import check_version, is_available
 from delta_core.spark.relations import spark_engine
@@ -141,13 +142,13 @@ def write(
         convert_failures()
     options = WriteOptions(
         mode=mode,
-        replace_where=replace_where,
+        replace_where=portable_text(df.sparkSession, replace_where),
         partition_overwrite=partition_overwrite_mode,
         schema_mode=schema_mode,
         replaces_definition=replace_definition,
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
         cluster_by=cluster_by,
-        properties=properties,
+        properties=None if properties is None else portable_definition(df.sparkSession, properties)[0],
         name=name,
         description=description,
         transactions=dict([txn]) if txn else {},
@@ -161,5 +162,7 @@ def write(
     place = os.fspath(uri)
     engine = spark_engine(df.sparkSession, place, storage_options, allow_external, files)
     context = open_context(place, storage_options, engine, commits=commits, plugins=plugins)
-    result = write_rows(context, df, options, FrameWriteOptions(using, replace_on, files))
+    result = write_rows(
+        context, df, options, FrameWriteOptions(using, portable_text(df.sparkSession, replace_on), files)
+    )
     return None if result is None else result.version

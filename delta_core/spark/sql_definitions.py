@@ -15,6 +15,7 @@ from delta_core.expressions.printing import quote_name
 from delta_core.protocol.schema import find, format_path
 from delta_core.protocol.types import Field, parse_type
 from delta_core.spark.catalog import plan_table
+from delta_core.spark.conditions import portable_definition, portable_text
 from delta_core.spark.plan import private
 from delta_core.spark.sql_text import Reader, TablePlace
 from delta_core.spark.table import SparkTable
@@ -143,7 +144,7 @@ def _add_constraint(reader: Reader) -> Change:
     name = reader.label()
     reader.expect("CHECK")
     condition = reader.inside()
-    return _altering(lambda alter: alter.add_constraint({name: condition}))
+    return lambda found: found.table.alter.add_constraint({name: portable_text(found.sparkSession, condition)})
 
 
 def _drop_constraint(reader: Reader) -> Change:
@@ -154,7 +155,7 @@ def _drop_constraint(reader: Reader) -> Change:
 
 def _set_properties(reader: Reader) -> Change:
     properties = reader.properties()
-    return _altering(lambda alter: alter.set_table_properties(properties))
+    return lambda found: found.table.alter.set_table_properties(portable_definition(found.sparkSession, properties)[0])
 
 
 def _unset_properties(reader: Reader) -> Change:
@@ -276,6 +277,9 @@ def _drop_columns(reader: Reader) -> Change | None:
 def _alter_column(reader: Reader) -> Change | None:
     """Read what becomes of a column; None for what only Spark can read."""
     column = format_path(reader.name())
+    if reader.take("SET", "DEFAULT"):
+        value = reader.until()
+        return lambda found: found.table.alter.set_default(column, portable_text(found.sparkSession, value))
     for words, parse in _COLUMN_CHANGES:
         if reader.take(*words):
             call = parse(reader, column)
@@ -296,11 +300,6 @@ def _widen(reader: Reader, column: str) -> Callable[[TableAlterer], Any]:
     return lambda alter: alter.widen_type(column, _type(t))
 
 
-def _set_default(reader: Reader, column: str) -> Callable[[TableAlterer], Any]:
-    value = reader.until()
-    return lambda alter: alter.set_default(column, value)
-
-
 #: What ALTER COLUMN does, by the words behind the column.
 _COLUMN_CHANGES: tuple[tuple[tuple[str, ...], Callable[[Reader, str], Callable[[TableAlterer], Any]]], ...] = (
     (("SYNC", "IDENTITY"), lambda _, column: lambda alter: alter.sync_identity(column)),
@@ -308,7 +307,6 @@ _COLUMN_CHANGES: tuple[tuple[tuple[str, ...], Callable[[Reader, str], Callable[[
     (("TYPE",), _widen),
     (("SET", "NOT", "NULL"), lambda _, column: lambda alter: alter.set_column_not_null(column)),
     (("DROP", "NOT", "NULL"), lambda _, column: lambda alter: alter.drop_column_not_null(column)),
-    (("SET", "DEFAULT"), _set_default),
     (("DROP", "DEFAULT"), lambda _, column: lambda alter: alter.drop_default(column)),
 )
 #: What ALTER TABLE does, by the words behind the table.

@@ -25,7 +25,14 @@ from delta_core.protocol.schema import Schema
 from delta_core.snapshot import Snapshot
 from delta_core.spark.builder import Definition, SparkTableBuilder, given_columns
 from delta_core.spark.catalog import path_in, plan_table, table_path
-from delta_core.spark.conditions import empty_rows, parse_condition, parse_value, without_alias
+from delta_core.spark.conditions import (
+    empty_rows,
+    parse_condition,
+    parse_value,
+    portable_definition,
+    portable_text,
+    without_alias,
+)
 from delta_core.spark.failures import convert_failures, failing_as
 from delta_core.spark.merge import merge_frame
 from delta_core.spark.merger import SparkMerger
@@ -195,6 +202,11 @@ class SparkTable:
         return self._table
 
     @property
+    def sparkSession(self) -> SparkSession:
+        """The session that runs the jobs."""
+        return self._spark
+
+    @property
     def user_metadata(self) -> str | None:
         """What the session sets as ``userMetadata`` of commits."""
         found = self._spark.conf.get(_USER_METADATA, None)
@@ -238,13 +250,14 @@ class SparkTable:
                 raise TableNotFoundError(f"There is no table to replace at {path}.", path=path)
             if wanted.mode == "error" and place.is_known:
                 raise TableExistsError(f"The session's catalog has a table {wanted.name} at {path}.", path=path)
+            properties, fields = portable_definition(spark, wanted.properties, wanted.schema.fields)
             DeltaTable.create(
                 path,
-                wanted.schema,
+                Schema(fields),
                 "overwrite" if wanted.mode == "replace" else wanted.mode,
                 list(wanted.partition_by),
                 description=wanted.comment,
-                configuration=wanted.properties,
+                configuration=properties,
                 cluster_by=wanted.cluster_by,
                 **options,
             )
@@ -490,7 +503,11 @@ class SparkTable:
             The session is one of Spark Connect.
         """
         self._changeable("optimize")
-        return SparkOptimizer(self._optimized, lambda: bool(_clustering(self._latest())))
+        return SparkOptimizer(
+            self._optimized,
+            lambda: bool(_clustering(self._latest())),
+            lambda text: str(portable_text(self._spark, text)),
+        )
 
     def purge(self, where: str | None = None) -> DataFrame:
         """Write files with deleted rows again without these; return path and metrics as `optimize` does.
@@ -506,7 +523,7 @@ class SparkTable:
             As for `SparkOptimizer.executeCompaction`.
         """
         self._changeable("optimize")
-        return self._optimized(lambda optimize: optimize.purge(where))
+        return self._optimized(lambda optimize: optimize.purge(portable_text(self._spark, where)))
 
     def _optimized(self, run: Callable[[TableOptimizer], Mapping[str, Any]], *, is_z_order: bool = False) -> DataFrame:
         base = self._latest()
@@ -640,6 +657,7 @@ class SparkTable:
         self, target: str, is_shallow: bool, replace: bool, properties: Mapping[str, str] | None, **version: Any
     ) -> SparkTable:
         path = path_in(target) or target
+        properties = None if properties is None else portable_definition(self._spark, properties)[0]
         self._table.clone(path, deep=not is_shallow, replace=replace, properties=properties, **version)
         return type(self).forPath(self._spark, path, **self._options)
 
@@ -668,7 +686,7 @@ class SparkTable:
         assert bound is not None
         check_session(bound, self._spark)
         # the text of a condition goes into the commit as it was written
-        return given if isinstance(given, str) and self._alias is None else parsed
+        return str(portable_text(self._spark, given)) if isinstance(given, str) and self._alias is None else parsed
 
     def _own_name(self, base: Snapshot, name: str) -> str:
         first, _, rest = name.partition(".")
@@ -693,16 +711,20 @@ class SparkOptimizer:
         Runs one of the calls of `delta_core.DeltaTable.optimize`.
     is_clustered : function() -> bool
         Whether the table has clustering columns.
+    read : function(str) -> str
+        Returns a condition, written for the session, as every session reads it.
     """
 
-    def __init__(self, run: Callable[..., DataFrame], is_clustered: Callable[[], bool]) -> None:
-        self._run, self._is_clustered = run, is_clustered
+    def __init__(
+        self, run: Callable[..., DataFrame], is_clustered: Callable[[], bool], read: Callable[[str], str]
+    ) -> None:
+        self._run, self._is_clustered, self._read = run, is_clustered, read
         self._filter: str | None = None
         self._is_full = False
 
     def where(self, partitionFilter: str) -> SparkOptimizer:
         """Select partitions: a condition in Spark SQL on partition columns alone."""
-        self._filter = partitionFilter
+        self._filter = self._read(partitionFilter)
         return self
 
     def full(self) -> SparkOptimizer:
@@ -768,7 +790,8 @@ class SparkOptimizer:
 
 def _expression(given: Any, rows: DataFrame, what: str) -> Any:
     parsed = parse_value(given, rows, what)
-    return given if isinstance(given, str) else parsed  # a commit has the text as it was written
+    # a commit has the text as it was written
+    return portable_text(rows.sparkSession, given) if isinstance(given, str) else parsed
 
 
 def _opened(

@@ -33,6 +33,7 @@ FEATURE = TableFeature(
     "allowColumnDefaults",
     "writer",
     "Columns have default values for writes that leave them out.",
+    expressions=(logic.KEY,),
     active=_is_active,
     operations={
         "set_default": "delta_plugins.allow_column_defaults.operations:set_default",

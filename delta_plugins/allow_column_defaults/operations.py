@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from delta_core.api import ColumnNotFoundError, Field, Schema, Snapshot, Transaction
+from delta_core.api import ColumnNotFoundError, Field, Schema, Snapshot, Transaction, portable_sql
 from delta_plugins.allow_column_defaults.logic import KEY
 
 __all__ = ["drop_default", "set_default"]
@@ -36,7 +36,7 @@ def set_default(source: Any, column: str, expression: str, **commit: Any) -> int
     SchemaError
         The column has values of another kind: it is generated or numbers rows.
     """
-    return _changed(source, column, expression, commit)
+    return _changed(source, column, portable_sql(expression, "name"), commit)
 
 
 def drop_default(source: Any, column: str, **commit: Any) -> int:

@@ -36,6 +36,7 @@ FEATURE = TableFeature(
     "The table states conditions that every written row fulfils.",
     legacy_writer=3,
     properties={"delta.constraints.<name>": "a condition in Spark SQL"},
+    expressions=("delta.constraints.<name>",),
     active=_is_active,
     operations={
         "add_constraint": "delta_plugins.check_constraints.operations:add_constraint",

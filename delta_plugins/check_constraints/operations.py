@@ -18,6 +18,7 @@ from delta_core.api import (
     Snapshot,
     Transaction,
     negate,
+    portable_sql,
 )
 from delta_plugins.check_constraints.logic import PREFIX, VALIDATED, constraints, row_check
 
@@ -34,7 +35,8 @@ def add_constraint(source: Any, conditions: Mapping[str, str], **commit: Any) ->
     source : Snapshot, or anything with ``snapshot()``
         The table's latest version.
     conditions : Mapping of str to str
-        Spark SQL by name. Names are kept in lower case, under which Spark looks for them.
+        Spark SQL by name; double quotes enclose names of columns. Names of constraints are kept in lower case, under
+        which Spark looks for them.
     **commit
         Arguments of `Transaction.commit`.
 
@@ -57,7 +59,7 @@ def add_constraint(source: Any, conditions: Mapping[str, str], **commit: Any) ->
     Reads every file that may hold a row which breaks a condition.
     """
     snapshot: Snapshot = source.snapshot() if callable(getattr(source, "snapshot", None)) else source
-    constraints = {name.lower(): text for name, text in conditions.items()}
+    constraints = {name.lower(): portable_sql(text, "name") for name, text in conditions.items()}
     _check_names(snapshot, conditions)
     parameters = {"name": ", ".join(constraints), "expr": ", ".join(constraints.values())}
     transaction = Transaction(snapshot.context, snapshot, VALIDATED, parameters, isolation=IsolationLevel.SERIALIZABLE)

@@ -33,6 +33,7 @@ FEATURE = TableFeature(
     "writer",
     "Columns are computed from other columns when rows are written.",
     legacy_writer=4,
+    expressions=(logic.KEY,),
     active=_is_active,
 )
 

@@ -27,6 +27,7 @@ FEATURE = TableFeature(
     "writer",
     "Columns state conditions that every written row fulfils.",
     legacy_writer=2,
+    expressions=(logic.KEY,),
     active=_is_active,
 )
 

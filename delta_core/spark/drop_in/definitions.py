@@ -15,6 +15,7 @@ from delta_core.protocol.properties import normalize_properties
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import Field, StructType
 from delta_core.spark.catalog import TablePlan, is_path_name, plan_table
+from delta_core.spark.conditions import portable_definition
 from delta_core.spark.drop_in.options import Options, write_arguments
 from delta_core.spark.drop_in.writes import overwriting, with_session
 from delta_core.spark.plan import definitions, private
@@ -82,7 +83,7 @@ def create(spark: Any, node: Any, name: Sequence[str], query: Any, saves: bool) 
     if query is not None:
         _write(run_query(spark, query), definitions.write_options(node), spec, target, existing, saves)
     else:
-        _define(node, spec, target, existing)
+        _define(spark, node, spec, target, existing)
     target.plan.register(spark, target.is_managed)
 
 
@@ -103,7 +104,7 @@ def _target(spark: Any, spec: TableSpec, name: Sequence[str]) -> _Target:
 # --- without a query -----------------------------------------------------------------------
 
 
-def _define(node: Any, spec: TableSpec, target: _Target, existing: Existing) -> None:
+def _define(spark: Any, node: Any, spec: TableSpec, target: _Target, existing: Existing) -> None:
     fields = [_field(json.loads(text)) for text in definitions.columns(node)]
     if existing != "replace" and target.exists:
         _check_same(spec, fields, target.plan.path)
@@ -112,13 +113,14 @@ def _define(node: Any, spec: TableSpec, target: _Target, existing: Existing) -> 
         raise InvalidArgumentError(
             f"Found no columns and no table at {target.plan.path}. Name the columns, or the location of a table."
         )
+    properties, columns = portable_definition(spark, spec.properties, fields)
     DeltaTable.create(
         target.plan.path,
-        Schema(fields),
+        Schema(columns),
         "overwrite" if existing == "replace" else "error",
         list(spec.partition_by),
         description=spec.comment,
-        configuration=spec.properties,
+        configuration=properties,
         cluster_by=spec.cluster_by,
     )
 
