@@ -41,9 +41,11 @@ __all__ = [
     "walk",
     "with_field_metadata",
     "without_metadata",
+    "without_void",
 ]
 
 Path = tuple[str, ...]
+_VOID = PrimitiveType("void")
 #: Characters that Delta on Spark rejects in names of columns which files have under the same names.
 NOT_IN_NAMES = " ,;{}()\n\t="
 #: The key under which a physical field carries its Parquet field id.
@@ -334,3 +336,23 @@ def arrow_schema(struct: StructType, types: Mapping[str, TypeDef]) -> pa.Schema:
     if struct.arrow is None or struct.arrow[0] is not types:
         struct.arrow = types, pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in struct.fields])
     return struct.arrow[1]
+
+
+def without_void(t: DataType) -> DataType | None:
+    """Return the part of a type that files contain; None if that is nothing, so that every value is null.
+
+    Protocol
+    --------
+    Void Type
+    """
+    if isinstance(t, StructType):
+        kept = [(f, stored) for f in t.fields if (stored := without_void(f.type)) is not None]
+        fields = [f if stored is f.type else Field(f.name, stored, f.nullable, f.metadata) for f, stored in kept]
+        return StructType(fields) if fields or not t.fields else None
+    if isinstance(t, ArrayType):
+        element = without_void(t.element_type)
+        return None if element is None else ArrayType(element, t.contains_null)
+    if isinstance(t, MapType):
+        key, value = without_void(t.key_type), without_void(t.value_type)
+        return None if key is None or value is None else MapType(key, value, t.value_contains_null)
+    return None if t == _VOID else t

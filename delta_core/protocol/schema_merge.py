@@ -80,9 +80,9 @@ def _merged(old: DataType, new: DataType, accept: Accept, path: Path) -> DataTyp
         key = _merged(old.key_type, new.key_type, accept, (*path, "key"))
         value = _merged(old.value_type, new.value_type, accept, (*path, "value"))
         return MapType(key, value, old.value_contains_null)
+    if old == PrimitiveType("void"):
+        return new
     if isinstance(old, PrimitiveType) and isinstance(new, PrimitiveType):
-        if old == PrimitiveType("void"):
-            return new
         return new if old != new and accept(path, old, new) else old
     if new == PrimitiveType("void") or _is_stored_form(old, new):
         return old

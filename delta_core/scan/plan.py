@@ -36,7 +36,7 @@ from delta_core.expressions.skipping import implied_by
 from delta_core.plugins.plans import ReadRequest
 from delta_core.plugins.rules import MetadataColumn, ReadCheck, ReadRule, RowFilter, RowSelector
 from delta_core.plugins.state import TableState
-from delta_core.protocol.schema import FIELD_ID, ColumnMap, Path, arrow_schema, find, format_path
+from delta_core.protocol.schema import FIELD_ID, ColumnMap, Path, arrow_schema, find, format_path, without_void
 from delta_core.protocol.types import DataType, Field, PrimitiveType, StructType
 from delta_core.scan.projection import Tree, add_path, prune
 
@@ -363,7 +363,13 @@ class _Planner:
         if name.lower() in self.partitions:
             self._constant(self._partition(name))
         elif self._logical(name).type != _VOID:
-            self.trees[name] = add_path(self.trees.get(name, {}), path[1:])
+            self.trees[name] = add_path(self.trees.get(name, {}), self._stored(path)[1:])
+
+    def _stored(self, path: Path) -> Path:
+        """Return a path, or the first struct above it that files contain: it shows where a void within it is null."""
+        while len(path) > 1 and without_void(find(self.table.schema, path)[1].type) is None:
+            path = path[:-1]
+        return path
 
     def _need_all(self) -> None:
         for f in self.table.schema.fields:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from delta_core.errors import SchemaError, UnsupportedFeatureError
-from delta_core.protocol.schema import FIELD_ID, format_path, walk
+from delta_core.protocol.schema import FIELD_ID, format_path, walk, without_void
 from delta_core.protocol.types import (
     ArrayType,
     DataType,
@@ -69,6 +69,9 @@ _LONG_DIGITS = 18
 _UNIQUE = re.compile(r"col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: The name that a field found by id has instead of one that is not unique; no file has such a column.
 _BY_ID = "__delta_id_"
+_VOID = PrimitiveType("void")
+#: What Spark's reader requests in the place of a column that no file contains.
+_NOWHERE, _NOTHING = "__delta_void_", PrimitiveType("boolean")
 
 
 def spark_type(t: DataType, types: Mapping[str, TypeDef]) -> T.DataType:
@@ -113,22 +116,34 @@ def raw_schema(columns: StructType, match: Literal["name", "id"]) -> StructType:
     """Return the physical columns as Spark's reader is to request them, parallel to ``columns``.
 
     By id, Spark would still push a filter down by name, to whatever column has that name in an old file. So a field
-    with an id has a name that no other column of any file has.
+    with an id has a name that no other column of any file has. Fields of type void are left out of structs, since files
+    do not contain them: `reshape` adds them.
 
     Raises
     ------
     SchemaError
-        For a void type within another type.
+        For a field of type void within a struct whose other fields can be found by their ids alone.
     """
-    for path, f in walk(columns):
-        if len(path) > 1 and f.type == PrimitiveType("void"):
-            raise SchemaError(f"Column {format_path(path)} has type void within another type, which Spark can't read.")
-    return StructType(_raw_field(f, match) for f in columns.fields)
+    found = StructType(_stored_field(_raw_field(f, match), i) for i, f in enumerate(columns.fields))
+    for f, raw in zip(columns.fields, found.fields, strict=True):
+        void = next((p for p, below in walk(f.type, (f.name,)) if below.type == _VOID), None)
+        if void is not None and _is_found_by_id(raw.type):
+            raise SchemaError(
+                f"Column {format_path(void)} has type void beside fields that Spark finds by their ids alone. Read the "
+                "table with engine 'arrow'."
+            )
+    return found
 
 
 def shown_schema(raw: StructType, logical: StructType) -> StructType:
     """Return `raw_schema` under the table's names for the fields within columns."""
-    return StructType(Field(a.name, b.type, True, a.metadata) for a, b in zip(raw.fields, logical.fields, strict=True))
+    stored = [without_void(f.type) or _NOTHING for f in logical.fields]
+    return StructType(Field(a.name, t, True, a.metadata) for a, t in zip(raw.fields, stored, strict=True))
+
+
+def _stored_field(raw: Field, number: int) -> Field:
+    t = without_void(raw.type)
+    return Field(f"{_NOWHERE}{number}", _NOTHING) if t is None else Field(raw.name, t, True, raw.metadata)
 
 
 def row_width(schema: StructType) -> int:
@@ -197,17 +212,17 @@ def _follow(t: DataType, arrow: Any, pairs: Pairs) -> DataType:
 
 
 def reshape(column: Column, have: DataType, want: DataType, types: Mapping[str, TypeDef]) -> Column:
-    """Return a nested column under other names, or with fewer fields; a null struct stays null.
+    """Return a nested column under other names, with fewer fields, or with void ones; a null struct stays null.
 
     Structs are taken apart field by field, so that Spark reads only the fields that are used. As many fields: they are
-    parallel; fewer: they are found by name.
+    parallel; fewer: they are found by name; more: they are parallel but for those of type void, which ``have`` lacks.
     """
     if _without_metadata(have) == _without_metadata(want):
         return column
+    if isinstance(have, PrimitiveType) and without_void(want) is None:
+        return F.lit(None).cast(spark_type(want, types))
     if isinstance(have, StructType) and isinstance(want, StructType) and not _is_found_by_id(have):
-        fields = [
-            reshape(column.getField(h.name), h.type, w.type, types).alias(w.name) for h, w in _partners(have, want)
-        ]
+        fields = [_field(column, h, w, types).alias(w.name) for h, w in _partners(have, want)]
         return F.when(column.isNotNull(), F.struct(*fields))
     if _same_width(have, want):
         return column.cast(spark_type(want, types))
@@ -216,7 +231,9 @@ def reshape(column: Column, have: DataType, want: DataType, types: Mapping[str, 
         return F.transform(column, lambda e: reshape(e, old, new, types))
     assert isinstance(have, MapType)
     assert isinstance(want, MapType)
-    before, after = have.value_type, want.value_type
+    keys, before, after = (have.key_type, want.key_type), have.value_type, want.value_type
+    if not _same_width(*keys):
+        column = F.transform_keys(column, lambda k, _: reshape(k, *keys, types))
     return F.transform_values(column, lambda _, v: reshape(v, before, after, types))
 
 
@@ -225,9 +242,18 @@ def _is_found_by_id(t: DataType) -> bool:
     return any(f.name.startswith(_BY_ID) for _, f in walk(t))
 
 
-def _partners(have: StructType, want: StructType) -> Iterable[tuple[Field, Field]]:
+def _field(column: Column, have: Field | None, want: Field, types: Mapping[str, TypeDef]) -> Column:
+    if have is None:
+        return F.lit(None).cast(spark_type(want.type, types))
+    return reshape(column.getField(have.name), have.type, want.type, types)
+
+
+def _partners(have: StructType, want: StructType) -> Iterable[tuple[Field | None, Field]]:
     if len(have) == len(want):
         return zip(have.fields, want.fields, strict=True)
+    if len(have) < len(want):
+        stored = iter(have.fields)
+        return [(None if without_void(w.type) is None else next(stored), w) for w in want.fields]
     by_name = {f.name: f for f in have.fields}
     return [(by_name[w.name], w) for w in want.fields]
 

@@ -76,7 +76,8 @@ def frame(
         raise InvalidArgumentError(f"Found route {route!r}, expected auto, index or join.")
     plan = scan.plan
     raw = raw_schema(plan.columns, plan.match)
-    logical = StructType(Field(a.name, renamed(f.type, a.type)) for f, a in zip(raw.fields, plan.logical, strict=True))
+    pairs = zip(plan.columns.fields, plan.logical, strict=True)
+    logical = StructType(Field(a.name, renamed(f.type, a.type)) for f, a in pairs)
     most = _vector_bytes(spark, vector_bytes)
     if is_indexed(spark, route):
         stages = _Stages(spark, scan, shown_schema(raw, logical), logical)

@@ -28,14 +28,14 @@ class FilterReader:
 
     Parameters
     ----------
-    raw, logical : StructType
-        The columns as Spark's reader has them, and in parallel as users do; columns beyond those of ``logical``
-        are no columns of the table.
+    shown, logical : StructType
+        The columns as plans name them (the fields within them by the names of the table), and in parallel as users
+        do; columns beyond those of ``logical`` are no columns of the table.
     """
 
-    def __init__(self, scan: Scan, raw: StructType, logical: StructType) -> None:
+    def __init__(self, scan: Scan, shown: StructType, logical: StructType) -> None:
         self._scan = scan
-        self._raw = {a.name: (a.type, b.name, b.type) for a, b in zip(raw.fields, logical.fields, strict=False)}
+        self._shown = {a.name: (a.type, b.name) for a, b in zip(shown.fields, logical.fields, strict=False)}
         self._constants = {constant_name(i): leaf for i, leaf in enumerate(scan.plan.constants)}
 
     def plan(self, text: str) -> SkippingPlan:
@@ -70,16 +70,14 @@ class FilterReader:
     def _column(self, names: list[str]) -> Expression | None:
         if names[0] in self._constants:
             return self._constants[names[0]]
-        if names[0] not in self._raw:
+        if names[0] not in self._shown:
             return None
-        raw, first, logical = self._raw[names[0]]
-        path: Path = (first,)
+        kind, first = self._shown[names[0]]
         for name in names[1:]:
-            if not isinstance(raw, StructType) or not isinstance(logical, StructType) or name not in raw.names:
+            if not isinstance(kind, StructType) or name not in kind.names:
                 return None
-            at = raw.names.index(name)
-            field = logical.fields[at]
-            raw, logical, path = raw.fields[at].type, field.type, (*path, field.name)
+            kind = kind.fields[kind.names.index(name)].type
+        path: Path = (first, *names[1:])
         return Column(path)
 
 

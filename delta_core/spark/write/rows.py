@@ -21,14 +21,14 @@ from delta_core.expressions import ast
 from delta_core.expressions.ast import Expression, Leaf, PhysicalColumn, TaskCount, TaskIndex, TaskRow, leaves
 from delta_core.expressions.printing import format_sql, quote_name
 from delta_core.plugins.rules import FillColumn
-from delta_core.protocol.schema import FIELD_ID, NESTED_IDS, Schema, format_path, walk
+from delta_core.protocol.schema import FIELD_ID, NESTED_IDS, Schema, format_path, walk, without_void
 from delta_core.protocol.types import KNOWN_TYPES, ArrayType, DataType, Field, MapType, PrimitiveType, StructType
 from delta_core.spark.expressions import check_zone, to_sql
 from delta_core.spark.plan import private
 from delta_core.spark.plan.joined_route import never
 from delta_core.spark.types import reshape, spark_type
 from delta_core.spark.write.checks import Condition, enforced, schema_conditions, shown_row
-from delta_core.spark.write.values import as_nullable, converted, without_nullability, without_void
+from delta_core.spark.write.values import as_nullable, check_voids, converted, without_nullability
 from delta_core.write.apply import PrepareRows
 from delta_core.write.layout import arrow_type
 from delta_core.write.names import HIVE_NULL
@@ -142,6 +142,8 @@ class _Preparation:
         self._prepared = PrepareRows(plan, self._arrow_schema(found), engine.evaluator, origin=origin)
         lower = {n.lower(): n for n in (*self._fields, *self._extra)}
         self._given = {lower[f.name.lower()]: f for f in found.fields}
+        for name in self._fields.keys() & self._given.keys():
+            check_voids(self._given[name].type, self._fields[name].type, (name,))
 
     def _arrow_schema(self, found: StructType) -> pa.Schema:
         for path, f in walk(found):
@@ -301,6 +303,8 @@ class _Preparation:
         _check_ids(physical)
         whole, slim = as_nullable(logical.type), without_void(as_nullable(logical.type))
         stored = without_void(as_nullable(physical.type))
+        assert slim is not None
+        assert stored is not None
         column = F.col(quote_name(logical.name))
         if without_nullability(whole) != without_nullability(slim):
             column = reshape(column, whole, slim, self._types)

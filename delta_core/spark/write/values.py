@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from delta_core.errors import SchemaMismatchError
 from delta_core.expressions.coercion import common_type
 from delta_core.protocol.schema import Path, format_path
 from delta_core.protocol.types import (
@@ -24,7 +25,7 @@ from delta_core.protocol.types import (
 )
 from delta_core.spark.types import spark_type
 
-__all__ = ["BAD_VALUE", "converted", "as_nullable", "without_void"]
+__all__ = ["BAD_VALUE", "as_nullable", "check_voids", "converted", "without_nullability"]
 
 #: What the message of a value that does not fit begins with.
 BAD_VALUE = "delta_core value: "
@@ -42,17 +43,6 @@ def as_nullable(t: DataType) -> DataType:
     return MapType(as_nullable(t.key_type), as_nullable(t.value_type)) if isinstance(t, MapType) else t
 
 
-def without_void(t: DataType) -> DataType:
-    """Return a type without the fields that no file can hold."""
-    if isinstance(t, StructType):
-        return StructType(
-            Field(f.name, without_void(f.type), f.nullable, f.metadata) for f in t.fields if f.type != _VOID
-        )
-    if isinstance(t, ArrayType):
-        return ArrayType(without_void(t.element_type), t.contains_null)
-    return MapType(without_void(t.key_type), without_void(t.value_type)) if isinstance(t, MapType) else t
-
-
 def without_nullability(t: DataType) -> DataType:
     """Return a type with names and types only, without nullability and metadata."""
     if isinstance(t, StructType):
@@ -60,6 +50,39 @@ def without_nullability(t: DataType) -> DataType:
     if isinstance(t, ArrayType):
         return ArrayType(without_nullability(t.element_type))
     return MapType(without_nullability(t.key_type), without_nullability(t.value_type)) if isinstance(t, MapType) else t
+
+
+def check_voids(have: DataType, want: DataType, path: Path) -> None:
+    """Reject a column whose values a table can't hold, because it has a void where the rows have another type.
+
+    Raises
+    ------
+    SchemaMismatchError
+        There is one, though all its values may be null.
+
+    Protocol
+    --------
+    Void Type
+    """
+    if want == _VOID:
+        if have != _VOID:
+            raise SchemaMismatchError(
+                f"Column {format_path(path)} is of type void in the table, which holds no values, and of type "
+                f"{have.type} in the rows. Leave it out, pass a void, or write with schema_mode='merge' (the option "
+                "mergeSchema), which sets the type of the rows in the table.",
+                column=format_path(path),
+                found=have.type,
+                expected="void",
+            )
+    elif isinstance(have, StructType) and isinstance(want, StructType):
+        given = {f.name.lower(): f.type for f in have.fields}
+        for f in want.fields:
+            check_voids(given.get(f.name.lower(), _VOID), f.type, (*path, f.name))
+    elif isinstance(have, ArrayType) and isinstance(want, ArrayType):
+        check_voids(have.element_type, want.element_type, (*path, "element"))
+    elif isinstance(have, MapType) and isinstance(want, MapType):
+        check_voids(have.key_type, want.key_type, (*path, "key"))
+        check_voids(have.value_type, want.value_type, (*path, "value"))
 
 
 def converted(column: Column, have: DataType, want: DataType, types: Mapping[str, TypeDef], path: Path) -> Column:
