@@ -584,8 +584,8 @@ class DeltaTable:
     ) -> Any:
         """Return a pyarrow dataset of the data files, with each file's partition values and bounds as guarantees.
 
-        Filters are pyarrow's own from then on. It takes NaN for no number: in a row group that holds NaN and one other
-        number x, ``f != x`` finds nothing. `dataset`, `to_pyarrow_table` and `scan` find the row.
+        Filters are pyarrow's own from then on: NaN is neither equal to, less nor greater than anything. Row groups are
+        pruned by the bounds of their columns, but for floating-point columns of files whose bounds leave NaN out.
 
         Raises
         ------

@@ -1,9 +1,10 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/footer_check.h ext/parquet_pages.h ext/compact.h
+# distutils: depends = ext/footer_check.h ext/float_bounds.h ext/thrift.h ext/parquet_pages.h ext/compact.h
 """Footers of Parquet files; `delta_core.kernels.footer_check` is its public API."""
 
 from libc.stdint cimport int64_t, uint8_t
+from libcpp.string_view cimport string_view
 
 
 cdef extern from "footer_check.h" namespace "delta_parquet" nogil:
@@ -12,6 +13,37 @@ cdef extern from "footer_check.h" namespace "delta_parquet" nogil:
         int64_t group
         int64_t column
         int check() except +
+
+
+cdef extern from "float_bounds.h" namespace "delta_parquet" nogil:
+    cdef cppclass FloatBounds:
+        FloatBounds(uint8_t* data, uint8_t* end) except +
+        bint find() except +
+        string_view writer()
+        int64_t hide(bint only_nan)
+
+
+def hide_float_bounds(uint8_t[::1] footer not None, shows_nan):
+    """Replace bounds of floating-point columns by NaN; return how many, 0 for a torn footer.
+
+    ``shows_nan`` is called with the name of the program that wrote the file: if it returns True, bounds that are numbers
+    stay.
+    """
+    cdef FloatBounds* reader
+    cdef bint is_whole
+    cdef string_view name
+    if not footer.shape[0]:
+        return 0
+    reader = new FloatBounds(&footer[0], &footer[0] + footer.shape[0])
+    try:
+        with nogil:
+            is_whole = reader.find()
+        if not is_whole:
+            return 0
+        name = reader.writer()
+        return reader.hide(bool(shows_nan(name.data()[:name.size()])))
+    finally:
+        del reader
 
 
 def find_problem(const uint8_t[::1] footer not None):

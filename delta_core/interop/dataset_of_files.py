@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from delta_core.engines.interface import Storage
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import FileStatistic
+from delta_core.interop.dataset_storage import file_system
 from delta_core.interop.file_tables import typed_partitions
 from delta_core.interop.predicates import plan_files
 from delta_core.kernels import compute as pc
@@ -62,11 +63,13 @@ def parquet_dataset(
     )
     schema = schema or snapshot.schema.to_arrow(as_large_types=as_large_types)
     paths = decode_paths(table.column("path"))
+    source = storage if own else pafs._ensure_filesystem(filesystem)
     if own:
         local = storage.local_paths(paths)
         on_disk = None not in local
-        filesystem = pafs.LocalFileSystem() if on_disk else pafs.PyFileSystem(_Files(storage))
+        source = pafs.LocalFileSystem() if on_disk else storage
         paths = [p for p in local if p is not None] if on_disk else paths
+    filesystem = file_system(source, has_floats=_has_floats(snapshot))
     fragments = [
         reading.make_fragment(
             path, filesystem=filesystem, partition_expression=promise, file_size=size if own else None
@@ -77,6 +80,12 @@ def parquet_dataset(
         if f.name in (read_options.dictionary_columns or ()):
             schema = schema.set(i, f.with_type(pa.dictionary(pa.int32(), f.type)))
     return ds.FileSystemDataset(fragments, schema, reading, filesystem)
+
+
+def _has_floats(snapshot: Snapshot) -> bool:
+    """Whether files have a column, or a part of one, whose bounds leave NaN out."""
+    partitions = snapshot.state.partition_columns
+    return any(f.type.type in ("float", "double") for path, f in walk(snapshot.schema) if path[0] not in partitions)
 
 
 # --- what a plain Parquet reader can't do ---------------------------------------------------
@@ -204,40 +213,3 @@ def _between(f: Field, low: pa.Scalar, high: pa.Scalar, nulls: pa.Scalar) -> ds.
     if nulls.is_valid and nulls.as_py() == 0:
         return column.is_valid() & promise
     return promise | column.is_null()
-
-
-# --- storage as a pyarrow file system -------------------------------------------------------
-
-
-class _Files(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
-    """The engine's storage, to read from."""
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Files) and other._storage is self._storage
-
-    __hash__ = None  # type: ignore[assignment]  # Python marks classes that are not hashable so
-
-    def get_type_name(self) -> str:
-        return "delta_core"
-
-    def normalize_path(self, path: str) -> str:
-        return path
-
-    def get_file_info(self, paths: Sequence[str]) -> list[pafs.FileInfo]:
-        stats = self._storage.stat(list(paths))
-        return [pafs.FileInfo(p, pafs.FileType.File, size=size) for p, (size, _) in zip(paths, stats, strict=True)]
-
-    def open_input_file(self, path: str) -> pa.NativeFile:
-        return self._storage.open(path)
-
-    def open_input_stream(self, path: str) -> pa.NativeFile:
-        return self._storage.open(path)
-
-    def _reject(self, *args: Any, **kwargs: Any) -> Any:
-        raise UnsupportedOperationError("The files of a table's dataset can only be read.")
-
-    get_file_info_selector = create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = _reject
-    delete_file = move = copy_file = open_output_stream = open_append_stream = _reject

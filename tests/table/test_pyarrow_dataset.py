@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import pickle
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from delta_core import DeltaTable
+from delta_core import DeltaTable, WriterProperties, write_deltalake
 from delta_core.errors import UnsupportedOperationError
 from delta_core.testing.table_builder import TableBuilder
 
@@ -195,26 +197,90 @@ def test_dataset_and_scan_keep_the_rows_that_pyarrow_keeps_in_memory(
     table = DeltaTable(made.uri)
     expected = _rows(ds.dataset(pa.table(table)).to_table(filter=test))
     assert _rows(table.dataset().to_table(filter=test)) == expected
-    if not any(_hides_nan(rows) for rows in files):
-        assert _rows(table.to_pyarrow_dataset().to_table(filter=test)) == expected
+    dataset = table.to_pyarrow_dataset()
+    assert _rows(dataset.to_table(filter=test)) == expected
+    assert dataset.count_rows(filter=test) == len(expected)
+    fragments = dataset.get_fragments(filter=test)
+    assert sum(f.scanner(schema=dataset.schema, filter=test).count_rows() for f in fragments) == len(expected)
 
 
-def _hides_nan(rows: list[dict[str, Any]]) -> bool:
-    """Whether pyarrow takes a NaN for the one number beside it, which a file's footer names as least and greatest."""
-    for value in {row["p"] for row in rows}:  # each partition has a file of its own
-        found = [row["f"] for row in rows if row["p"] == value and row["f"] is not None]
-        if any(map(math.isnan, found)) and len({f for f in found if not math.isnan(f)}) == 1:
-            return True
-    return False
+@pytest.fixture
+def with_nan(tmp_path: Path) -> DeltaTable:
+    """Return a table with NaN in columns of both sizes, in structs, lists and partitions, beside one other number."""
+    values = [1.0, math.nan, 1.0, None]
+    rows = pa.table(
+        {
+            "id": pa.array(range(4), pa.int64()),
+            "f": values,
+            "g": pa.array(values, pa.float32()),
+            "s": pa.array([{"x": v, "y": {"z": v}} for v in values]),
+            "l": [[v] for v in values],
+            "p": [1.0, math.nan, math.nan, None],
+        }
+    )
+    write_deltalake(str(tmp_path / "t"), rows, partition_by=["p"])
+    write_deltalake(str(tmp_path / "t"), rows, mode="append")
+    return DeltaTable(str(tmp_path / "t"))
 
 
-def test_pyarrow_itself_takes_nan_for_the_one_number_beside_it(tmp_path: Path) -> None:
-    # documented at to_pyarrow_dataset: once pyarrow keeps the row, the exception above can go
-    made = TableBuilder(tmp_path / "t").create({"f": "double"}).append([{"f": 1.0}, {"f": math.nan}])
+_FLOATS = [pc.field("f"), pc.field("g"), pc.field("s", "x"), pc.field("s", "y", "z"), pc.field("p")]
+_TESTS = [
+    test(field)
+    for field in [*_FLOATS, pc.list_element(pc.field("l"), 0)]
+    for test in (
+        pc.is_nan,
+        lambda f: f != 1.0,
+        lambda f: ~(f > 0.0),
+        lambda f: ~(f <= 1.0),
+        lambda f: f < 100.0,
+        lambda f: (f >= 1.0) | (pc.field("id") == 1),
+        lambda f: f.isin([math.nan]),
+        lambda f: f.is_null(),
+        lambda f: pc.is_nan(f) & (pc.field("id") > 0),
+    )
+]
+
+
+@pytest.mark.parametrize("test", _TESTS, ids=str)
+def test_nan_stays_in_rows_counts_and_fragments(with_nan: DeltaTable, test: ds.Expression) -> None:
+    expected = ds.dataset(pa.table(with_nan)).to_table(filter=test).num_rows
+    other = pickle.loads(pickle.dumps(with_nan.to_pyarrow_dataset()))
+    for dataset in (with_nan.to_pyarrow_dataset(), other):
+        assert dataset.to_table(filter=test).num_rows == expected
+        assert dataset.count_rows(filter=test) == expected
+        assert dataset.filter(test).count_rows() == expected
+        assert dataset.filter(test).sort_by("id").count_rows() == expected
+        counts = [f.scanner(schema=dataset.schema, filter=test).count_rows() for f in dataset.get_fragments()]
+        assert sum(counts) == expected
+
+
+def test_nan_stays_with_a_file_system_of_the_caller_and_on_other_stores(with_nan: DeltaTable) -> None:
+    folder = with_nan.table_uri.removeprefix("file://")
+    rooted = pafs.SubTreeFileSystem(folder, pafs.LocalFileSystem())
     test = pc.field("f") != 1.0
-    assert ds.dataset(made.location(made.paths()[0])).to_table(filter=test).num_rows == 0
-    assert DeltaTable(made.uri).to_pyarrow_dataset().to_table(filter=test).num_rows == 0
-    assert DeltaTable(made.uri).dataset().to_table(filter=test).num_rows == 1
+    assert with_nan.to_pyarrow_dataset(filesystem=rooted).count_rows(filter=test) == 2
+    uri = f"memory://{uuid.uuid4().hex}/t"
+    write_deltalake(uri, pa.table({"f": [1.0, math.nan, 1.0]}))
+    assert DeltaTable(uri).to_pyarrow_dataset().count_rows(filter=test) == 1
+
+
+def test_polars_and_duckdb_find_nan_through_the_dataset(with_nan: DeltaTable) -> None:
+    pl, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+    dataset = with_nan.to_pyarrow_dataset()
+    for test in (pl.col("f").is_nan(), pl.col("f") != 1.0, pl.col("g") != 1.0):
+        assert pl.scan_pyarrow_dataset(dataset).filter(test).collect().height == 2
+    for test in ("isnan(f)", "f <> 1", "f > 5", "g = 'nan'", "s.x <> 1", "isnan(p) AND id = 1"):
+        rows = duckdb.sql(f"SELECT count(*) FROM dataset WHERE {test}").fetchall()
+        assert rows == [(2,)], test
+
+
+def test_row_groups_are_still_pruned_by_other_columns_but_not_by_floats(tmp_path: Path) -> None:
+    rows = pa.table({"id": pa.array(range(100), pa.int64()), "f": [float(i) for i in range(100)]})
+    write_deltalake(str(tmp_path / "t"), rows, writer_properties=WriterProperties(max_row_group_size=10))
+    (fragment,) = DeltaTable(str(tmp_path / "t")).to_pyarrow_dataset().get_fragments()
+    assert fragment.num_row_groups == 10
+    assert len(fragment.subset(filter=pc.field("id") == 5).row_groups) == 1
+    assert len(fragment.subset(filter=pc.field("f") == 5.0).row_groups) == 10
 
 
 def _rows(table: pa.Table) -> list[str]:

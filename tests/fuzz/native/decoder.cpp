@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "bloom_filter.h"
+#include "float_bounds.h"
 #include "footer_check.h"
 #include "page_index.h"
 #include "parquet_files.h"
@@ -75,6 +76,10 @@ static bool read_footer(const Bytes &bytes) {
             state ^= sum == 255;  // or the compiler leaves it out
         }
     }
+    Bytes changed(exact);
+    changed.shrink_to_fit();
+    FloatBounds bounds(changed.data(), changed.data() + changed.size());
+    if (bounds.find()) bounds.hide(bounds.writer().size() % 2);
     const int problem = FooterCheck(exact.data(), exact.data() + exact.size()).check();
     return read && !problem;
 }

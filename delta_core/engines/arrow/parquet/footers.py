@@ -10,10 +10,11 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.engines.arrow.parquet.footer import open_footer
-from delta_core.engines.arrow.parquet.statistics import Leaf, has_order, leaves_of, shows_nan
+from delta_core.engines.arrow.parquet.statistics import Leaf, has_order, leaves_of
 from delta_core.engines.arrow.parquet.types import with_instants
 from delta_core.engines.records import ColumnsStatistics, FilesStatistics, WrittenFile
 from delta_core.kernels.arrow_buffers import bool_array, number_array
+from delta_core.kernels.footer_check import shows_nan
 from delta_core.kernels.footers import BOUND_KINDS, Footers, read_footers
 from delta_core.kernels.parquet_pages import PHYSICAL_TYPES
 from delta_core.protocol.schema import Path

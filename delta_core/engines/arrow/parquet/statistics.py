@@ -15,27 +15,16 @@ from msgspec import Struct
 from delta_core.engines.arrow.evaluate import compute as pc
 from delta_core.engines.records import ColumnStatistics
 from delta_core.kernels.arrow_buffers import values_of
+from delta_core.kernels.footer_check import shows_nan
 from delta_core.kernels.nested import reach
 from delta_core.protocol.schema import Path
-from delta_core.runtime.patterns import lazy_pattern
 
-__all__ = [
-    "Leaf",
-    "Measured",
-    "footer_statistics",
-    "has_order",
-    "leaves_of",
-    "leaves_to_measure",
-    "parquet_leaves",
-    "shows_nan",
-]
+__all__ = ["Leaf", "Measured", "footer_statistics", "has_order", "leaves_of", "leaves_to_measure", "parquet_leaves"]
 
 #: Parquet's writer keeps no bound that is longer.
 FOOTER_BOUND_BYTES = 4096
 #: NumPy looks at fewer rows in less time than PyArrow takes to call a function.
 _FEW_ROWS = 1 << 14
-#: Writers that order NaN above every number, so that one NaN is the column's maximum.
-_SHOWS_NAN = lazy_pattern(r"parquet-mr version (1\.1[2-9]|1\.[2-9]\d|[2-9])\.")
 
 
 class Leaf(Struct, frozen=True):
@@ -195,11 +184,6 @@ def footer_statistics(
     groups = [metadata.row_group(i) for i in (range(metadata.num_row_groups) if numbers is None else numbers)]
     has_nan = shows_nan(metadata.created_by or "")
     return tuple(_column(leaf, groups, measured, has_nan) for leaf in leaves)
-
-
-def shows_nan(writer: str) -> bool:
-    """Whether a program, as footers name it, puts NaN into the bounds of its columns."""
-    return _SHOWS_NAN.match(writer) is not None
 
 
 def _column(leaf: Leaf, groups: Sequence[Any], measured: Measured | None, has_nan: bool) -> ColumnStatistics:
