@@ -1341,8 +1341,14 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         *,
         deep: bool = False,
+        confirm: Callable[[dict[str, Any]], bool] | None = None,
     ) -> dict[str, Any]:
         """Remove the entries of data files that are not there, and mend what of the log can be mended with certainty.
+
+        Where files of the log differ, the commits are believed if nothing is wrong with them, another witness (a
+        checkpoint, a checksum, a compacted file, the data files that exist) confirms them and none contradicts them.
+        Otherwise nothing is changed, and a step ``none`` reports it. What is replaced or deleted stays in a folder
+        below ``_delta_log/_replaced``, which the step names.
 
         Parameters
         ----------
@@ -1354,12 +1360,15 @@ class DeltaTable:
             Custom metadata of the commit, application versions, and how often it is tried again.
         deep : bool
             Whether the footers of the data files are read, and statistics that contradict them are replaced.
+        confirm : function(dict) -> bool, optional
+            Called with each step that changes something, before it is done. One for which it returns False is left out.
 
         Returns
         -------
         dict
             ``dry_run``; ``files_removed``, the paths whose entries were removed; and ``steps``, each with ``step``,
-            ``reason`` and ``file``. The step ``none`` names what can't be mended.
+            ``reason``, ``file`` and ``kept``, the folder with what was replaced. The step ``none`` names what can't be
+            mended, or where it is not certain what is right.
 
         Raises
         ------
@@ -1371,10 +1380,11 @@ class DeltaTable:
             If the store fails.
         """
         commit = table_parts.commit_arguments(commit_properties, post_commithook_properties)
-        done = operations.repair_table(self._snapshot, operations.RepairOptions(dry_run, deep, commit))
+        asked = None if confirm is None else lambda step: confirm(step.to_dict())
+        done = operations.repair_table(self._snapshot, operations.RepairOptions(dry_run, deep, commit, asked))
         if not dry_run:
             self.adopt(done.snapshot)
-        steps = [{"step": s.step, "reason": s.reason, "file": s.file} for s in done.steps]
+        steps = [s.to_dict() for s in done.steps]
         return {"dry_run": dry_run, "files_removed": done.files_removed, "steps": steps}
 
     def load_cdf(

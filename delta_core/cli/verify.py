@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from delta_core.cli.options import Target, as_json, table_command
@@ -13,6 +15,17 @@ from delta_core.snapshot import open_context
 __all__ = ["repair", "verify"]
 
 FINDINGS, UNREADABLE = 1, 2
+#: The question before each kind of step.
+_QUESTIONS = {
+    "write-checkpoint": "Write the checkpoint again from the commits?",
+    "delete-compacted": "Delete the compacted file?",
+    "write-hint": "Write the hint again?",
+    "delete-hint": "Delete the hint?",
+    "delete-checksum": "Delete the checksum?",
+    "write-checksum": "Write the checksum of the latest version again?",
+    "remove-files": "Remove the entries of these files from the table, and with them their rows?",
+    "replace-statistics": "Replace the statistics of these files?",
+}
 
 
 @click.command()
@@ -68,10 +81,12 @@ def _verified(target: Target, options: VerifyOptions) -> tuple[VerifyReport, boo
     "--deep", is_flag=True, help="Read the footers of the data files too, and replace statistics that are wrong."
 )
 @click.option("--dry-run", is_flag=True, help="Show the steps, and change nothing.")
-@click.option("--yes", is_flag=True, help="Remove entries of files that are not there without a confirmation.")
+@click.option("--yes", is_flag=True, help="Do every step without a confirmation.")
 @as_json
 def repair(target: Target, deep: bool, dry_run: bool, yes: bool, json_output: bool) -> None:
     """Remove the entries of data files that are not there, and mend the log where that is certain.
+
+    Each step that changes something has to be confirmed. What is replaced is kept below _delta_log/_replaced.
 
     \b
     Examples:
@@ -79,18 +94,21 @@ def repair(target: Target, deep: bool, dry_run: bool, yes: bool, json_output: bo
       delta-core repair sales --yes
     """
     table = target.table()
-    planned = table.repair(dry_run=True, deep=deep)
-    count = len(planned["files_removed"])
-    if count and not dry_run and not yes:
-        print_note(f"{count} data file{'s are' if count > 1 else ' is'} not there.")
-        confirm("Remove their entries from the table, and with them their rows?")
-    result = planned if dry_run else table.repair(deep=deep)
+    result = table.repair(dry_run, deep=deep, confirm=None if yes or dry_run else _confirmed)
     if json_output:
         print_json(result)
         return
     if not result["steps"]:
         print_note("Nothing to repair.")
         return
-    print_table(("step", "file", "reason"), [(s["step"], s["file"], s["reason"]) for s in result["steps"]])
+    columns = ("step", "file", "reason", "kept")
+    print_table(columns, [tuple(s[c] for c in columns) for s in result["steps"]])
     for path in result["files_removed"]:
         click.echo(path)
+
+
+def _confirmed(step: dict[str, Any]) -> bool:
+    """Require a confirmation of a step; ends the program if there is none."""
+    print_note(f"{step['step']}{': ' + step['file'] if step['file'] else ''}: {step['reason']}.")
+    confirm(_QUESTIONS[step["step"]])
+    return True

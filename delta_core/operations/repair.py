@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,16 @@ from msgspec import Struct
 from delta_core.commit.intents import READ_TO_REMOVE, added_again, read_columns, removed_files
 from delta_core.commit.transaction import Transaction
 from delta_core.commit.upgrade import check_writable
-from delta_core.errors import CheckpointError, LogError, ProtocolError, TableNotFoundError, VersionNotFoundError
+from delta_core.engines.interface import Storage
+from delta_core.errors import (
+    CheckpointError,
+    LogError,
+    ProtocolError,
+    SchemaError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, is_valid, strings_of
 from delta_core.log.checkpoint import CheckpointReader
 from delta_core.log.checkpoint_writer import write_checkpoint
@@ -20,18 +30,24 @@ from delta_core.log.checksum import write_checksum
 from delta_core.log.hint import format_hint
 from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
 from delta_core.log.paths import decode_paths
-from delta_core.log.segment import choose_segment, complete_checkpoints
-from delta_core.operations.verify_checksums import check_checksums, read_totals
+from delta_core.log.segment import complete_checkpoints
+from delta_core.operations.reachable import PathSet, add_recent, add_version
+from delta_core.operations.repair_evidence import LogSurvey, Verdict, checksum_verdict, verdict
+from delta_core.operations.vacuum_listing import CleanedPlaces
+from delta_core.operations.verify_checkpoints import STATE, open_version
+from delta_core.operations.verify_checksums import compare_checksums
 from delta_core.operations.verify_deep import check_footers
 from delta_core.operations.verify_files import absent_files, check_vectors
-from delta_core.operations.verify_log import check_checkpoints, check_compacted, check_hint, is_covered, replay_of
+from delta_core.operations.verify_log import check_hint, is_covered
 from delta_core.plugins.checks import Finding
-from delta_core.plugins.plans import Checkpoint, LogFile
-from delta_core.snapshot import Snapshot, TableContext
+from delta_core.plugins.plans import Checkpoint
+from delta_core.snapshot import Snapshot
 
 __all__ = ["RepairOptions", "RepairStep", "Repaired", "repair_table"]
 
-Progress = Callable[[str, int, int], None]
+#: The folder of the log for what repairs replaced.
+REPLACED = "_replaced"
+_HINT = ("write-hint", "delete-hint")
 
 
 class RepairOptions(Struct, frozen=True):
@@ -45,11 +61,14 @@ class RepairOptions(Struct, frozen=True):
         Whether the footers of the data files are read, and wrong statistics replaced.
     commit : Mapping
         Arguments of `Transaction.commit`.
+    confirm : function(RepairStep) -> bool, optional
+        Called before each step that changes something; one for which it returns False is left out.
     """
 
     dry_run: bool = False
     deep: bool = False
     commit: Mapping[str, Any] = {}
+    confirm: Callable[[RepairStep], bool] | None = None
 
 
 class RepairStep(Struct, frozen=True):
@@ -66,12 +85,19 @@ class RepairStep(Struct, frozen=True):
         The file that it is about, relative to the table's root; several of one step are in ``files``.
     files : tuple of str
         Of steps that commit: the data files.
+    kept : str or None
+        The folder, from the table's root, that has what is replaced or deleted.
     """
 
     step: str
     reason: str
     file: str | None = None
     files: tuple[str, ...] = ()
+    kept: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the step as `DeltaTable.repair` reports it."""
+        return {"step": self.step, "reason": self.reason, "file": self.file, "kept": self.kept}
 
 
 class Repaired(Struct, frozen=True):
@@ -94,12 +120,21 @@ class Repaired(Struct, frozen=True):
         return [path for s in self.steps if s.step == "remove-files" for path in s.files]
 
 
+class _Planned(Struct, frozen=True):
+    """A step, and what does it; None if nothing can be done."""
+
+    step: RepairStep
+    run: Callable[[], object] | None = None
+
+
 def repair_table(base: Snapshot, options: RepairOptions) -> Repaired:
     """Mend the log and commit the removal of files that are not there.
 
-    Only what is certain is mended: a checkpoint is written again from the commits below it; what others can do
-    without (compacted files whose commits are there, checksums, the hint) is deleted or written again; entries of
-    missing files are removed in a commit, which `restore` can undo. Deletion vectors that are missing can't be mended.
+    Only what is certain is mended. Of two files of the log that differ, the commits are believed if nothing is wrong
+    with them and another witness confirms them (`repair_evidence`): then a checkpoint is written again, and compacted
+    files and checksums are deleted or written again. What is replaced stays below ``_delta_log/_replaced``. Entries of
+    missing files are removed in a commit, which `restore` can undo, if nothing is wrong with the log. Deletion vectors
+    that are missing can't be mended.
 
     Parameters
     ----------
@@ -119,39 +154,50 @@ def repair_table(base: Snapshot, options: RepairOptions) -> Repaired:
 
     Notes
     -----
-    Looks for each data file. Killed at any moment, it leaves a table that reads as before, or as repaired.
+    Looks for each data file. Everything is planned before anything is changed. Killed at any moment, it leaves a table
+    that reads as before, or as repaired.
     """
     context = base.context
-    steps = _mend_log(context, options.dry_run)
+    survey = LogSurvey(context)
+    planned = _plan_log(survey)
     try:
-        latest = base.latest() if not steps else _without_checkpoints(context, steps)
-    except (CheckpointError, LogError, TableNotFoundError, VersionNotFoundError):
-        return Repaired(base, tuple(steps))  # the steps name the files without which it can't be opened
-    base.check_id_of(latest)
-    steps += _mend_checksums(context, latest, options.dry_run)
-    transaction = Transaction(latest.context, latest, "FSCK", {"dryRun": "false"})
-    missing = _missing(latest)
-    if missing.num_rows:
-        paths = tuple(decode_paths(missing.column("path")))
-        steps.append(RepairStep("remove-files", f"missing data files: {len(paths)}", None, paths))
-        transaction.remove_files(removed_files(missing))
-        transaction.metrics["numRemovedFiles"] = missing.num_rows
-    if options.deep:
-        again = _with_right_statistics(latest, missing)
-        if again.num_rows:
-            paths = tuple(decode_paths(again.column("path")))
-            steps.append(RepairStep("replace-statistics", f"files with wrong statistics: {len(paths)}", None, paths))
-            transaction.add_files(again)
-            transaction.metrics["numUpdatedFiles"] = again.num_rows
-    gone = {f.file for f in _found(check_vectors(latest, _quiet))} - set(missing.column("path").to_pylist())
-    for path in sorted(p for p in gone if p is not None):
-        reason = (
-            "its deletion vector can't be read: restore the vector's file from a copy, or the table to another version"
-        )
-        steps.append(RepairStep("none", reason, path))
+        latest = _latest(base, survey, planned)
+        base.check_id_of(latest)
+        planned += _plan_checksums(survey, latest, planned)
+        transaction = Transaction(latest.context, latest, "FSCK", {"dryRun": "false"})
+        commits = _plan_commit(survey, latest, transaction, planned, options.deep)
+    except (CheckpointError, LogError, TableNotFoundError, VersionNotFoundError, SchemaError):
+        return Repaired(base, _done(planned, options))  # the steps name the files without which it can't be read
+    steps = (*_done(planned, options), *_done(commits, options))
+    if options.dry_run:
+        return Repaired(latest, steps)
     if transaction.intents.adds or transaction.intents.removes:
-        latest = latest if options.dry_run else transaction.commit(**options.commit).snapshot
-    return Repaired(latest, tuple(steps))
+        return Repaired(transaction.commit(**options.commit).snapshot, steps)
+    return Repaired(context.read() if any(p.run is not None for p in planned) else latest, steps)
+
+
+def _plan_commit(
+    survey: LogSurvey, latest: Snapshot, transaction: Transaction[Snapshot], planned: Sequence[_Planned], deep: bool
+) -> list[_Planned]:
+    """Plan what a commit changes. What the same run writes again is no ground for it."""
+    changes = any(p.step.step not in _HINT for p in planned)
+    missing = _missing(latest)
+    commits = _plan_removal(survey, latest, missing, transaction, changes)
+    if deep and not changes:
+        commits += _plan_statistics(latest, missing, transaction)
+    return [*commits, *map(_Planned, _lost_vectors(latest, missing))]
+
+
+def _done(planned: Sequence[_Planned], options: RepairOptions) -> tuple[RepairStep, ...]:
+    """Do what is planned and confirmed, and return the steps; with ``dry_run`` nothing is done."""
+    steps = []
+    for p in planned:
+        if p.run is not None and not options.dry_run:
+            if options.confirm is not None and not options.confirm(p.step):
+                continue
+            p.run()
+        steps.append(p.step)
+    return tuple(steps)
 
 
 def _quiet(step: str, done: int, total: int) -> None:
@@ -165,91 +211,224 @@ def _found(findings: Iterator[Finding]) -> list[Finding]:
 # --- the log -------------------------------------------------------------------------------
 
 
-def _without_checkpoints(context: TableContext, steps: Sequence[RepairStep]) -> Snapshot:
-    """Open the latest version without the checkpoints that are wrong: what was read before may be of one of them."""
-    wrong = [str(s.file).removeprefix(f"{LOG_DIRECTORY}/") for s in steps if s.step in ("write-checkpoint", "none")]
-    files = [f for f in context.log.listed() if f.kind != "compacted"]
-    return context.read_segment(choose_segment(files, None, where=context.log.uri, rejected=wrong))
+def _latest(base: Snapshot, survey: LogSurvey, planned: Sequence[_Planned]) -> Snapshot:
+    """Open the latest version without the checkpoints that are to be written again, if that is certain."""
+    certain = all(p.run is not None for p in planned)
+    if certain and survey.wrong:
+        return open_version(survey.context, survey.without(kinds=("compacted",)), None, tuple(survey.wrong))
+    found = base.latest()
+    found.files.columns(STATE)
+    return found
 
 
-def _mend_log(context: TableContext, dry_run: bool) -> list[RepairStep]:
-    files = context.log.listed()
-    steps: list[RepairStep] = []
-    wrong: dict[str, tuple[Checkpoint, list[Finding]]] = {}
-    for finding, checkpoint in check_checkpoints(context, files, _quiet):
-        wrong.setdefault(checkpoint.files[0].name, (checkpoint, []))[1].append(finding)
-    for checkpoint, findings in wrong.values():
-        steps.append(_mend_checkpoint(context, checkpoint, findings, files, dry_run))
-    storage = context.log.engine.storage
-    for finding in check_compacted(context.log.engine.logs, files):
-        file = next(f for f in files if finding.file == f"{LOG_DIRECTORY}/{f.name}")
-        if not is_covered(file, files):
-            steps.append(RepairStep("none", f"{finding.found}: its commits are not there any more", finding.file))
-        elif not any(s.file == finding.file for s in steps):
-            steps.append(RepairStep("delete-compacted", finding.found, finding.file))
-            if not dry_run:
-                storage.delete([str(finding.file)])
-    steps += [_mend_hint(context, finding, list(wrong), dry_run) for finding in check_hint(context, files)]
-    return steps
+def _plan_log(survey: LogSurvey) -> list[_Planned]:
+    planned = [_Planned(step) for step in _damaged_commits(survey)]
+    for checkpoint, findings in survey.checkpoints:
+        planned.append(_plan_checkpoint(survey, checkpoint, findings))
+    planned += _plan_compacted(survey)
+    undecided = {p.step.file for p in planned if p.run is None}
+    for finding in check_hint(survey.context, survey.files):
+        planned.append(_plan_hint(survey, finding, undecided))
+    return planned
 
 
-def _mend_checkpoint(
-    context: TableContext, checkpoint: Checkpoint, findings: Sequence[Finding], files: Sequence[LogFile], dry_run: bool
-) -> RepairStep:
-    """Write a checkpoint again from the commits, then delete what is left of it under other names."""
-    reason, path = "; ".join(f.found for f in findings), findings[0].file
-    replayed = replay_of(context, checkpoint, files)
-    if replayed is None:
-        return RepairStep("none", f"{reason}; the commits that it represents are not there any more", path)
+def _damaged_commits(survey: LogSurvey) -> Iterator[RepairStep]:
+    """Yield what is wrong with commits: nothing else has all that they contain."""
+    found: dict[str | None, list[str]] = {}
+    for finding in survey.commits:
+        if finding.severity == "error" or finding.rule == "commit-empty":
+            found.setdefault(finding.file, []).append(finding.found)
+    for file, texts in found.items():
+        yield RepairStep("none", f"{'; '.join(texts)}: restore the commit from a copy", file)
+
+
+def _plan_checkpoint(survey: LogSurvey, checkpoint: Checkpoint, findings: Sequence[Finding]) -> _Planned:
+    """Plan to write a checkpoint again from the commits, and to delete what is left of it under other names."""
+    reason, path = "; ".join(f.found for f in findings), str(findings[0].file)
+    dispute = survey.of_checkpoint(checkpoint)
+    if dispute is None:
+        return _Planned(
+            RepairStep("none", f"{reason}; the commits that it represents can't be read, or are not there", path)
+        )
+    found = verdict(survey, dispute)
+    if not found.believes_commits:
+        return _Planned(RepairStep("none", f"{reason}; not certain: {found.reason}", path))
+    replayed = dispute.commits
     try:
-        check_writable(replayed.protocol, context.registry)
+        check_writable(replayed.protocol, survey.context.registry)
     except ProtocolError as e:
-        return RepairStep("none", f"{reason}; it can't be written again: {e}", path)
-    if not dry_run:
+        return _Planned(RepairStep("none", f"{reason}; it can't be written again: {e}", path))
+    storage = survey.context.log.engine.storage
+    names = [f"{LOG_DIRECTORY}/{f.name}" for f in checkpoint.files]
+    kept = _kept_folder(storage, names[0])
+
+    def run() -> None:
+        _keep(storage, [*names, f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}"], kept)
         written = write_checkpoint(replayed, checksum=False, replace=True).path
-        names = [f"{LOG_DIRECTORY}/{f.name}" for f in checkpoint.files]
-        context.log.engine.storage.delete([name for name in names if name != written])
-    return RepairStep("write-checkpoint", reason, path)
+        storage.delete([name for name in names if name != written])
+
+    return _Planned(RepairStep("write-checkpoint", f"{reason}; {found.reason}", path, kept=kept), run)
 
 
-def _mend_hint(context: TableContext, finding: Finding, wrong: Sequence[str], dry_run: bool) -> RepairStep:
-    """Point the hint at the newest checkpoint; without one, or if its number of actions is not known, delete it."""
-    storage, logs, path = context.log.engine.storage, context.log.engine.logs, f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}"
-    sound = [
-        c for c in complete_checkpoints(context.log.listed(), set()) if not dry_run or c.files[0].name not in wrong
-    ]
-    newest = sound[-1] if sound else None
-    if newest is None or newest.files[0].format == "json":
-        if not dry_run:
-            storage.delete([path])
-        return RepairStep("delete-hint", finding.found, path)
-    if not dry_run:
-        value = {"version": newest.version, "size": CheckpointReader(logs, newest).num_own_rows}
-        parts = {"parts": len(newest.files)} if newest.kind == "multipart" else {}
-        storage.put(path, format_hint({**value, **parts}))
-    return RepairStep("write-hint", finding.found, path)
+def _plan_compacted(survey: LogSurvey) -> Iterator[_Planned]:
+    """Plan to delete compacted files that differ from their commits, if these are right."""
+    found: dict[str, list[str]] = {}
+    for finding in survey.compacted:
+        found.setdefault(str(finding.file), []).append(finding.found)
+    for path, texts in found.items():
+        file = next(f for f in survey.files if path == f"{LOG_DIRECTORY}/{f.name}")
+        reason = "; ".join(texts)
+        dispute = survey.of_compacted(file) if is_covered(file, survey.files) else None
+        if dispute is None:
+            reason = f"{reason}; the commits that it represents can't be read, or are not there"
+            yield _Planned(RepairStep("none", reason, path))
+            continue
+        decided = verdict(survey, dispute)
+        if decided.believes_commits:
+            yield _plan_deletion(survey, "delete-compacted", f"{reason}; {decided.reason}", path)
+        else:
+            yield _Planned(RepairStep("none", f"{reason}; not certain: {decided.reason}", path))
 
 
-def _mend_checksums(context: TableContext, latest: Snapshot, dry_run: bool) -> list[RepairStep]:
-    """Delete checksums that are wrong, and write that of the latest version again."""
-    wrong: dict[str, str] = {}
-    files = context.log.listed()
-    totals = read_totals(context.log.engine.logs, files)
-    for finding in check_checksums(context, files, {latest.version: latest}, totals):
-        assert finding.file is not None
-        wrong.setdefault(finding.file, finding.found)
-    steps = [RepairStep("delete-checksum", reason, path) for path, reason in wrong.items()]
-    if wrong and not dry_run:
-        context.log.engine.storage.delete(list(wrong))
-    own = next((s for s in steps if s.file is not None and int(s.file.rpartition("/")[2][:20]) == latest.version), None)
-    if own is not None:
-        steps.append(RepairStep("write-checksum", own.reason, own.file))
-        if not dry_run:
-            write_checksum(latest, full=True)
-    return steps
+def _plan_deletion(survey: LogSurvey, step: str, reason: str, path: str) -> _Planned:
+    storage = survey.context.log.engine.storage
+    kept = _kept_folder(storage, path)
+
+    def run() -> None:
+        _keep(storage, [path], kept)
+        storage.delete([path])
+
+    return _Planned(RepairStep(step, reason, path, kept=kept), run)
+
+
+def _plan_hint(survey: LogSurvey, finding: Finding, undecided: Collection[str | None]) -> _Planned:
+    """Plan to point the hint at the newest checkpoint; without one, or if its size is not known, to delete it."""
+    context, path = survey.context, f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}"
+    storage, logs = context.log.engine.storage, context.log.engine.logs
+    rejected = {str(name).removeprefix(f"{LOG_DIRECTORY}/") for name in undecided}
+    sound = complete_checkpoints(survey.files, rejected)
+    if not sound or sound[-1].files[0].format == "json":
+        return _plan_deletion(survey, "delete-hint", finding.found, path)
+    kept = _kept_folder(storage, path)
+
+    def run() -> None:
+        _keep(storage, [path], kept)
+        for newest in reversed(complete_checkpoints(context.log.listed(), rejected)):
+            if newest.files[0].format == "json":
+                break
+            with suppress(CheckpointError):  # one whose writing was not confirmed
+                value = {"version": newest.version, "size": CheckpointReader(logs, newest).num_own_rows}
+                parts = {"parts": len(newest.files)} if newest.kind == "multipart" else {}
+                storage.put(path, format_hint({**value, **parts}))
+                return
+        storage.delete([path])
+
+    return _Planned(RepairStep("write-hint", finding.found, path, kept=kept), run)
+
+
+def _plan_checksums(survey: LogSurvey, latest: Snapshot, planned: Sequence[_Planned]) -> Iterator[_Planned]:
+    """Plan to delete checksums that are wrong, and to write that of the latest version again."""
+    is_certain = all(p.run is not None for p in planned)
+    # what was written again, or deleted, represents what the others do
+    files = (
+        [f for f in survey.files if f.kind != "compacted" and f.name not in survey.wrong]
+        if is_certain
+        else survey.files
+    )
+    compared = list(compare_checksums(survey.context, files, {}, survey.totals))
+    writes = None
+    elsewhere = Verdict(False, "the log is damaged elsewhere")
+    for one in compared:
+        if one.is_sound:
+            continue
+        path = f"{LOG_DIRECTORY}/{one.file.name}"
+        reason = next(one.findings()).found
+        found = checksum_verdict(survey, one, compared) if is_certain else elsewhere
+        if not found.believes_commits:
+            yield _Planned(RepairStep("none", f"{reason}; not certain: {found.reason}", path))
+            continue
+        yield _plan_deletion(survey, "delete-checksum", f"{reason}; {found.reason}", path)
+        if one.file.version == latest.version:
+            writes = _Planned(RepairStep("write-checksum", reason, path), lambda: write_checksum(latest, full=True))
+    if writes is not None:
+        yield writes
+
+
+def _kept_folder(storage: Storage, path: str) -> str:
+    """Return the folder for a file that is replaced: the time of the file itself is part of its name."""
+    ((_, modified_ms),) = storage.stat([path])
+    return f"{LOG_DIRECTORY}/{REPLACED}/{modified_ms}"
+
+
+def _keep(storage: Storage, paths: Sequence[str], folder: str) -> None:
+    """Copy files of the log, as far as they are there, before they are replaced or deleted."""
+    for path in paths:
+        with suppress(FileNotFoundError):
+            storage.copy(storage, path, f"{folder}/{path.rpartition('/')[2]}")
 
 
 # --- files ---------------------------------------------------------------------------------
+
+
+def _plan_removal(
+    survey: LogSurvey, latest: Snapshot, missing: pa.Table, transaction: Transaction[Snapshot], changes: bool
+) -> list[_Planned]:
+    """Plan to remove the entries of missing files, if the log is right as it is."""
+    if not missing.num_rows:
+        return []
+    paths = tuple(decode_paths(missing.column("path")))
+    reason = f"missing data files: {len(paths)}"
+    why = "the log is damaged, see the other steps: repair again when it is mended" if changes else None
+    if why is None and survey.commits:
+        why = f"commits have findings of their own ({survey.commits[0].found})"
+    if why is None and (other := _possible_file(latest, missing)) is not None:
+        why = f"{other}, which no version has, may be one of them: the log may have its path wrong"
+    if why is not None:
+        return [_Planned(RepairStep("none", f"{reason}; their entries stay: {why}", None, paths))]
+
+    def run() -> None:
+        transaction.remove_files(removed_files(missing))
+        transaction.metrics["numRemovedFiles"] = missing.num_rows
+
+    return [_Planned(RepairStep("remove-files", reason, None, paths), run)]
+
+
+def _possible_file(latest: Snapshot, missing: pa.Table) -> str | None:
+    """Return a file of the size of a missing one that is neither live nor was removed; None if there is none."""
+    named = PathSet()
+    add_version(named, latest, 0)
+    add_recent(named, latest, latest.context.log.commit_files(), removes=True)
+    sizes = missing.column("size").combine_chunks()
+    places = CleanedPlaces(latest)
+    for part in latest.engine.storage.walk(places.skips):
+        files = part.files.filter(bool_array(~named.contains(part.files.column("path"))))
+        if not sizes.null_count:
+            files = files.filter(pc.is_in(files.column("size"), value_set=sizes))
+        if files.num_rows:
+            return str(files.column("path")[0].as_py())
+    return None
+
+
+def _plan_statistics(latest: Snapshot, missing: pa.Table, transaction: Transaction[Snapshot]) -> list[_Planned]:
+    again = _with_right_statistics(latest, missing)
+    if not again.num_rows:
+        return []
+    paths = tuple(decode_paths(again.column("path")))
+
+    def run() -> None:
+        transaction.add_files(again)
+        transaction.metrics["numUpdatedFiles"] = again.num_rows
+
+    return [_Planned(RepairStep("replace-statistics", f"files with wrong statistics: {len(paths)}", None, paths), run)]
+
+
+def _lost_vectors(latest: Snapshot, missing: pa.Table) -> Iterator[RepairStep]:
+    gone = {f.file for f in _found(check_vectors(latest, _quiet))} - set(missing.column("path").to_pylist())
+    for path in sorted(p for p in gone if p is not None):
+        reason = (
+            "its deletion vector can't be read: restore the vector's file from a copy, or the table to another version"
+        )
+        yield RepairStep("none", reason, path)
 
 
 def _missing(latest: Snapshot) -> pa.Table:

@@ -27,6 +27,7 @@ from delta_core.kernels.arrow_buffers import array_of
 from delta_core.log.commits import read_infos
 from delta_core.log.segment import complete_checkpoints
 from delta_core.operations.vacuum import VacuumOptions, plan_vacuum
+from delta_core.operations.verify_checkpoints import check_checkpoints
 from delta_core.operations.verify_checksums import CommitTotals, check_checksums
 from delta_core.operations.verify_deep import check_footers, check_rows
 from delta_core.operations.verify_files import (
@@ -36,7 +37,7 @@ from delta_core.operations.verify_files import (
     check_features,
     check_files,
 )
-from delta_core.operations.verify_log import check_checkpoints, check_commits, check_compacted, check_hint
+from delta_core.operations.verify_log import check_commits, check_compacted, check_hint
 from delta_core.plugins.checks import Finding
 from delta_core.plugins.plans import LogFile
 from delta_core.snapshot import Snapshot, TableContext
@@ -238,7 +239,7 @@ def verify_table(context: TableContext, base: Snapshot | None, options: VerifyOp
     files = context.log.listed()
     commits = [f for f in files if f.kind in ("commit", "staged")]
     totals = CommitTotals()
-    findings.take(check_commits(logs, files, totals, progress))
+    findings.take(check_commits(context, files, totals, progress))
     findings.take(finding for finding, _ in check_checkpoints(context, files, progress))
     findings.take(_missing_above(context, files, commits))
     findings.take(check_compacted(logs, files))

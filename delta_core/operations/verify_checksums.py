@@ -4,33 +4,53 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
-from delta_core.engines.interface import LogFiles
 from delta_core.engines.records import ActionQuery, RangeRequest
-from delta_core.errors import DeltaError, EngineError, LogChangedError, LogError, shortened
+from delta_core.errors import DeltaError, EngineError, LogChangedError, shortened
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, is_valid
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.checksum import whole_checksum
 from delta_core.log.names import LOG_DIRECTORY
+from delta_core.operations.verify_checkpoints import UNREADABLE, open_version, protocol_parts
 from delta_core.plugins.checks import Finding
 from delta_core.plugins.plans import LogFile
 from delta_core.protocol.actions import Metadata, Protocol
 from delta_core.runtime.json_text import decode_json
 from delta_core.snapshot import Snapshot, TableContext
 
-__all__ = ["COMMIT_BATCH", "COMMIT_KEYS", "CommitTotals", "check_checksums", "protocol_parts", "read_totals"]
+__all__ = [
+    "COMMIT_BATCH",
+    "COMMIT_KEYS",
+    "CommitTotals",
+    "ComparedChecksum",
+    "check_checksums",
+    "compare_checksums",
+    "is_consistent",
+]
 
 #: How many commits are parsed at once: bounds memory over long logs.
 COMMIT_BATCH = 512
 #: What of their files is read.
-COMMIT_KEYS = ActionQuery(("size",))
+COMMIT_KEYS = ActionQuery(("size", "dataChange", "partitionValues", "modificationTime", "deletionTimestamp"))
 
-_ADVICE = "Delete it; repair does. Readers need none."
+_ADVICE = (
+    "If nothing else is wrong, repair writes it again. If a commit lost actions, this proves the loss: restore the "
+    "commit from a copy."
+)
 #: Lists of a checksum, with the key and the value of their elements.
 _LISTS = (("setTransactions", "appId", "version"), ("domainMetadata", "domain", "configuration"))
+
+
+#: The fields of a checksum that repeat actions, with the kind of these.
+LISTED_KINDS: Mapping[str, str] = {
+    "protocol": "protocol", "metadata": "metaData", "setTransactions": "txn", "domainMetadata": "domainMetadata",
+}  # fmt: skip
 
 
 class CommitTotals:
@@ -38,11 +58,12 @@ class CommitTotals:
 
     Notes
     -----
-    Three integers a commit.
+    Three integers a commit, and the kinds of its actions that are neither files' nor ``commitInfo``.
     """
 
     def __init__(self) -> None:
         self._changes: dict[int, tuple[int, int]] = {}
+        self._kinds: dict[int, frozenset[str]] = {}
 
     def add(self, actions: ParsedActions, versions: Sequence[int]) -> None:
         """Add commits that were read with the column ``size``; one with a file of unknown size is left out."""
@@ -59,6 +80,13 @@ class CommitTotals:
             i = version - first
             if is_known[i]:
                 self._changes[version] = int(files[i]), int(num_bytes[i])
+        own = pc.filter(actions.other_actions, pc.not_equal(actions.other_actions.column("kind"), "commitInfo"))
+        for version, kind in zip(own.column("version").to_pylist(), own.column("kind").to_pylist(), strict=True):
+            self._kinds[version] = self._kinds.get(version, frozenset()) | {kind}
+
+    def has(self, kinds: AbstractSet[str], version: int, newer: int) -> bool:
+        """Whether a commit above a version, up to a newer one, has an action of some kinds that are no files'."""
+        return any(kinds & self._kinds.get(v, frozenset()) for v in range(version + 1, newer + 1))
 
     def before(self, version: int, newer: int, counts: tuple[int, int]) -> tuple[int, int] | None:
         """Return the files and bytes of a version from those of a newer one, None if a commit between is unknown."""
@@ -71,56 +99,124 @@ class CommitTotals:
         return files, num_bytes
 
 
-def read_totals(logs: LogFiles, files: Sequence[LogFile]) -> CommitTotals:
-    """Return the totals of all commits that can be read."""
-    totals = CommitTotals()
-    commits = [f for f in files if f.kind in ("commit", "staged")]
-    for start in range(0, len(commits), COMMIT_BATCH):
-        batch = commits[start : start + COMMIT_BATCH]
-        try:
-            totals.add(logs.read_commits(batch, COMMIT_KEYS), [f.version for f in batch])
-        except LogChangedError:
-            raise
-        except LogError:
-            continue  # their versions are loaded, as far as they can be
-    return totals
+class ComparedChecksum(Struct, frozen=True):
+    """A checksum file, and how it differs from its version.
+
+    Parameters
+    ----------
+    file : LogFile
+    value : dict or None
+        Its content, None if it is no JSON object.
+    differences : tuple of (str, Any, Any)
+        The fields that differ, with their values and those of the version.
+    counts : (int, int) or None
+        The files and bytes of the version, if they are known.
+    """
+
+    file: LogFile
+    value: Mapping[str, Any] | None
+    differences: tuple[tuple[str, Any, Any], ...] = ()
+    counts: tuple[int, int] | None = None
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing was found."""
+        return self.value is not None and not self.differences
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield what is wrong."""
+        if self.value is None:
+            yield self._finding("checksum-unreadable", "no JSON object", "one", "warning")
+        for name, have, own in self.differences:
+            values = f"{name} is {shortened(json.dumps(have))}", f"{name} {shortened(json.dumps(own))}"
+            yield self._finding("checksum-differs", *values)
+
+    def _finding(self, rule: str, found: str, expected: str, severity: Any = "error") -> Finding:
+        return Finding(rule, found, expected, _ADVICE, severity, f"{LOG_DIRECTORY}/{self.file.name}", self.file.version)
 
 
 def check_checksums(
     context: TableContext, files: Sequence[LogFile], states: Mapping[int, Snapshot], totals: CommitTotals
 ) -> Iterator[Finding]:
-    """Yield checksum files that can't be read, or differ from their version.
+    """Yield checksum files that can't be read, or differ from their version."""
+    for compared in compare_checksums(context, files, states, totals):
+        yield from compared.findings()
+
+
+def compare_checksums(
+    context: TableContext, files: Sequence[LogFile], states: Mapping[int, Snapshot], totals: CommitTotals
+) -> Iterator[ComparedChecksum]:
+    """Compare the checksum files with their versions, as ``files`` without checksums result in them; newest first.
 
     Versions that were loaded are compared in full. The numbers of files and bytes of the others are computed from those
     of the next newer version and the commits in between; a version whose numbers differ is loaded.
     """
     newer: tuple[int, tuple[int, int]] | None = None
+    known: tuple[int, Mapping[str, Any]] | None = None
     for f in sorted((f for f in files if f.kind == "crc"), key=lambda f: -f.version):
-        found = _read(context, f)
+        found = read_checksum_file(context, f)
         if found is None:
             continue
         if not isinstance(found, dict):
-            yield _finding(f, "checksum-unreadable", "no JSON object", "one", "warning")
+            yield ComparedChecksum(f, None)
             continue
         counts = None if newer is None else totals.before(f.version, *newer)
         snapshot = states.get(f.version)
-        if snapshot is None and (counts is None or counts != (found.get("numFiles"), found.get("tableSizeBytes"))):
-            snapshot = _load(context, f.version)
+        if snapshot is not None and snapshot.segment.checksum is not None:
+            snapshot = _load(context, files, f.version)  # its definition may be this very checksum's
+        fits = (
+            counts is not None
+            and _fits(found, counts)
+            and known is not None
+            and _repeats(found, f.version, *known, totals)
+        )
+        if snapshot is None and not fits:
+            snapshot = _load(context, files, f.version)
         should = None if snapshot is None else _own_checksum(snapshot)
         if snapshot is not None and should is not None:
-            for name, have, own in _differences(found, should, snapshot):
-                values = f"{name} is {shortened(json.dumps(have))}", f"{name} {shortened(json.dumps(own))}"
-                yield _finding(f, "checksum-differs", *values)
             counts = should["numFiles"], should["tableSizeBytes"]
+            yield ComparedChecksum(f, found, tuple(_differences(found, should, snapshot)), counts)
+        else:
+            yield ComparedChecksum(f, found)
         if counts is not None:
-            newer = f.version, counts
+            newer, known = (f.version, counts), (f.version, found if should is None else {**found, **should})
 
 
-def _finding(file: LogFile, rule: str, found: str, expected: str, severity: Any = "error") -> Finding:
-    return Finding(rule, found, expected, _ADVICE, severity, f"{LOG_DIRECTORY}/{file.name}", file.version)
+def _fits(found: Mapping[str, Any], counts: tuple[int, int]) -> bool:
+    return counts == (found.get("numFiles"), found.get("tableSizeBytes")) and is_consistent(found)
 
 
-def _read(context: TableContext, file: LogFile) -> Any:
+def _repeats(
+    found: Mapping[str, Any], version: int, newer: int, known: Mapping[str, Any], totals: CommitTotals
+) -> bool:
+    """Whether a checksum has the definition and the lists of a newer one that is right, if no commit changes them."""
+    return not any(
+        found.get(name) is not None and found[name] != known.get(name) or totals.has({kind}, version, newer)
+        for name, kind in LISTED_KINDS.items()
+    )
+
+
+def is_consistent(found: Mapping[str, Any]) -> bool:
+    """Whether the fields of a checksum agree with each other: one that contradicts itself proves nothing."""
+    numbers = [found.get(n) for n in ("numFiles", "tableSizeBytes")]
+    if any(not isinstance(n, int) or isinstance(n, bool) or n < 0 for n in numbers):
+        return False
+    if any(found.get(n) not in (None, 1) for n in ("numMetadata", "numProtocol")):
+        return False
+    try:
+        if found.get("protocol") is not None and found.get("metadata") is not None:
+            Protocol.parse(found["protocol"], "it")
+            _ = Metadata.parse(found["metadata"], "it").schema
+        bins = found.get("fileSizeHistogram")
+        if isinstance(bins, dict) and [sum(bins["fileCounts"]), sum(bins["totalBytes"])] != numbers:
+            return False
+        files = found.get("allFiles")
+        return not isinstance(files, list) or [len(files), sum(f["size"] for f in files)] == numbers
+    except (DeltaError, ValueError, TypeError, LookupError, AttributeError):
+        return False
+
+
+def read_checksum_file(context: TableContext, file: LogFile) -> Any:
     """Return the value of a checksum file, None if it is gone, and a text if it is no JSON."""
     try:
         (data,) = context.log.engine.storage.read([RangeRequest(f"{LOG_DIRECTORY}/{file.name}")])
@@ -132,13 +228,13 @@ def _read(context: TableContext, file: LogFile) -> Any:
         return ""
 
 
-def _load(context: TableContext, version: int) -> Snapshot | None:
+def _load(context: TableContext, files: Sequence[LogFile], version: int) -> Snapshot | None:
     """Return a version, None if it can't be built: other findings state why."""
     try:
-        return context.read(version)
-    except (EngineError, LogChangedError):
+        return open_version(context, files, version)
+    except LogChangedError:
         raise
-    except DeltaError:
+    except UNREADABLE:
         return None
 
 
@@ -196,13 +292,3 @@ def _definition_differences(found: Mapping[str, Any], snapshot: Snapshot) -> Ite
     here = (metadata.id, metadata.partition_columns, metadata.configuration, schema)
     if here != (own.id, own.partition_columns, own.configuration, snapshot.schema):
         yield "metadata", found["metadata"], own.to_json()
-
-
-def protocol_parts(protocol: Protocol) -> tuple[Any, ...]:
-    """Return what two protocols are compared by: lists of features have no order."""
-    return (
-        protocol.min_reader_version,
-        protocol.min_writer_version,
-        frozenset(protocol.reader_features or ()),
-        frozenset(protocol.writer_features or ()),
-    )

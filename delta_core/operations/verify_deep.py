@@ -42,7 +42,7 @@ from delta_core.write.stats import statistics_texts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["check_footers", "check_rows"]
+__all__ = ["StatisticsLeaves", "check_footers", "check_rows"]
 
 Progress = Callable[[str, int, int], None]
 _LONG = PrimitiveType("long")
@@ -64,7 +64,7 @@ _ROUNDED = (
 )
 
 
-class _Leaves:
+class StatisticsLeaves:
     """The statistics of columns that have an order, fields of structs among them, as the log has them."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -89,7 +89,7 @@ def _is_ordered(kind: object) -> bool:
 def check_footers(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
     """Yield files whose footers can't be read, or contradict their statistics or the schema."""
     files = snapshot.files.columns(["path", "dvId"])
-    leaves = _Leaves(snapshot)
+    leaves = StatisticsLeaves(snapshot)
     claimed = snapshot.files.statistics([NUM_RECORDS, *leaves.all])
     paths = decode_paths(files.column("path"))
     by_name = snapshot.state.column_map.match == "name"
@@ -116,7 +116,7 @@ def check_footers(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
 
 
 def _footers(
-    snapshot: Snapshot, paths: Sequence[str], numbers: NDArray[np.int64], leaves: _Leaves, with_columns: bool
+    snapshot: Snapshot, paths: Sequence[str], numbers: NDArray[np.int64], leaves: StatisticsLeaves, with_columns: bool
 ) -> list[tuple[FilesStatistics, bool]]:
     """Return what the footers of some files report, with the files' numbers in the list of all."""
     schema, columns = (leaves.schema, list(leaves.types)) if with_columns else (pa.schema([]), [])
@@ -126,7 +126,8 @@ def _footers(
 
 
 def _check_footers(
-    snapshot: Snapshot, files: pa.Table, claimed: pa.Table, leaves: _Leaves, found: FilesStatistics, has_columns: bool
+    snapshot: Snapshot, files: pa.Table, claimed: pa.Table, leaves: StatisticsLeaves, found: FilesStatistics,
+    has_columns: bool,
 ) -> Iterator[Finding]:  # fmt: skip
     """Yield statistics that exclude values which the footers have; files with vectors may have narrower ones."""
     picked = number_array(found.files)
@@ -141,8 +142,8 @@ def _check_footers(
 
 
 def _compare(
-    snapshot: Snapshot, files: pa.Table, leaves: _Leaves, have: pa.Table, should: pa.Table, plain: NDArray[np.bool_],
-    cut: bool,
+    snapshot: Snapshot, files: pa.Table, leaves: StatisticsLeaves, have: pa.Table, should: pa.Table,
+    plain: NDArray[np.bool_], cut: bool,
 ) -> Iterator[Finding]:  # fmt: skip
     """Yield statistics that contradict what is there.
 
@@ -221,7 +222,7 @@ def _unreadable(snapshot: Snapshot, files: pa.Table, row: int, error: DeltaError
 
 def check_rows(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
     """Yield files whose rows can't be read or contradict their statistics, and conditions that rows break."""
-    leaves = _Leaves(snapshot)
+    leaves = StatisticsLeaves(snapshot)
     files = snapshot.files.columns(read_columns(snapshot.action_fields))
     claimed = snapshot.files.statistics([NUM_RECORDS, *leaves.all])
     paths, sizes = decode_paths(files.column("path")), files.column("size").to_pylist()
@@ -243,7 +244,7 @@ def check_rows(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
     yield from _check_unique(snapshot)
 
 
-def _statistics_of(snapshot: Snapshot, file: pa.Table, leaves: _Leaves) -> pa.Table:
+def _statistics_of(snapshot: Snapshot, file: pa.Table, leaves: StatisticsLeaves) -> pa.Table:
     """Return the statistics of a file's live rows; reads all of its columns, so that each is known to be readable."""
     low: dict[Path, pa.Scalar] = {}
     high: dict[Path, pa.Scalar] = {}

@@ -55,6 +55,7 @@ __all__ = [
     "check_features",
     "check_files",
     "check_vectors",
+    "file_sizes",
     "numbers_of",
     "true_of",
 ]

@@ -1,4 +1,4 @@
-"""Checks of a table's log: commits, checkpoints against their commits, compacted files, the hint."""
+"""Checks of a table's log: commits, compacted files, the hint."""
 
 from __future__ import annotations
 
@@ -10,17 +10,7 @@ import pyarrow as pa
 
 from delta_core.engines.interface import LogFiles
 from delta_core.engines.records import RangeRequest
-from delta_core.errors import (
-    CheckpointError,
-    DeltaError,
-    EngineError,
-    LogChangedError,
-    LogError,
-    ProtocolError,
-    TableNotFoundError,
-    VersionNotFoundError,
-    shortened,
-)
+from delta_core.errors import DeltaError, EngineError, LogChangedError, LogError, ProtocolError, shortened
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, int64_values, number_array, strings_of
 from delta_core.kernels.dedup import KeySet
@@ -28,14 +18,24 @@ from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.hint import parse_hint
 from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
 from delta_core.log.reconcile import reconcile
-from delta_core.log.segment import choose_segment, complete_checkpoints
-from delta_core.operations.verify_checksums import COMMIT_BATCH, COMMIT_KEYS, CommitTotals, protocol_parts
-from delta_core.plugins.checks import Finding
-from delta_core.plugins.plans import Checkpoint, LogFile, LogSegment
-from delta_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction, parse_action
-from delta_core.snapshot import Snapshot, TableContext
+from delta_core.log.segment import complete_checkpoints
+from delta_core.log.source import newest as newest_actions
+from delta_core.operations.verify_checkpoints import not_in
+from delta_core.operations.verify_checksums import COMMIT_BATCH, COMMIT_KEYS, CommitTotals
+from delta_core.plugins.checks import Finding, Severity
+from delta_core.plugins.plans import LogFile
+from delta_core.protocol.actions import (
+    CORE_KINDS,
+    METADATA,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    SetTransaction,
+    parse_action,
+)
+from delta_core.snapshot import TableContext
 
-__all__ = ["check_checkpoints", "check_commits", "check_compacted", "check_hint", "is_covered", "replay_of"]
+__all__ = ["check_commits", "check_compacted", "check_hint", "is_covered"]
 
 Progress = Callable[[str, int, int], None]
 _PARSERS: Mapping[str, Callable[[Any, str], object]] = {
@@ -46,6 +46,10 @@ _PARSERS: Mapping[str, Callable[[Any, str], object]] = {
 }
 #: The field that identifies actions of a kind within a commit; of the other kinds a commit has one at most.
 _KEY_FIELDS = {"txn": "appId", "domainMetadata": "domain", "protocol": None, "metaData": None}
+#: The fields of metaData.
+_METADATA = frozenset(f.name for f in METADATA.type or ())
+#: Every kind of the protocol, those of checkpoints too.
+_KINDS = frozenset(CORE_KINDS) | {"checkpointMetadata", "sidecar"}
 _RESTORE = "Restore the file from a copy; versions below it can still be read."
 
 
@@ -57,14 +61,18 @@ def _path(file: LogFile) -> str:
 
 
 def check_commits(
-    logs: LogFiles, files: Sequence[LogFile], totals: CommitTotals, progress: Progress
+    context: TableContext, files: Sequence[LogFile], totals: CommitTotals, progress: Progress
 ) -> Iterator[Finding]:
-    """Yield what is wrong with the commits: gaps, damaged ones, and actions that contradict each other within one.
+    """Yield what is wrong with the commits: gaps, damaged ones, and actions that contradict each other.
 
     ``totals`` gets the commits that can be read.
     """
+    logs = context.log.engine.logs
     commits = [f for f in files if f.kind in ("commit", "staged")]
     yield from _gaps(commits, [c.version for c in complete_checkpoints(files, set())])
+    everything = context.registry.everything
+    kinds = _KINDS | {k.name for f in everything.features.values() for k in f.actions}
+    seen = _Seen()
     for start in range(0, len(commits), COMMIT_BATCH):
         progress("commits", start, len(commits))
         batch = commits[start : start + COMMIT_BATCH]
@@ -78,7 +86,103 @@ def check_commits(
             batch = [f for f in batch if f.version not in damaged]
             found = logs.read_commits(batch, COMMIT_KEYS)
         totals.add(found, [f.version for f in batch])
-        yield from _check_parsed(found, batch)
+        names = {f.version: _path(f) for f in batch}
+        yield from _check_parsed(found, names)
+        yield from _unknown_actions(found.other_actions, names, kinds)
+        yield from _small_actions(found.other_actions, names, seen)
+        seen.add(found, names)
+    yield from _unreadable_definitions(context, seen)
+    if [f.version for f in commits] == list(range(len(commits))) and len(seen.names) == len(commits):
+        yield from _removes_of_nothing(seen)
+        yield from _unknown_partitions(seen)
+
+
+class _Seen:
+    """What the commits that were read contain, for checks that need all of them."""
+
+    def __init__(self) -> None:
+        self.names: dict[int, str] = {}
+        #: Protocol and metadata by the version of their commit.
+        self.protocols: dict[int, Protocol] = {}
+        self.metadata: dict[int, Metadata] = {}
+        #: Versions whose metadata is that of a table without columns yet, as some writers begin one.
+        self.without_schema: set[int] = set()
+        #: Every file that was added, with its vector.
+        self.added = KeySet()
+        self.removes: list[pa.Table] = []
+        #: The keys of partition values with the first version that has them, and the names that they may have.
+        self.keys: dict[str, int] = {}
+        self.partitions: set[str] = set()
+
+    def add(self, found: ParsedActions, names: Mapping[int, str]) -> None:
+        self.names.update(names)
+        self.added.insert(found.adds.column("path"), found.adds.column("dvId"))
+        for values, versions in zip(
+            found.adds.column("partitionValues").chunks, found.adds.column("version").chunks, strict=True
+        ):
+            keys = pc.dictionary_encode(values.keys)
+            if len(keys.dictionary) > len(self.keys) or not self.keys.keys() >= set(keys.dictionary.to_pylist()):
+                rows = np.searchsorted(int64_values(values.offsets), np.arange(len(keys)), side="right") - 1
+                first = np.unique(int64_values(keys.indices), return_index=True)
+                for number, at in zip(*(a.tolist() for a in first), strict=True):
+                    version = versions[int(rows[at])].as_py()
+                    self.keys.setdefault(keys.dictionary[number].as_py(), version)
+        # without a change of data, tombstones of other files than data files may be recorded
+        changing = pc.filter(found.removes, pc.fill_null(found.removes.column("dataChange"), True))
+        self.removes.append(changing.select(["version", "path", "dvId"]))
+
+
+def _unreadable_definitions(context: TableContext, seen: _Seen) -> Iterator[Finding]:
+    """Yield the commits whose protocol and metadata make no table that can be read."""
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    for version in sorted(seen.protocols.keys() | seen.metadata.keys()):
+        protocol, metadata = seen.protocols.get(version, protocol), seen.metadata.get(version, metadata)
+        if protocol is None or metadata is None:
+            continue  # of the other one, older commits are gone
+        try:
+            context.registry.supported(protocol)
+        except ProtocolError:
+            continue  # what the features of that version need is not installed
+        try:
+            state, _ = context.define(protocol, metadata, version, dict)
+            columns, by = state.column_map.physical.fields, state.partition_columns
+            seen.partitions |= {p.name for f, p in zip(state.schema.fields, columns, strict=True) if f.name in by}
+        except (DeltaError, ValueError) as e:
+            expected = "a protocol and metadata that a table can be read with"
+            severity: Severity = "information" if version in seen.without_schema else "error"
+            yield Finding("action-unreadable", shortened(e), expected, _RESTORE, severity, seen.names[version], version)
+
+
+def _removes_of_nothing(seen: _Seen) -> Iterator[Finding]:
+    """Yield the removes of files, with their vector, that no commit adds: readers go on reading what was meant."""
+    for removes in seen.removes:
+        unknown = pc.filter(removes, bool_array(~seen.added.contains(removes.column("path"), removes.column("dvId"))))
+        for version, path in zip(*(unknown.column(n).to_pylist() for n in ("version", "path")), strict=True):
+            found, expected = f"a remove action of {path}, which no commit adds", "a file that was added"
+            advice = "If another file was meant, its rows are still read: compare the number of rows, or restore it."
+            yield Finding("remove-unknown", found, expected, advice, "warning", seen.names[version], version)
+
+
+def _unknown_partitions(seen: _Seen) -> Iterator[Finding]:
+    """Yield partition values of columns by which no version is partitioned: readers take the right one for null."""
+    for key in sorted(seen.keys.keys() - seen.partitions):
+        found, expected = f"a partition value of {shortened(key)!r}", "the physical name of a partition column"
+        version = seen.keys[key]
+        yield Finding("partition-value-wrong", found, expected, _RESTORE, "error", seen.names[version], version)
+
+
+def _unknown_actions(
+    actions: pa.Table, names: Mapping[int, str], kinds: frozenset[str] | set[str]
+) -> Iterator[Finding]:
+    """Yield actions of kinds that neither the protocol nor an installed plugin defines: readers ignore them."""
+    unknown = pc.filter(actions, pc.invert(pc.is_in(actions.column("kind"), value_set=strings_of(sorted(kinds)))))
+    rows = zip(*(unknown.column(n).to_pylist() for n in ("version", "kind")), strict=True)
+    for version, kind in dict.fromkeys(rows):
+        expected = "an action of the protocol, or of an installed plugin"
+        advice = "Readers ignore it. If a name is damaged, restore the file from a copy; else install its plugin."
+        found = f"an action {shortened(kind)!r}"
+        yield Finding("action-unknown", found, expected, advice, "information", names[version], version)
 
 
 def _damage(logs: LogFiles, file: LogFile) -> Finding | None:
@@ -106,15 +210,17 @@ def _gaps(commits: Sequence[LogFile], checkpoints: Sequence[int]) -> Iterator[Fi
         )
 
 
-def _check_parsed(found: ParsedActions, batch: Sequence[LogFile]) -> Iterator[Finding]:
+def _check_parsed(found: ParsedActions, names: Mapping[int, str]) -> Iterator[Finding]:
     tables = (found.adds, found.removes, found.cdcs, found.other_actions)
     present = np.unique(np.concatenate([int64_values(t.column("version")) for t in tables]))
-    names = {f.version: _path(f) for f in batch}
     for version in names.keys() - set(present.tolist()):
         expected = "at least one action"
         yield Finding("commit-empty", "no action", expected, _RESTORE, "warning", names[version], version)
+    without = pc.filter(found.adds.column("version"), pc.is_null(found.adds.column("partitionValues")))
+    for version in without.unique().to_pylist():
+        text, expected = "an add action without partitionValues", "an object, empty in a table without partitions"
+        yield Finding("action-unreadable", text, expected, _RESTORE, "error", names[version], version)
     yield from _repeated_files(found, names)
-    yield from _small_actions(found.other_actions, names)
 
 
 def _repeated_files(found: ParsedActions, names: Mapping[int, str]) -> Iterator[Finding]:
@@ -156,19 +262,25 @@ def _repeated_files(found: ParsedActions, names: Mapping[int, str]) -> Iterator[
             )
 
 
-def _small_actions(actions: pa.Table, names: Mapping[int, str]) -> Iterator[Finding]:
-    """Yield what is wrong with actions that are no files."""
+def _small_actions(actions: pa.Table, names: Mapping[int, str], all_seen: _Seen) -> Iterator[Finding]:
+    """Yield what is wrong with actions that are no files; ``all_seen`` gets protocols and metadata."""
     chosen = pc.filter(actions, pc.is_in(actions.column("kind"), value_set=strings_of(list(_PARSERS))))
     seen: set[tuple[int, str, Any]] = set()
     for row in chosen.to_pylist():
         version, kind = row["version"], row["kind"]
         try:
             value = parse_action(row["json"], names[version])
-            _PARSERS[kind](value, names[version])
+            parsed = _PARSERS[kind](value, names[version])
         except DeltaError as e:
             expected = f"a {kind} action as the protocol defines it"
             yield Finding("action-unreadable", str(e), expected, _RESTORE, "error", names[version], version)
             continue
+        if isinstance(parsed, Protocol):
+            all_seen.protocols[version] = parsed
+        elif isinstance(parsed, Metadata):
+            all_seen.metadata[version] = parsed
+            if not parsed.schema_string and value.keys() <= _METADATA:
+                all_seen.without_schema.add(version)
         field = _KEY_FIELDS[kind]
         key = (version, kind, value.get(field) if field else None)
         if key in seen:
@@ -183,105 +295,6 @@ def _small_actions(actions: pa.Table, names: Mapping[int, str]) -> Iterator[Find
             if kind not in kinds:
                 expected = f"a {kind} action in the first commit"
                 yield Finding("definition-missing", f"no {kind} action", expected, _RESTORE, "error", names[0], 0)
-
-
-# --- checkpoints ---------------------------------------------------------------------------
-
-
-def check_checkpoints(
-    context: TableContext, files: Sequence[LogFile], progress: Progress
-) -> Iterator[tuple[Finding, Checkpoint]]:
-    """Yield what is wrong with the checkpoints: those that can't be read, or differ from the commits below them."""
-    checkpoints = complete_checkpoints(files, set())
-    for number, checkpoint in enumerate(checkpoints):
-        progress("checkpoints", number, len(checkpoints))
-        name, version = _path(checkpoint.files[0]), checkpoint.version
-        try:
-            stored = context.read_segment(_segment_of(checkpoint, files))
-            stored.files.columns(["path", "dvId", "size"])
-        except LogChangedError:
-            raise
-        except (CheckpointError, LogError) as e:
-            expected = "a complete checkpoint"
-            advice = "repair writes a new one. Readers use older files of the log, if these are still there."
-            yield Finding("checkpoint-unreadable", str(e), expected, advice, "error", name, version), checkpoint
-            continue
-        except ProtocolError:
-            continue  # what the features of that version need is not installed
-        replayed = replay_of(context, checkpoint, files)
-        if replayed is not None:
-            for found in _differences(stored, replayed):
-                expected = "the state that the commits result in"
-                advice = "repair writes the checkpoint again from the commits."
-                yield Finding("checkpoint-differs", found, expected, advice, "error", name, version), checkpoint
-
-
-def _segment_of(checkpoint: Checkpoint, files: Sequence[LogFile]) -> LogSegment:
-    commits = tuple(f for f in files if f.kind in ("commit", "staged") and f.version <= checkpoint.version)
-    return LogSegment(checkpoint.version, checkpoint, (), commits)
-
-
-def replay_of(context: TableContext, checkpoint: Checkpoint, files: Sequence[LogFile]) -> Snapshot | None:
-    """Return a checkpoint's version as the log has it without a checkpoint of that version, None if impossible."""
-    others = [f for f in files if f.kind != "checkpoint" or f.version != checkpoint.version]
-    # what writers drop from compacted files would look like a fault of the checkpoint
-    others = [f for f in others if f.kind != "compacted"]
-    try:
-        segment = choose_segment(others, checkpoint.version, where=context.log.uri)
-        replayed = context.read_segment(segment)
-        replayed.files.columns(["path", "dvId", "size"])
-    except LogChangedError:
-        raise
-    except (TableNotFoundError, VersionNotFoundError, LogError, CheckpointError, ProtocolError):
-        return None
-    return replayed
-
-
-def _differences(stored: Snapshot, replayed: Snapshot) -> Iterator[str]:
-    have, should = (s.files.columns(["path", "dvId", "size"]) for s in (stored, replayed))
-    missing, more = _not_in(should, have), _not_in(have, should)
-    if more.num_rows:
-        yield f"{_files(more)} that the commits removed or never added"
-    if missing.num_rows:
-        yield f"it lacks {_files(missing)} that the commits added"
-    if not missing.num_rows and not more.num_rows and have.num_rows == should.num_rows:
-        sizes = [int(pc.sum(t.column("size")).as_py() or 0) for t in (have, should)]
-        if sizes[0] != sizes[1]:
-            yield f"its files have {sizes[0]} bytes, those of the commits {sizes[1]}"
-    elif have.num_rows > should.num_rows and not more.num_rows:
-        yield f"it names files several times: {have.num_rows} entries for {should.num_rows} files"
-    yield from _definition_differences(stored, replayed)
-
-
-def _not_in(files: pa.Table, others: pa.Table) -> pa.Table:
-    keys = KeySet()
-    keys.insert(others.column("path"), others.column("dvId"))
-    return pc.filter(files, bool_array(~keys.contains(files.column("path"), files.column("dvId"))))
-
-
-def _files(files: pa.Table) -> str:
-    names = ", ".join(files.column("path").slice(0, 3).to_pylist())
-    return f"{files.num_rows} file{'s' * (files.num_rows > 1)} ({shortened(names)})"
-
-
-def _definition_differences(stored: Snapshot, replayed: Snapshot) -> Iterator[str]:
-    if protocol_parts(stored.protocol) != protocol_parts(replayed.protocol):
-        yield f"its protocol is {stored.protocol.to_json()}, that of the commits {replayed.protocol.to_json()}"
-    parts = [
-        (s.metadata.id, s.metadata.partition_columns, s.metadata.configuration, s.schema) for s in (stored, replayed)
-    ]
-    for name, here, there in zip(("table id", "partition columns", "properties", "schema"), *parts, strict=True):
-        if here != there:
-            yield f"its {name}: {shortened(here)}; of the commits: {shortened(there)}"
-    versions = [{a: t.version for a, t in s.transactions().items()} for s in (stored, replayed)]
-    # a checkpoint may leave out transactions that have expired
-    wrong = {a: v for a, v in versions[0].items() if versions[1].get(a) != v}
-    if wrong:
-        yield f"its transactions {shortened(wrong)} are not those of the commits"
-    domains = [s.domains() for s in (stored, replayed)]
-    different = [d for d in domains[0].keys() | domains[1].keys() if domains[0].get(d) != domains[1].get(d)]
-    if different:
-        yield f"its domains differ from those of the commits: {', '.join(sorted(different))}"
 
 
 # --- what only helps readers -------------------------------------------------------------------
@@ -332,20 +345,42 @@ def check_compacted(logs: LogFiles, files: Sequence[LogFile]) -> Iterator[Findin
             continue
         if should is None:
             continue
-        newest = reconcile(should)
-        for kind, have, want, mask in (
-            ("add", found.adds, should.adds, newest.adds),
-            ("remove", found.removes, should.removes, newest.removes),
-        ):
-            expected = pc.filter(want, bool_array(mask))
-            missing, more = _not_in(expected, have), _not_in(have, expected)
-            if missing.num_rows or more.num_rows:
-                yield Finding(
-                    "compacted-differs",
-                    f"it lacks {missing.num_rows} {kind} actions and has {more.num_rows} that were replaced",
-                    "the newest action of each file, tombstones too",
-                    "Delete it: the commits are there, and readers that use it instead return other rows.",
-                    "error",
-                    _path(f),
-                    f.version,
-                )
+        for difference in _compacted_differences(found, should):
+            yield Finding(
+                "compacted-differs",
+                difference,
+                "the newest action of each key, tombstones too",
+                "Readers that use it instead of its commits return other rows. repair deletes it if something else "
+                "confirms the commits.",
+                "error",
+                _path(f),
+                f.version,
+            )
+
+
+def _compacted_differences(found: ParsedActions, should: ParsedActions) -> Iterator[str]:
+    newest = reconcile(should)
+    for kind, have, want, mask in (
+        ("add", found.adds, should.adds, newest.adds),
+        ("remove", found.removes, should.removes, newest.removes),
+    ):
+        expected = pc.filter(want, bool_array(mask))
+        missing, more = not_in(expected, have), not_in(have, expected)
+        if missing.num_rows or more.num_rows:
+            yield f"it lacks {missing.num_rows} {kind} actions and has {more.num_rows} that were replaced"
+        elif kind == "add":
+            sizes = [pc.sum(t.column("size")).as_py() for t in (have, expected)]
+            if sizes[0] != sizes[1]:
+                yield f"its files have {sizes[0]} bytes, those of the commits {sizes[1]}"
+    for kind, field in _KEY_FIELDS.items():
+        if _parsed(found, kind, field) != _parsed(should, kind, field):
+            yield f"its {kind} actions are not those of the commits"
+
+
+def _parsed(actions: ParsedActions, kind: str, field: str | None) -> Mapping[str, Any]:
+    """Return the newest actions of a kind by their key, however they are spelled; as they are if they break rules."""
+    found = newest_actions(actions.other_actions, kind, (field or "",))
+    try:
+        return {key: _PARSERS[kind](value, kind) for key, value in found.items()}
+    except DeltaError:
+        return found

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_core import write_deltalake
+from delta_core import DeltaTable, write_deltalake
 
 
 @pytest.fixture
@@ -63,3 +63,19 @@ def test_repair_shows_steps_and_requires_a_confirmation_to_remove_entries(
     assert run("verify", uri).code == 0
     assert run("repair", uri, "--json").json["steps"] == []
     assert run("repair", uri).err == "Nothing to repair.\n"
+
+
+def test_repair_requires_a_confirmation_before_it_replaces_a_checkpoint(
+    run: Any, uri: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    DeltaTable(uri).create_checkpoint()
+    (path,) = (uri / "_delta_log").glob("*.checkpoint.parquet")
+    data = path.read_bytes()[:-20]
+    path.write_bytes(data)
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    refused = run("repair", uri)
+    assert (refused.code, path.read_bytes()) == (130, data)
+    assert "write-checkpoint" in refused.err
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert run("repair", uri).code == 0
+    assert run("verify", uri).code == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 from tests.operations import test_verify as damage
 from tests.operations.row_tables import rows_of, table_of
-from tests.operations.test_verify import ROWS, VECTORS, built, change_add, log
+from tests.operations.test_verify import ROWS, VECTORS, actions, built, change_add, log, write_actions
 
 #: What is done to a table, and the steps that mend it; rows are those that remain readable.
 MENDED: dict[str, list[str]] = {
@@ -181,3 +182,144 @@ def test_repair_that_is_killed_leaves_a_readable_table(tmp_path: Path, monkeypat
     assert left[0] >= 0
     assert rows_of(DeltaTable(uri).to_pyarrow_table()) == before
     assert DeltaTable(uri).verify().findings.num_rows == 0
+
+
+def lost_line(kind: str, number: int = 0) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        found = actions(path)
+        gone = [a for a in found if kind in a][number]
+        write_actions(path, [a for a in found if a is not gone])
+
+    return damage
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def flipped(text: bytes, offset: int) -> Callable[[Path], None]:
+    """Return what flips a bit of the byte at an offset of a text."""
+
+    def damage(path: Path) -> None:
+        data = bytearray(path.read_bytes())
+        data[data.index(text) + offset] ^= 1
+        path.write_bytes(data)
+
+    return damage
+
+
+#: Damages to the commit of a version below the checkpoint.
+COMMITS: dict[str, tuple[int, Callable[[Path], None]]] = {
+    "emptied": (0, emptied),
+    "emptied, a delete": (1, emptied),
+    "lost add": (0, lost_line("add")),
+    "lost remove": (1, lost_line("remove")),
+    "lost metadata": (0, lost_line("metaData")),
+    "path": (0, flipped(b'"path":"', 25)),
+    "size": (0, flipped(b'"size":', 7)),
+    "size with another number of digits": (0, lambda p: p.write_text(p.read_text().replace('"size":', '"size":1'))),
+    "name of an action": (0, flipped(b'{"add":', 3)),
+    "schema": (0, flipped(b"double", 1)),
+    "partition value": (0, flipped(b'"partitionValues":{"p":"', 24)),
+}
+
+
+@pytest.mark.parametrize("checksums", [True, False])
+@pytest.mark.parametrize("case", COMMITS)
+def test_damaged_commit_below_a_sound_checkpoint_changes_nothing(tmp_path: Path, case: str, checksums: bool) -> None:
+    uri = tmp_path / "t"
+    before = rows_of(built(uri).to_pyarrow_table())
+    if not checksums:
+        for path in (uri / "_delta_log").glob("*.crc"):
+            path.unlink()
+    version, damage = COMMITS[case]
+    damage(log(uri, version))
+    files = {p: p.read_bytes() for p in uri.rglob("*") if p.is_file()}
+    done = DeltaTable(uri).repair(deep=True)
+    assert set(steps(done)) == {"none"}
+    assert {p: p.read_bytes() for p in uri.rglob("*") if p.is_file()} == files
+    assert rows_of(DeltaTable(uri).to_pyarrow_table()) == before
+    assert not DeltaTable(uri).verify(deep="rows").ok
+
+
+@pytest.mark.parametrize("damage", [emptied, lost_line("add"), flipped(b'"path":"', 25)])
+def test_compacted_file_with_what_a_commit_lost_stays(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    uri = tmp_path / "t"
+    table = built(uri)
+    table.compact_logs(2, 3)
+    damage(log(uri, 2))
+    files = {p: p.read_bytes() for p in uri.rglob("*") if p.is_file()}
+    assert set(steps(DeltaTable(uri).repair())) == {"none"}
+    assert {p: p.read_bytes() for p in uri.rglob("*") if p.is_file()} == files
+
+
+@pytest.mark.parametrize("damage", [emptied, lost_line("add"), lost_line("remove")])
+def test_checksum_that_proves_a_loss_stays(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    uri = tmp_path / "t"
+    built(uri)
+    damage(log(uri, 3))
+    data = log(uri, 3, ".crc").read_bytes()
+    assert not DeltaTable(uri).verify().ok
+    assert set(steps(DeltaTable(uri).repair())) == {"none"}
+    assert log(uri, 3, ".crc").read_bytes() == data
+
+
+@pytest.mark.parametrize("damage", ["gone", "emptied", "cut"])
+def test_checkpoint_with_a_damaged_sidecar_is_written_again(tmp_path: Path, damage: str) -> None:
+    uri = tmp_path / "t"
+    before = rows_of(built(uri, {"delta.checkpointPolicy": "v2"}).to_pyarrow_table())
+    sidecar = min((uri / "_delta_log" / "_sidecars").glob("*.parquet"))
+    data = sidecar.read_bytes()
+    sidecar.unlink() if damage == "gone" else sidecar.write_bytes(b"" if damage == "emptied" else data[:-50])
+    assert DeltaTable(uri).verify().rules() == {"checkpoint-unreadable"}
+    done = DeltaTable(uri).repair()
+    assert steps(done)[:1] == ["write-checkpoint"]
+    kept = uri / done["steps"][0]["kept"]
+    assert any(".checkpoint." in p.name for p in kept.iterdir())
+    assert rows_of(DeltaTable(uri).to_pyarrow_table()) == before
+    assert DeltaTable(uri).verify().findings.num_rows == 0
+
+
+def test_definition_of_a_checksum_that_no_other_source_has_is_found(tmp_path: Path) -> None:
+    uri = tmp_path / "t"
+    table = built(uri)
+    write_deltalake(table, table_of([(60, "d", 1.0)]), mode="append")
+    path = log(uri, 3, ".crc")
+    text = path.read_text()
+    path.write_text(text.replace("double", "float", 1))
+    assert "checksum-differs" in DeltaTable(uri).verify().rules()
+    assert steps(DeltaTable(uri).repair()) == ["delete-checksum"]
+    assert DeltaTable(uri).verify().findings.num_rows == 0
+
+
+def test_entry_of_a_missing_file_stays_if_its_path_may_be_damaged(tmp_path: Path) -> None:
+    uri = tmp_path / "t"
+    write_deltalake(uri, table_of(ROWS))
+    (path,) = uri.glob("*.parquet")
+    path.rename(path.with_name("part-other.parquet"))
+    assert steps(DeltaTable(uri).repair()) == ["none"]
+    path.with_name("part-other.parquet").unlink()
+    assert steps(DeltaTable(uri).repair()) == ["remove-files"]
+
+
+def test_what_a_run_writes_again_is_no_ground_for_a_removal(tmp_path: Path) -> None:
+    uri = tmp_path / "t"
+    built(uri)
+    damage.DAMAGE["checkpoint_cut"][0](uri)
+    gone = next(uri.glob("p=c/*.parquet"))
+    gone.unlink()
+    first = DeltaTable(uri).repair()
+    assert first["files_removed"] == []
+    assert "remove-files" not in steps(first)
+
+
+def test_step_that_is_not_confirmed_is_left_out(tmp_path: Path) -> None:
+    uri = tmp_path / "t"
+    built(uri)
+    for name in ("checkpoint_cut", "hint_torn"):
+        damage.DAMAGE[name][0](uri)
+    data = log(uri, 1, ".checkpoint.parquet").read_bytes()
+    done = DeltaTable(uri).repair(confirm=lambda step: step["step"] != "write-checkpoint")
+    assert steps(done) == ["write-hint"]
+    assert not (uri / "_delta_log" / "_last_checkpoint").exists()
+    assert log(uri, 1, ".checkpoint.parquet").read_bytes() == data
