@@ -11,12 +11,13 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.appends import appending, copied, five_columns, three_columns
 from benchmarks.cold import head_over_import, read_over_import
-from benchmarks.questions import PARTITION, RANGE, SMALLEST, vector_payloads
+from benchmarks.questions import PARTITION, RANGE, SMALLEST, masks_seen, positions_seen, vector_payloads
 from benchmarks.row_changes import (
     Answer,
     changing,
@@ -209,7 +210,20 @@ def calls_of_append(table: Path, small: Path) -> Work:
     return work
 
 
-def vectors(table: Path, small: Path) -> Work:
+def vector_positions(table: Path, small: Path) -> Work:
+    """Decode deletion vectors into arrays of positions; all are held."""
+    from delta_core.kernels.roaring import decode_dv_payload
+
+    del small
+    payloads, _ = vector_payloads(table)
+
+    def work() -> float:
+        return positions_seen([decode_dv_payload(p).positions() for p in payloads])
+
+    return work
+
+
+def vector_masks(table: Path, small: Path) -> Work:
     """Decode deletion vectors into the bit masks that filter rows; all are held, as for files read at once."""
     from delta_core.kernels.roaring import decode_dv_bits
 
@@ -217,7 +231,21 @@ def vectors(table: Path, small: Path) -> Work:
     payloads, rows = vector_payloads(table)
 
     def work() -> float:
-        return len([decode_dv_bits(p, rows) for p in payloads])
+        return masks_seen([decode_dv_bits(p, rows) for p in payloads])
+
+    return work
+
+
+def vector_algebra(table: Path, small: Path) -> Work:
+    """Combine each vector with the next one in three ways."""
+    from delta_core.kernels.roaring import decode_dv_payload
+
+    del small
+    sets = [decode_dv_payload(p) for p in vector_payloads(table)[0]]
+
+    def work() -> float:
+        found = [(a | b, a & b, a - b) for a, b in pairwise(sets)]
+        return sum(len(s) for three in found for s in three)
 
     return work
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 #: Rows that each made-up file claims to hold; ``id`` is unique over the table and ascending within a file.
 ROWS_PER_FILE = 1_000
@@ -29,3 +33,13 @@ def vector_payloads(table: Path) -> tuple[list[bytes], int]:
             payloads.append(body[start : start + vector["sizeInBytes"]])
             rows = json.loads(add["stats"])["numRecords"]
     return payloads, rows
+
+
+def positions_seen(found: Sequence[NDArray[np.integer]]) -> int:
+    """Return a number that tells arrays of positions apart, without passing through them."""
+    return sum(len(p) + int(p[0]) + int(p[-1]) for p in found)
+
+
+def masks_seen(found: Sequence[NDArray[np.uint8]]) -> int:
+    """Return a number that tells bit masks apart, from their ends."""
+    return sum(len(m) + int(m[:512].sum(dtype=np.int64)) + int(m[-512:].sum(dtype=np.int64)) for m in found)

@@ -364,10 +364,252 @@ static inline uint64_t combine_words(uint64_t a, uint64_t b, int op) {
     return op == SET_OR ? a | b : op == SET_AND ? a & b : op == SET_SUB ? a & ~b : a ^ b;
 }
 
-static int rows_combine(const rows_t *a, const rows_t *b, int op, rows_t *out) {
+static inline int is_array(const container_t *c) { return !c->runs && c->count <= ARRAY_MAX; }
+static inline int is_bitmap(const container_t *c) { return !c->runs && c->count > ARRAY_MAX; }
+
+/* Room for `bytes` of values in all; 0 when memory ran out. */
+static int rows_reserve(rows_t *rows, int64_t bytes) {
+    if (rows->capacity >= bytes) return 1;
+    void *grown = realloc(rows->data, (size_t)bytes);
+    if (!grown) return 0;
+    rows->data = (uint8_t *)grown;
+    rows->capacity = bytes;
+    rows->owns_data = 1;
+    return 1;
+}
+
+/* Add 65,536 bits as a bitmap, or as an array if they are few: for results that are unlikely to be runs. */
+static int rows_add_bits(rows_t *rows, int64_t key, const uint64_t *words) {
+    int64_t count = popcount((const uint8_t *)words, CHUNK_WORDS);
+    if (count <= ARRAY_MAX) return rows_add_words(rows, key, words);
+    uint8_t *p = rows_add(rows, key, count, 0, CHUNK_BYTES);
+    if (p) memcpy(p, words, CHUNK_BYTES);
+    return p != NULL;
+}
+
+/* Keep the first `count` values of the array container that was added last; drop it if none are left. */
+static void rows_shrink(rows_t *rows, int64_t count) {
+    container_t *last = rows->items + rows->n - 1;
+    rows->used -= 2 * (last->count - count);
+    rows->count -= last->count - count;
+    last->count = (int32_t)count;
+    if (!count) rows->n--;
+}
+
+/* The union, or the values in one of the two arrays only. No branch depends on the values: they alternate at random, and
+ * each misprediction costs more than several steps of the loop. `out` has room for the values of both. */
+static int64_t unite_arrays(const uint8_t *x, int64_t nx, const uint8_t *y, int64_t ny, int keep_equal, uint8_t *out) {
+    int64_t i = 0, j = 0, n = 0;
+    while (i < nx && j < ny) {
+        uint16_t u = load16(x + 2 * i), v = load16(y + 2 * j);
+        store16(out + 2 * n, u < v ? u : v);
+        n += (u != v) | keep_equal;
+        i += u <= v;
+        j += v <= u;
+    }
+    memcpy(out + 2 * n, x + 2 * i, (size_t)(2 * (nx - i)));
+    n += nx - i;
+    memcpy(out + 2 * n, y + 2 * j, (size_t)(2 * (ny - j)));
+    return n + ny - j;
+}
+
+/* Values of x from index i on that y, from index j on, has (`wanted`) or lacks; `out` has room for one more. */
+static int64_t match_rest(
+    const uint8_t *x, int64_t i, int64_t nx, const uint8_t *y, int64_t j, int64_t ny, int wanted, uint8_t *out
+) {
+    int64_t n = 0;
+    while (i < nx && j < ny) {
+        uint16_t u = load16(x + 2 * i), v = load16(y + 2 * j);
+        store16(out + 2 * n, u);
+        n += wanted ? u == v : u < v;
+        i += u <= v;
+        j += v <= u;
+    }
+    if (wanted) return n;
+    memcpy(out + 2 * n, x + 2 * i, (size_t)(2 * (nx - i)));
+    return n + nx - i;
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+
+/* For each choice among eight values, the bytes of the chosen ones: filled when the module is loaded. */
+static uint8_t chosen_bytes[256][16];
+__attribute__((constructor)) static void fill_chosen_bytes(void) {
+    for (int choice = 0; choice < 256; choice++) {
+        int n = 0;
+        for (int k = 0; k < 8; k++) {
+            if (!(choice >> k & 1)) continue;
+            chosen_bytes[choice][n++] = (uint8_t)(2 * k);
+            chosen_bytes[choice][n++] = (uint8_t)(2 * k + 1);
+        }
+    }
+}
+
+/* Write those of eight values whose bit in `chosen` is set; always writes to eight places of `out`. */
+__attribute__((target("sse4.2,popcnt")))
+static inline int64_t choose8(const uint8_t *values, unsigned chosen, uint8_t *out) {
+    __m128i order = _mm_loadu_si128((const __m128i *)chosen_bytes[chosen]);
+    __m128i all = _mm_loadu_si128((const __m128i *)values);
+    _mm_storeu_si128((__m128i *)out, _mm_shuffle_epi8(all, order));
+    return __builtin_popcount(chosen);
+}
+
+/* As `match_rest`, eight values at a time: each block of x is compared with each block of y that its range meets. */
+__attribute__((target("sse4.2,popcnt")))
+static int64_t match_blocks(const uint8_t *x, int64_t nx, const uint8_t *y, int64_t ny, int wanted, uint8_t *out) {
+    enum { MODE = _SIDD_UWORD_OPS | _SIDD_CMP_EQUAL_ANY | _SIDD_BIT_MASK };
+    int64_t i = 0, j = 0, n = 0;
+    unsigned found = 0, flip = wanted ? 0 : 0xff;
+    while (i + 8 <= nx && j + 8 <= ny) {
+        __m128i u = _mm_loadu_si128((const __m128i *)(x + 2 * i)), v = _mm_loadu_si128((const __m128i *)(y + 2 * j));
+        found |= (unsigned)_mm_cvtsi128_si32(_mm_cmpestrm(v, 8, u, 8, MODE));
+        uint16_t last_x = load16(x + 2 * (i + 7)), last_y = load16(y + 2 * (j + 7));
+        j += last_y <= last_x ? 8 : 0;
+        if (last_x <= last_y) {
+            n += choose8(x + 2 * i, found ^ flip, out + 2 * n);
+            found = 0;
+            i += 8;
+        }
+    }
+    if (found) { /* the block that is left was compared with some of y already */
+        uint8_t rest[16];
+        int64_t left = choose8(x + 2 * i, ~found & 0xff, rest), own = choose8(x + 2 * i, found, out + 2 * n);
+        /* values that were found precede the others of the result only if these are left out */
+        if (wanted) {
+            n += own + match_rest(rest, 0, left, y, j, ny, 1, out + 2 * (n + own));
+        } else {
+            n += match_rest(rest, 0, left, y, j, ny, 0, out + 2 * n);
+        }
+        i += 8;
+    }
+    return n + match_rest(x, i, nx, y, j, ny, wanted, out + 2 * n);
+}
+static inline int64_t match_arrays(
+    const uint8_t *x, int64_t nx, const uint8_t *y, int64_t ny, int wanted, uint8_t *out
+) {
+    if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt"))
+        return match_blocks(x, nx, y, ny, wanted, out);
+    return match_rest(x, 0, nx, y, 0, ny, wanted, out);
+}
+#else
+static inline int64_t match_arrays(
+    const uint8_t *x, int64_t nx, const uint8_t *y, int64_t ny, int wanted, uint8_t *out
+) {
+    return match_rest(x, 0, nx, y, 0, ny, wanted, out);
+}
+#endif
+
+/* Combine a long array with a short one: what lies between the short one's values is copied. */
+static int64_t combine_few(const uint8_t *x, int64_t nx, const uint8_t *y, int64_t ny, int op, uint8_t *out) {
+    int64_t i = 0, n = 0;
+    for (int64_t j = 0; j < ny; j++) {
+        uint16_t v = load16(y + 2 * j);
+        int64_t at = i + array_lower_bound(x + 2 * i, nx - i, v);
+        int has = at < nx && load16(x + 2 * at) == v;
+        if (op != SET_AND) {
+            memcpy(out + 2 * n, x + 2 * i, (size_t)(2 * (at - i)));
+            n += at - i;
+        }
+        if (op == SET_OR || (op == SET_AND && has) || (op == SET_XOR && !has)) store16(out + 2 * n++, v);
+        i = at + has;
+    }
+    if (op == SET_AND) return n;
+    memcpy(out + 2 * n, x + 2 * i, (size_t)(2 * (nx - i)));
+    return n + nx - i;
+}
+
+static int64_t combine_arrays(const uint8_t *x, int64_t nx, const uint8_t *y, int64_t ny, int op, uint8_t *out) {
+    if (ny * 32 < nx) return combine_few(x, nx, y, ny, op, out);
+    if (nx * 32 < ny && op != SET_SUB) return combine_few(y, ny, x, nx, op, out);
+    if (op == SET_OR || op == SET_XOR) return unite_arrays(x, nx, y, ny, op == SET_OR, out);
+    return match_arrays(x, nx, y, ny, op == SET_AND, out);
+}
+
+static int contains(const container_t *c, const uint8_t *data, int64_t value) {
+    const uint8_t *p = data + c->at;
+    if (c->runs) {
+        int64_t run = run_lower_bound(p, c->runs, value);
+        return run < c->runs && load16(p + 4 * run) <= value;
+    }
+    if (c->count > ARRAY_MAX) return (int)(load64(p + 8 * (value >> 6)) >> (value & 63) & 1);
+    int64_t at = array_lower_bound(p, c->count, value);
+    return at < c->count && load16(p + 2 * at) == value;
+}
+
+/* Write the values of an array that a container has, or lacks; returns their number. `out` has room for one more. */
+static int64_t filter_array(
+    const uint8_t *x, int64_t nx, const container_t *c, const uint8_t *data, int wanted, uint8_t *out
+) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < nx; i++) {
+        uint16_t u = load16(x + 2 * i);
+        store16(out + 2 * n, u);
+        n += contains(c, data, u) == wanted;
+    }
+    return n;
+}
+
+/* Combine two containers of which the first is an array, and the result is not larger than one; -1 if neither holds. */
+static int combine_array(
+    const container_t *x, const uint8_t *xs, const container_t *y, const uint8_t *ys, int op, rows_t *out
+) {
+    int both = is_array(y), grows = op == SET_OR || op == SET_XOR;
+    if (grows && (!both || x->count + y->count > ARRAY_MAX)) return -1;
+    /* eight values more than can be left: the loops write before they know whether a value stays */
+    int64_t room = (int64_t)x->count + (grows ? y->count : 8), n;
+    uint8_t *p = rows_add(out, x->key, room, 0, 2 * room);
+    if (!p) return 0;
+    const uint8_t *values = xs + x->at;
+    if (both)
+        n = combine_arrays(values, x->count, ys + y->at, y->count, op, p);
+    else
+        n = filter_array(values, x->count, y, ys, op == SET_AND, p);
+    rows_shrink(out, n);
+    return 1;
+}
+
+/* Combine a bitmap with an array, bit by bit. */
+static int combine_bitmap(
+    const container_t *x, const uint8_t *xs, const container_t *y, const uint8_t *ys, int op, rows_t *out
+) {
+    uint64_t words[CHUNK_WORDS];
+    memcpy(words, xs + x->at, CHUNK_BYTES);
+    const uint8_t *p = ys + y->at;
+    for (int64_t i = 0; i < y->count; i++) {
+        uint16_t v = load16(p + 2 * i);
+        uint64_t bit = UINT64_C(1) << (v & 63);
+        words[v >> 6] = op == SET_OR ? words[v >> 6] | bit : op == SET_SUB ? words[v >> 6] & ~bit : words[v >> 6] ^ bit;
+    }
+    return rows_add_bits(out, x->key, words);
+}
+
+static int combine_containers(
+    const container_t *x, const uint8_t *xs, const container_t *y, const uint8_t *ys, int op, rows_t *out
+) {
+    int done = -1;
+    if (is_array(x)) done = combine_array(x, xs, y, ys, op, out);
+    else if (op == SET_AND && is_array(y)) done = combine_array(y, ys, x, xs, op, out);
+    if (done >= 0) return done;
+    if (is_bitmap(x) && is_array(y)) return combine_bitmap(x, xs, y, ys, op, out);
+    if (is_bitmap(y) && is_array(x) && op != SET_SUB) return combine_bitmap(y, ys, x, xs, op, out);
     uint64_t left[CHUNK_WORDS], right[CHUNK_WORDS];
+    expand(x, xs, left);
+    expand(y, ys, right);
+    for (int w = 0; w < CHUNK_WORDS; w++) left[w] = combine_words(left[w], right[w], op);
+    return x->runs || y->runs ? rows_add_words(out, x->key, left) : rows_add_bits(out, x->key, left);
+}
+
+static int64_t values_bytes(const rows_t *rows) {
+    int64_t total = 0;
+    for (int64_t i = 0; i < rows->n; i++) total += payload_bytes(rows->items + i);
+    return total;
+}
+
+static int rows_combine(const rows_t *a, const rows_t *b, int op, rows_t *out) {
     int64_t i = 0, j = 0;
     int keep_left = op != SET_AND, keep_right = op == SET_OR || op == SET_XOR;
+    if (!rows_reserve(out, values_bytes(a) + (keep_right ? values_bytes(b) : 0) + 16)) return 0;
     while (i < a->n || j < b->n) {
         if (j == b->n || (i < a->n && a->items[i].key < b->items[j].key)) {
             if (keep_left && !rows_add_copy(out, a->items + i, a->data)) return 0;
@@ -376,10 +618,7 @@ static int rows_combine(const rows_t *a, const rows_t *b, int op, rows_t *out) {
             if (keep_right && !rows_add_copy(out, b->items + j, b->data)) return 0;
             j++;
         } else {
-            expand(a->items + i, a->data, left);
-            expand(b->items + j, b->data, right);
-            for (int w = 0; w < CHUNK_WORDS; w++) left[w] = combine_words(left[w], right[w], op);
-            if (!rows_add_words(out, a->items[i].key, left)) return 0;
+            if (!combine_containers(a->items + i, a->data, b->items + j, b->data, op, out)) return 0;
             i++, j++;
         }
     }
@@ -392,17 +631,24 @@ static int rows_copy(const rows_t *rows, rows_t *out) {
     return 1;
 }
 
+static int is_disjoint(const container_t *x, const uint8_t *xs, const container_t *y, const uint8_t *ys) {
+    if (is_array(y) && (!is_array(x) || x->count > y->count)) return is_disjoint(y, ys, x, xs);
+    if (is_array(x)) {
+        for (int64_t i = 0; i < x->count; i++)
+            if (contains(y, ys, load16(xs + x->at + 2 * i))) return 0;
+        return 1;
+    }
+    uint64_t left[CHUNK_WORDS], right[CHUNK_WORDS], common = 0;
+    expand(x, xs, left);
+    expand(y, ys, right);
+    for (int w = 0; w < CHUNK_WORDS; w++) common |= left[w] & right[w];
+    return !common;
+}
+
 static int rows_disjoint(const rows_t *a, const rows_t *b) {
-    uint64_t left[CHUNK_WORDS], right[CHUNK_WORDS];
     for (int64_t i = 0, j = 0; i < a->n && j < b->n;) {
         int64_t difference = a->items[i].key - b->items[j].key;
-        if (difference == 0) {
-            uint64_t common = 0;
-            expand(a->items + i, a->data, left);
-            expand(b->items + j, b->data, right);
-            for (int w = 0; w < CHUNK_WORDS; w++) common |= left[w] & right[w];
-            if (common) return 0;
-        }
+        if (difference == 0 && !is_disjoint(a->items + i, a->data, b->items + j, b->data)) return 0;
         i += difference <= 0;
         j += difference >= 0;
     }

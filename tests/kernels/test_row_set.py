@@ -85,6 +85,41 @@ def test_set_algebra_equals_python_sets(left: NDArray[np.int64], right: NDArray[
     assert hash(a | b) == hash(b | a)
 
 
+#: How many values of one container: around the blocks of eight that are compared at once, and the limits of arrays.
+SIZES = st.one_of(st.integers(0, 40), st.sampled_from([63, 500, 2047, 2048, 2049, 4088, 4096, 4097, 9000, 65_536]))
+
+
+@st.composite
+def containers(draw: st.DrawFn) -> NDArray[np.int64]:
+    """Values of one container: scattered, in a narrow range (so that many are in both sets), or in one run."""
+    size, rng = draw(SIZES), np.random.default_rng(draw(st.integers(0, 9)))
+    width = min(65_536, draw(st.sampled_from([size, size + 5, 3 * size + 20, 65_536])))
+    first = draw(st.integers(0, 65_536 - width))
+    return first + np.sort(rng.choice(width, min(size, width), replace=False)).astype(np.int64)
+
+
+@settings(max_examples=300, deadline=None)
+@given(containers(), containers(), st.booleans())
+def test_algebra_of_each_kind_of_container_equals_numpy(
+    left: NDArray[np.int64], right: NDArray[np.int64], alone: bool
+) -> None:
+    if not alone:  # with containers before and after it that one side has
+        left, right = np.append(left + 65_536, 200_000), np.concatenate([[7], right + 65_536])
+    a, b = RowSet.from_positions(left), RowSet.from_positions(right)
+    expected = [
+        (a | b, np.union1d(left, right)), (a & b, np.intersect1d(left, right)), (a ^ b, np.setxor1d(left, right)),
+        (a - b, np.setdiff1d(left, right)), (b - a, np.setdiff1d(right, left)),
+    ]  # fmt: skip
+    for found, values in expected:
+        assert np.array_equal(found.positions(), values)
+        assert found.cardinality == len(values)
+        made = RowSet.from_positions(values)
+        assert (found == made, found.to_roaring()) == (True, made.to_roaring())
+        # what was combined is combined again
+        assert np.array_equal(((found | a) - b).positions(), np.setdiff1d(np.union1d(values, left), right))
+    assert a.isdisjoint(b) == b.isdisjoint(a) == (not len(np.intersect1d(left, right)))
+
+
 @settings(max_examples=40, deadline=None)
 @given(position_arrays(), st.sampled_from([64, 4096, 65_536]))
 def test_chunks_hold_the_positions_and_no_chunk_is_empty(positions: NDArray[np.int64], width: int) -> None:
