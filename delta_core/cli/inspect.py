@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import Any
 
 import click
@@ -255,14 +256,17 @@ def features(target: Target | None, json_output: bool) -> None:
     """
     registry = default_registry()
     if target is None:
-        found = [_installed(f, registry.source(f.name)) for f in registry.everything.features.values()]
+        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # unusable plugins have a row here
+            usable = registry.everything.features.values()
+        found = [_installed(f, registry.source(f.name)) for f in usable]
+        found += [_unusable(n, registry.source(n), str(e)) for n, e in registry.unusable.items()]
         found.sort(key=lambda r: str(r["name"]))
         if json_output:
             print_json(found)
             return
         print_table(
             ["feature", "kind", "plugin", "what it does"],
-            [(r["name"], r["kind"], r["plugin"], r["summary"]) for r in found],
+            [(r["name"], r["kind"] or "unusable", r["plugin"], r.get("error", r["summary"])) for r in found],
             whole=["feature", "kind", "plugin"],
         )
         return
@@ -338,6 +342,12 @@ def _installed(feature: TableFeature, source: str | None) -> dict[str, Any]:
         "properties": dict(feature.properties),
         "operations": sorted(feature.operations),
     }
+
+
+def _unusable(name: str, source: str | None, error: str) -> dict[str, Any]:
+    """Return the row of a feature whose plugin can't be used."""
+    feature = TableFeature(name, "writer")
+    return {**_installed(feature, source), "kind": None, "error": error}
 
 
 def _supported(table: Snapshot, name: str, source: str | None) -> dict[str, Any]:

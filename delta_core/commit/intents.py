@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,8 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.expressions.ast import Expression
-from delta_core.kernels.arrow_buffers import array_of, empty_table, scalar_of
+from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import empty_table, scalar_of
 from delta_core.kernels.row_set import RowSets
+from delta_core.kernels.stats import StatField, parse_stats
 from delta_core.protocol.actions import ADDED_FILE, FILE_COLUMNS, ActionField, Metadata, Protocol
 from delta_core.protocol.schema import Path
 
@@ -29,9 +30,9 @@ __all__ = [
     "removed_files",
     "changes_data",
     "with_num_records",
-    "num_records",
 ]
 
+_COUNT = StatField(("numRecords",), "long")
 #: Columns of a live file that is changed: what its next add repeats, and ``dvId``.
 READ_FILE = ("dvId", *(n for n in ADDED_FILE.names if n not in ("dataChange", "numRecords", "fresh")))
 #: A file that it removes: the descriptor of the vector is that of the add as it was read.
@@ -189,18 +190,7 @@ def with_num_records(files: pa.Table) -> pa.Table:
     given = files.column("numRecords") if "numRecords" in files.column_names else pa.nulls(files.num_rows, pa.int64())
     if not given.null_count or "stats" not in files.column_names:
         return files
-    counts = [
-        num_records(stats) if count is None else count
-        for count, stats in zip(given.to_pylist(), files.column("stats").to_pylist(), strict=True)
-    ]
+    (counts,) = parse_stats(files.column("stats"), [_COUNT])
+    counts = pc.if_else(pc.less(counts, 0), scalar_of(None, pa.int64()), counts)
     kept = files.drop_columns([n for n in ("numRecords",) if n in files.column_names])
-    return kept.append_column("numRecords", array_of(counts, pa.int64()))
-
-
-def num_records(stats: str | None) -> int | None:
-    """Return ``numRecords`` of a file's statistics, None if these lack it or are damaged."""
-    try:
-        found = json.loads(stats).get("numRecords") if stats else None
-    except (ValueError, AttributeError):
-        return None
-    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+    return kept.append_column("numRecords", pc.coalesce(pc.cast(given, pa.int64()), counts))

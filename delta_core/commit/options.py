@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,12 +13,14 @@ from delta_core.protocol.properties import WriterProperties
 
 __all__ = [
     "MAX_COMMIT_RETRIES",
+    "OWN_COMMIT_FIELDS",
     "AddAction",
     "AppTransaction",
     "CommitProperties",
     "PostCommit",
     "PostCommitHookProperties",
     "RemoveAction",
+    "check_commit_fields",
     "check_properties",
     "write_arguments",
     "commit_arguments",
@@ -26,6 +29,13 @@ __all__ = [
 
 #: How often a lost race is run again.
 MAX_COMMIT_RETRIES = 15
+#: The fields of ``commitInfo`` that each commit sets itself.
+OWN_COMMIT_FIELDS = frozenset(
+    {
+        "timestamp", "operation", "operationParameters", "readVersion", "isolationLevel", "isBlindAppend",
+        "operationMetrics", "engineInfo", "txnId",
+    }
+)  # fmt: skip
 
 
 class PostCommit(Struct, frozen=True):
@@ -61,7 +71,7 @@ class CommitProperties(Struct, frozen=True):
     Parameters
     ----------
     custom_metadata : dict, optional
-        Goes into ``commitInfo``.
+        Further fields of ``commitInfo``, whose values have a form in JSON; ``userMetadata`` too.
     max_commit_retries : int, optional
         How often a lost race is run again.
     app_transactions : list of AppTransaction, optional
@@ -73,6 +83,7 @@ class CommitProperties(Struct, frozen=True):
     app_transactions: list[AppTransaction] | None = None
 
     def __post_init__(self) -> None:
+        check_commit_fields(self.custom_metadata or {})
         if self.max_commit_retries is not None and self.max_commit_retries < 0:
             raise InvalidArgumentError(
                 f"Found max_commit_retries={self.max_commit_retries}, expected a number from 0 on."
@@ -87,6 +98,29 @@ class CommitProperties(Struct, frozen=True):
     def transactions(self) -> Mapping[str, int]:
         """The application ids and versions."""
         return {t.app_id: t.version for t in self.app_transactions or ()}
+
+
+def check_commit_fields(custom: Mapping[str, Any]) -> None:
+    """Reject fields of ``commitInfo`` that can't be written as they were passed.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a name that is no text, a field that the commit sets itself, and a value without a form in JSON.
+    """
+    for name, value in custom.items():
+        if not isinstance(name, str):
+            raise InvalidArgumentError(f"Found the key {name!r} in custom_metadata, expected text.")
+        if name in OWN_COMMIT_FIELDS:
+            raise InvalidArgumentError(
+                f"custom_metadata has the key {name!r}, which the commit sets itself. Choose another name.", key=name
+            )
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as e:
+            raise InvalidArgumentError(
+                f"custom_metadata[{name!r}] is {value!r}, which JSON can't hold: {e}. Pass it as text.", key=name
+            ) from None
 
 
 class PostCommitHookProperties(Struct, frozen=True):

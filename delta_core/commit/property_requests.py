@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from delta_core.errors import InvalidArgumentError, UnsupportedVersionError
+from delta_core.errors import InvalidArgumentError, UnsupportedVersionError, did_you_mean
 from delta_core.plugins.features import READER_VERSIONS, WRITER_VERSIONS, supported_features
 from delta_core.plugins.registry import PluginRegistry, PluginSet
 from delta_core.protocol.actions import Protocol
@@ -18,6 +18,8 @@ __all__ = ["PropertyRequests", "declared_properties", "parse_property_requests",
 _FEATURE = "delta.feature."
 _WORDS = ("supported", "enabled")
 _VERSIONS = ("delta.minReaderVersion", "delta.minWriterVersion")
+#: Prefixes of names that are known whatever follows; features declare more, as ``delta.family.<name>``.
+_FAMILIES = (_FEATURE,)
 
 
 class PropertyRequests(Struct, frozen=True):
@@ -28,7 +30,10 @@ class PropertyRequests(Struct, frozen=True):
 
 
 def parse_property_requests(
-    configuration: Mapping[str, str], known: Iterable[Mapping[str, str]], registry: PluginRegistry
+    configuration: Mapping[str, str],
+    known: Iterable[Mapping[str, str]],
+    registry: PluginRegistry,
+    allow_unknown: bool = False,
 ) -> PropertyRequests:
     """Return what a change of metadata requires.
 
@@ -40,12 +45,14 @@ def parse_property_requests(
         Properties that the table has, before or in this transaction: they stay as they are, whatever they hold.
     registry : PluginRegistry
         The features that are installed, which declare properties.
+    allow_unknown : bool
+        Whether a property whose name begins with ``delta.`` may be one that neither the core nor a feature declares.
 
     Raises
     ------
     InvalidArgumentError
-        For a value that a property can't have, a property that is given twice in two spellings, and one that its
-        feature keeps.
+        For a value that a property can't have, a property that is given twice in two spellings, one that its feature
+        keeps, and an unknown one, which is most often a misspelt one.
 
     Protocol
     --------
@@ -63,6 +70,8 @@ def parse_property_requests(
             )
     _check_flags(found, plugins)
     _check_kept(found, have, plugins)
+    if not allow_unknown:
+        _check_known(found, registry)
     stored = {k: v for k, v in {**old, **found}.items() if not k.lower().startswith(_FEATURE) and k not in _VERSIONS}
     features = {k: v for k, v in new.items() if k.lower().startswith(_FEATURE)}
     for name, text in features.items():
@@ -74,10 +83,10 @@ def parse_property_requests(
                 value=text,
             )
     asked = [_spelled(k[len(_FEATURE) :], registry) for k in features]
-    return PropertyRequests([*asked, *_features_of_versions(found, registry)], stored)
+    return PropertyRequests([*asked, *_features_of_versions(found)], stored)
 
 
-def _features_of_versions(properties: Mapping[str, str], registry: PluginRegistry) -> list[str]:
+def _features_of_versions(properties: Mapping[str, str]) -> list[str]:
     """Return what the least versions that are requested provide; versions with lists provide nothing by themselves."""
     if not any(name in properties for name in _VERSIONS):
         return []
@@ -91,7 +100,7 @@ def _features_of_versions(properties: Mapping[str, str], registry: PluginRegistr
         )
     if writer == WRITER_VERSIONS[-1] or reader == READER_VERSIONS[-1]:
         return []
-    return sorted(supported_features(Protocol(reader, writer), registry.legacy).writer)
+    return sorted(supported_features(Protocol(reader, writer)).writer)
 
 
 def declared_properties(plugins: PluginSet) -> list[str]:
@@ -124,6 +133,29 @@ def _check_kept(found: Mapping[str, str], known: Sequence[Mapping[str, str]], pl
                 property=name,
                 value=text,
                 feature=keepers[name],
+            )
+
+
+def _check_known(names: Iterable[str], registry: PluginRegistry) -> None:
+    """Reject a property in the protocol's own name space that nobody declares."""
+    features = registry.everything.features.values()
+    declared = {
+        *declared_properties(registry.everything),
+        *PROPERTIES,
+        *(n for f in features for n in f.requests.values()),
+    }
+    prefixes = (*_FAMILIES, *(n.partition("<")[0] for f in features for n in f.properties if "<" in n))
+    families = tuple(prefix.lower() for prefix in prefixes)
+    for name in names:
+        lowered = name.lower()
+        if lowered.startswith("delta.") and name not in declared and not lowered.startswith(families):
+            broken = "".join(f" {error.message}" for error in registry.unusable.values())
+            raise InvalidArgumentError(
+                f"Table property {name!r} is not known.{did_you_mean(name, declared)}{broken} Properties of your own "
+                "have another prefix. To set it nevertheless, for another program that reads it, pass "
+                "raise_if_not_exists=False to table.alter.set_table_properties, raise_if_key_not_exists=False to "
+                "DeltaTable.create, --allow-unknown on the command line.",
+                property=name,
             )
 
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.commit import parts
+from delta_core.commit.action_checks import check_added, check_removed, typed_files
 from delta_core.commit.action_columns import rebase_files
 from delta_core.commit.attempt import Attempt, CommitHeader, build_attempt
 from delta_core.commit.base import Base, TableHandle
@@ -38,16 +39,17 @@ from delta_core.commit.intents import (
     with_num_records,
 )
 from delta_core.commit.loop import commit_loop
-from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
+from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit, check_commit_fields
 from delta_core.commit.post import run_post_commit
 from delta_core.commit.property_requests import parse_property_requests
 from delta_core.commit.row_removal import Resolved, rebase, resolve
 from delta_core.commit.type_changes import check_type_changes
 from delta_core.commit.upgrade import (
-    NEW_TABLE,
     check_requirements,
     check_writable,
-    features_that_permit,
+    features_for_domains,
+    new_table_protocol,
+    permits_domains,
     upgrade_protocol,
 )
 from delta_core.errors import (
@@ -72,7 +74,7 @@ from delta_core.plugins.entry_points import installed_version
 from delta_core.plugins.plans import LogFile
 from delta_core.plugins.registry import PluginSet
 from delta_core.plugins.state import TableState
-from delta_core.protocol.actions import DOMAIN_METADATA, DomainMetadata, Metadata, Protocol
+from delta_core.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_core.protocol.properties import MANIFESTS, read_property
 from delta_core.protocol.schema import Path
 from delta_core.write.names import random_prefix
@@ -148,6 +150,7 @@ class Transaction(Generic[Base]):
         self._target: tuple[TableState, PluginSet] | None = None
         self._resolution: tuple[list[RowRemoval], Resolved] | None = None
         self._live: tuple[pa.Table, dict[str, int]] | None = None
+        self._tombstones: list[pa.Table] = []
         if base is not None:
             check_writable(base.protocol, context.registry)
             self._target = base.state, base.plugins
@@ -181,6 +184,7 @@ class Transaction(Generic[Base]):
         without_rules_of: str | None = None,
         like: TableState | None = None,
         double_quotes: DoubleQuotes = "name",
+        allow_unknown: bool = False,
     ) -> TableState:
         """Stage new metadata, with every feature that it switches on, and those requested.
 
@@ -204,6 +208,8 @@ class Transaction(Generic[Base]):
             The table whose definition this one takes over together with its files: changes are relative to it.
         double_quotes : "name" or "text"
             What double quotes enclose in expressions that the table does not have yet: ``text`` in those of a log.
+        allow_unknown : bool
+            Whether new properties named ``delta.*`` may be ones that neither the core nor a feature declares.
 
         Raises
         ------
@@ -221,7 +227,9 @@ class Transaction(Generic[Base]):
         registry = self.context.registry
         previous = like or (None if self.base is None else self.base.state)
         known = [s for s in (previous, self._target and self._target[0]) if s is not None]
-        asked = parse_property_requests(metadata.configuration, [s.configuration for s in known], registry)
+        asked = parse_property_requests(
+            metadata.configuration, [s.configuration for s in known], registry, allow_unknown
+        )
         given = replace(metadata, configuration=asked.configuration)
         check_texts(given)
         given = portable_metadata(
@@ -229,7 +237,7 @@ class Transaction(Generic[Base]):
         )
         check_partition_columns(given)
         wanted = [*registry.everything.collect("required_features", metadata=given), *asked.features, *features]
-        begin = protocol or (NEW_TABLE if self._target is None else self._target[0].protocol)
+        begin = protocol or (new_table_protocol(registry) if self._target is None else self._target[0].protocol)
         protocol = upgrade_protocol(begin, wanted, registry)
         if self.intents.domains:
             protocol = upgrade_protocol(protocol, self._needed_for_domains(protocol), registry)
@@ -261,7 +269,7 @@ class Transaction(Generic[Base]):
         return state
 
     def _needed_for_domains(self, protocol: Protocol) -> list[str]:
-        return features_that_permit(DOMAIN_METADATA.name, protocol, self.context.registry)
+        return features_for_domains(self.intents.domains, protocol, self.context.registry)
 
     def _stage_protocol(self, protocol: Protocol) -> None:
         self.intents.protocol = protocol if self.base is None or protocol != self.base.protocol else None
@@ -287,12 +295,37 @@ class Transaction(Generic[Base]):
     # --- intents ---
 
     def add_files(self, files: pa.Table) -> None:
-        """Stage files: columns of `intents.ADDED_FILE`; a missing count of rows is taken from the statistics."""
-        self.intents.adds.append(with_num_records(files))
+        """Stage files: columns of `intents.ADDED_FILE`; a missing count of rows is taken from the statistics.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a column that is missing, unknown or of another type, and a value that no add may have. `commit` checks
+            the rest: partition values, statistics, and fields that belong to features.
+        """
+        self.intents.adds.append(with_num_records(typed_files(files, "add", self._declared("add"))))
 
     def remove_files(self, files: pa.Table) -> None:
-        """Stage the removal of files as they were read: columns of `intents.REMOVED_FILE`, with ``dvId``."""
-        self.intents.removes.append(files)
+        """Stage the removal of files as they were read: columns of `intents.REMOVED_FILE`, with ``dvId``.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a column that is missing, unknown or of another type, and a value that no removal may have; `commit`
+            raises it for a file that is not live.
+        """
+        self.intents.removes.append(typed_files(files, "remove", self._declared("remove")))
+
+    def add_tombstones(self, files: pa.Table) -> None:
+        """Stage tombstones of files that are not live, which tell vacuum when they were last needed.
+
+        Raises
+        ------
+        InvalidArgumentError
+            As of `remove_files`, but not for a file that is not live.
+        """
+        self.remove_files(files)
+        self._tombstones.append(self.intents.removes[-1])
 
     def remove_rows(self, files: str | pa.Table, rows: RowSet | RowSets) -> None:
         """Stage the removal of rows of live files.
@@ -339,19 +372,32 @@ class Transaction(Generic[Base]):
         return files.slice(rows[path], 1)
 
     def add_change_files(self, files: pa.Table) -> None:
-        """Stage change files: columns of `intents.CHANGE_FILE`."""
-        self.intents.cdcs.append(files)
+        """Stage change files: columns of `intents.CHANGE_FILE`.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a column that is missing, unknown or of another type, and a value that no change file may have.
+        """
+        self.intents.cdcs.append(typed_files(files, "cdc", self._declared("cdc")))
+
+    def _declared(self, action: str) -> list[str] | None:
+        """Return the fields that features add to an action; None before the table is defined."""
+        if self._target is None:
+            return None
+        return [f.name for feature in self._target[1].features.values() for f in feature.fields if f.action == action]
 
     def set_domain(self, domain: str, configuration: str | None) -> None:
         """Stage a domain's configuration; None removes it. The feature that domains need is added if missing."""
-        if configuration is None and (self._target is None or self._needed_for_domains(self._target[0].protocol)):
+        registry = self.context.registry
+        if configuration is None and (self._target is None or not permits_domains(self._target[0].protocol, registry)):
             self.intents.domains.pop(domain, None)  # the table can't have it: there is nothing to remove
             return
         self.intents.domains[domain] = configuration
         if self._target is not None:
             # a feature may be switched on by its domain
             state = self._target[0]
-            protocol = upgrade_protocol(state.protocol, self._needed_for_domains(state.protocol), self.context.registry)
+            protocol = upgrade_protocol(state.protocol, self._needed_for_domains(state.protocol), registry)
             self._target, self._plan = self._define(protocol, state.metadata), None
             self._stage_protocol(protocol)
 
@@ -404,7 +450,7 @@ class Transaction(Generic[Base]):
         user_metadata : str, optional
             ``userMetadata`` of the commit's ``commitInfo``.
         custom_metadata : Mapping, optional
-            Further fields of ``commitInfo``.
+            Further fields of ``commitInfo``, as of `CommitProperties`.
         max_retries : int
             How often to try again after a race is lost.
         clock : function() -> int, optional
@@ -423,14 +469,19 @@ class Transaction(Generic[Base]):
         CommitStateUnknownError
             The store did not specify whether the commit landed, and looking for it did not report.
         InvalidArgumentError
-            The transaction was committed already, or may have been.
+            The transaction was committed already, or may have been; a field of ``custom_metadata`` that a commit sets
+            itself.
         FeatureRequirementError
             The table supports a feature without another one that it requires.
         """
         if self.in_doubt:
             raise InvalidArgumentError("This transaction was committed already, or may have been; begin another one.")
-        if self._target is not None:
-            check_requirements(*self._target)
+        check_commit_fields(custom_metadata or {})
+        if user_metadata is not None and "userMetadata" in (custom_metadata or {}):
+            raise InvalidArgumentError(
+                "Found userMetadata in custom_metadata beside user_metadata, expected one of them."
+            )
+        self._check_staged()
         for app_id, version in (transactions or {}).items():
             self.set_transaction(app_id, version)
         start = time.perf_counter()
@@ -474,6 +525,14 @@ class Transaction(Generic[Base]):
             result.snapshot, won.attempt.content, won.base, post or PostCommit(), self.context.log.catalog
         )
         return replace(result, snapshot=followed)
+
+    def _check_staged(self) -> None:
+        if self._target is not None:
+            check_requirements(*self._target)
+            for files in self.intents.adds:
+                check_added(files, *self._target, self.context.timezone)
+        removed = [r for r in self.intents.removes if not any(r is t for t in self._tombstones)]
+        check_removed(removed, self.reads, self.base)
 
     def _propose(self, committer: Committer, attempt: Attempt) -> Committed | Conflict:
         """Commit an attempt, and note whether it may be there."""

@@ -8,19 +8,30 @@ from delta_core.errors import FeatureRequirementError, UnsupportedFeatureError, 
 from delta_core.plugins.features import TableFeature, supported_features
 from delta_core.plugins.registry import PluginRegistry, PluginSet
 from delta_core.plugins.state import TableState
-from delta_core.protocol.actions import Protocol
+from delta_core.protocol.actions import DOMAIN_METADATA, Protocol
+from delta_core.protocol.legacy_versions import IMPLIED_BY_READER, implied_by
 
 __all__ = [
-    "NEW_TABLE",
     "check_requirements",
     "check_writable",
     "downgrade_protocol",
-    "features_that_permit",
+    "features_for_domains",
+    "new_table_protocol",
+    "permits_domains",
     "upgrade_protocol",
 ]
 
-#: What a table is created with when nothing requires more.
-NEW_TABLE = Protocol(1, 2)
+#: What a table is created with when nothing requires more, as other writers create it.
+_NEW_TABLE = Protocol(1, 2)
+
+
+def new_table_protocol(registry: PluginRegistry) -> Protocol:
+    """Return what a table is created with when nothing requires more.
+
+    An installation that lacks a plugin of the usual versions creates tables that it can write: without any feature.
+    """
+    served = all(registry.load(name) is not None for name in supported_features(_NEW_TABLE).all)
+    return _NEW_TABLE if served else Protocol(1, 1)
 
 
 def upgrade_protocol(protocol: Protocol, wanted: Iterable[str], registry: PluginRegistry) -> Protocol:
@@ -35,7 +46,7 @@ def upgrade_protocol(protocol: Protocol, wanted: Iterable[str], registry: Plugin
     FeatureRequirementError
         For features that exclude each other.
     """
-    have = supported_features(protocol, registry.legacy)
+    have = supported_features(protocol)
     names = dict.fromkeys(sorted(have.all))
     for name in _with_requirements(wanted, registry):
         if not _is_present(name, names, registry):
@@ -50,18 +61,30 @@ def upgrade_protocol(protocol: Protocol, wanted: Iterable[str], registry: Plugin
 
 def downgrade_protocol(protocol: Protocol, feature: TableFeature, registry: PluginRegistry) -> Protocol:
     """Return the protocol without a feature, in its weakest equal form: with lists only if they are needed."""
-    have = supported_features(protocol, registry.legacy)
+    have = supported_features(protocol)
     gone = {feature.name, *feature.aliases}
     return _normalised(set(have.reader) - gone, set(have.all) - gone, registry)
 
 
-def features_that_permit(kind: str, protocol: Protocol, registry: PluginRegistry) -> list[str]:
-    """Return the features to add to a table before it can have a kind of action: none if it can have it already."""
-    have = supported_features(protocol, registry.legacy)
+def permits_domains(protocol: Protocol, registry: PluginRegistry) -> bool:
+    """Return whether commits of a table of this protocol may have domains."""
+    have = supported_features(protocol)
     present = [plugin.FEATURE for n in have.all if (plugin := registry.load(n)) is not None]
-    if any(kind in f.permits for f in present):
+    return any(DOMAIN_METADATA.name in f.permits for f in present)
+
+
+def features_for_domains(domains: Iterable[str], protocol: Protocol, registry: PluginRegistry) -> list[str]:
+    """Return the features to add to a table before its commits can have these domains; none if they can already.
+
+    A domain that an installed feature declares gets that feature, if it permits domains itself. All others get the
+    feature that has the action's own name: a caller that names a domain does not request any other feature.
+    """
+    if permits_domains(protocol, registry):
         return []
-    return [name for name, f in registry.everything.features.items() if kind in f.permits][:1]
+    kind = DOMAIN_METADATA.name
+    permitting = {n: f for n, f in registry.everything.features.items() if kind in f.permits}
+    owners = {d: n for n, f in permitting.items() for d in f.domains}
+    return sorted({owners.get(domain, kind) for domain in domains})
 
 
 def _is_present(name: str, names: Iterable[str], registry: PluginRegistry) -> bool:
@@ -106,20 +129,20 @@ def _normalised(reader: set[str], names: set[str], registry: PluginRegistry) -> 
     """Return the weakest versions: (2,3) becomes (1,3) if nothing of reader version 2 is there."""
     for version in range(1, 7):
         plain = Protocol(1, version)
-        implied = supported_features(plain, registry.legacy)
+        implied = supported_features(plain)
         if implied.writer == names and not reader:
             return plain
-    legacy_reader = set(registry.legacy("reader_2"))
+    mapped = set(implied_by(2, IMPLIED_BY_READER))
     for version in range(1, 7):
         plain = Protocol(2, version)
-        implied = supported_features(plain, registry.legacy)
+        implied = supported_features(plain)
         # the writer's list reports all: reader version 2 does not specify the features of writers
         if implied.writer == names and set(implied.reader) == reader:
             return plain
     writers = tuple(sorted(names))
     if not reader:
         return Protocol(1, 7, None, writers)
-    if reader == legacy_reader:
+    if reader == mapped:
         return Protocol(2, 7, None, writers)
     return Protocol(3, 7, tuple(sorted(reader)), writers)
 
@@ -138,7 +161,7 @@ def check_writable(protocol: Protocol, registry: PluginRegistry) -> None:
             "delta_core.",
             min_writer_version=protocol.min_writer_version,
         )
-    features = supported_features(protocol, registry.legacy)
+    features = supported_features(protocol)
     unknown = sorted(n for n in features.writer if registry.load(n) is None)
     if unknown:
         raise UnsupportedFeatureError(

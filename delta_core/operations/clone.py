@@ -230,7 +230,7 @@ def _protocol(source: Snapshot, base: Snapshot | None) -> Protocol:
             protocol = downgrade_protocol(protocol, feature, registry)
     if base is None:
         return protocol
-    return upgrade_protocol(base.protocol, sorted(supported_features(protocol, registry.legacy).all), registry)
+    return upgrade_protocol(base.protocol, sorted(supported_features(protocol).all), registry)
 
 
 def _own_properties(source: Snapshot, base: Snapshot | None) -> dict[str, str]:

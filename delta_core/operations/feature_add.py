@@ -73,7 +73,7 @@ def list_features(base: Snapshot, reader: int, commit: Mapping[str, Any]) -> Sna
     latest = base.latest()
     before = latest.protocol
     version = max(reader, before.min_reader_version)
-    have = supported_features(before, latest.context.registry.legacy)
+    have = supported_features(before)
     readers = tuple(sorted(have.reader)) if version >= READER_VERSIONS[-1] else None
     protocol = Protocol(version, max(WRITER_VERSIONS[-1], before.min_writer_version), readers, tuple(sorted(have.all)))
     if (version, protocol.min_writer_version) == (before.min_reader_version, before.min_writer_version):

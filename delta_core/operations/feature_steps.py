@@ -273,7 +273,7 @@ class StepRunner:
         paths = _without_tombstone(latest, step)
         transaction = Transaction(latest.context, latest, step.operation)
         files = pa.table({"path": paths, "dvId": pa.nulls(len(paths), pa.string())})
-        transaction.remove_files(removed_files(files, data_change=False))
+        transaction.add_tombstones(removed_files(files, data_change=False))
         return transaction.commit(**self._commit).snapshot
 
     def _add_again(self, latest: Snapshot, step: ReAddFiles) -> Snapshot:

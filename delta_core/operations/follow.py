@@ -457,7 +457,7 @@ class TableStream:
         """Check that a commit may be read: it changes no rows, and its rows fit the stream's schema."""
         reader = self._reader
         if commit.protocol is not None:
-            supported = supported_features(commit.protocol, reader.registry.legacy).reader
+            supported = supported_features(commit.protocol).reader
             _check_features(reader, reader.plugins.canonical(supported), commit.version)
         if commit.metadata is not None and commit.version < self._begun:
             self._check_readable(reader.at(commit.version), commit.version)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.engines.records import ActionQuery
-from delta_core.errors import LogChangedError, VersionNotFoundError
+from delta_core.errors import LogChangedError, UnsupportedFeatureError, VersionNotFoundError
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import holds_bytes, strings_of
 from delta_core.kernels.folders import text_hashes
@@ -121,10 +121,25 @@ def _names_of(paths: pa.Array) -> pa.Array:
 
 
 def file_references(snapshot: Snapshot) -> list[FileReference]:
-    """Return what actions name beside their own path, of all installed features: dropped ones may have left some."""
+    """Return what actions name beside their own path, of all installed features: dropped ones may have left some.
+
+    If no plugin knows the files of vectors, the reference raises UnsupportedFeatureError for the first vector: its file
+    would be taken for an unreferenced one.
+    """
     known = {*FILE_COLUMNS, *(f.name for f in snapshot.action_fields)}
     found = snapshot.registry.everything.collect("file_references", table=snapshot.state)
+    if not any(r.column == "deletionVector" for r in found):
+        found.append(FileReference("", "deletionVector", _reject_vectors, _reject_vectors))
     return [r for r in found if r.column in known]
+
+
+def _reject_vectors(column: pa.Array) -> pa.Array:
+    raise UnsupportedFeatureError(
+        f"Found {len(column) - column.null_count} files with deletion vectors, and no usable plugin knows where these "
+        "are stored. Install or repair the package that provides their feature (`delta-core features` lists the "
+        "plugins), and run this again.",
+        column="deletionVector",
+    )
 
 
 def add_version(found: PathSet, snapshot: Snapshot, cutoff_ms: int | None) -> None:

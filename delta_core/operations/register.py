@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +15,7 @@ from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import InvalidArgumentError, LogError, SchemaMismatchError
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import Column, Expression, leaves
+from delta_core.handles.secrets import shown_uri
 from delta_core.kernels.arrow_buffers import array_of, strings_of, utf8_of
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.protocol.actions import FILE_COLUMNS
@@ -25,6 +26,8 @@ from delta_core.write.names import encode_path
 from delta_core.write.plan import WritePlan
 
 __all__ = ["check_partitions", "register_files"]
+
+_ABSOLUTE = r"/|[A-Za-z][A-Za-z0-9+.\-]*:"
 
 
 def register_files(
@@ -75,7 +78,8 @@ def register_files(
     Raises
     ------
     InvalidArgumentError
-        For a path that is added and removed, or removed and not live.
+        For a path that is added and removed, removed and not live, or added and not a file below the table's root; for
+        a size that is not the file's.
     """
     if mode not in ("append", "overwrite"):
         raise InvalidArgumentError(f"Found mode {mode!r}, expected append or overwrite.")
@@ -87,8 +91,8 @@ def register_files(
     txn = transaction or Transaction(context, base, operation, {"mode": mode.capitalize()})
     for action in adds:
         _check_text(action)
-        _check_stats(action)
     if adds:
+        _check_places(txn, adds)
         txn.add_files(_described(txn, adds))
     if base is not None:
         _stage_removes(txn, base, removes, mode, replace_filters)
@@ -104,19 +108,32 @@ def _check_text(add: AddAction) -> None:
         utf8_of(text or "", f"The file {add.path!a}")
 
 
-def _check_stats(add: AddAction) -> None:
-    """Reject statistics that no reader can take."""
-    try:
-        found = json.loads(add.stats) if add.stats else {}
-    except ValueError as e:
-        raise InvalidArgumentError(f"The statistics of {add.path} are no JSON: {e}.", path=add.path) from e
-    count = found.get("numRecords", 0) if isinstance(found, dict) else None
-    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise InvalidArgumentError(
-            f"The statistics of {add.path} are {add.stats[:100]!r}; expected an object, numRecords a number from 0 on. "
-            "Leave them out to have them read from the file.",
-            path=add.path,
-        )
+def _check_places(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> None:
+    """Reject paths that are no files below the table's root, and sizes that are not the files' own."""
+    for add in adds:
+        if not add.path:
+            raise InvalidArgumentError("An action adds a file with an empty path; expected one from the table's root.")
+        if re.match(_ABSOLUTE, add.path) or ".." in add.path.split("/"):
+            what = "is absolute" if re.match(_ABSOLUTE, add.path) else "leaves the table"
+            raise InvalidArgumentError(
+                f"The path {add.path!r} {what}; expected that of a file below {shown_uri(txn.context.log.uri)}, from "
+                "there. Copy the file into the table's folder, or clone the table that has it.",
+                path=add.path,
+            )
+    sizes, _ = txn.context.log.engine.storage.find(strings_of([a.path for a in adds]))
+    for add, size in zip(adds, sizes.tolist(), strict=True):
+        if size < 0:
+            raise InvalidArgumentError(
+                f"The file {add.path!r} is not there; write it below {shown_uri(txn.context.log.uri)} before it is "
+                "committed.",
+                path=add.path,
+            )
+        if add.size != size:
+            raise InvalidArgumentError(
+                f"The action specifies that {add.path} has {add.size} bytes, the file has {size}. Readers look for its "
+                "end by that number: correct it.",
+                path=add.path,
+            )
 
 
 def check_partitions(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> None:
@@ -184,13 +201,6 @@ def _described(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> pa.Tabl
         engine, plan = txn.context.log.engine, txn.plan
         found = describe_files(engine, _unpartitioned(plan), [a.path for a in bare])
         described = dict(zip((a.path for a in bare), found.column("stats").to_pylist(), strict=True))
-        for a, size in zip(bare, found.column("size").to_pylist(), strict=True):
-            if a.size != size:
-                raise InvalidArgumentError(
-                    f"The action specifies that {a.path} has {a.size} bytes, the file has {size}. Readers look for its "
-                    "end by that number: correct it.",
-                    path=a.path,
-                )
     stats = [a.stats or described[a.path] for a in adds]
     values = [[(physical[columns[k.lower()]], v) for k, v in a.partition_values.items()] for a in adds]
     return pa.table(

@@ -13,7 +13,7 @@ from delta_core.commit.conflict import IsolationLevel
 from delta_core.commit.intents import READ_TO_REMOVE, read_columns, removed_files
 from delta_core.commit.property_requests import reserved_properties
 from delta_core.commit.transaction import Transaction
-from delta_core.commit.upgrade import features_that_permit
+from delta_core.commit.upgrade import permits_domains
 from delta_core.errors import (
     DataFileNotFoundError,
     InvalidArgumentError,
@@ -26,7 +26,7 @@ from delta_core.kernels.dedup import KeySet
 from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
 from delta_core.operations.progress import OperationProgress, ProgressReport
-from delta_core.protocol.actions import DOMAIN_METADATA, Metadata
+from delta_core.protocol.actions import Metadata
 from delta_core.snapshot import Snapshot
 
 __all__ = ["RestoreOptions", "Restored", "restore_table"]
@@ -161,13 +161,15 @@ def _commit(
                 "of the two. Restore it without protocol_downgrade_allowed."
             )
         protocol = target.protocol
-    if not features_that_permit(DOMAIN_METADATA.name, protocol or latest.protocol, latest.context.registry):
+    if permits_domains(protocol or latest.protocol, latest.context.registry):
         _stage_domains(transaction, latest, target)
     metadata = _restored_metadata(latest, target)
     domains = {**transaction.intents.domains, **transaction.intents.system_domains}
     if protocol is not None or domains or metadata != latest.metadata:
         try:
-            transaction.set_metadata(metadata, replaces=True, protocol=protocol, double_quotes="text")
+            transaction.set_metadata(
+                metadata, replaces=True, protocol=protocol, double_quotes="text", allow_unknown=True
+            )
         except InvalidArgumentError as error:
             # the reason is its first sentence; what follows advises on changes of properties
             reason = str(error).partition(". ")[0].rstrip(".")

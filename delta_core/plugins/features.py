@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ from msgspec.structs import force_setattr
 from delta_core.errors import ProtocolError, UnsupportedVersionError
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import ActionField, ActionKind, Protocol
+from delta_core.protocol.legacy_versions import IMPLIED_BY_READER, IMPLIED_BY_WRITER, implied_by
 
 __all__ = ["API_VERSION", "SupportedFeatures", "TableFeature", "supported_features"]
 
@@ -38,8 +39,6 @@ class TableFeature(Struct, frozen=True):
         One sentence for ``delta-core features``.
     aliases : tuple of str
         Names of drafts and previews that mean the same.
-    legacy_reader, legacy_writer : int or None
-        The lowest protocol versions that imply it.
     requires, excludes : tuple of str
         Features that must, or must not, be supported beside it.
     after : tuple of str
@@ -67,7 +66,8 @@ class TableFeature(Struct, frozen=True):
     actions, fields : tuple
         Kinds of action, and fields of the core's actions, that it adds to the log.
     permits : tuple of str
-        Kinds of action of the core's own that commits of a table may hold only with it.
+        Kinds of the core's own actions, and fields of its adds (``add.deletionVector``), that commits of a table may
+        hold only with it.
     active : function(TableState) -> bool
         Whether metadata switches it on; requested only if it is supported.
     operations : Mapping of str to str
@@ -92,8 +92,6 @@ class TableFeature(Struct, frozen=True):
     kind: Literal["writer", "reader+writer"]
     summary: str = ""
     aliases: tuple[str, ...] = ()
-    legacy_reader: int | None = None
-    legacy_writer: int | None = None
     requires: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
@@ -136,15 +134,14 @@ class SupportedFeatures(Struct, frozen=True):
         return self.reader | self.writer
 
 
-def supported_features(protocol: Protocol, legacy: Callable[[str], Iterable[str]]) -> SupportedFeatures:
+def supported_features(protocol: Protocol) -> SupportedFeatures:
     """Return the feature names of a protocol.
 
     Parameters
     ----------
     protocol : Protocol
-        The versions and, from reader version 3 or writer version 7 on, the lists of features.
-    legacy : function(str) -> names
-        What ``reader_2`` or ``writer_2`` ... ``writer_6`` implies; called for each version up to the table's.
+        The versions and, from reader version 3 or writer version 7 on, the lists of features. Older versions imply
+        features, whether or not a plugin provides them.
 
     Raises
     ------
@@ -166,7 +163,7 @@ def supported_features(protocol: Protocol, legacy: Callable[[str], Iterable[str]
         )
     if reader == 3 and writer in WRITER_VERSIONS and writer != 7:
         raise ProtocolError(f"The protocol has reader version 3 with writer version {writer}; 3 goes with 7 only.")
-    reads = frozenset(protocol.reader_features or ()) if reader == 3 else _implied("reader", reader, legacy)
+    reads = frozenset(protocol.reader_features or ()) if reader == 3 else implied_by(reader, IMPLIED_BY_READER)
     if reader == 3 and protocol.reader_features is None:
         raise ProtocolError("The protocol has reader version 3 but no readerFeatures.")
     if writer >= 7:
@@ -174,9 +171,5 @@ def supported_features(protocol: Protocol, legacy: Callable[[str], Iterable[str]
         if writer == 7 and protocol.writer_features is None:
             raise ProtocolError("The protocol has writer version 7 but no writerFeatures.")
     else:
-        writes = _implied("writer", writer, legacy)
+        writes = implied_by(writer, IMPLIED_BY_WRITER)
     return SupportedFeatures(reads, writes)
-
-
-def _implied(side: str, version: int, legacy: Callable[[str], Iterable[str]]) -> frozenset[str]:
-    return frozenset(name for v in range(2, version + 1) for name in legacy(f"{side}_{v}"))

@@ -7,6 +7,7 @@ A plugin is a module with a ``FEATURE`` and hook implementations, found by an en
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -31,10 +32,9 @@ from delta_core.protocol.actions import Protocol
 from delta_core.protocol.types import BASE_TYPES, TypeDef
 from delta_core.runtime.processes import cached_property
 
-__all__ = ["FEATURES_GROUP", "LEGACY_GROUP", "PluginRegistry", "PluginSet", "default_registry"]
+__all__ = ["FEATURES_GROUP", "PluginRegistry", "PluginSet", "default_registry"]
 
 FEATURES_GROUP = "delta_core.features"
-LEGACY_GROUP = "delta_core.legacy"
 
 
 class PluginRegistry:
@@ -50,15 +50,10 @@ class PluginRegistry:
 
     def __init__(self, plugins: Iterable[Any] = (), installed: bool = True) -> None:
         self._given: dict[str, Any] = {}
-        self._legacy_given: dict[str, list[str]] = {}
         for plugin in plugins:
             feature = _feature_of(plugin, getattr(plugin, "__name__", repr(plugin)))
             for name in (feature.name, *feature.aliases):
                 self._given[name] = plugin
-            if feature.legacy_reader is not None:
-                self._legacy_given.setdefault(f"reader_{feature.legacy_reader}", []).append(feature.name)
-            if feature.legacy_writer is not None:
-                self._legacy_given.setdefault(f"writer_{feature.legacy_writer}", []).append(feature.name)
         self._installed = installed
         self._loaded: dict[str, Any] = {}
         self._sets: dict[frozenset[str], PluginSet] = {}
@@ -66,38 +61,42 @@ class PluginRegistry:
     @cached_property
     def _entry_points(self) -> Mapping[str, Any]:
         """Group to name to entry point."""
-        groups: dict[str, dict[str, Any]] = {}
-        if self._installed:
-            for group, points in entry_groups().items():
-                names = groups.setdefault(group, {})
-                for point in points:
-                    other = names.get(point.name)
-                    if other is not None and other.value != point.value and group == FEATURES_GROUP:
-                        raise PluginConflictError(
-                            f"Feature {point.name!r} is provided twice: by {other.value} and by {point.value}. "
-                            "Uninstall one of the two packages.",
-                            feature=point.name,
-                        )
-                    names[point.name] = point
-        return groups
+        return {g: {p.name: p for p in points} for g, points in entry_groups().items()} if self._installed else {}
+
+    @cached_property
+    def _provided_twice(self) -> Mapping[str, tuple[str, str]]:
+        """Feature name to two entry points that provide it with different plugins."""
+        chosen = self._entry_points.get(FEATURES_GROUP, {})
+        points = entry_groups().get(FEATURES_GROUP, ()) if self._installed else ()
+        return {p.name: (p.value, other) for p in points if (other := chosen[p.name].value) != p.value}
 
     def names(self) -> list[str]:
         """Return every name, aliases included, that a plugin is installed for, sorted."""
         return sorted({*self._given, *self._entry_points.get(FEATURES_GROUP, {})})
 
-    def legacy(self, version: str) -> Iterable[str]:
-        """Return the features that an old protocol version adds, e.g. for ``writer_4``; imports nothing."""
-        return [*self._legacy_given.get(version, ()), *self._entry_points.get(f"{LEGACY_GROUP}.{version}", {})]
-
     def supported(self, protocol: Protocol) -> SupportedFeatures:
         """Return the features that a protocol lists or implies; raises as `supported_features` does."""
-        return supported_features(protocol, self.legacy)
+        return supported_features(protocol)
 
     def load(self, name: str) -> Any | None:
-        """Return the plugin for a feature name or alias, None if none is installed."""
+        """Return the plugin for a feature name or alias, None if none is installed.
+
+        Raises
+        ------
+        PluginError
+            If its plugin can't be used: it can't be imported, or breaks the plugin API.
+        PluginConflictError
+            If two packages provide the feature.
+        """
         if name in self._given:
             return self._given[name]
         if name not in self._loaded:
+            if name in self._provided_twice:
+                one, other = self._provided_twice[name]
+                raise PluginConflictError(
+                    f"Feature {name!r} is provided twice: by {one} and by {other}. Uninstall one of the two packages.",
+                    feature=name,
+                )
             point = self._entry_points.get(FEATURES_GROUP, {}).get(name)
             self._loaded[name] = None if point is None else _load(point)
         return self._loaded[name]
@@ -175,11 +174,55 @@ class PluginRegistry:
         """Return what features offer against a rejection, to end a sentence: ``, or set ...``; empty for nothing."""
         return "".join(f", or {f.remedies[kind]}" for f in self.everything.features.values() if kind in f.remedies)
 
-    @cached_property
+    @property
     def everything(self) -> PluginSet:
-        """The set of every installed plugin, for the hooks that require all."""
-        plugins = {_feature_of(p, n).name: p for n in self.names() if (p := self.load(n)) is not None}
-        return PluginSet(plugins, frozenset(), check=False)
+        """The set of every installed plugin that can be used, for the hooks that require all.
+
+        Those that can't (`unusable`) are left out, and a warning names each once: a table whose protocol lists such a
+        feature is rejected, all other tables do without it.
+        """
+        return self._survey[0]
+
+    @property
+    def unusable(self) -> Mapping[str, PluginError]:
+        """The features whose installed plugin can't be used, each with the error that a table with it gets."""
+        return self._survey[1]
+
+    @cached_property
+    def _survey(self) -> tuple[PluginSet, Mapping[str, PluginError]]:
+        plugins: dict[str, Any] = {}
+        errors: dict[str, PluginError] = {}
+        for name in self.names():
+            try:
+                plugin = self.load(name)
+            except PluginError as e:
+                errors[name] = e
+            else:
+                plugins[_feature_of(plugin, name).name] = plugin
+        try:
+            found = PluginSet(plugins, frozenset(), check=False)
+        except PluginError:  # a hook that breaks its specification
+            errors |= _contract_errors(plugins)
+            plugins = {n: p for n, p in plugins.items() if n not in errors}
+            found = PluginSet(plugins, frozenset(), check=False)
+        for error in errors.values():
+            warnings.warn(
+                f"{error.message} Until then the feature is unavailable; tables without it are unaffected.",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return found, errors
+
+
+def _contract_errors(plugins: Mapping[str, Any]) -> dict[str, PluginError]:
+    """Return the plugins that break the specification of a hook, by feature, each with its error."""
+    errors: dict[str, PluginError] = {}
+    for name, plugin in plugins.items():
+        try:
+            guarded_hooks(plugin, name)
+        except PluginError as e:
+            errors[name] = e
+    return errors
 
 
 def _load(point: Any) -> Any:

@@ -34,7 +34,7 @@ from delta_core.errors import (
 from delta_core.log.checksum import OWN_FIELDS
 from delta_core.operations.feature_drop import DropFeatureOptions, drop_feature
 from delta_core.plugins.attempt import AttemptView
-from delta_core.plugins.features import API_VERSION, READER_VERSIONS, WRITER_VERSIONS, SupportedFeatures, TableFeature
+from delta_core.plugins.features import API_VERSION, SupportedFeatures, TableFeature
 from delta_core.plugins.hook_calls import hook_name, marked_hooks
 from delta_core.plugins.hookspecs import RESULTS
 from delta_core.plugins.plans import ReadRequest
@@ -322,9 +322,6 @@ class FeatureContract:
         assert set(feature.reserved) <= set(feature.properties), (
             f"{plugin}: FEATURE.reserved has more than FEATURE.properties"
         )
-        assert feature.legacy_reader is None or feature.kind == "reader+writer", (
-            f"{plugin}: writers have no legacy_reader"
-        )
         assert set(feature.enabling) <= set(feature.operations), (
             f"{plugin}: FEATURE.enabling has more than FEATURE.operations"
         )
@@ -343,17 +340,6 @@ class FeatureContract:
                         f"returned {answer!r}, but FEATURE.kind is 'writer': readers without it would return other "
                         "rows",
                     )
-
-    def test_old_protocol_versions_name_the_feature_where_it_states_so(self) -> None:
-        registry, feature = self.registry, self.feature
-        for side, versions, stated in (
-            ("reader", READER_VERSIONS, feature.legacy_reader),
-            ("writer", WRITER_VERSIONS, feature.legacy_writer),
-        ):
-            named = [v for v in versions if self.name in registry.legacy(f"{side}_{v}")]
-            assert named == ([] if stated is None else [stated]), (
-                f"Plugin {self.name!r}: {side} versions {named}, not {stated}"
-            )
 
     def test_operations_lead_to_functions(self) -> None:
         for operation, target in self.feature.operations.items():

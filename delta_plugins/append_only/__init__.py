@@ -19,7 +19,6 @@ FEATURE = TableFeature(
     "appendOnly",
     "writer",
     "Existing rows can be neither deleted nor changed.",
-    legacy_writer=2,
     properties={PROPERTY: "true forbids commits that remove rows"},
     flags=(PROPERTY,),
     active=methodcaller("flag", PROPERTY),

@@ -28,7 +28,6 @@ FEATURE = TableFeature(
     "changeDataFeed",
     "writer",
     "The table reports which rows each version inserted, deleted and updated.",
-    legacy_writer=4,
     properties={logic.PROPERTY: "true makes writers record changes"},
     permits=("cdc",),
     active=methodcaller("flag", logic.PROPERTY),

@@ -289,7 +289,7 @@ def _check_history(last: Snapshot, start: int, commits: Sequence[Commit]) -> Non
     _check_removed(last, first)
     for commit in commits:
         if commit.protocol is not None:
-            _check_protocol(last, supported_features(commit.protocol, last.registry.legacy).reader, commit.version)
+            _check_protocol(last, supported_features(commit.protocol).reader, commit.version)
         if commit.metadata is not None:
             _check_metadata(last, commit.metadata, commit.version)
 

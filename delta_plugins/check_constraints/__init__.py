@@ -34,7 +34,6 @@ FEATURE = TableFeature(
     "checkConstraints",
     "writer",
     "The table states conditions that every written row fulfils.",
-    legacy_writer=3,
     properties={"delta.constraints.<name>": "a condition in Spark SQL"},
     expressions=("delta.constraints.<name>",),
     active=_is_active,

@@ -29,6 +29,7 @@ FEATURE = TableFeature(
     requests={"cluster_by": logic.REQUEST},
     request_values={"cluster_by": logic.reported_columns},
     domains=(DOMAIN,),
+    permits=("add.clusteringProvider",),
     active=logic.is_clustered,
     operations={
         "cluster": "delta_plugins.clustering.cubes:cluster",

@@ -30,8 +30,6 @@ FEATURE = TableFeature(
     "columnMapping",
     "reader+writer",
     "Columns can be renamed and dropped without a rewrite: files know them by physical names or ids.",
-    legacy_reader=2,
-    legacy_writer=5,
     # they choose the mode and how columns are named before ids and names are given
     after=(
         "columnMappingUsageTracking",

@@ -41,6 +41,7 @@ FEATURE = TableFeature(
         write.SWITCH: "true allows writers to add vectors",
         write.INLINE_BELOW: "vectors of fewer bytes are put into the log, of up to 65536; none unless given",
     },
+    permits=("add.deletionVector",),
     active=methodcaller("flag", write.SWITCH),
     remedies={"row_removal": f"set the table property {write.SWITCH}=true"},
 )

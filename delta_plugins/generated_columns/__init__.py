@@ -32,7 +32,6 @@ FEATURE = TableFeature(
     "generatedColumns",
     "writer",
     "Columns are computed from other columns when rows are written.",
-    legacy_writer=4,
     expressions=(logic.KEY,),
     active=_is_active,
 )

@@ -36,7 +36,6 @@ FEATURE = TableFeature(
     "identityColumns",
     "writer",
     "Columns number rows as they are written.",
-    legacy_writer=6,
     active=_is_active,
     operations={"sync_identity": "delta_plugins.identity_columns.operations:sync_identity"},
 )

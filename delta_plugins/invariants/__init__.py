@@ -26,7 +26,6 @@ FEATURE = TableFeature(
     "invariants",
     "writer",
     "Columns state conditions that every written row fulfils.",
-    legacy_writer=2,
     expressions=(logic.KEY,),
     active=_is_active,
 )

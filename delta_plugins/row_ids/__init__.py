@@ -55,6 +55,7 @@ FEATURE = TableFeature(
     },
     reserved=(COLUMN,),
     actions=(HIGH_WATER_MARK,),
+    permits=("add.baseRowId", "add.defaultRowCommitVersion"),
     active=methodcaller("flag", write.SWITCH),
 )
 

@@ -44,6 +44,7 @@ FEATURE = TableFeature(
     reserved=(logic.ROW_ID_COLUMN, logic.COMMIT_VERSION_COLUMN),
     domains=(logic.DOMAIN,),
     growing_domains=(logic.DOMAIN,),
+    permits=("add.baseRowId", "add.defaultRowCommitVersion"),
     remedies={"operations": f"set the table property {write.SWITCH}=true"},
     operations={"diff": "delta_plugins.row_tracking.diff:diff"},
     active=methodcaller("flag", write.SWITCH),

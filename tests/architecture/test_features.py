@@ -10,12 +10,15 @@ import pyarrow as pa
 
 from delta_core.api import CommitSummary
 from delta_core.plugins.registry import PluginRegistry
+from delta_core.protocol.legacy_versions import IMPLIED_BY_READER, IMPLIED_BY_WRITER
 from delta_core.testing.feature_contract import table_state
 from tests.architecture.source import ROOT, modules, texts
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NAMES = sorted(PROJECT["entry-points"]["delta_core.features"])
-LEGACY = {g: names for g, names in PROJECT["entry-points"].items() if g.startswith("delta_core.legacy.")}
+
+#: The one module of the core that names features: those that old protocol versions imply, whatever is installed.
+IMPLIED = "delta_core.protocol.legacy_versions"
 
 #: Words of the protocol that mean something else too: the whole text, and where it may be.
 OTHER_MEANINGS = {
@@ -110,9 +113,9 @@ def test_features_are_installed_by_entry_point() -> None:
     assert {"columnMapping", "deletionVectors"} <= set(NAMES)
 
 
-def test_legacy_versions_name_installed_features() -> None:
-    named = {name for names in LEGACY.values() for name in names}
-    assert named
+def test_features_that_old_versions_imply_have_a_plugin() -> None:
+    named = {name for added in (IMPLIED_BY_READER, IMPLIED_BY_WRITER) for names in added.values() for name in names}
+    assert "columnMapping" in named
     assert named <= set(NAMES)
 
 
@@ -121,7 +124,7 @@ def test_core_names_no_feature() -> None:
     wrong = [
         f"{module}:{line} specifies {text!r}"
         for module in modules()
-        if module.startswith("delta_core") and not module.startswith(("delta_core.cli", "delta_core.testing"))
+        if module.startswith("delta_core") and not module.startswith(("delta_core.cli", "delta_core.testing", IMPLIED))
         for line, text in texts(module)
         if word.search(text) and not _means_other(module, text)
     ]

@@ -35,14 +35,14 @@ def begin(uri: str) -> Callable[..., Transaction]:
     return make
 
 
-def added(path: str, kind: str = "a", low: int = 100, high: int = 104, data_change: bool = True) -> pa.Table:
-    """One file to add; it need not exist."""
+def added(path: str, kind: str | None = "a", low: int = 100, high: int = 104, data_change: bool = True) -> pa.Table:
+    """One file to add; it need not exist. Without a kind its table has no partition columns."""
     bounds = f'"minValues":{{"id":{low}}},"maxValues":{{"id":{high}}}'
     stats = f'{{"numRecords":5,{bounds},"nullCount":{{"id":0}},"tightBounds":true}}'
     return pa.table(
         {
             "path": [path],
-            "partitionValues": pa.array([[("kind", kind)]], pa.map_(pa.string(), pa.string())),
+            "partitionValues": pa.array([[] if kind is None else [("kind", kind)]], pa.map_(pa.string(), pa.string())),
             "size": [10],
             "modificationTime": [1],
             "dataChange": [data_change],

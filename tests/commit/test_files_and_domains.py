@@ -172,7 +172,7 @@ def test_user_sets_no_domain_of_a_feature(keeping: Callable[..., Transaction]) -
 @pytest.mark.parametrize(("field", "count"), [("clusteringProvider", 2), ("", 2), ("stats", 0)])
 def test_every_file_has_what_a_rule_requests(keeping: Callable[..., Transaction], field: str, count: int) -> None:
     transaction = keeping("delta.keeper", field)
-    transaction.add_files(added("new.parquet"))
+    transaction.add_files(added("new.parquet", None))
     if not count:
         transaction.commit()
         return

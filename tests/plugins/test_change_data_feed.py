@@ -464,7 +464,9 @@ def test_rows_that_do_not_fit_leave_neither_data_nor_change_files(recorded: str)
 
 def test_change_files_of_a_table_without_the_feature_are_rejected(tmp_path: Path) -> None:
     transaction = begin(create(tmp_path / "t", [{"name": "id", "type": "long"}]))
-    transaction.add_change_files(pa.table({"path": ["_change_data/c"], "size": [1], "dataChange": [False]}))
+    none = pa.array([[]], pa.map_(pa.string(), pa.string()))
+    files = {"path": ["_change_data/c"], "partitionValues": none, "size": [1], "dataChange": [False]}
+    transaction.add_change_files(pa.table(files))
     with pytest.raises(UnsupportedFeatureError, match="cdc"):
         transaction.commit()
 

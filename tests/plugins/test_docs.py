@@ -11,6 +11,7 @@ import pytest
 from delta_core.plugins import hookspecs, rules
 from delta_core.plugins.features import TableFeature
 from delta_core.plugins.registry import PluginRegistry
+from delta_core.protocol.legacy_versions import IMPLIED_BY_READER, IMPLIED_BY_WRITER
 
 DOCS = Path(__file__).parents[2] / "docs"
 PLUGINS = (DOCS / "plugins.md").read_text()
@@ -50,5 +51,7 @@ def test_bundled_feature_has_its_row(feature: TableFeature) -> None:
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert re.findall(r"`([^`]+)`", cells[1]) == list(feature.aliases)
     assert cells[2] == feature.kind
-    versions = {"reader": feature.legacy_reader, "writer": feature.legacy_writer}
-    assert cells[3] == ", ".join(f"{side} {v}" for side, v in versions.items() if v is not None)
+    versions = (("reader", IMPLIED_BY_READER), ("writer", IMPLIED_BY_WRITER))
+    assert cells[3] == ", ".join(
+        f"{side} {v}" for side, added in versions for v, n in added.items() if feature.name in n
+    )

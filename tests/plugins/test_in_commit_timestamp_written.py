@@ -39,14 +39,15 @@ def time_of(uri: str, version: int) -> int:
 
 def commit(uri: str, path: str, now_ms: int) -> CommitResult:
     transaction = begin(uri)
-    transaction.add_files(added(path))
+    transaction.add_files(added(path, None))
     return transaction.commit(clock=lambda: now_ms)
 
 
 def set_properties(uri: str, properties: Mapping[str, str], now_ms: int | None = None) -> None:
     transaction = begin(uri, "SET TBLPROPERTIES")
     metadata = transaction.table.metadata
-    transaction.set_metadata(replace(metadata, configuration={**metadata.configuration, **properties}))
+    changed = replace(metadata, configuration={**metadata.configuration, **properties})
+    transaction.set_metadata(changed, allow_unknown=True)
     transaction.commit(clock=None if now_ms is None else lambda: now_ms)
 
 
@@ -76,7 +77,7 @@ def test_clock_that_is_still_or_goes_back_makes_times_that_grow(uri: str) -> Non
 def test_loser_of_a_race_is_later_than_the_winner(uri: str) -> None:
     now = time_of(uri, 0) + 1_000_000
     slow = begin(uri)
-    slow.add_files(added("slow"))
+    slow.add_files(added("slow", None))
     commit(uri, "fast", now + 500)
     commit(uri, "faster", now + 600)
     result = slow.commit(clock=lambda: now)
@@ -88,7 +89,7 @@ def test_own_snapshot_goes_on_without_reading_its_commit_again(uri: str) -> None
     now = time_of(uri, 0) + 1_000_000
     first = commit(uri, "one", now)
     second = Transaction(first.snapshot.context, first.snapshot, "WRITE")
-    second.add_files(added("two"))
+    second.add_files(added("two", None))
     second.commit(clock=lambda: now)
     assert time_of(uri, 2) == now + 1
 
