@@ -251,7 +251,7 @@ class DeltaTable:
         name, description : str, optional
             Texts of the table's metadata.
         configuration : Mapping, optional
-            Table properties; known ones are validated, custom ones kept. ``raise_if_key_not_exists`` is without effect.
+            Table properties; known ones are validated, those of your own kept.
         storage_options : Mapping, optional
             What the file system takes: credentials, endpoints.
         commit_properties : CommitProperties, optional
@@ -259,7 +259,8 @@ class DeltaTable:
         post_commithook_properties : PostCommitHookProperties, optional
             What follows the commit.
         raise_if_key_not_exists : bool
-            Accepted for scripts written for `deltalake`; without effect.
+            Whether a property whose name begins with ``delta.`` is rejected if neither the core nor a feature declares
+            it.
         cluster_by, features : sequence of str
             Clustering columns; further table features.
         **options
@@ -298,7 +299,9 @@ class DeltaTable:
                     base=base,
                     custom_metadata=commit.custom_metadata,
                     max_commit_retries=commit.retries,
+                    transactions=commit.transactions,
                     post=post.post_commit,
+                    allow_unknown=not raise_if_key_not_exists,
                 )
                 if cls.__init__ is DeltaTable.__init__:
                     given = {"storage_options": storage_options, **options}

@@ -232,9 +232,15 @@ def _commit_info(header: CommitHeader, rules: Sequence[CommitRule], now_ms: int)
             other = claimed.setdefault(rule.name, rule.feature)
             if other != rule.feature:
                 raise PluginConflictError(f"Features {other} and {rule.feature} both set commitInfo.{rule.name}.")
+            if rule.name in header.custom:
+                raise InvalidArgumentError(
+                    f"custom_metadata has the key {rule.name!r}, which the table's feature {rule.feature} sets. Choose "
+                    "another name.",
+                    key=rule.name,
+                )
             fields[rule.name] = rule.value
     info: dict[str, Any] = {
-        **{k: v for k, v in header.custom.items() if v is not None},
+        **header.custom,
         "timestamp": now_ms,
         "operation": header.operation,
         "operationParameters": {k: v if isinstance(v, str) else json.dumps(v) for k, v in header.parameters.items()},
@@ -242,12 +248,12 @@ def _commit_info(header: CommitHeader, rules: Sequence[CommitRule], now_ms: int)
         "isolationLevel": header.isolation,
         "isBlindAppend": header.is_blind,
         "operationMetrics": {k: str(v) for k, v in header.metrics.items()},
-        "userMetadata": header.user_metadata,
+        "userMetadata": header.custom.get("userMetadata", header.user_metadata),
         "engineInfo": header.engine_info,
         "txnId": header.txn_id,
         **fields,
     }
-    return {k: v for k, v in info.items() if v is not None}
+    return {k: v for k, v in info.items() if v is not None or k in header.custom}
 
 
 def _small_actions(

@@ -7,7 +7,7 @@ itself if nothing would change.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,7 @@ from delta_core.expressions.sql import DoubleQuotes
 from delta_core.operations.create import property_texts
 from delta_core.operations.feature_add import enabled_features, run_enabling_steps
 from delta_core.protocol.actions import Metadata
-from delta_core.protocol.properties import PROPERTIES, normalize_properties, parse_columns
+from delta_core.protocol.properties import normalize_properties, parse_columns
 from delta_core.protocol.schema import ColumnMap, Path, Schema, find, format_path
 from delta_core.protocol.schema_merge import feature_metadata, merge_schemas
 from delta_core.protocol.type_text import parse_type_text
@@ -529,34 +529,17 @@ def set_properties(
         For a value that a property can't have, an unknown name, and a property that its feature sets itself.
     """
     latest = base.latest()
-    plugins = latest.context.registry.everything
-    declared = declared_properties(plugins)
-    texts = normalize_properties(property_texts(properties), declared)
+    texts = normalize_properties(property_texts(properties), declared_properties(latest.context.registry.everything))
     if not texts:
         raise InvalidArgumentError("Found no table property to set, expected at least one.")
-    for name in texts if known_only else ():
-        if not _is_known(name, [*declared, *PROPERTIES], plugins.features.values()):
-            raise InvalidArgumentError(
-                f"Table property {name!r} is not known.{did_you_mean(name, [*declared, *PROPERTIES])} Pass "
-                "raise_if_not_exists=False (on the command line --allow-unknown) to set it nevertheless.",
-                property=name,
-            )
     metadata = replace(latest.metadata, configuration={**latest.metadata.configuration, **texts})
     if metadata == latest.metadata:
         return latest
     for feature in enabled_features(latest, metadata):
         latest = run_enabling_steps(latest, feature, commit)
     metadata = replace(latest.metadata, configuration={**latest.metadata.configuration, **texts})
-    return _commit(latest, "SET TBLPROPERTIES", {"properties": _dump(texts)}, metadata, commit)
-
-
-def _is_known(name: str, known: Collection[str], features: Iterable[Any]) -> bool:
-    """Whether a property is a user's own, a known one, or one of a family of the protocol or a feature."""
-    if not name.lower().startswith("delta."):
-        return True
-    families = [n.partition("<")[0] for f in features for n in f.properties if "<" in n]
-    families += ["delta.feature.", "delta.minReaderVersion", "delta.minWriterVersion"]
-    return name in known or any(name.lower().startswith(prefix.lower()) for prefix in families)
+    parameters = {"properties": _dump(texts)}
+    return _commit(latest, "SET TBLPROPERTIES", parameters, metadata, commit, allow_unknown=not known_only)
 
 
 def unset_properties(
@@ -622,10 +605,13 @@ def _commit(
     *,
     without_nulls: Collection[Path] = (),
     double_quotes: DoubleQuotes = "name",
+    allow_unknown: bool = False,
 ) -> Snapshot:
     isolation = IsolationLevel.SERIALIZABLE if without_nulls else None
     transaction = Transaction(latest.context, latest, operation, parameters, isolation=isolation)
-    transaction.set_metadata(metadata, without_nulls=without_nulls, double_quotes=double_quotes)
+    transaction.set_metadata(
+        metadata, without_nulls=without_nulls, double_quotes=double_quotes, allow_unknown=allow_unknown
+    )
     if without_nulls:
         transaction.read(None)
     return transaction.commit(**commit).snapshot

@@ -133,6 +133,7 @@ def stage_definition(
     description: str | None = None,
     properties: Mapping[str, str | None] | None = None,
     features: Iterable[str] = (),
+    allow_unknown: bool = False,
 ) -> None:
     """Stage the metadata of a new table, or of one that is replaced: nothing of the old definition stays."""
     asked = dict(properties or {})
@@ -145,7 +146,7 @@ def stage_definition(
     metadata = new_metadata(
         schema, partition_by=partition_by, name=name, description=description, properties=asked, table_id=table_id
     )
-    transaction.set_metadata(metadata, features=features, replaces=True, requests=requests)
+    transaction.set_metadata(metadata, features=features, replaces=True, requests=requests, allow_unknown=allow_unknown)
 
 
 def create_table(
@@ -162,7 +163,9 @@ def create_table(
     user_metadata: str | None = None,
     custom_metadata: Mapping[str, Any] | None = None,
     max_commit_retries: int = MAX_COMMIT_RETRIES,
+    transactions: Mapping[str, int] | None = None,
     post: PostCommit | None = None,
+    allow_unknown: bool = False,
 ) -> CommitResult[Snapshot]:
     """Create a table without rows, or replace one by an empty one.
 
@@ -189,8 +192,12 @@ def create_table(
         Further fields of ``commitInfo``.
     max_commit_retries : int
         How often to try again after a race is lost.
+    transactions : Mapping of str to int, optional
+        Application ids and versions that the commit records.
     post : PostCommit, optional
         Which checkpoints and checksums follow; what the table's properties specify unless given.
+    allow_unknown : bool
+        Whether properties named ``delta.*`` may be ones that neither the core nor a feature declares.
 
     Raises
     ------
@@ -208,12 +215,13 @@ def create_table(
         description=description,
         properties=properties,
         features=features,
+        allow_unknown=allow_unknown,
     )
     if base is not None:
         files = base.files.columns(READ_TO_REMOVE)
         transaction.read(None, files)
         transaction.remove_files(removed_files(files))
-    return transaction.commit(user_metadata, custom_metadata, max_commit_retries, post=post)
+    return transaction.commit(user_metadata, custom_metadata, max_commit_retries, post=post, transactions=transactions)
 
 
 def _parameters(

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from delta_core.commit.intents import READ_TO_REMOVE, removed_files
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
+from delta_core.commit.property_requests import parse_property_requests
 from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import ConcurrentAppendError, InvalidArgumentError, SchemaMismatchError, TableExistsError
 from delta_core.expressions import to_expression
@@ -24,7 +25,7 @@ from delta_core.kernels.arrow_buffers import bool_array, one_array
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.operations import parts
-from delta_core.operations.create import given_properties, partition_columns, stage_definition
+from delta_core.operations.create import given_properties, partition_columns, property_texts, stage_definition
 from delta_core.plugins.rules import RowCheck
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Schema
@@ -341,6 +342,7 @@ class TableWrite:
         state = self.base.state
         if options.schema_mode != "overwrite":
             self._check_partitioning(state.partition_columns)
+            self._check_definition(self.base)
         metadata = state.metadata
         if options.schema_mode == "overwrite":
             asked = state.partition_columns if options.partition_by is None else options.partition_by
@@ -390,6 +392,28 @@ class TableWrite:
                 f"The table is partitioned by {list(columns)}, the write requests {list(asked)}. "
                 "Leave partition_by out, or overwrite the schema too."
             )
+
+    def _check_definition(self, base: Snapshot) -> None:
+        """Reject a definition that is not the table's: such a write does not change it."""
+        options, metadata = self.options, base.metadata
+        columns = base.plugins.request_values("cluster_by", base.state) if options.cluster_by else ()
+        differences = [
+            ("name", metadata.name, options.name),
+            ("description", metadata.description, options.description),
+            ("cluster_by", ", ".join(columns), ", ".join(options.cluster_by) or None),
+        ]
+        if options.properties:
+            asked = parse_property_requests(property_texts(options.properties), [metadata.configuration], base.registry)
+            differences += [(f"feature {n}", "unsupported", n) for n in asked.features if n not in base.state.features]
+            have = metadata.configuration
+            differences += [(f"property {n}", have.get(n, "unset"), v) for n, v in asked.configuration.items()]
+        for what, found, asked_for in differences:
+            if asked_for is not None and asked_for != found:
+                raise InvalidArgumentError(
+                    f"The table's {what} is {found!r}, the write requests {asked_for!r}: a write to a table that "
+                    "exists changes no definition. Leave it out, change the table by table.alter first, or overwrite "
+                    "the schema too."
+                )
 
     def _predicate(self) -> Expression | None:
         if self.options.replace_where is None:

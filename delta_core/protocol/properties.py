@@ -334,7 +334,8 @@ class WriterProperties(Struct, frozen=True):
     compression : str, optional
         UNCOMPRESSED, SNAPPY, GZIP, BROTLI, LZ4, ZSTD or LZ4_RAW.
     compression_level : int, optional
-        1 to 9 for GZIP (by default 6), 1 to 11 for BROTLI (1), 1 to 22 for ZSTD (1).
+        1 to 9 for GZIP (by default 6), 0 to 11 for BROTLI (1), 1 to 22 for ZSTD (1), 1 to 12 for LZ4 and LZ4_RAW; the
+        other codecs have no levels.
     statistics_truncate_length : int, optional
         How many characters of a string's bounds go into the table's log.
     column_properties : Mapping of str to ColumnProperties
@@ -367,6 +368,31 @@ class WriterProperties(Struct, frozen=True):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
                 raise InvalidArgumentError(f"Found {name}={value!r}, expected a whole number above 0.")
+        if self.compression is not None and self.compression_level is not None:
+            _check_level(self.compression, self.compression_level)
+
+
+#: The levels that each codec has; an encoder takes some others for its nearest one, or fails in the middle of a file.
+_CODEC_LEVELS = {
+    "GZIP": range(1, 10),
+    "BROTLI": range(12),
+    "ZSTD": range(1, 23),
+    "LZ4": range(1, 13),
+    "LZ4_RAW": range(1, 13),
+}
+
+
+def _check_level(codec: str, level: object) -> None:
+    known = _CODEC_LEVELS.get(codec.upper())
+    if known is None:
+        raise InvalidArgumentError(
+            f"Found compression_level={level!r} with {codec}, which has no levels. Leave the level out, or choose "
+            f"{', '.join(_CODEC_LEVELS)}."
+        )
+    if isinstance(level, bool) or not isinstance(level, int) or level not in known:
+        raise InvalidArgumentError(
+            f"Found compression_level={level!r}, expected a whole number from {known[0]} to {known[-1]} for {codec}."
+        )
 
 
 #: PyArrow's own are 9 and 8, which take seven times as long for files that are a hundredth and a tenth smaller.
