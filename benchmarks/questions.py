@@ -36,10 +36,10 @@ def vector_payloads(table: Path) -> tuple[list[bytes], int]:
 
 
 def positions_seen(found: Sequence[NDArray[np.integer]]) -> int:
-    """Return a number that tells arrays of positions apart, without passing through them."""
+    """Return a number that differs between arrays of positions, from their lengths and ends."""
     return sum(len(p) + int(p[0]) + int(p[-1]) for p in found)
 
 
 def masks_seen(found: Sequence[NDArray[np.uint8]]) -> int:
-    """Return a number that tells bit masks apart, from their ends."""
+    """Return a number that differs between bit masks, from their lengths and ends."""
     return sum(len(m) + int(m[:512].sum(dtype=np.int64)) + int(m[-512:].sum(dtype=np.int64)) for m in found)

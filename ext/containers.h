@@ -550,13 +550,13 @@ static int64_t filter_array(
     return n;
 }
 
-/* Combine two containers of which the first is an array, and the result is not larger than one; -1 if neither holds. */
+/* Combine an array with another container if the result is sure to be an array too; else return -1. */
 static int combine_array(
     const container_t *x, const uint8_t *xs, const container_t *y, const uint8_t *ys, int op, rows_t *out
 ) {
     int both = is_array(y), grows = op == SET_OR || op == SET_XOR;
     if (grows && (!both || x->count + y->count > ARRAY_MAX)) return -1;
-    /* eight values more than can be left: the loops write before they know whether a value stays */
+    /* room for eight more: the loops write a value, or a block of eight, before they decide whether it stays */
     int64_t room = (int64_t)x->count + (grows ? y->count : 8), n;
     uint8_t *p = rows_add(out, x->key, room, 0, 2 * room);
     if (!p) return 0;

@@ -317,7 +317,7 @@ class Transaction(Generic[Base]):
         self.intents.removes.append(typed_files(files, "remove", self._declared("remove")))
 
     def add_tombstones(self, files: pa.Table) -> None:
-        """Stage tombstones of files that are not live, which tell vacuum when they were last needed.
+        """Stage tombstones of files that are not live, so that vacuum keeps them for the retention.
 
         Raises
         ------

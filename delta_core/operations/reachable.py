@@ -123,7 +123,7 @@ def _names_of(paths: pa.Array) -> pa.Array:
 def file_references(snapshot: Snapshot) -> list[FileReference]:
     """Return what actions name beside their own path, of all installed features: dropped ones may have left some.
 
-    If no plugin knows the files of vectors, the reference raises UnsupportedFeatureError for the first vector: its file
+    If no plugin names the files of vectors, the reference raises UnsupportedFeatureError for the first vector: its file
     would be taken for an unreferenced one.
     """
     known = {*FILE_COLUMNS, *(f.name for f in snapshot.action_fields)}
@@ -135,8 +135,8 @@ def file_references(snapshot: Snapshot) -> list[FileReference]:
 
 def _reject_vectors(column: pa.Array) -> pa.Array:
     raise UnsupportedFeatureError(
-        f"Found {len(column) - column.null_count} files with deletion vectors, and no usable plugin knows where these "
-        "are stored. Install or repair the package that provides their feature (`delta-core features` lists the "
+        f"Found {len(column) - column.null_count} files with deletion vectors, and no usable plugin specifies "
+        "their files. Install or repair the package that provides their feature (`delta-core features` lists the "
         "plugins), and run this again.",
         column="deletionVector",
     )

@@ -1,4 +1,4 @@
-"""The feature that a table gets when a domain is set: the domain's own, else the plain one, never a stranger's."""
+"""The feature that a table gets when a domain is set: the domain's own, else the plain one, never that of another plugin."""
 
 from __future__ import annotations
 
