@@ -1,4 +1,4 @@
-"""The feature that a table gets when a domain is set: the domain's own, else the plain one, never that of another plugin."""
+"""The feature that a table gets when a domain is set: the one that declares it, else the plain one, never another."""
 
 from __future__ import annotations
 
