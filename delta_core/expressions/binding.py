@@ -247,10 +247,25 @@ def resolve(
         for arg in e.args:
             found = (yield visit(arg)) if isinstance(arg, (Call, Cast)) else visit_leaf(arg)
             args.append(found)
-        return resolve_args(name, args, functions)
+        made = resolve_args(name, args, functions)
+        return _as_path(made, locate) if name == "[]" else made
 
     found = run(visit(expression))
     return _keep_text(expression, found)
+
+
+def _as_path(found: Typed, locate: LeafType) -> Typed:
+    """Return ``s['x']`` as the column that ``s.x`` is, which is read and pruned without the other fields."""
+    call = found.expression
+    if not isinstance(call, Call) or call.function != "get_field":
+        return found
+    holder, name = call.args
+    if not isinstance(holder, Column) or not isinstance(name, Literal):
+        return found
+    try:
+        return locate(Column((*holder.path, str(name.value))))
+    except ExpressionError:  # an evaluator that gets whole columns
+        return found
 
 
 def resolve_args(name: str, args: list[Typed], functions: Mapping[str, ResultOf]) -> Typed:

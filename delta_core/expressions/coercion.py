@@ -193,6 +193,10 @@ def can_cast(source: DataType, target: DataType) -> bool:
         return True
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):
         return can_cast(source.element_type, target.element_type)
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        # by place, so that the same names are required: new values of a column are assigned by name
+        names = [[f.name.lower() for f in t.fields] for t in (source, target)]
+        return names[0] == names[1] and all(can_cast(a.type, b.type) for a, b in zip(source, target, strict=True))
     return name_of(target) in _CASTS.get(name_of(source), ())
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
-from delta_core.expressions.ast import Call, Cast, Expression, Literal
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal
 from delta_core.expressions.coercion import (
     BINARY,
     DATE,
@@ -27,6 +27,7 @@ from delta_core.expressions.typing_rules import (
     Rule,
     Typed,
     arithmetic,
+    array,
     array_contains,
     bits,
     comparison,
@@ -50,7 +51,7 @@ from delta_core.expressions.typing_rules import (
     unified,
     whole,
 )
-from delta_core.protocol.types import PrimitiveType
+from delta_core.protocol.types import PrimitiveType, StructType
 
 __all__ = ["COMPARISONS", "function_names", "is_builtin", "unsupported_name", "resolve_call", "rewrite"]
 
@@ -116,7 +117,7 @@ _SPECIAL: dict[str, tuple[Rule, int, int]] = {
     **dict.fromkeys(("round", "bround"), (rounded, 1, 2)), **dict.fromkeys(("floor", "ceil"), (whole, 1, 1)),
     **dict.fromkeys(("&", "|", "^"), (bits, 2, 2)), "~": (bits, 1, 1),
     **dict.fromkeys(("[]", "element_at", "try_element_at", "get"), (item, 2, 2)), "get_field": (struct_field, 2, 2),
-    "named_struct": (named_struct, 2, 9999),
+    "named_struct": (named_struct, 2, 9999), "array": (array, 0, 9999),
     "size": (size, 1, 1), "array_contains": (array_contains, 2, 2),
     **dict.fromkeys(("map_keys", "map_values"), (map_part, 1, 1)),
     "hash": (hashed(INTEGER), 1, 9999), "xxhash64": (hashed(LONG), 1, 9999),
@@ -156,6 +157,11 @@ def _cast_call(type_name: str) -> Rewrite:
 
 def _nullif(args: tuple[Expression, ...]) -> Expression:
     return Call("if", (Call("=", args), Literal(None), args[0]))
+
+
+def _struct(args: tuple[Expression, ...]) -> Expression:
+    names = [a.path[-1] if isinstance(a, Column) else f"col{i}" for i, a in enumerate(args, 1)]
+    return Call("named_struct", tuple(e for n, a in zip(names, args, strict=True) for e in (Literal(n), a)))
 
 
 def _date_part(args: tuple[Expression, ...]) -> Expression:
@@ -225,6 +231,7 @@ REWRITES: dict[str, tuple[Rewrite, int, int]] = {
     },
     **{name: (_cast_call(target), 1, 1) for name, target in _CASTS.items()},
     "nullif": (_nullif, 2, 2),
+    "struct": (_struct, 1, 9999),
     "nvl2": (lambda a: Call("if", (Call("isnotnull", a[:1]), a[1], a[2])), 3, 3),
     "between": (lambda a: Call("and", (Call(">=", a[:2]), Call("<=", (a[0], a[2])))), 3, 3),
     "left": (lambda a: Call("substring", (a[0], Literal(1), a[1])), 2, 2),
@@ -314,6 +321,8 @@ def resolve_call(name: str, args: list[Typed]) -> Typed:
         raise unsupported_name(name)
     rule, least, most = _RULES[name]
     _check_count(name, len(args), least, most)
+    if name == "[]" and isinstance(args[0].type, StructType):
+        name, rule = "get_field", struct_field
     moved = _move_time(name, args) if name in ("+", "-") else None
     if moved is not None:
         return moved

@@ -17,7 +17,7 @@ from delta_core.expressions.ast import MANY, Call, Cast, Column, Expression, tra
 from delta_core.expressions.simple_sql import PLACEHOLDER, parse_simple
 from delta_core.runtime.patterns import lazy_pattern
 
-__all__ = ["DoubleQuotes", "parse_sql", "portable_sql"]
+__all__ = ["DoubleQuotes", "is_default", "parse_sql", "portable_sql"]
 
 #: What double quotes enclose: a name, as in standard SQL and in every text that a person passes; or a text, as in
 #: Spark by default, and so in the expressions that a table's log contains.
@@ -101,6 +101,11 @@ def portable_sql(text: str, double_quotes: DoubleQuotes) -> str:
         return "`" + body.replace('""', '"').replace("`", "``") + "`"
 
     return _QUOTED[double_quotes].sub(requote, text) if '"' in text else text
+
+
+def is_default(value: Any) -> bool:
+    """Return whether a new value is SQL's keyword ``DEFAULT``, which represents the default of a column."""
+    return isinstance(value, str) and value.strip().upper() == "DEFAULT"
 
 
 _INNER = lazy_pattern(r"""\\.|""|'""", re.DOTALL)

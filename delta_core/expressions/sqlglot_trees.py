@@ -270,7 +270,7 @@ _REJECTED = {
     "All": "ALL",
     "Collate": "COLLATE",
     "AtTimeZone": "AT TIME ZONE",
-    "Array": "an array constructor",
+    "Array": "an array in brackets, or an index behind array(...)",
     "JSONExtract": "the operator ->",
 }
 

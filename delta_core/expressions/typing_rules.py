@@ -40,11 +40,10 @@ from delta_core.expressions.literals import cast_literal
 from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
 
 __all__ = [
-    "Rule", "Typed", "arithmetic", "array_contains", "bits", "cast_to", "comparison", "conditional", "hashed",
-    "implicit",
-    "item", "logic", "map_part", "membership", "misfit", "nan_test", "number", "overlap",
-    "rounded", "signature", "size", "named_struct", "struct_field",
-    "to_boolean", "unified", "whole",
+    "Rule", "Typed", "are_comparable", "arithmetic", "array", "array_contains", "bits", "cast_to", "comparison",
+    "conditional", "hashed", "implicit", "item", "logic", "map_part", "membership", "misfit", "nan_test",
+    "number", "overlap", "rounded", "signature", "size", "named_struct", "struct_field", "to_boolean",
+    "unified", "whole",
 ]  # fmt: skip
 
 
@@ -135,13 +134,46 @@ def comparison(name: str, args: list[Typed]) -> tuple[list[Expression], DataType
     if _are_exact([a.type for a in args]):
         # Compared as they are, whatever the scales: a common type of 38 digits could cut or overflow.
         return [_exact(a).expression for a in _fill_void(args)], BOOLEAN
+    first = next((a.type for a in args if a.type != VOID), VOID)
+    if not isinstance(first, PrimitiveType) and all(are_comparable(first, a.type) for a in args):
+        # their parts meet when they are compared
+        return [a.expression for a in _fill_void(args)], BOOLEAN
     target = _unify(name, args)
-    if not isinstance(target, PrimitiveType) or target.type == "variant" or is_interval(target):
+    if not isinstance(target, PrimitiveType) or not are_comparable(target, target):
         raise UnsupportedExpressionError(
             f"Values of type {spark_name(target)} can't be compared by {name!r} here; compare their parts.",
             function=name,
         )
     return [cast_to(a, target) for a in args], BOOLEAN
+
+
+def are_comparable(a: DataType, b: DataType) -> bool:
+    """Return whether values of two types are compared without a cast: of one type, numbers, or nested ones of such.
+
+    As in Spark, fields of structs are compared by their places, and may have other names if all types are the same.
+    """
+    return _is_same_but_for_names(a, b) or _are_comparable_by_name(a, b)
+
+
+def _is_same_but_for_names(a: DataType, b: DataType) -> bool:
+    if isinstance(a, ArrayType) and isinstance(b, ArrayType):
+        return _is_same_but_for_names(a.element_type, b.element_type)
+    if isinstance(a, StructType) and isinstance(b, StructType):
+        pairs = zip(a.fields, b.fields, strict=False)
+        return len(a.fields) == len(b.fields) and all(_is_same_but_for_names(x.type, y.type) for x, y in pairs)
+    return isinstance(a, PrimitiveType) and a.type != "variant" and not is_interval(a) and a == b
+
+
+def _are_comparable_by_name(a: DataType, b: DataType) -> bool:
+    if isinstance(a, ArrayType) and isinstance(b, ArrayType):
+        return _are_comparable_by_name(a.element_type, b.element_type)
+    if isinstance(a, StructType) and isinstance(b, StructType):
+        names = [[f.name.lower() for f in t.fields] for t in (a, b)]
+        pairs = zip(a.fields, b.fields, strict=False)
+        return names[0] == names[1] and all(_are_comparable_by_name(x.type, y.type) for x, y in pairs)
+    if VOID in (a, b):
+        return not isinstance(a, MapType) and not isinstance(b, MapType)
+    return _is_same_but_for_names(a, b) or (is_numeric(a) and is_numeric(b))
 
 
 def membership(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
@@ -315,6 +347,14 @@ def item(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
     if isinstance(holder.type, ArrayType):
         return [holder.expression, implicit(name, key, INTEGER)], holder.type.element_type
     raise misfit(name, args, "an ARRAY or MAP")
+
+
+def array(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Take elements that have a common type."""
+    if not args:
+        return [], ArrayType(VOID, True)
+    elements, target = unified(name, args)
+    return elements, ArrayType(target, True)
 
 
 def struct_field(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:

@@ -198,6 +198,7 @@ class _Merge:
             options.source_alias,
             self.base.plugins.functions,
             options.null_on_failed_cast,
+            self.transaction.plan.default_of,
         )
         self.matching = Matching(self.base, source, rows, names, options.predicate, options.clauses)
         self.clauses = self.matching.clauses

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from msgspec import Struct
@@ -37,7 +37,7 @@ from delta_core.expressions.ast import Literal as Constant
 from delta_core.expressions.binding import ResultOf, bind_typed, text_hint
 from delta_core.expressions.coercion import VOID, same_type, spark_name
 from delta_core.expressions.printing import format_sql
-from delta_core.expressions.sql import parse_sql, portable_sql
+from delta_core.expressions.sql import is_default, parse_sql, portable_sql
 from delta_core.expressions.typing_rules import Typed
 from delta_core.operations.merger import Action, Kind, MergeClause
 from delta_core.protocol.schema import Path, Schema, find, format_path
@@ -146,6 +146,8 @@ class MergeNames:
         The columns of both sides.
     is_safe : bool
         Whether an assigned value that does not cast to the column's type becomes null instead of an error.
+    default_of : function(Path, updates=bool) -> Expression, optional
+        `WritePlan.default_of`, for merges with clauses.
 
     Raises
     ------
@@ -161,6 +163,7 @@ class MergeNames:
         source_alias: str | None,
         functions: Mapping[str, ResultOf],
         is_safe: bool = False,
+        default_of: Callable[..., Expression | None] | None = None,
     ) -> None:
         self._sides = {TARGET: target, SOURCE: source}
         self._aliases = {TARGET: (target_alias or TARGET).lower(), SOURCE: (source_alias or SOURCE).lower()}
@@ -171,6 +174,7 @@ class MergeNames:
         self._schema = StructType([Field(side, fields, False) for side, fields in self._sides.items()])
         self._functions = functions
         self._is_safe = is_safe
+        self._default_of = default_of
 
     def condition(self, predicate: Any) -> Expression:
         """Return the merge condition, bound.
@@ -196,7 +200,7 @@ class MergeNames:
         condition = None if given.predicate is None else self._boolean(given.predicate, sides, what)
         if given.action == "delete":
             return BoundClause(given.kind, given.action, condition)
-        assignments = self._star(given) if given.updates is None else self._assigned(given.updates, sides, what)
+        assignments = self._star(given) if given.updates is None else self._assigned(given, sides, what)
         _check_once(assignments, what)
         if given.action == "insert":
             nested = next((a for a in assignments if len(a.path) > 1), None)
@@ -265,12 +269,18 @@ class MergeNames:
             if f.name.lower() not in excluded
         ]
 
-    def _assigned(self, updates: Mapping[str, Any], sides: Sequence[str], what: str) -> list[Assignment]:
+    def _assigned(self, given: MergeClause, sides: Sequence[str], what: str) -> list[Assignment]:
         made = []
-        for name, value in updates.items():
+        for name, value in (given.updates or {}).items():
             path = _path(name, self._sides[TARGET])
             has_alias = len(path) > 1 and path[0].lower() == self._aliases[TARGET]
             own = path[1:] if has_alias and self._sides[TARGET].get(path[1]) is not None else path
+            if is_default(value) and self._default_of is not None:
+                spelled = self._assignment(own, Typed(Constant(None), VOID)).path
+                default = self._default_of(spelled, updates=given.action == "update")
+                # what is filled if it is left out is left out
+                made += [] if default is None else [Assignment(spelled, default)]
+                continue
             made.append(self._assignment(own, self._bind(value, sides, f"The value of {name} in {what}")))
         return made
 

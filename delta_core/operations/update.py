@@ -11,6 +11,7 @@ from delta_core.expressions import parse_sql, to_expression
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, leaves
 from delta_core.expressions.binding import bind_typed
 from delta_core.expressions.coercion import same_type
+from delta_core.expressions.sql import is_default
 from delta_core.operations.rewrite import selects_partitions
 from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, Timing, predicate_text
 from delta_core.operations.write import has_transactions
@@ -30,7 +31,7 @@ class UpdateOptions(ChangeOptions, frozen=True):
     Parameters
     ----------
     updates : Mapping of str to str or Expression
-        By column, or by a dotted path to a field of a struct: Spark SQL over the row as it was.
+        By column, or by a dotted path to a field of a struct: Spark SQL over the row as it was, or ``DEFAULT``.
     new_values : Mapping of str to object
         Likewise, with constants.
     null_on_failed_cast : bool
@@ -86,11 +87,23 @@ class _Update:
         self.predicate = to_expression(options.predicate, base.schema, functions=base.plugins.functions)
         parameters = {"predicate": predicate_text(options.predicate, self.predicate)}
         self.transaction = Transaction(base.context, base, "UPDATE", parameters)
-        given = {name: _parsed(name, text) for name, text in options.updates.items()}
+        given = self._given(options.updates)
         values = {name: Literal(value) for name, value in options.new_values.items()}
         self.assigned = assigned_columns(base, {**given, **values}, options.null_on_failed_cast)
         self.transaction.plan.check_assigned(self.assigned)
         self.changes = RowChanges(base, self.transaction, options.writer_properties, options.progress)
+
+    def _given(self, updates: Mapping[str, Any]) -> dict[str, Expression]:
+        """Return the new values; a column whose default is computed from the new row is left out."""
+        found: dict[str, Expression] = {}
+        for name, value in updates.items():
+            if is_default(value):
+                (path,) = resolve_columns(self.base.schema, [name])
+                default = self.transaction.plan.default_of(path, updates=True)
+                found |= {} if default is None else {name: default}
+            else:
+                found[name] = _parsed(name, value)
+        return found
 
     def run(self) -> Changed:
         changes = self.changes

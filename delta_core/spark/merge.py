@@ -117,7 +117,14 @@ class _Merge:
         self.base = base.redefined(self.transaction.table, self.transaction.plugins)
         self.changes = RowChanges(self.base, self.transaction, None)
         functions = self.base.plugins.functions
-        names = MergeNames(self.base.schema, rows, options.target_alias, options.source_alias, functions)
+        names = MergeNames(
+            self.base.schema,
+            rows,
+            options.target_alias,
+            options.source_alias,
+            functions,
+            default_of=self.transaction.plan.default_of,
+        )
         bound = names.condition(options.predicate)
         self.condition = split_condition(bound)
         self.clauses = [names.clause(c) for c in options.clauses]

@@ -17,6 +17,7 @@ from delta_core import interop, operations
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError, UnsupportedOperationError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.filters import to_expression
+from delta_core.expressions.sql import is_default
 from delta_core.operations.merger import MergeClause
 from delta_core.operations.row_changes import Changed
 from delta_core.optimizer import TableOptimizer
@@ -415,9 +416,9 @@ class SparkTable:
         base = self._changeable("update")
         rows = empty_rows(self._spark, base.schema, base.state.types, self._alias)
         updates = {
-            self._own_name(base, name): without_alias(
-                parse_value(v, rows, f"the value of {name!r}"), base.schema, self._alias
-            )
+            self._own_name(base, name): v
+            if is_default(v)
+            else without_alias(parse_value(v, rows, f"the value of {name!r}"), base.schema, self._alias)
             for name, v in set.items()
         }
         options = operations.UpdateOptions(

@@ -8,8 +8,15 @@ from typing import Any, Literal, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.errors import ColumnNotFoundError, HookContractError, PluginConflictError, SchemaMismatchError
+from delta_core.errors import (
+    ColumnNotFoundError,
+    HookContractError,
+    InvalidArgumentError,
+    PluginConflictError,
+    SchemaMismatchError,
+)
 from delta_core.expressions.ast import Cast, Column, Expression, PhysicalColumn, leaves
+from delta_core.expressions.ast import Literal as Constant
 from delta_core.expressions.binding import bind_rule, bind_typed
 from delta_core.expressions.coercion import same_type, spark_name
 from delta_core.expressions.plugin_functions import Function
@@ -105,6 +112,44 @@ class WritePlan(Struct, frozen=True, dict=True):
                     column=name,
                     feature=exclusive[name],
                 )
+
+    def default_of(self, path: Path, *, updates: bool) -> Expression | None:
+        """Return what ``DEFAULT`` represents as a column's value; None: the column is filled if it is left out.
+
+        Parameters
+        ----------
+        path : Path
+            The column, as the schema spells it.
+        updates : bool
+            Whether the value is for rows of the table, not for new ones.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a part of a column; for a column named ``default``; and, of rows of the table, for a column whose values
+            are made for new rows only.
+        """
+        name = format_path(path)
+        if len(path) > 1:
+            raise InvalidArgumentError(f"Found DEFAULT for {name}; only whole columns have defaults.", column=name)
+        if self.table.schema.get("default") is not None:
+            raise InvalidArgumentError(
+                f"Found DEFAULT for {name}, and the table has a column of this name. Put the column in backticks, "
+                "or write the default out.",
+                column=name,
+            )
+        rule = next((r for r in self.fills if r.column == path), None)
+        if rule is None:
+            return Constant(None, find(self.table.schema, path)[1].type)
+        if rule.when == "absent" and not leaves(rule.expression):
+            return rule.expression
+        if updates and name not in self.computed:
+            raise InvalidArgumentError(
+                f"Found DEFAULT for {name}, whose values are made for new rows only ({rule.feature}). Leave it out.",
+                column=name,
+                feature=rule.feature,
+            )
+        return None
 
     def carried(self, origin: Origin) -> tuple[HiddenColumn, ...]:
         """Return the hidden columns that rows of an origin contain."""

@@ -16,12 +16,14 @@ import pyarrow as pa
 
 from delta_core.engines.arrow.evaluate import compute as pc
 from delta_core.engines.arrow.evaluate.compute import Kernel, arrow_type, by_value, on_arrays, to_numpy, typed
+from delta_core.engines.arrow.evaluate.nested_order import spans
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions import literals
 from delta_core.expressions.coercion import name_of, same_type, spark_name
 from delta_core.expressions.literals import TRIMMED
+from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.decimals import checked_cast, round_half_up
-from delta_core.protocol.types import DataType
+from delta_core.protocol.types import ArrayType, DataType, StructType
 
 __all__ = ["cast_kernel", "java_double"]
 
@@ -42,12 +44,35 @@ def cast_kernel(source: DataType, target: DataType, safe: bool = False) -> Kerne
     into = arrow_type(target)
     if name_of(source) == "void":
         return lambda x: typed(None, into) if isinstance(x, pa.Scalar) else pa.nulls(len(x), into)
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return _of_arrays(cast_kernel(source.element_type, target.element_type, safe), into)
+    if isinstance(source, StructType) and isinstance(target, StructType) and len(source) == len(target):
+        fields = [cast_kernel(a.type, b.type, safe) for a, b in zip(source, target, strict=True)]
+        return _of_structs(fields, into)
     strict = _strict(name_of(source), target)
     if strict is None:
         raise UnsupportedExpressionError(
             f"A cast from {spark_name(source)} to {spark_name(target)} is not supported.", cast=spark_name(target)
         )
     return _nulling(strict, into) if safe else strict
+
+
+def _of_arrays(element: Kernel, into: pa.DataType) -> Kernel:
+    def kernel(x: pa.ListArray) -> pa.ListArray:
+        _, lengths = spans(x)
+        ends = number_array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+        nulls = pc.is_null(x) if x.null_count else None
+        return pa.ListArray.from_arrays(ends, element(x.flatten()), type=into, mask=nulls)
+
+    return on_arrays(kernel)
+
+
+def _of_structs(fields: list[Kernel], into: pa.DataType) -> Kernel:
+    def kernel(x: pa.StructArray) -> pa.StructArray:
+        parts = [cast(part) for cast, part in zip(fields, x.flatten(), strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=list(into), mask=pc.is_null(x) if x.null_count else None)
+
+    return on_arrays(kernel)
 
 
 def _strict(source: str, target: DataType) -> Kernel | None:

@@ -6,7 +6,7 @@ false is less than true; decimals compare exactly, whatever their scales.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
 
@@ -15,11 +15,13 @@ import pyarrow as pa
 from delta_core.engines.arrow.evaluate import compute as pc
 from delta_core.engines.arrow.evaluate.compute import CallInfo, Kernel, Maker, named, on_arrays, plain, scalar_of, typed
 from delta_core.engines.arrow.evaluate.membership import count_below, member_test
+from delta_core.engines.arrow.evaluate.nested_order import nested_order
 from delta_core.engines.arrow.evaluate.result_size import choose
 from delta_core.errors import UnsupportedExpressionError
 from delta_core.expressions.ast import Literal, Values
-from delta_core.expressions.coercion import as_decimal, name_of, spark_name
-from delta_core.kernels.arrow_buffers import array_of, bool_array
+from delta_core.expressions.coercion import DOUBLE, as_decimal, name_of, spark_name
+from delta_core.expressions.typing_rules import are_comparable
+from delta_core.kernels.arrow_buffers import array_of, bool_array, is_valid
 from delta_core.protocol.types import DataType, PrimitiveType
 
 __all__ = ["MAKERS", "comparison"]
@@ -73,6 +75,8 @@ def comparison(operator: str, a: DataType, b: DataType) -> Kernel:
     if operator == "<=>":
         equal = comparison("=", a, b)
         return lambda x, y: pc.coalesce(equal(x, y), pc.and_(pc.is_null(x), pc.is_null(y)))
+    if not isinstance(a, PrimitiveType):
+        return _nested(operator, a, b)
     if name_of(a) in ("float", "double"):
         return _FLOAT[operator]
     kernel: Kernel = getattr(pc, _PLAIN[operator])
@@ -80,6 +84,33 @@ def comparison(operator: str, a: DataType, b: DataType) -> Kernel:
         exact = _exact_decimals((a, b))
         return lambda x, y: kernel(exact(x), exact(y))
     return kernel
+
+
+_SIGNS: dict[str, Callable[[Any], Any]] = {
+    "=": lambda sign: sign == 0,
+    "!=": lambda sign: sign != 0,
+    "<": lambda sign: sign < 0,
+    "<=": lambda sign: sign <= 0,
+    ">": lambda sign: sign > 0,
+    ">=": lambda sign: sign >= 0,
+}
+
+
+def _nested(operator: str, a: DataType, b: DataType) -> Kernel:
+    """Return the kernel that compares arrays or structs; only a whole value that is null makes the result null."""
+    order, test = nested_order(a, b, _of_parts), _SIGNS[operator]
+    return on_arrays(lambda x, y: bool_array(test(order(x, y)), valid=is_valid(x) & is_valid(y)))
+
+
+def _of_parts(operator: str, a: DataType, b: DataType) -> Kernel:
+    """Return the kernel that compares parts of arrays or structs, whose numbers may be of different types."""
+    if a == b:
+        return comparison(operator, a, b)
+    if as_decimal(a) is not None and as_decimal(b) is not None:
+        exact, kernel = _exact_decimals((a, b)), getattr(pc, _PLAIN[operator])
+        return lambda x, y: kernel(exact(x), exact(y))
+    wide, compare = pa.float64(), comparison(operator, DOUBLE, DOUBLE)
+    return lambda x, y: compare(pc.cast(x, wide), pc.cast(y, wide))
 
 
 def _exact_decimals(types: tuple[DataType, ...]) -> Kernel:
@@ -104,7 +135,7 @@ def _within(call: CallInfo) -> Kernel:
     if not candidates:
         return lambda x: pc.if_else(pc.is_null(x), typed(None, pa.bool_()), typed(False, pa.bool_()))
     literals = [c for c in call.args[1:] if isinstance(c, Literal)]
-    if len(literals) < len(candidates):
+    if len(literals) < len(candidates) or not isinstance(value, PrimitiveType):
         pairs = [comparison("=", value, c) for c in candidates]
         return lambda x, *comparands: reduce(
             pc.or_kleene, (equal(x, o) for equal, o in zip(pairs, comparands, strict=True))
@@ -165,7 +196,7 @@ def _extreme(call: CallInfo) -> Kernel:
 def _checked(make: Maker) -> Maker:
     def maker(call: CallInfo) -> Kernel:
         for t in call.inputs:
-            if not isinstance(t, PrimitiveType) or t.type == "variant":
+            if not are_comparable(t, t):
                 raise UnsupportedExpressionError(f"{call.name!r} can't compare {spark_name(t)}.", function=call.name)
         return make(call)
 

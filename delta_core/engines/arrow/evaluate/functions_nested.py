@@ -11,9 +11,13 @@ import pyarrow as pa
 from delta_core.engines.arrow.evaluate import compute as pc
 from delta_core.engines.arrow.evaluate.compute import CallInfo, Kernel, Maker, on_arrays, plain, to_numpy
 from delta_core.engines.arrow.evaluate.functions_compare import comparison
+from delta_core.engines.arrow.evaluate.nested_order import spans
+from delta_core.engines.arrow.evaluate.result_size import take
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions.coercion import spark_name
-from delta_core.protocol.types import ArrayType, MapType, PrimitiveType
+from delta_core.expressions.typing_rules import are_comparable
+from delta_core.kernels.arrow_buffers import number_array
+from delta_core.protocol.types import ArrayType, MapType
 
 __all__ = ["MAKERS"]
 
@@ -38,9 +42,24 @@ def _named_struct(call: CallInfo) -> Kernel:
     return on_arrays(kernel)
 
 
+def _array(call: CallInfo) -> Kernel:
+    result = pc.arrow_type(call.result)
+    if not call.inputs:
+        return lambda: pa.scalar([], result)
+
+    def kernel(*args: Any) -> pa.Array:
+        count, num_rows = len(args), len(args[0])
+        values = pa.concat_arrays([v if v.type == result.value_type else v.cast(result.value_type) for v in args])
+        by_row = np.arange(count * num_rows).reshape(count, num_rows).T.ravel()
+        ends = number_array(np.arange(num_rows + 1, dtype=np.int32) * count)
+        return pa.ListArray.from_arrays(ends, take(values, number_array(by_row), "array"), type=result)
+
+    return on_arrays(kernel)
+
+
 def _item(call: CallInfo) -> Kernel:
     if isinstance(call.inputs[0], MapType):
-        if not isinstance(call.inputs[0].key_type, PrimitiveType):
+        if not are_comparable(call.inputs[0].key_type, call.inputs[0].key_type):
             raise UnsupportedExpressionError(f"Keys of type {spark_name(call.inputs[0].key_type)} can't be looked up.")
         if call.is_constant(1):
             return lambda holder, key: pc.map_lookup(holder, query_key=key, occurrence="last")
@@ -51,17 +70,8 @@ def _item(call: CallInfo) -> Kernel:
     return on_arrays(lambda holder, index: _find_in_array(holder, index, from_one, strict))
 
 
-def _spans(holder: Any) -> tuple[Any, Any]:
-    """Return each row's first element in the child array, and the row's length; null rows are empty."""
-    offsets = holder.offsets.to_numpy()
-    lengths = np.diff(offsets)
-    if holder.null_count:
-        lengths = np.where(holder.is_null().to_numpy(zero_copy_only=False), 0, lengths)
-    return offsets[:-1], lengths
-
-
 def _find_in_array(holder: pa.ListArray, index: pa.Array, from_one: bool, strict: bool) -> pa.Array:
-    starts, lengths = _spans(holder)
+    starts, lengths = spans(holder)
     positions, nulls = to_numpy(index)
     known = holder.is_valid().to_numpy(zero_copy_only=False)
     known = known if nulls is None else known & ~nulls
@@ -85,7 +95,7 @@ def _find_in_array(holder: pa.ListArray, index: pa.Array, from_one: bool, strict
 
 
 def _find_in_map(holder: pa.MapArray, key: pa.Array, equal: Kernel) -> pa.Array:
-    starts, lengths = _spans(holder)
+    starts, lengths = spans(holder)
     rows = np.repeat(np.arange(len(holder)), lengths)
     ends = np.cumsum(lengths)
     entries = np.arange(len(rows)) - np.repeat(ends - lengths, lengths) + np.repeat(starts, lengths)
@@ -97,7 +107,7 @@ def _find_in_map(holder: pa.MapArray, key: pa.Array, equal: Kernel) -> pa.Array:
 
 
 def _size(holder: Any) -> pa.Array:
-    _, lengths = _spans(holder)
+    _, lengths = spans(holder)
     nulls = holder.is_null().to_numpy(zero_copy_only=False) if holder.null_count else None
     return pa.array(lengths.astype(np.int32), mask=nulls)
 
@@ -105,12 +115,12 @@ def _size(holder: Any) -> pa.Array:
 def _array_contains(call: CallInfo) -> Kernel:
     assert isinstance(call.inputs[0], ArrayType)
     element = call.inputs[0].element_type
-    if not isinstance(element, PrimitiveType):
+    if not are_comparable(element, element):
         raise UnsupportedExpressionError(f"array_contains can't compare {spark_name(element)}.", function=call.name)
     equal = comparison("=", element, element)
 
     def kernel(holder: pa.ListArray, value: pa.Array) -> pa.Array:
-        starts, lengths = _spans(holder)
+        starts, lengths = spans(holder)
         rows = np.repeat(np.arange(len(holder)), lengths)
         entries = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + np.repeat(starts, lengths)
         same = equal(holder.values.take(pa.array(entries)), value.take(pa.array(rows)))
@@ -135,6 +145,7 @@ def _map_part(call: CallInfo) -> Kernel:
 
 
 MAKERS: Mapping[str, Maker] = {
+    "array": _array,
     "get_field": _get_field,
     "named_struct": _named_struct,
     **dict.fromkeys(("[]", "element_at", "try_element_at", "get"), _item),
