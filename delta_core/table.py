@@ -815,7 +815,8 @@ class DeltaTable:
         source_alias, target_alias : str, optional
             What columns are qualified with; ``source`` and ``target`` unless given.
         merge_schema : bool
-            Whether columns that only the source has are added to the table.
+            Whether columns that only the source has are added to the table, types are widened if the table allows it,
+            and structs may lack fields.
         error_on_type_mismatch : bool
             Whether a value that can't be cast to its column's type is an error; otherwise it becomes null.
         writer_properties : WriterProperties, optional

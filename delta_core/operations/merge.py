@@ -21,7 +21,7 @@ from delta_core.operations.merge_decide import BLOCK_ROWS, CompiledClause, Decid
 from delta_core.operations.merge_decisions import DecisionRuns
 from delta_core.operations.merge_join import JoinedRows
 from delta_core.operations.merge_match import Matching, source_blocks
-from delta_core.operations.merge_source import load_source, source_types
+from delta_core.operations.merge_source import load_source, source_types, usable_columns
 from delta_core.operations.merge_updates import UpdatedRows, convert
 from delta_core.operations.merger import MergeClause
 from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, Timing
@@ -48,7 +48,8 @@ class MergeOptions(ChangeOptions, frozen=True):
     clauses : tuple of MergeClause
         Of each kind, the first one applies whose condition is true.
     merge_schema : bool
-        Whether columns that only the source has are added to the table.
+        Whether columns that only the source has are added to the table, types are widened if the table allows it, and
+        structs may lack fields.
     null_on_failed_cast : bool
         Whether a value that does not fit its column's type becomes null instead of an error.
     is_dry : bool
@@ -100,10 +101,11 @@ def merge_rows(base: Snapshot, source: Any, options: MergeOptions) -> Changed:
 
 def run_merge(base: Snapshot, source: pa.Table | pa.RecordBatchReader, options: MergeOptions) -> Changed:
     """Merge into a version; raises what `merge_rows` raises."""
+    source, unusable = usable_columns(source, base.schema, options.merge_schema)
     rows = Schema.from_arrow(source.schema)
     limits = options.max_memory_bytes, options.max_temporary_bytes
     with load_source(source, rows, source_types(base.state), *limits) as loaded:
-        merge = _Merge(base, loaded, rows, options)
+        merge = _Merge(base, loaded, rows, options, unusable)
         if not isinstance(source, pa.Table) and loaded.nbytes > (options.max_memory_bytes or loaded.nbytes):
             merge.spilled = loaded.nbytes
         with merge.changes:
@@ -180,7 +182,9 @@ def begin_merge(base: Snapshot, rows: StructType, options: MergeOptions) -> Tran
 class _Merge:
     """One merge: the decisions about rows, what is written for them, the commit."""
 
-    def __init__(self, base: Snapshot, source: pa.Table, rows: Schema, options: MergeOptions) -> None:
+    def __init__(
+        self, base: Snapshot, source: pa.Table, rows: Schema, options: MergeOptions, unusable: Mapping[str, str]
+    ) -> None:
         self.options = options
         self.engine = base.engine
         self.counts = MergeCounts()
@@ -199,6 +203,8 @@ class _Merge:
             self.base.plugins.functions,
             options.null_on_failed_cast,
             self.transaction.plan.default_of,
+            options.merge_schema,
+            unusable,
         )
         self.matching = Matching(self.base, source, rows, names, options.predicate, options.clauses)
         self.clauses = self.matching.clauses

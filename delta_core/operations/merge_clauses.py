@@ -21,28 +21,18 @@ from delta_core.errors import (
     SchemaMismatchError,
     did_you_mean,
 )
-from delta_core.expressions.ast import (
-    Call,
-    Cast,
-    Column,
-    Expression,
-    Leaf,
-    all_of,
-    column,
-    conjuncts,
-    leaves,
-    transform,
-)
+from delta_core.expressions.ast import Call, Column, Expression, Leaf, all_of, column, conjuncts, leaves, transform
 from delta_core.expressions.ast import Literal as Constant
 from delta_core.expressions.binding import ResultOf, bind_typed, text_hint
-from delta_core.expressions.coercion import VOID, same_type, spark_name
+from delta_core.expressions.coercion import VOID, spark_name
 from delta_core.expressions.printing import format_sql
 from delta_core.expressions.sql import is_default, parse_sql, portable_sql
 from delta_core.expressions.typing_rules import Typed
+from delta_core.operations.merge_fitting import Fitting
 from delta_core.operations.merger import Action, Kind, MergeClause
 from delta_core.protocol.schema import Path, Schema, find, format_path
 from delta_core.protocol.schema_merge import Accept, merge_rows_schema
-from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
+from delta_core.protocol.types import Field, PrimitiveType, StructType
 
 __all__ = [
     "SOURCE",
@@ -148,6 +138,10 @@ class MergeNames:
         Whether an assigned value that does not cast to the column's type becomes null instead of an error.
     default_of : function(Path, updates=bool) -> Expression, optional
         `WritePlan.default_of`, for merges with clauses.
+    is_evolving : bool
+        Whether a struct may lack fields of the column that it is assigned to.
+    unusable : Mapping of str to str
+        Further columns of the source, with the reason why no expression can read them.
 
     Raises
     ------
@@ -164,6 +158,8 @@ class MergeNames:
         functions: Mapping[str, ResultOf],
         is_safe: bool = False,
         default_of: Callable[..., Expression | None] | None = None,
+        is_evolving: bool = False,
+        unusable: Mapping[str, str] = {},
     ) -> None:
         self._sides = {TARGET: target, SOURCE: source}
         self._aliases = {TARGET: (target_alias or TARGET).lower(), SOURCE: (source_alias or SOURCE).lower()}
@@ -173,8 +169,9 @@ class MergeNames:
             )
         self._schema = StructType([Field(side, fields, False) for side, fields in self._sides.items()])
         self._functions = functions
-        self._is_safe = is_safe
         self._default_of = default_of
+        self._fitting = Fitting(self._schema, functions, is_safe, is_evolving)
+        self._unusable = {name.lower(): why for name, why in unusable.items()}
 
     def condition(self, predicate: Any) -> Expression:
         """Return the merge condition, bound.
@@ -200,7 +197,7 @@ class MergeNames:
         condition = None if given.predicate is None else self._boolean(given.predicate, sides, what)
         if given.action == "delete":
             return BoundClause(given.kind, given.action, condition)
-        assignments = self._star(given) if given.updates is None else self._assigned(given, sides, what)
+        assignments = self._star(given, what) if given.updates is None else self._assigned(given, sides, what)
         _check_once(assignments, what)
         if given.action == "insert":
             nested = next((a for a in assignments if len(a.path) > 1), None)
@@ -255,19 +252,37 @@ class MergeNames:
         if len(path) == 1 and path[0].lower() in _NOW:
             return leaf
         known = [f"{self._aliases[side]}.{f.name}" for side in sides for f in self._sides[side].fields]
+        why = self._unusable.get(path[-1 if path[0].lower() == self._aliases[SOURCE] else 0].lower())
+        if why is not None and SOURCE in sides:
+            raise SchemaMismatchError(
+                f"{what} reads {format_path(path)} of the source. {why}", column=format_path(path)
+            )
         raise ColumnNotFoundError(
             f"{what} reads {format_path(path)}, which is no column; there are: {', '.join(known[:40])}."
             f"{did_you_mean(format_path(path), known)}{text_hint(format_path(path))}",
             column=format_path(path),
         )
 
-    def _star(self, given: MergeClause) -> list[Assignment]:
+    def _star(self, given: MergeClause, what: str) -> list[Assignment]:
+        """Return what a clause over all columns assigns: those of the source that the table has."""
+        table, source = self._sides[TARGET], self._sides[SOURCE]
+        for name in given.except_columns:
+            if table.get(name) is None and source.get(name) is None and name.lower() not in self._unusable:
+                raise ColumnNotFoundError(
+                    f"{what} leaves out {name!r}, which is no column of the table or the source."
+                    f"{did_you_mean(name, source.names)}",
+                    column=name,
+                )
         excluded = {n.lower() for n in given.except_columns}
-        return [
-            self._assignment((f.name,), Typed(Column((SOURCE, f.name)), f.type))
-            for f in self._sides[SOURCE].fields
-            if f.name.lower() not in excluded
-        ]
+        chosen = [f for f in source.fields if f.name.lower() not in excluded and table.get(f.name) is not None]
+        if not chosen:
+            raise SchemaMismatchError(
+                f"{what} for all columns assigns nothing: none of the source's columns {', '.join(source.names[:20])} "
+                f"is one of the table's, {', '.join(table.names[:20])}. Rename them, name the columns and their "
+                "values, or add the columns to the table (merge_schema=True)."
+            )
+        is_update = given.action == "update"
+        return [self._assignment((f.name,), Typed(Column((SOURCE, f.name)), f.type), is_update) for f in chosen]
 
     def _assigned(self, given: MergeClause, sides: Sequence[str], what: str) -> list[Assignment]:
         made = []
@@ -284,24 +299,17 @@ class MergeNames:
             made.append(self._assignment(own, self._bind(value, sides, f"The value of {name} in {what}")))
         return made
 
-    def _assignment(self, path: Path, value: Typed) -> Assignment:
+    def _assignment(self, path: Path, value: Typed, keeps: bool = False) -> Assignment:
         try:
             own, found = find(self._sides[TARGET], path)
         except ColumnNotFoundError as e:
             raise SchemaMismatchError(
-                f"The merge assigns {format_path(path)}, which the table does not have: {e.message} Leave it out (with "
-                "except_cols, if all columns are assigned), or add it to the table with merge_schema=True.",
+                f"The merge assigns {format_path(path)}, which the table does not have: {e.message} Leave it out, or "
+                "add it to the table with merge_schema=True.",
                 column=format_path(path),
             ) from e
-        return Assignment(own, self._cast(value, found.type))
-
-    def _cast(self, value: Typed, wanted: DataType) -> Expression:
-        if value.type == VOID:
-            return Constant(None, wanted)
-        nested = (StructType, ArrayType, MapType)
-        if same_type(value.type, wanted) or (isinstance(wanted, nested) and isinstance(value.type, nested)):
-            return value.expression
-        return bind_typed(Cast(value.expression, wanted, self._is_safe), self._schema, self._functions).expression
+        kept = Typed(Column((TARGET, *own)), found.type) if keeps else None
+        return Assignment(own, self._fitting.fit(own, value, found.type, kept))
 
 
 def _check_once(assignments: Sequence[Assignment], what: str) -> None:
@@ -315,8 +323,8 @@ def _check_once(assignments: Sequence[Assignment], what: str) -> None:
 def evolve_schema(table: Schema, source: StructType, clauses: Sequence[MergeClause], accept: Accept) -> Schema:
     """Return the table's schema with the columns that the clauses assign and only the source has.
 
-    Clauses over all columns add and widen every column of the source; those that name columns add the ones that they
-    name, and fields within them.
+    Clauses over all columns add and widen every column of the source; those that name columns add and widen the ones
+    that they name, if the source has columns of these names, and fields within them.
 
     Raises
     ------
@@ -349,12 +357,13 @@ def _without_alias(path: Path, table: Schema, source: StructType) -> Path:
 
 
 def _named(table: StructType, source: StructType, path: Path) -> Field | None:
-    """Return the source's column that an assignment names, with the fields on its path; None if it can add nothing."""
+    """Return the source's column that an assignment names, with the fields on its path; None if it changes nothing."""
     own, found = ({f.name.lower(): f for f in t.fields}.get(path[0].lower()) for t in (table, source))
     if found is None:
         return None
     if len(path) == 1:
-        return found if own is None or not isinstance(own.type, PrimitiveType) else None
+        is_value = own is not None and isinstance(own.type, PrimitiveType)
+        return None if is_value and not isinstance(found.type, PrimitiveType) else found
     if own is None or not isinstance(own.type, StructType) or not isinstance(found.type, StructType):
         return None
     inner = _named(own.type, found.type, path[1:])

@@ -11,20 +11,43 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from delta_core.errors import SchemaMismatchError, SpillLimitError
+from delta_core.errors import SchemaError, SchemaMismatchError, SpillLimitError
 from delta_core.operations.temporary import temporary_files
 from delta_core.plugins.state import TableState
 from delta_core.protocol.schema import Schema
-from delta_core.protocol.types import KNOWN_TYPES, TypeDef
+from delta_core.protocol.types import KNOWN_TYPES, StructType, TypeDef, arrow_to_type
 from delta_core.write.convert import Convert, conversion
 from delta_core.write.layout import arrow_type
 
-__all__ = ["load_source", "source_types"]
+__all__ = ["load_source", "source_types", "usable_columns"]
 
 #: The part of the machine's memory that a source may take.
 _MEMORY_SHARE = 4
 #: Rows of a batch of the temporary file.
 _BATCH_ROWS = 131_072
+
+
+def usable_columns(
+    source: pa.Table | pa.RecordBatchReader, table: StructType, is_evolving: bool
+) -> tuple[pa.Table | pa.RecordBatchReader, dict[str, str]]:
+    """Return a source without the columns that a merge ignores anyway and that no Delta type stores.
+
+    These are columns that the table lacks and does not get. They are returned by name, each with the reason.
+    """
+    unusable: dict[str, str] = {}
+    for f in source.schema if not is_evolving else ():
+        if table.get(f.name) is None:
+            try:
+                arrow_to_type(f.type)
+            except SchemaError as e:
+                unusable[f.name] = e.message
+    names = [n for n in source.schema.names if n not in unusable]
+    if not unusable:
+        return source, unusable
+    if isinstance(source, pa.Table):
+        return source.select(names), unusable
+    batches = (batch.select(names) for batch in source)
+    return pa.RecordBatchReader.from_batches(pa.schema([source.schema.field(n) for n in names]), batches), unusable
 
 
 @contextmanager

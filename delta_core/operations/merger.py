@@ -63,7 +63,10 @@ class TableMerger:
         return self._add("matched", "update", predicate, updates)
 
     def when_matched_update_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
-        """Set the columns of rows that match to those of the source, but ``except_cols``; others stay as they are."""
+        """Set the columns of rows that match to those of the source, but ``except_cols``; others stay as they are.
+
+        Columns that only the source has are ignored, unless the merge adds them to the table.
+        """
         return self._add("matched", "update", predicate, None, except_cols)
 
     def when_matched_delete(self, predicate: str | None = None) -> Self:

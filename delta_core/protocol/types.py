@@ -575,8 +575,8 @@ def type_to_json(t: DataType) -> Any:
 
 _FROM_ARROW: tuple[tuple[Any, str], ...] = (
     (pa.types.is_boolean, "boolean"), (pa.types.is_int8, "byte"), (pa.types.is_int16, "short"),
-    (pa.types.is_int32, "integer"), (pa.types.is_int64, "long"), (pa.types.is_uint8, "byte"),
-    (pa.types.is_uint16, "short"), (pa.types.is_uint32, "integer"), (pa.types.is_uint64, "long"),
+    (pa.types.is_int32, "integer"), (pa.types.is_int64, "long"), (pa.types.is_uint8, "short"),
+    (pa.types.is_uint16, "integer"), (pa.types.is_uint32, "long"), (pa.types.is_uint64, "decimal(20,0)"),
     (pa.types.is_float16, "float"), (pa.types.is_float32, "float"), (pa.types.is_float64, "double"),
     (pa.types.is_string, "string"), (pa.types.is_large_string, "string"), (pa.types.is_string_view, "string"),
     (pa.types.is_binary, "binary"), (pa.types.is_large_binary, "binary"), (pa.types.is_binary_view, "binary"),

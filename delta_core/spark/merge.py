@@ -123,6 +123,7 @@ class _Merge:
             options.target_alias,
             options.source_alias,
             functions,
+            is_evolving=options.merge_schema,
             default_of=self.transaction.plan.default_of,
         )
         bound = names.condition(options.predicate)

@@ -97,10 +97,6 @@ def test_schema_as_large_types_equals_the_peers() -> None:
 @pytest.mark.parametrize(
     "arrow",
     [
-        pa.uint8(),
-        pa.uint16(),
-        pa.uint32(),
-        pa.uint64(),
         pa.date64(),
         pa.large_list(pa.int8()),
         pa.list_(pa.int8(), 3),
@@ -115,6 +111,18 @@ def test_schema_as_large_types_equals_the_peers() -> None:
 )
 def test_arrow_type_becomes_the_type_that_the_peer_makes_of_it(arrow: pa.DataType) -> None:
     assert Field.from_arrow(pa.field("x", arrow)).to_json() == peer.Field.from_arrow(pa.field("x", arrow)).to_json()
+
+
+@pytest.mark.parametrize(
+    ("arrow", "expected"),
+    [(pa.uint8(), "short"), (pa.uint16(), "integer"), (pa.uint32(), "long"), (pa.uint64(), "decimal(20,0)")],
+    ids=str,
+)
+def test_unsigned_type_becomes_one_that_holds_all_of_its_values(arrow: pa.DataType, expected: str) -> None:
+    # the peer takes the signed type of the same width, and fails for the upper half of the values
+    for t in (arrow, pa.dictionary(pa.int8(), arrow)):
+        assert Field.from_arrow(pa.field("x", t)).type == PrimitiveType(expected)
+    assert Field.from_arrow(pa.field("x", pa.list_(arrow))).type == ArrayType(expected)
 
 
 def test_variant_type_goes_by_the_peers_name() -> None:

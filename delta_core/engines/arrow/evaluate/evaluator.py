@@ -214,19 +214,15 @@ def _rehearse(compiled: CompiledExpression, expression: Expression) -> None:
 
 # --- columns in and out --------------------------------------------------------------------
 
-_UNSIGNED = {pa.uint8(): "short", pa.uint16(): "integer", pa.uint32(): "long", pa.uint64(): "decimal(20,0)"}
-
-
-def _delta_type(t: pa.DataType) -> DataType:
-    if pa.types.is_dictionary(t):
-        return _delta_type(t.value_type)
-    is_flat = not t.num_fields and not isinstance(t, pa.BaseExtensionType)
-    return _flat_type(t) if is_flat else canonical(arrow_to_type(t))
-
 
 @lru_cache(maxsize=64)
 def _flat_type(t: pa.DataType) -> DataType:
-    return PrimitiveType(_UNSIGNED[t]) if t in _UNSIGNED else canonical(arrow_to_type(t))
+    return canonical(arrow_to_type(t))
+
+
+def _delta_type(t: pa.DataType) -> DataType:
+    is_flat = not t.num_fields and not isinstance(t, (pa.BaseExtensionType, pa.DictionaryType))
+    return _flat_type(t) if is_flat else canonical(arrow_to_type(t))
 
 
 def _normal(column: Any, t: DataType) -> Any:
