@@ -184,9 +184,9 @@ def add_references(found: PathSet, table: pa.Table, references: Sequence[FileRef
 
 
 def commits_since(snapshot: Snapshot, cutoff_ms: int, commits: Sequence[LogFile]) -> list[LogFile]:
-    """Return the commits that were made after a time."""
+    """Return the commits, and the compacted files with such, that were made after a time."""
     version = version_at(snapshot, cutoff_ms)
-    return [f for f in commits if version is None or f.version > version]
+    return [f for f in commits if version is None or f.end_version > version]
 
 
 def version_at(snapshot: Snapshot, timestamp_ms: int) -> int | None:

@@ -244,18 +244,25 @@ def _retention_ms(options: VacuumOptions, configured: int) -> int | None:
 def _reachable(snapshot: Snapshot, facts: PlanFacts, keep_for: Sequence[Snapshot]) -> PathSet:
     found = PathSet()
     add_version(found, snapshot, facts.cutoff_ms)
-    commits = [f for f in snapshot.context.log.commit_files() if f.version <= snapshot.version]
-    recent = commits_since(snapshot, facts.cutoff_ms, commits)
-    # change files are in no version's state, and checkpoints drop tombstones by the table's own retention
-    add_recent(
-        found, snapshot, recent, removes=facts.retention_ms is not None and facts.retention_ms > facts.configured_ms
-    )
+    listed = snapshot.context.log.listed()
+    commits = [f for f in listed if f.kind in ("commit", "staged") and f.version <= snapshot.version]
+    # change files are in no version's state, checkpoints may have dropped tombstones by a shorter retention than
+    # today's, and compacted files may be all that is left of commits
+    recent = commits_since(snapshot, facts.cutoff_ms, [*commits, *_in_place_of_commits(listed, commits)])
+    add_recent(found, snapshot, recent, removes=True)
     for version in facts.keep_versions:
         add_version(found, snapshot.at(version), None)
         add_recent(found, snapshot, [f for f in commits if f.version == version], removes=False)
     for other in keep_for:
         add_version(found, other, 0)
+        add_recent(found, other, other.context.log.commit_files(), removes=True)
     return found
+
+
+def _in_place_of_commits(files: Sequence[LogFile], commits: Sequence[LogFile]) -> list[LogFile]:
+    """Return the compacted files of commits that are not there any more."""
+    there = {f.version for f in commits}
+    return [f for f in files if f.kind == "compacted" and not there.issuperset(range(f.version, f.end_version + 1))]
 
 
 def _from_log(snapshot: Snapshot, cutoff: int, places: CleanedPlaces) -> tuple[Iterator[pa.RecordBatch], int | None]:

@@ -179,6 +179,65 @@ def test_tombstones_that_checkpoints_dropped_are_found_in_commits_for_a_longer_r
     assert len(reopened.vacuum(0, full=True)) == 1
 
 
+@pytest.mark.parametrize("configuration", [{}, VECTORS, FEED, {"delta.checkpointPolicy": "v2"}])
+@pytest.mark.parametrize("options", [{"full": True}, {}], ids=["full", "lite"])
+@pytest.mark.parametrize("times", ["recorded", "none"])
+def test_versions_within_a_retention_that_was_raised_read_as_before(
+    make: Callable[..., DeltaTable], configuration: dict[str, str], options: dict[str, Any], times: str
+) -> None:
+    short = {"delta.deletedFileRetentionDuration": "interval 0 hours"}
+    table = make({**configuration, **short})
+    table.update({"x": "x + 1"}, predicate="id = 3")
+    table.delete("id = 4")
+    table.optimize.compact()
+    time.sleep(0.002)
+    table.create_checkpoint()  # drops every tombstone
+    if times == "none":  # as writers that record no time of a removal
+        for path in (Path(root_of(table)) / "_delta_log").glob("*.json"):
+            found = [json.loads(line) for line in path.read_text().splitlines()]
+            for action in found:
+                action.get("remove", {}).pop("deletionTimestamp", None)
+            path.write_text("".join(json.dumps(a) + "\n" for a in found))
+    table = DeltaTable(table.table_uri)
+    table.restore(1)
+    table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 7 days"})
+    DeltaTable(table.table_uri).create_checkpoint()
+    grow_old(root_of(table))
+    before = {v: rows(table.table_uri, v) for v in range(table.version() + 1)}
+    table = DeltaTable(table.table_uri)
+    table.vacuum(dry_run=False, **options)
+    assert {v: rows(table.table_uri, v) for v in before} == before
+
+
+def test_files_of_versions_that_only_a_compacted_file_represents_stay(make: Callable[..., DeltaTable]) -> None:
+    table = make({"delta.deletedFileRetentionDuration": "interval 0 hours"})
+    table.update({"x": "x + 1"})
+    table.update({"x": "x + 1"})
+    table.create_checkpoint()
+    table.compact_logs(1, 2)
+    (Path(root_of(table)) / "_delta_log" / f"{1:020}.json").unlink()
+    table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 7 days"})
+    grow_old(root_of(table))
+    before = rows(table.table_uri, 0)
+    DeltaTable(table.table_uri).vacuum(dry_run=False, full=True)
+    assert rows(table.table_uri, 0) == before
+
+
+def test_removed_files_of_named_clones_stay_if_their_checkpoints_dropped_the_tombstones(
+    make: Callable[..., DeltaTable], tmp_path: Path
+) -> None:
+    table = make()
+    clone = table.clone(tmp_path / "clone")
+    clone.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 hours"})
+    clone.delete("id >= 0")
+    clone.create_checkpoint()
+    table.delete("id >= 0")
+    grow_old(root_of(table))
+    before = rows(clone.table_uri, 0)
+    DeltaTable(table.table_uri).vacuum(dry_run=False, full=True, keep_for=[clone.table_uri], **UNSAFE)
+    assert rows(clone.table_uri, 0) == before
+
+
 def test_young_files_stay_whatever_they_are(make: Callable[..., DeltaTable]) -> None:
     uri = root_of(make())
     put(uri, "young.parquet", age_hours=24 * 6)
