@@ -128,7 +128,7 @@ def test_result_type_equals_spark(text: str, type_name: str) -> None:
         ("b and id", ExpressionError, "INT"),
         ("dt = 'soon'", ExpressionError, "soon"),
         ("dt = 5", ExpressionError, "DATE, INT"),
-        ("st = st", UnsupportedExpressionError, "STRUCT"),
+        ("m = m", UnsupportedExpressionError, "MAP"),
         ("v = v", UnsupportedExpressionError, "VARIANT"),
         ("cast(dt as int)", UnsupportedExpressionError, "DATE to INT"),
         ("substring(s)", ExpressionError, "1 arguments"),

@@ -190,12 +190,23 @@ def test_value_that_overflows_is_rejected_by_column(tmp_path: Path) -> None:
 
 
 def test_values_that_can_not_be_compared_are_not_taken(tmp_path: Path) -> None:
+    pairs = {"type": "map", "valueContainsNull": True, "keyType": "string", "valueType": "long"}
+    uri = create(tmp_path / "t", [{"name": "m", "type": pairs}, generated("m", pairs)])
+    made = pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int64()))
+    append(uri, {"m": made})
+    assert rows(uri) == [([("k", 1)], [("k", 1)]), (None, None)]
+    with pytest.raises(SchemaMismatchError, match="from the table alone"):
+        append(uri, {"m": made, "a": made})
+
+
+def test_arrays_that_are_passed_are_compared_with_generated_ones(tmp_path: Path) -> None:
     pair = {"type": "array", "containsNull": True, "elementType": "long"}
     uri = create(tmp_path / "t", [{"name": "l", "type": pair}, generated("l", pair)])
     append(uri, {"l": [[1, 2], None]})
-    assert rows(uri) == [([1, 2], [1, 2]), (None, None)]
-    with pytest.raises(SchemaMismatchError, match="from the table alone"):
-        append(uri, {"l": [[1]], "a": [[1]]})
+    append(uri, {"l": [[3], None], "a": [[3], None]})
+    assert rows(uri) == [([1, 2], [1, 2]), (None, None), ([3], [3]), (None, None)]
+    with pytest.raises(ConstraintViolationError):
+        append(uri, {"l": [[1]], "a": [[2]]})
 
 
 def test_protocol_is_the_weakest_that_has_it(tmp_path: Path) -> None:
