@@ -1,9 +1,9 @@
 """Committers of stores, by entry point: what makes commits safe if a store itself does not.
 
-An entry point of the group ``delta_core.committers``, named after a URI's scheme, is a function of a storage and the
-options that the table was opened with. It returns a committer if it is configured for this store, else None. The
-committer may have a method ``recover()``, called before the log is listed: it publishes to the log what was committed
-and is not there yet.
+An entry point of the group ``delta_core.committers``, named after a URI's scheme (``file`` for local paths), is a
+function of a storage and the options that the table was opened with. It returns a committer if it is configured for
+this store, else None. The committer may have a method ``recover()``, called before the log is listed: it publishes to
+the log what was committed and is not there yet.
 """
 
 from __future__ import annotations
@@ -35,10 +35,9 @@ def find_committer(storage: Storage, options: Mapping[str, Any] | None) -> Any |
     PluginError
         If a committer can't be imported.
     """
-    if storage.store is None:
-        return None
+    scheme, separator, _ = storage.root.partition("://")
     found: dict[str, Any] = {}
-    for point in _points().get(storage.root.partition(":")[0].lower(), ()):
+    for point in _points().get(scheme.lower() if separator else "file", ()):
         try:
             made = point.load()(storage, options or {})
         except ImportError as e:
