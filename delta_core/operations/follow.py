@@ -253,8 +253,11 @@ class TableStream:
                 self._store(self.position, step.position)
                 self._repeated = None
                 yield batch
+                # the caller that takes the next step has processed this one: no later run returns it again, even if
+                # this run ends here, waits or fails
                 self._number += 1
                 self.position = step.position
+                self._store(self.position, self.position)
                 idle_since = time.monotonic()
                 continue
             if step is not None and step.position != self.position:
@@ -508,7 +511,7 @@ class TableStream:
     # --- the position file ---
 
     def _store(self, start: StreamPosition, end: StreamPosition) -> None:
-        """Keep a step before it is yielded, so that a run that ends meanwhile repeats it with the same rows."""
+        """Keep a step before it is yielded, so that a run that ends meanwhile repeats it, and its end after that."""
         if self._options.position_file is None:
             return
         final = Path(self._options.position_file)

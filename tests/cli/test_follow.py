@@ -21,9 +21,9 @@ def test_follow_prints_the_rows_and_keeps_its_position(run: Any, tmp_path: Path)
     first = rows(run("follow", uri, "--once", "--position-file", file, "--columns", "id", "--where", "id < 2"))
     assert first == [{"id": 0}, {"id": 1}]
     run("write", uri, "--mode", "append", written(tmp_path, {"id": 1, "p": "c", "x": 0.5}))
-    # a step that was not followed by another run's next one is printed again
-    again = rows(run("follow", uri, "--once", "--position-file", file, "--columns", "id", "--where", "id < 2"))
-    assert again[-1] == {"id": 1}
+    for expected in ([{"id": 1}], [], []):
+        again = rows(run("follow", uri, "--once", "--position-file", file, "--columns", "id", "--where", "id < 2"))
+        assert again == expected
 
 
 def written(folder: Path, row: dict[str, Any]) -> Path:

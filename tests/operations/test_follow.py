@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from delta_core.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
+from delta_core.schema import Field
 from tests.interrupts import interrupted
 from tests.operations.row_tables import FEED, MAPPED, VECTORS, made, table_of
 
@@ -351,6 +353,31 @@ def copy(table: DeltaTable, target: str, file: Path, **options: Any) -> None:
     for batch in table.follow(position_file=file, timeout=0, **options):
         done = CommitProperties(app_transactions=[AppTransaction("copy", batch.number)])
         write_deltalake(target, batch, mode="append", commit_properties=done)
+
+
+@pytest.mark.parametrize("end", ["timeout", "available now", "stop", "stop at", "error", "changed schema"])
+def test_run_that_ended_is_followed_by_one_that_goes_on(table: DeltaTable, tmp_path: Path, end: str) -> None:
+    options: dict[str, Any] = {"timeout": {"timeout": 0}, "available now": {"available_now": True}}.get(end, {})
+    options = options or {"timeout": 0, **({"stop_at": table.version()} if end == "stop at" else {})}
+    file = tmp_path / "position"
+    first = table.follow(position_file=file, max_files=1, **options)
+    if end == "error":
+        append(table, 20)
+        table.delete("id = 0")
+    if end == "changed schema":
+        table.alter.add_columns(Field("more", "string"))
+    seen: list[int] = []
+    with suppress(RowsChangedError, StreamSchemaError):
+        for batch in first:
+            seen += ids(batch)
+            if end == "stop":
+                first.stop()
+    append(table, 30)
+    later = table.follow(position_file=file, timeout=0, skip_change_commits=True)
+    seen += [value for batch in later for value in ids(batch)]
+    expected = [*range(10), *([20] if end == "error" else []), 30]
+    assert sorted(seen) == expected
+    assert [b.number for b in table.follow(position_file=file, timeout=0)] == []
 
 
 @pytest.mark.parametrize("at", range(8))
