@@ -438,6 +438,9 @@ class DeltaTable:
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Return the commits' ``commitInfo``, newest first, each with its ``version`` and ``timestamp`` (ms).
 
+        The timestamp is the commit time by which versions are selected everywhere: the in-commit timestamp if the table
+        has them, else the time of the commit's file, at least one ms after that of the commit before.
+
         Raises
         ------
         InvalidArgumentError

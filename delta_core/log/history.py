@@ -62,14 +62,17 @@ class CommitHistory:
         return self._times_of(last).of([version])[version] if last else None
 
     def infos(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """Return ``commitInfo`` of the commits, newest first, each with ``version`` and ``timestamp``."""
+        """Return ``commitInfo`` of the commits, newest first, each with ``version`` and ``timestamp``.
+
+        The timestamp is the commit time by which versions are selected, not the one that a writer noted: the two differ
+        by as long as the commit took, and by more if files were copied.
+        """
         files = self.files[::-1][:limit]
         if not files:
             return []
         infos = read_infos(self._log.engine, files)
-        missing = [f.version for f in files if "timestamp" not in infos.get(f.version, {})]
-        times = self.times.of(missing) if missing else {}
-        return [{"timestamp": times.get(f.version), **infos.get(f.version, {}), "version": f.version} for f in files]
+        times = self.times.of([f.version for f in files])
+        return [{**infos.get(f.version, {}), "timestamp": times[f.version], "version": f.version} for f in files]
 
     def read(self, start: int, end: int) -> Iterator[Commit]:
         """Yield the commits of versions ``start`` to ``end``, oldest first.
