@@ -1536,7 +1536,7 @@ class DeltaTable:
             Instead: the ``position`` of a batch of an earlier stream, or its JSON.
         position_file : str or path, optional
             A local file that keeps the position from one run to the next; once it exists, it goes before the other
-            starts. A step that the caller did not finish (it asked for no further one) is returned again, with the same
+            starts. A step after which the caller took no further one is returned again, with the same
             rows and the same number.
         stop_at : int, optional
             The last version that is read; the stream waits for it. Rows are read with the schema of this version if it
