@@ -617,7 +617,7 @@ class Transaction(Generic[Base]):
             blind,
             f"delta_core/{installed_version()}",
             self.txn_id,
-            user_metadata,
+            self.context.log.engine.defaults().user_metadata if user_metadata is None else user_metadata,
             custom,
         )
 

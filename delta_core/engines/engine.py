@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -10,7 +10,22 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from delta_core.engines.interface import DataFiles, Evaluator, LogFiles, Relations, RemoteRows, Spread, Storage
 
-__all__ = ["Engine"]
+__all__ = ["CommitDefaults", "Engine"]
+
+
+class CommitDefaults(Struct, frozen=True):
+    """What commits and new tables have, if their caller does not specify it.
+
+    Parameters
+    ----------
+    user_metadata : str, optional
+        ``userMetadata`` of a commit.
+    properties : Mapping of str to str
+        Table properties of a table that is created or replaced; those that the caller passes go before them.
+    """
+
+    user_metadata: str | None = None
+    properties: Mapping[str, str] = {}
 
 
 class Engine(Struct, frozen=True):
@@ -30,3 +45,5 @@ class Engine(Struct, frozen=True):
     #: Set if other machines read the rows.
     remote_rows: RemoteRows | None = None
     map: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]] = lambda f, items: [f(x) for x in items]
+    #: Called for each commit and each new table.
+    defaults: Callable[[], CommitDefaults] = CommitDefaults

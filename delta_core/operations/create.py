@@ -137,6 +137,9 @@ def stage_definition(
 ) -> None:
     """Stage the metadata of a new table, or of one that is replaced: nothing of the old definition stays."""
     asked = dict(properties or {})
+    given = {p.lower() for p in asked}
+    defaults = transaction.context.log.engine.defaults().properties
+    asked |= {p: text for p, text in defaults.items() if p.lower() not in given}
     # a new table needs no feature to have no such columns; an old one may have some
     requests = transaction.context.registry.requests({"cluster_by": cluster_by})
     if cluster_by:

@@ -37,6 +37,7 @@ from delta_core.log.files import FileSet
 from delta_core.operations.merge import MergeCounts, MergeOptions, begin_merge
 from delta_core.operations.merge_clauses import SOURCE, TARGET, BoundClause, Key, MergeNames, on_target, split_condition
 from delta_core.operations.row_changes import FILE_NUMBER, Changed, RowChanges, with_numbers
+from delta_core.operations.write import has_transactions
 from delta_core.protocol.schema import Path, Schema, find
 from delta_core.protocol.types import PrimitiveType, StructType
 from delta_core.scan.plan import ROW_INDEX
@@ -90,6 +91,8 @@ def merge_frame(spark: Any, base: Snapshot, source: DataFrame, options: MergeOpt
     CommitConflictError
         Another writer's commit contradicts this one. What was written is deleted again.
     """
+    if has_transactions(base, options.transactions):
+        return Changed(base, MergeCounts().metrics())
     for attempt in range(1, _MOST_ATTEMPTS):
         try:
             return _merged(spark, base, source, options)

@@ -15,6 +15,7 @@ from delta_core.spark.failures import convert_failures
 from delta_core.spark.plan import private
 from delta_core.spark.plan.frame import Route, frame
 from delta_core.spark.predicates import condition, files_for, selected
+from delta_core.spark.settings import SessionSettings, session_settings
 from delta_core.spark.snapshots import identity, open_latest
 from delta_core.table import DeltaTable
 
@@ -142,7 +143,7 @@ def read_changes(
     UnsupportedOperationError
         If the table's features keep no changes. Further errors are those of `read` and of the operation ``changes``.
     """
-    _prepare(spark)
+    settings = _prepare(spark)
     table = DeltaTable(
         uri,
         storage_options=storage_options,
@@ -157,14 +158,16 @@ def read_changes(
         start_timestamp=start_timestamp,
         end_timestamp=end_timestamp,
         columns=columns,
-        allow_out_of_range=allow_out_of_range,
+        allow_out_of_range=allow_out_of_range or settings.allows_later_timestamps,
     )
     return frame(spark, scan, route, vector_bytes)
 
 
-def _prepare(spark: Any) -> None:
+def _prepare(spark: Any) -> SessionSettings:
+    private.check_version()
     if private.is_available(spark):
         convert_failures()
+    return session_settings(spark)
 
 
 def _zone(spark: Any) -> str:

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from delta_core.engines.arrow import engine as arrow_engine
-from delta_core.engines.engine import Engine
+from delta_core.engines.engine import CommitDefaults, Engine
 from delta_core.engines.interface import Relation
 from delta_core.errors import InternalError, InvalidArgumentError, UnsupportedExpressionError, UnsupportedOperationError
 from delta_core.expressions import ast
@@ -26,11 +26,13 @@ from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Path
 from delta_core.protocol.types import KNOWN_TYPES, PrimitiveType
 from delta_core.scan.scan import Scan
+from delta_core.spark.conditions import portable_definition
 from delta_core.spark.expressions import check_ansi, check_zone, to_sql
 from delta_core.spark.failures import failing_as
 from delta_core.spark.order import ordered_rows
 from delta_core.spark.plan import private
 from delta_core.spark.plan.frame import frame
+from delta_core.spark.settings import session_settings
 from delta_core.spark.spread import spreading
 from delta_core.spark.write.files import FrameOptions, write_frame
 from delta_core.spark.write.rows import given_schema
@@ -73,8 +75,14 @@ def spark_engine(
         How Spark writes files.
     """
     relations = SparkRelations(spark, files or FrameOptions())
-    engine = arrow_engine(uri, storage_options, allow_external)
-    return replace(engine, name="spark", relations=relations, spread=spreading(spark), remote_rows=SparkRows(spark))
+    return replace(
+        arrow_engine(uri, storage_options, allow_external),
+        name="spark",
+        relations=relations,
+        spread=spreading(spark),
+        remote_rows=SparkRows(spark),
+        defaults=lambda: _commit_defaults(spark),
+    )
 
 
 class SparkRelation(Struct, frozen=True):
@@ -334,6 +342,11 @@ def check_session(expression: Expression, spark: Any) -> None:
             "this session. Set spark.sql.session.timeZone to UTC.",
             feature="",
         )
+
+
+def _commit_defaults(spark: Any) -> CommitDefaults:
+    found = session_settings(spark).commit_defaults
+    return replace(found, properties=portable_definition(spark, found.properties)[0]) if found.properties else found
 
 
 def _own(relation: Relation) -> SparkRelation:

@@ -6,16 +6,20 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from msgspec import structs
 from pyspark.sql import Column, DataFrame
 
 from delta_core.commit.options import MAX_COMMIT_RETRIES
 from delta_core.errors import InvalidArgumentError
+from delta_core.expressions.sql import parse_sql
+from delta_core.operations import compact_after
 from delta_core.operations.write import WriteOptions
-from delta_core.snapshot import open_context
+from delta_core.snapshot import TableContext, open_context
 from delta_core.spark.conditions import portable_definition, portable_text
 from delta_core.spark.failures import convert_failures
 from delta_core.spark.plan.private import check_version, is_available
 from delta_core.spark.relations import spark_engine
+from delta_core.spark.settings import SessionSettings, column_paths, session_settings
 from delta_core.spark.write.files import FrameOptions
 from delta_core.spark.write.modes import FrameWriteOptions, write_rows
 
@@ -29,12 +33,12 @@ def write(
     *,
     partition_by: Sequence[str] | str | None = None,
     cluster_by: Sequence[str] = (),
-    schema_mode: Literal["merge", "overwrite"] | None = None,
+    schema_mode: Literal["merge", "overwrite", "fixed"] | None = None,
     replace_definition: bool = False,
     replace_where: Any = None,
     replace_using: Sequence[str] | str = (),
     replace_on: str | Column | None = None,
-    partition_overwrite_mode: Literal["static", "dynamic"] = "static",
+    partition_overwrite_mode: Literal["static", "dynamic"] | None = None,
     properties: Mapping[str, Any] | None = None,
     name: str | None = None,
     description: str | None = None,
@@ -67,7 +71,9 @@ def write(
     cluster_by : sequence of str
         Clustering columns of a table that is created, or whose schema is overwritten.
     schema_mode : str, optional
-        ``merge`` adds columns that only the rows have; ``overwrite``, with mode overwrite, takes the rows' schema.
+        ``merge`` adds columns that only the rows have; ``overwrite``, with mode overwrite, takes the rows' schema;
+        ``fixed`` rejects rows with other columns. Unless given, the session's setting
+        ``spark.databricks.delta.schema.autoMerge.enabled`` decides between the first and the last.
     replace_definition : bool
         With overwrite: take the rows' schema, and of partitioning, properties and description what these arguments
         specify, as if the table were created.
@@ -78,16 +84,18 @@ def write(
     replace_on : str or Column, optional
         With overwrite: replace the rows for which the condition holds with a new row. The table's columns are those of
         ``t``, the new rows' those of ``s``: ``t.id <=> s.id``.
-    partition_overwrite_mode : str
-        ``dynamic``, with overwrite: replace only the partitions that the new rows are in.
+    partition_overwrite_mode : str, optional
+        ``dynamic``, with overwrite: replace only the partitions that the new rows are in; ``static``: all rows. Unless
+        given, the session's setting ``spark.sql.sources.partitionOverwriteMode`` decides for a partitioned table.
     properties : Mapping, optional
         Of a table that is created.
     name, description : str, optional
         Texts of a table that is created, or whose schema is overwritten.
     txn : (str, int), optional
-        An application's id and version: rows of a version that the table has already are not written again.
+        An application's id and version: rows of a version that the table has already are not written again. Unless
+        given, the session's settings ``spark.databricks.delta.write.txnAppId`` and ``txnVersion``.
     user_metadata : str, optional
-        ``userMetadata`` of the commit.
+        ``userMetadata`` of the commit; ``spark.databricks.delta.commitInfo.userMetadata`` unless given.
     custom_metadata : Mapping, optional
         Further fields of ``commitInfo``.
     data_change : bool
@@ -95,9 +103,10 @@ def write(
     max_records_per_file : int, optional
         A file ends with so many rows; without limit unless given.
     optimize_write : bool, optional
-        Shuffle rows into tasks of the size of a file first; ``delta.autoOptimize.optimizeWrite`` unless given.
+        Shuffle rows into tasks of the size of a file first. Unless given, the session's setting
+        ``spark.databricks.delta.optimizeWrite.enabled``, then the property ``delta.autoOptimize.optimizeWrite``.
     parquet_options : Mapping, optional
-        Of Spark's Parquet writer, as ``parquet.block.size``.
+        Of Spark's Parquet writer, as ``parquet.block.size`` and ``compression``.
     max_commit_retries : int
         How often to try again after another writer's commit came first.
     storage_options : Mapping, optional
@@ -123,7 +132,9 @@ def write(
     EngineError
         The Spark job failed; Spark's own error is its cause.
     InvalidArgumentError
-        For another kind of DataFrame, or an argument with a value that it can't have.
+        For another kind of DataFrame, or an argument or setting with a value that it can't have.
+    UnsupportedOperationError
+        The session has a setting of Delta that this library does not follow.
 
     Notes
     -----
@@ -140,29 +151,66 @@ def write(
         raise InvalidArgumentError(f"Found max_records_per_file={max_records_per_file!r}, expected a number above 0.")
     if is_available(df.sparkSession):
         convert_failures()
+    spark, place = df.sparkSession, os.fspath(uri)
+    settings = session_settings(spark)
+    using = (replace_using,) if isinstance(replace_using, str) else tuple(replace_using)
     options = WriteOptions(
         mode=mode,
-        replace_where=portable_text(df.sparkSession, replace_where),
-        partition_overwrite=partition_overwrite_mode,
-        schema_mode=schema_mode,
+        replace_where=portable_text(spark, replace_where),
+        partition_overwrite=partition_overwrite_mode or "static",
+        schema_mode=None if schema_mode == "fixed" else schema_mode,
         replaces_definition=replace_definition,
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
         cluster_by=cluster_by,
-        properties=None if properties is None else portable_definition(df.sparkSession, properties)[0],
+        properties=None if properties is None else portable_definition(spark, properties)[0],
         name=name,
         description=description,
-        transactions=dict([txn]) if txn else {},
+        transactions=dict([txn]) if txn else settings.transactions,
         data_change=data_change,
         user_metadata=user_metadata,
         custom_metadata=custom_metadata or {},
         max_commit_retries=max_commit_retries,
     )
-    files = FrameOptions(max_records_per_file, optimize_write, parquet_options or {}, route == "plain")
-    using = (replace_using,) if isinstance(replace_using, str) else tuple(replace_using)
-    place = os.fspath(uri)
-    engine = spark_engine(df.sparkSession, place, storage_options, allow_external, files)
+    optimize = settings.optimizes_writes if optimize_write is None else optimize_write
+    files = FrameOptions(max_records_per_file, optimize, parquet_options or {}, route == "plain")
+    own = FrameWriteOptions(using, portable_text(spark, replace_on), files)
+    engine = spark_engine(spark, place, storage_options, allow_external, files)
     context = open_context(place, storage_options, engine, commits=commits, plugins=plugins)
-    result = write_rows(
-        context, df, options, FrameWriteOptions(using, portable_text(df.sparkSession, replace_on), files)
-    )
-    return None if result is None else result.version
+    if schema_mode is None:
+        options = _evolving(options, settings)
+    if partition_overwrite_mode is None and not own.replaces:
+        options = _dynamic(context, options, settings)
+    _check_case(context, options, settings)
+    result = write_rows(context, df, options, own)
+    if not txn:
+        settings.finish_transaction(spark)
+    if result is None:
+        return None
+    compact_after(result.snapshot, settings.compaction)
+    return result.version
+
+
+def _evolving(options: WriteOptions, settings: SessionSettings) -> WriteOptions:
+    """Return options of a write that adds columns, if the session requests that of writes like this one."""
+    if not settings.merges_schema or not options.data_change or options.replaces_definition:
+        return options
+    return structs.replace(options, schema_mode="merge")
+
+
+def _dynamic(context: TableContext, options: WriteOptions, settings: SessionSettings) -> WriteOptions:
+    """Return options of an overwrite of some partitions, if the session requests that of writes like this one."""
+    is_whole = options.mode == "overwrite" and options.data_change and not options.replaces_definition
+    if not settings.is_dynamic or not is_whole or options.replace_where is not None:
+        return options
+    base = context.find() if options.schema_mode != "overwrite" else None
+    if base is None or not base.state.partition_columns:
+        return options
+    return structs.replace(options, partition_overwrite="dynamic")
+
+
+def _check_case(context: TableContext, options: WriteOptions, settings: SessionSettings) -> None:
+    where = options.replace_where
+    is_checked = settings.is_case_sensitive and where is not None and not isinstance(where, (list, tuple))
+    base = context.find() if is_checked else None
+    if base is not None:
+        settings.check_case(base.schema, column_paths(parse_sql(where) if isinstance(where, str) else where))

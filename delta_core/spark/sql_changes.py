@@ -20,13 +20,13 @@ from delta_core.snapshot import Snapshot
 from delta_core.spark.conditions import empty_rows, parse_condition
 from delta_core.spark.plan.statements import Assignments, Delete, Insert, Merge, Statement, Update, run_query
 from delta_core.spark.save import write
+from delta_core.spark.settings import session_settings
 from delta_core.spark.table import SparkTable
 from delta_core.spark.types import spark_type
 from delta_core.spark.write.rows import given_schema
 
 __all__ = ["run_statement"]
 
-_DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
 _STRING = PrimitiveType("string")
 
 
@@ -99,6 +99,9 @@ def _merge(
 def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[str, Any]) -> None:
     snapshot = table.table.snapshot()
     schema, partitions = snapshot.schema, snapshot.state.partition_columns
+    settings = session_settings(spark)
+    settings.check_case(schema, [(name,) for name in (*statement.partition, *statement.columns)])
+    is_evolving = statement.is_evolving or settings.merges_schema
     constants = {_field(schema, name).name: value for name, value in statement.partition.items() if value is not None}
     for name in statement.partition:
         if _field(schema, name).name not in partitions:
@@ -106,7 +109,7 @@ def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[s
     rows = run_query(spark, statement.query)
     if not statement.is_by_name:
         named = [_field(schema, n).name for n in statement.columns] or [f.name for f in schema.fields]
-        rows = _by_place(rows, [n for n in named if n not in constants], schema, statement.is_evolving)
+        rows = _by_place(rows, [n for n in named if n not in constants], schema, is_evolving)
     rows = _with_doubles(rows, schema)
     both = [n for n in rows.columns if n.lower() in {c.lower() for c in constants}]
     if both:
@@ -117,7 +120,6 @@ def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[s
         rows = rows.withColumn(name, _constant(text, spark_type(_field(schema, name).type, snapshot.state.types)))
     arguments = {
         "schema_mode": "merge" if statement.is_evolving else None,
-        "user_metadata": table.user_metadata,
         **_replacing(spark, statement, constants, snapshot),
         **statement.arguments,
     }
@@ -192,9 +194,7 @@ def _replacing(spark: Any, statement: Insert, constants: Mapping[str, str], snap
         return {"replace_where": where}
     if statement.replace_using:
         return {"replace_using": list(statement.replace_using)}
-    is_dynamic = statement.is_dynamic
-    if is_dynamic is None:
-        is_dynamic = str(spark.conf.get(_DYNAMIC, "STATIC")).upper() == "DYNAMIC"
+    is_dynamic = session_settings(spark).is_dynamic if statement.is_dynamic is None else statement.is_dynamic
     if is_dynamic and partitions and len(constants) < len(partitions):
         return {"partition_overwrite_mode": "dynamic"}
     parts: list[Expression] = [
@@ -202,5 +202,5 @@ def _replacing(spark: Any, statement: Insert, constants: Mapping[str, str], snap
         for name, text in constants.items()
     ]
     if not parts:
-        return {}
+        return {"partition_overwrite_mode": "static"}
     return {"replace_where": " AND ".join(format_sql(p) for p in parts)}

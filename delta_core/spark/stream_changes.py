@@ -29,6 +29,7 @@ from delta_core.snapshot import Snapshot
 from delta_core.spark.failures import convert_failures
 from delta_core.spark.plan.frame import frame
 from delta_core.spark.plan.private import check_stream, stream_relation
+from delta_core.spark.settings import session_settings
 from delta_core.spark.stream_failures import no_rows, rows_or_failure
 from delta_core.spark.stream_start import start_of
 from delta_core.spark.stream_tracking import (
@@ -108,6 +109,7 @@ def read_changes_stream(
     The checkpoint and changes of the schema are as for `read_stream`.
     """
     check_stream(spark)
+    session_settings(spark)
     convert_failures()
     tracking = Tracking.of(
         schema_tracking_location,

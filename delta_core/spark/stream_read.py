@@ -18,6 +18,7 @@ from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.spark.failures import convert_failures
 from delta_core.spark.plan.frame import frame
 from delta_core.spark.plan.private import check_stream, stream_relation
+from delta_core.spark.settings import session_settings
 from delta_core.spark.stream_failures import rows_or_failure
 from delta_core.spark.stream_start import start_of
 from delta_core.spark.stream_tracking import (
@@ -109,6 +110,7 @@ def read_stream(
     checkpoint, to go on with the new schema.
     """
     check_stream(spark)
+    session_settings(spark)
     convert_failures()
     tracking = Tracking.of(
         schema_tracking_location,

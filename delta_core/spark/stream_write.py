@@ -14,6 +14,7 @@ from delta_core.errors import EngineError, InvalidArgumentError, UnsupportedOper
 from delta_core.spark.failures import convert_failures, remembering
 from delta_core.spark.plan.private import check_version, is_available
 from delta_core.spark.save import write
+from delta_core.spark.settings import session_settings
 
 __all__ = ["write_stream"]
 
@@ -74,6 +75,7 @@ def write_stream(
     """
     check_version()
     _check(df, mode, options)
+    session_settings(df.sparkSession)
     convert_failures()
     started = Event()
     query: list[Any] = []
@@ -85,7 +87,10 @@ def write_stream(
         # the checkpoint keeps the query's id, so a query that continues another one has the same
         txn = (str(query[0].id), number)
         with remembering():
-            write(rows, uri, "append" if mode == "append" else "overwrite", txn=txn, **options)
+            if mode == "append":
+                write(rows, uri, "append", txn=txn, **options)
+            else:
+                write(rows, uri, "overwrite", txn=txn, partition_overwrite_mode="static", **options)
 
     writer = df.writeStream.outputMode(mode).option("checkpointLocation", os.fspath(checkpoint))
     if query_name is not None:

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from msgspec import structs
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -17,9 +17,10 @@ from delta_core import interop, operations
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError, UnsupportedOperationError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.filters import to_expression
-from delta_core.expressions.sql import is_default
+from delta_core.expressions.sql import is_default, parse_sql
 from delta_core.operations.merger import MergeClause
 from delta_core.operations.row_changes import Changed
+from delta_core.operations.write import has_transactions
 from delta_core.optimizer import TableOptimizer
 from delta_core.protocol.properties import read_property
 from delta_core.protocol.schema import Schema
@@ -41,11 +42,15 @@ from delta_core.spark.optimized import OPTIMIZED, optimized_row
 from delta_core.spark.plan import private
 from delta_core.spark.read import read
 from delta_core.spark.relations import check_session, spark_engine
+from delta_core.spark.settings import column_paths, session_settings
+from delta_core.spark.write.rows import given_schema
 from delta_core.table import DeltaTable
 from delta_core.writer import convert_to_deltalake
 
 __all__ = ["DETAIL", "HISTORY", "RESTORED", "SparkTable"]
 
+#: Runs one of the calls of an optimizer, with the size of files that the session sets.
+_Optimize: TypeAlias = Callable[[TableOptimizer, int | None], Mapping[str, Any]]
 _TEXTS = T.MapType(T.StringType(), T.StringType())
 #: The columns that delta-spark returns of a table's history.
 HISTORY = T.StructType([
@@ -85,9 +90,6 @@ RESTORED = {
     "removed_files_size": "removedFilesSize",
     "restored_files_size": "restoredFilesSize",
 }
-#: Settings of delta-spark that these calls follow.
-_RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 class SparkTable:
@@ -117,6 +119,7 @@ class SparkTable:
         self._spark, self._path, self._options = spark, os.fspath(path), options
         self._alias: str | None = None
         self._options = options
+        self._session = session_settings(spark)
         self._table = _opened(spark, self._path, **options)
 
     @classmethod
@@ -207,12 +210,6 @@ class SparkTable:
         """The session that runs the jobs."""
         return self._spark
 
-    @property
-    def user_metadata(self) -> str | None:
-        """What the session sets as ``userMetadata`` of commits."""
-        found = self._spark.conf.get(_USER_METADATA, None)
-        return None if found is None else str(found)
-
     # --- making tables ---------------------------------------------------------------------
 
     @classmethod
@@ -245,6 +242,7 @@ class SparkTable:
             raise InvalidArgumentError("There is no active session of Spark. Pass one.")
 
         def make(wanted: Definition) -> SparkTable:
+            session_settings(spark)
             place, storage_options = plan_table(spark, wanted.name, wanted.path), options.get("storage_options")
             path = place.path
             if wanted.mode == "replace" and not DeltaTable.is_deltatable(path, storage_options):
@@ -260,7 +258,9 @@ class SparkTable:
                 description=wanted.comment,
                 configuration=properties,
                 cluster_by=wanted.cluster_by,
-                **options,
+                storage_options=storage_options,
+                plugins=options.get("plugins"),
+                engine=spark_engine(spark, path, storage_options, options.get("allow_external")),
             )
             place.register(spark)
             return cls.forPath(spark, path, **options)
@@ -308,6 +308,7 @@ class SparkTable:
                 "not converted.",
                 operation="convertToDelta",
             )
+        session_settings(sparkSession)
         schema = T.StructType.fromDDL(partitionSchema) if isinstance(partitionSchema, str) else partitionSchema
         by = None if schema is None else Schema(given_columns(schema))
         hive: Literal["hive"] | None = None if by is None else "hive"
@@ -379,11 +380,12 @@ class SparkTable:
             A Spark job failed; nothing was changed.
         """
         base = self._changeable("delete")
-        options = operations.ChangeOptions(predicate=self._condition(base, condition), user_metadata=self.user_metadata)
+        options = operations.ChangeOptions(
+            predicate=self._condition(base, condition), transactions=self._session.transactions
+        )
         with failing_as(f"Spark failed to delete rows of {self._path}", path=self._path):
             done = operations.delete_rows(base, options)
-        self._take(done)
-        return self._numbers({"num_affected_rows": done.metrics.get("numDeletedRows", -1)})
+        return self._taken(done, {"num_affected_rows": done.metrics.get("numDeletedRows", -1)})
 
     def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> DataFrame:
         """Assign new values to columns of the rows for which a condition is true; of all rows without one.
@@ -421,13 +423,14 @@ class SparkTable:
             else without_alias(parse_value(v, rows, f"the value of {name!r}"), base.schema, self._alias)
             for name, v in set.items()
         }
+        given = [v for v in updates.values() if not is_default(v)]
+        self._session.check_case(base.schema, column_paths(*map(parse_sql, updates), *given))
         options = operations.UpdateOptions(
-            predicate=self._condition(base, condition), updates=updates, user_metadata=self.user_metadata
+            predicate=self._condition(base, condition), updates=updates, transactions=self._session.transactions
         )
         with failing_as(f"Spark failed to update rows of {self._path}", path=self._path):
             done = operations.update_rows(base, options)
-        self._take(done)
-        return self._numbers({"num_affected_rows": done.metrics["numUpdatedRows"]})
+        return self._taken(done, {"num_affected_rows": done.metrics["numUpdatedRows"]})
 
     def _numbers(self, found: Mapping[str, int]) -> DataFrame:
         """Return one row of numbers, a constant of the plan."""
@@ -475,25 +478,54 @@ class SparkTable:
             )
             for clause in clauses
         ]
+        on = parse_value(condition, both, "the merge condition")
+        if self._session.is_case_sensitive:
+            self._check_merged_case(base, source, alias or "source", on, clauses, both)
         options = operations.MergeOptions(
-            predicate=_expression(condition, both, "the merge condition"),
+            predicate=condition if isinstance(condition, str) else on,
             clauses=tuple(parsed),
             source_alias=alias,
             target_alias=self._alias,
-            merge_schema=is_evolving,
-            user_metadata=self.user_metadata,
+            merge_schema=is_evolving or self._session.merges_schema,
+            transactions=self._session.transactions,
         )
         done = merge_frame(self._spark, base, source, options)
-        self._take(done)
         updated, deleted, inserted = (done.metrics[f"numTargetRows{n}"] for n in ("Updated", "Deleted", "Inserted"))
-        return self._numbers(
+        return self._taken(
+            done,
             {
                 "num_affected_rows": updated + deleted + inserted,
                 "num_updated_rows": updated,
                 "num_deleted_rows": deleted,
                 "num_inserted_rows": inserted,
-            }
+            },
         )
+
+    def _check_merged_case(
+        self,
+        base: Snapshot,
+        source: DataFrame,
+        alias: str,
+        on: Expression,
+        clauses: Sequence[MergeClause],
+        both: DataFrame,
+    ) -> None:
+        """Reject names of columns in a merge in another case of letters than the table or the source has them."""
+        texts = [v for c in clauses for v in (c.predicate, *(c.updates or {}).values())]
+        paths = column_paths(
+            on, *(parse_value(v, both, "an expression") for v in texts if v is not None and not is_default(v))
+        )
+        sides = {(self._alias or "target").lower(): base.schema, alias.lower(): given_schema(source)}
+        for path in paths:
+            own = sides.get(path[0].lower()) if len(path) > 1 else None
+            if own is not None:
+                self._session.check_case(own, [path[1:]])
+            elif not any(path[0] in schema.names for schema in sides.values()):
+                for schema in sides.values():
+                    self._session.check_case(schema, [path])
+        assigned = [parse_sql(self._own_name(base, n)) for c in clauses for n in c.updates or ()]
+        stars = [(name,) for name in source.columns if any(c.is_star for c in clauses)]
+        self._session.check_case(base.schema, [*column_paths(*assigned), *stars])
 
     def optimize(self) -> SparkOptimizer:
         """Return what compacts the table's files.
@@ -524,13 +556,13 @@ class SparkTable:
             As for `SparkOptimizer.executeCompaction`.
         """
         self._changeable("optimize")
-        return self._optimized(lambda optimize: optimize.purge(portable_text(self._spark, where)))
+        return self._optimized(lambda optimize, size: optimize.purge(portable_text(self._spark, where), size))
 
-    def _optimized(self, run: Callable[[TableOptimizer], Mapping[str, Any]], *, is_z_order: bool = False) -> DataFrame:
+    def _optimized(self, run: _Optimize, *, is_z_order: bool = False) -> DataFrame:
         base = self._latest()
         start = _now_ms()
         with failing_as(f"Spark failed to write files of {self._path} again", path=self._path):
-            done = run(self._table.optimize)
+            done = run(self._table.optimize, self._session.optimize_size)
         root = interop.root_uri(self._table.snapshot()).rstrip("/")
         num_tasks, num_columns = int(self._spark.sparkContext.defaultParallelism), len(base.schema.fields)
         indexed = read_property(base.metadata.configuration, "delta.dataSkippingNumIndexedCols")
@@ -572,8 +604,9 @@ class SparkTable:
         InvalidArgumentError
             The retention is shorter than the table's.
         """
-        enforce = str(self._spark.conf.get(_RETENTION_CHECK, "true")).lower() != "false"
-        return self.table.vacuum(retention_hours, dry_run=dry_run, enforce_retention_duration=enforce, full=full)
+        table = self.table
+        enforce = self._session.checks_retention
+        return table.vacuum(retention_hours, dry_run=dry_run, enforce_retention_duration=enforce, full=full)
 
     def restoreToVersion(self, version: int) -> DataFrame:
         """Restore an older version in a new commit, and return delta-spark's metrics of it."""
@@ -659,10 +692,12 @@ class SparkTable:
     ) -> SparkTable:
         path = path_in(target) or target
         properties = None if properties is None else portable_definition(self._spark, properties)[0]
-        self._table.clone(path, deep=not is_shallow, replace=replace, properties=properties, **version)
+        engine = spark_engine(self._spark, path, self._options.get("storage_options"))
+        self._table.clone(path, deep=not is_shallow, replace=replace, properties=properties, engine=engine, **version)
         return type(self).forPath(self._spark, path, **self._options)
 
     def _latest(self) -> Snapshot:
+        self._session = session_settings(self._spark)
         self._table.update_incremental()
         return self._table.snapshot()
 
@@ -675,14 +710,22 @@ class SparkTable:
             )
         return self._latest()
 
-    def _take(self, done: Changed) -> None:
-        self._table.adopt(done.snapshot)
+    def _taken(self, done: Changed, numbers: Mapping[str, int]) -> DataFrame:
+        """Move to the version that a change of rows committed; return its numbers, no row if it was done before."""
+        transactions = self._session.transactions
+        is_repeated = not done.is_committed and has_transactions(done.snapshot, transactions)
+        self._session.finish_transaction(self._spark)
+        compacted = operations.compact_after(done.snapshot, self._session.compaction) if done.is_committed else None
+        self._table.adopt(compacted or done.snapshot)
+        found = self._numbers(numbers)
+        return found.limit(0) if is_repeated else found
 
     def _condition(self, base: Snapshot, given: str | Column | None) -> str | Expression | None:
         if given is None:
             return None
         rows = empty_rows(self._spark, base.schema, base.state.types, self._alias)
         parsed = without_alias(parse_condition(given, rows, "the condition"), base.schema, self._alias)
+        self._session.check_case(base.schema, column_paths(parsed))
         bound = to_expression(parsed, base.schema, base.plugins.functions)
         assert bound is not None
         check_session(bound, self._spark)
@@ -753,13 +796,13 @@ class SparkOptimizer:
         """
         where, is_full = self._filter, self._is_full
         if not is_full and not self._is_clustered():
-            return self._run(lambda optimize: optimize.compact(where))
+            return self._run(lambda optimize, size: optimize.compact(where, size))
         if where is not None:
             raise UnsupportedOperationError(
                 "The files of a clustered table are chosen by how they are clustered. Leave the condition out.",
                 operation="optimize",
             )
-        return self._run(lambda optimize: optimize.cluster(full=is_full))
+        return self._run(lambda optimize, size: optimize.cluster(full=is_full, target_size=size))
 
     def executeZOrderBy(self, *cols: str | Sequence[str]) -> DataFrame:
         """Write all rows of each partition again along a Z-order curve through columns; results as of compaction.
@@ -786,7 +829,7 @@ class SparkOptimizer:
         if not all(isinstance(n, str) for n in names):
             raise InvalidArgumentError(f"Found {cols!r}, expected names of columns.")
         where = self._filter
-        return self._run(lambda optimize: optimize.z_order([str(n) for n in names], where), is_z_order=True)
+        return self._run(lambda optimize, size: optimize.z_order([str(n) for n in names], where, size), is_z_order=True)
 
 
 def _expression(given: Any, rows: DataFrame, what: str) -> Any:

@@ -19,6 +19,7 @@ from delta_core.spark.drop_in.statements import change, parse_text, run_text
 from delta_core.spark.drop_in.writes import save, save_batch
 from delta_core.spark.plan.frame import frame
 from delta_core.spark.plan.private import callback, local_place
+from delta_core.spark.settings import session_settings
 from delta_core.spark.snapshots import identity, open_latest
 from delta_core.spark.types import spark_schema
 from delta_core.table import DeltaTable
@@ -92,6 +93,7 @@ class Answers:
 
     def _table(self, session: Any, place: str, version: Any, micros: Any) -> Any:
         spark, uri = self._session(session), local_place(place)
+        session_settings(spark)
         zone = str(spark.conf.get("spark.sql.session.timeZone"))
         if version is None and micros is None:
             snapshot = open_latest(spark, uri, None, zone)

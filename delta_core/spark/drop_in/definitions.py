@@ -17,11 +17,13 @@ from delta_core.protocol.types import Field, StructType
 from delta_core.spark.catalog import TablePlan, is_path_name, plan_table
 from delta_core.spark.conditions import portable_definition
 from delta_core.spark.drop_in.options import Options, write_arguments
-from delta_core.spark.drop_in.writes import overwriting, with_session
+from delta_core.spark.drop_in.writes import overwriting
 from delta_core.spark.plan import definitions, private
 from delta_core.spark.plan.definitions import TableSpec
 from delta_core.spark.plan.statements import run_query
+from delta_core.spark.relations import spark_engine
 from delta_core.spark.save import write
+from delta_core.spark.settings import session_settings
 from delta_core.table import DeltaTable
 
 __all__ = ["create"]
@@ -67,6 +69,7 @@ def create(spark: Any, node: Any, name: Sequence[str], query: Any, saves: bool) 
     InvalidArgumentError
         The place, columns or properties do not fit the table that is there.
     """
+    session_settings(spark)
     spec = definitions.table_spec(node)
     target = _target(spark, spec, name)
     existing: Existing = definitions.existing(node)
@@ -114,14 +117,16 @@ def _define(spark: Any, node: Any, spec: TableSpec, target: _Target, existing: E
             f"Found no columns and no table at {target.plan.path}. Name the columns, or the location of a table."
         )
     properties, columns = portable_definition(spark, spec.properties, fields)
+    path = target.plan.path
     DeltaTable.create(
-        target.plan.path,
+        path,
         Schema(columns),
         "overwrite" if existing == "replace" else "error",
         list(spec.partition_by),
         description=spec.comment,
         configuration=properties,
         cluster_by=spec.cluster_by,
+        engine=spark_engine(spark, path),
     )
 
 
@@ -158,7 +163,6 @@ def _check_same(spec: TableSpec, fields: Sequence[Field], path: str) -> None:
 def _write(
     rows: DataFrame, given: Mapping[str, str], spec: TableSpec, target: _Target, existing: Existing, saves: bool
 ) -> None:
-    spark = rows.sparkSession
     options = Options.of({k: v for k, v in given.items() if k.lower() != "path"})
     arguments = write_arguments(options)
     arguments |= {"cluster_by": list(spec.cluster_by)} if spec.cluster_by else {}
@@ -175,4 +179,4 @@ def _write(
             arguments.pop("schema_mode", None)
     elif saves and arguments.get("schema_mode") == "overwrite":
         del arguments["schema_mode"]
-    write(rows, path, mode, **with_session(spark, arguments))  # type: ignore[arg-type]  # checked there
+    write(rows, path, mode, **arguments)  # type: ignore[arg-type]  # checked there

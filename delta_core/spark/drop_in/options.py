@@ -29,7 +29,7 @@ _STARTS = frozenset({
 _STREAM = _STARTS | {"ignoredeletes", "ignorechanges", "skipchangecommits"}
 _WRITE = frozenset({
     "path", "mergeschema", "overwriteschema", "replacewhere", "partitionoverwritemode", "usermetadata", "txnappid",
-    "txnversion", "__partition_columns", "__clustering_columns", "optimizewrite", "maxrecordsperfile",
+    "txnversion", "__partition_columns", "__clustering_columns", "optimizewrite", "maxrecordsperfile", "compression",
 })  # fmt: skip
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
 
@@ -197,10 +197,12 @@ def write_arguments(options: Options) -> dict[str, Any]:
     if (app is None) != (number is None):
         raise InvalidArgumentError("Found only one of the options txnAppId and txnVersion, expected both or none.")
     merge, replace = options.flag("mergeSchema"), options.flag("overwriteSchema")
+    mode_without = "fixed" if options.text("mergeSchema") is not None else None
+    codec = options.text("compression")
     partition_by, cluster_by = options.text("__partition_columns"), options.text("__clustering_columns")
     mode = options.text("partitionOverwriteMode")
     found: dict[str, Any] = {
-        "schema_mode": "overwrite" if replace else "merge" if merge else None,
+        "schema_mode": "overwrite" if replace else "merge" if merge else mode_without,
         "partition_by": json.loads(partition_by) if partition_by else None,
         "cluster_by": json.loads(cluster_by) if cluster_by else None,
         "replace_where": options.text("replaceWhere"),
@@ -209,5 +211,6 @@ def write_arguments(options: Options) -> dict[str, Any]:
         "txn": None if app is None else (app, number),
         "optimize_write": options.flag("optimizeWrite") if options.text("optimizeWrite") is not None else None,
         "max_records_per_file": options.number("maxRecordsPerFile"),
+        "parquet_options": None if codec is None else {"compression": codec},
     }
     return {name: value for name, value in found.items() if value is not None}

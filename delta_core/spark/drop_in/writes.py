@@ -11,11 +11,9 @@ from delta_core.spark.drop_in.options import Options, write_arguments
 from delta_core.spark.save import write
 from delta_core.table import DeltaTable
 
-__all__ = ["overwriting", "save", "save_batch", "with_session"]
+__all__ = ["overwriting", "save", "save_batch"]
 
 _MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "error", "Ignore": "ignore"}
-_DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 def save(rows: DataFrame, options: Options, mode: str) -> None:
@@ -24,27 +22,16 @@ def save(rows: DataFrame, options: Options, mode: str) -> None:
     found: Any = _MODES[mode]
     if found == "overwrite" and DeltaTable.is_deltatable(options.path):
         arguments = overwriting(rows, options.path, arguments)
-    write(rows, options.path, found, **with_session(rows.sparkSession, arguments))
+    write(rows, options.path, found, **arguments)
 
 
 def overwriting(rows: DataFrame, path: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of an overwrite of a table that exists, with what delta-spark chooses if they do not."""
     found = dict(arguments)
-    metadata = DeltaTable(path).metadata()
-    partitions = metadata.partition_columns
-    if found.get("schema_mode") == "overwrite":
-        lost = {c.lower() for c in partitions} - {c.lower() for c in rows.columns}
-        return {"partition_by": [], **found} if lost else found
-    is_dynamic = str(rows.sparkSession.conf.get(_DYNAMIC, "static")).lower() == "dynamic"
-    if partitions and is_dynamic and not {"replace_where", "partition_overwrite_mode"} & found.keys():
-        found["partition_overwrite_mode"] = "dynamic"
-    return found
-
-
-def with_session(spark: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments with what the session sets for every commit."""
-    found = spark.conf.get(_USER_METADATA, None)
-    return {**({} if found is None else {"user_metadata": str(found)}), **arguments}
+    if found.get("schema_mode") != "overwrite":
+        return found
+    lost = {c.lower() for c in DeltaTable(path).metadata().partition_columns} - {c.lower() for c in rows.columns}
+    return {"partition_by": [], **found} if lost else found
 
 
 def save_batch(rows: DataFrame, options: Options, partition_by: Sequence[str], mode: str, txn: tuple[str, int]) -> None:
@@ -53,6 +40,7 @@ def save_batch(rows: DataFrame, options: Options, partition_by: Sequence[str], m
     if partition_by:
         arguments["partition_by"] = list(partition_by)
     arguments["txn"] = txn
-    write(
-        rows, options.path, "append" if mode == "append" else "overwrite", **with_session(rows.sparkSession, arguments)
-    )
+    if mode == "append":
+        write(rows, options.path, "append", **arguments)
+    else:
+        write(rows, options.path, "overwrite", **{"partition_overwrite_mode": "static", **arguments})

@@ -68,6 +68,20 @@ public class Driver {
     }
     return rows.select(out);
   }
+  // the session's settings of Delta and of SQL that are set: name and text in turn, escaped as in a URL
+  public String settings(org.apache.spark.sql.classic.SparkSession session) throws java.io.IOException {
+    StringBuilder out = new StringBuilder();
+    Map all = CollectionConverters.asJava(session.sessionState().conf().getAllConfs());
+    for (Iterator i = all.entrySet().iterator(); i.hasNext(); ) {
+      Map.Entry entry = (Map.Entry) i.next();
+      String name = (String) entry.getKey();
+      if (!name.startsWith("spark.databricks.") && !name.startsWith("spark.delta.") && !name.startsWith("spark.sql.")) continue;
+      if (out.length() > 0) out.append('&');
+      out.append(java.net.URLEncoder.encode(name, "UTF-8")).append('=');
+      out.append(java.net.URLEncoder.encode((String) entry.getValue(), "UTF-8"));
+    }
+    return out.toString();
+  }
   // names have no line's end: they are encoded
   public String inputFiles(org.apache.spark.sql.Dataset rows) { return String.join("\n", (CharSequence[]) rows.inputFiles()); }
   public Replay replay(InternalRow[] rows, String schema, String kinds) { return new Replay(rows, struct(schema), kinds); }

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote
 
 import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -54,6 +54,7 @@ __all__ = [
     "roaring_test",
     "run_sink",
     "select",
+    "settings",
     "stream_relation",
     "table_location",
     "with_names",
@@ -348,6 +349,14 @@ class ReplayedRows:
         """Make the files; other paths are names below a root."""
         self.java.finish(root, hadoop_root)
         return self.java
+
+
+def settings(spark: Any) -> dict[str, str]:
+    """Return the settings of Delta and of SQL that are set in a session, in one call."""
+    if not is_available(spark):
+        return {str(name): str(text) for name, text in spark.conf.getAll.items()}
+    found = str(_driver(spark).settings(spark._jsparkSession))
+    return dict(parse_qsl(found, keep_blank_values=True, strict_parsing=True)) if found else {}
 
 
 def heap_bytes(spark: Any) -> int:

@@ -134,7 +134,9 @@ def _directory(plan: WritePlan, changes: bool) -> str:
 
 def _parquet_options(plan: WritePlan, options: FrameOptions) -> dict[str, str]:
     properties = writer_properties(plan.table)
-    found = {"compression": (properties.compression or "snappy").lower()}
+    # without a codec of the table, Spark takes that of the session
+    codec = plan.table.configuration.get("delta.parquet.compression.codec")
+    found = {} if codec is None else {"compression": codec.strip().lower()}
     if properties.data_page_version == "2.0":
         found["parquet.writer.version"] = "v2"
     if options.max_records_per_file is not None:

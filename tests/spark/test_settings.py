@@ -1,0 +1,516 @@
+"""Settings of a session: each one of delta-spark is followed, has no meaning here, or is rejected by its name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import delta_core.spark as ds
+from delta_core import DeltaTable
+from delta_core.errors import (
+    ColumnNotFoundError,
+    DeltaError,
+    InvalidArgumentError,
+    SchemaMismatchError,
+    UnsupportedOperationError,
+)
+from delta_core.spark.plan import private
+from delta_core.spark.settings import session_settings
+
+pytestmark = pytest.mark.spark
+
+HERE = Path(__file__).parent
+DELTA = "spark.databricks.delta."
+#: Name and default of each entry of DeltaSQLConf in delta-spark 4.4.0, read by reflection.
+RECORDED = dict(
+    line.split("\t") for line in HERE.joinpath("delta_spark_settings.tsv").read_text(encoding="utf-8").splitlines()
+)
+KNOWN = json.loads(Path(ds.__file__).with_name("delta_settings.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    return str(tmp_path / "t")
+
+
+@contextmanager
+def setting(spark: Any, values: Mapping[str, str]) -> Iterator[None]:
+    before = {name: spark.conf.get(name, None) for name in values}
+    for name, text in values.items():
+        spark.conf.set(name, text)
+    try:
+        yield
+    finally:
+        for name, text in before.items():
+            spark.conf.unset(name) if text is None else spark.conf.set(name, text)
+
+
+def delta(**values: str) -> dict[str, str]:
+    return {f"{DELTA}{name.replace('__', '.')}": text for name, text in values.items()}
+
+
+def rows(spark: Any, uri: str) -> list[tuple[Any, ...]]:
+    return [tuple(r) for r in ds.read(spark, uri).orderBy("id").collect()]
+
+
+def commit(uri: str, version: int | None = None) -> dict[str, Any]:
+    """Return the actions of a commit by their names; of several the last one."""
+    log = sorted(Path(uri, "_delta_log").glob("*.json"))
+    path = log[-1] if version is None else log[version]
+    return {name: value for line in path.read_text().splitlines() for name, value in json.loads(line).items()}
+
+
+# --- the list --------------------------------------------------------------------------------
+
+
+def test_every_setting_of_delta_spark_has_a_status_and_its_default() -> None:
+    assert KNOWN.keys() == RECORDED.keys()
+    for name, entry in KNOWN.items():
+        default = RECORDED[name]
+        if default.startswith("<value of "):
+            default = RECORDED[default[len("<value of ") : -1]]
+        assert entry["default"] == (None if default == "<undefined>" else default), name
+        assert entry["status"] in ("honoured", "none", "rejected"), name
+        assert bool(entry.get("meaning")) == (entry["status"] != "rejected"), name
+
+
+def test_documentation_names_every_setting_with_its_status() -> None:
+    text = Path(__file__).parents[2].joinpath("docs", "spark-settings.md").read_text(encoding="utf-8")
+    parts = dict(zip(("honoured", "rejected", "none"), text.split("\n## ")[1:4], strict=True))
+    for name, entry in KNOWN.items():
+        assert f"`{name.removeprefix(DELTA)}`" in parts[entry["status"]], name
+
+
+def _other(name: str) -> str:
+    """Return a value that is not the default of a setting."""
+    default = KNOWN[name]["default"]
+    if default is None:
+        return "7"
+    return {"true": "false", "false": "true"}.get(default, f"{default}7" if default.isdigit() else "other")
+
+
+def _convert(spark: Any, uri: str) -> None:
+    ds.DeltaTable.convertToDelta(spark, f"parquet.`{uri}-files`")
+
+
+PATHS: dict[str, Callable[[Any, str], Any]] = {
+    "read": lambda spark, uri: ds.read(spark, uri),
+    "read_version": lambda spark, uri: ds.read(spark, uri, 0),
+    "read_changes": lambda spark, uri: ds.read_changes(spark, uri, 0),
+    "read_stream": lambda spark, uri: ds.read_stream(spark, uri),
+    "read_changes_stream": lambda spark, uri: ds.read_changes_stream(spark, uri),
+    "select": lambda spark, uri: ds.sql(spark, f"SELECT * FROM delta.`{uri}`"),
+    "append": lambda spark, uri: ds.write(spark.range(1), uri, "append"),
+    "create": lambda spark, uri: ds.write(spark.range(1), f"{uri}-new"),
+    "write_stream": lambda spark, uri: ds.write_stream(
+        spark.readStream.format("rate").load(), f"{uri}-new", checkpoint=f"{uri}-checkpoint"
+    ),
+    "insert": lambda spark, uri: ds.sql(spark, f"INSERT INTO delta.`{uri}` VALUES (1)"),
+    "delete": lambda spark, uri: ds.sql(spark, f"DELETE FROM delta.`{uri}`"),
+    "update": lambda spark, uri: ds.sql(spark, f"UPDATE delta.`{uri}` SET id = 1"),
+    "merge": lambda spark, uri: ds.sql(
+        spark, f"MERGE INTO delta.`{uri}` t USING (SELECT 1L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE"
+    ),
+    "optimize": lambda spark, uri: ds.sql(spark, f"OPTIMIZE delta.`{uri}`"),
+    "vacuum": lambda spark, uri: ds.sql(spark, f"VACUUM delta.`{uri}`"),
+    "alter": lambda spark, uri: ds.sql(spark, f"ALTER TABLE delta.`{uri}` ADD COLUMNS (v INT)"),
+    "restore": lambda spark, uri: ds.sql(spark, f"RESTORE delta.`{uri}` TO VERSION AS OF 0"),
+    "history": lambda spark, uri: ds.sql(spark, f"DESCRIBE HISTORY delta.`{uri}`"),
+    "clone": lambda spark, uri: ds.sql(spark, f"CREATE TABLE delta.`{uri}-new` SHALLOW CLONE delta.`{uri}`"),
+    "builder": lambda spark, uri: (
+        ds.DeltaTable.create(spark).location(f"{uri}-new").addColumn("id", "bigint").execute()
+    ),
+    "convert": _convert,
+    "for_path": lambda spark, uri: ds.DeltaTable.forPath(spark, uri),
+}
+
+
+def _check_rejected(spark: Any, uri: str, name: str, value: str, how: str) -> None:
+    with setting(spark, {name: value}), pytest.raises(UnsupportedOperationError) as found:
+        PATHS[how](spark, uri)
+    assert found.value.facts["setting"] == name
+    assert name in str(found.value)
+
+
+def test_each_rejected_setting_is_rejected_by_its_name_on_every_path(spark: Any, uri: str) -> None:
+    ds.write(spark.range(3), uri, properties={"delta.enableChangeDataFeed": "true"})
+    spark.range(3).write.parquet(f"{uri}-files")
+    rejected = [name for name, entry in KNOWN.items() if entry["status"] == "rejected"]
+    for how in PATHS:
+        _check_rejected(spark, uri, f"{DELTA}stats.collect", "false", how)
+    for number, name in enumerate(rejected):
+        how = list(PATHS)[number % len(PATHS)]
+        _check_rejected(spark, uri, name, _other(name), how)
+    assert DeltaTable(uri).version() == 0
+    assert not Path(f"{uri}-new").exists()
+    # an object that was made before reads them again
+    table = ds.DeltaTable.forPath(spark, uri)
+    with setting(spark, delta(stats__collect="false")), pytest.raises(UnsupportedOperationError):
+        table.delete()
+
+
+def test_rejected_settings_at_their_defaults_and_those_without_meaning_change_nothing(spark: Any, uri: str) -> None:
+    found = {n: e["default"] for n, e in KNOWN.items() if e["status"] == "rejected" and e["default"] is not None}
+    found |= {n: _other(n) for n, e in KNOWN.items() if e["status"] == "none" and not n.endswith("v2.enableMode")}
+    with setting(spark, found):
+        ds.write(spark.range(3), uri)
+        ds.sql(spark, f"DELETE FROM delta.`{uri}` WHERE id = 1")
+        assert rows(spark, uri) == [(0,), (2,)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (f"{DELTA}schema.autoMerge.enable", "true"),  # misspelt
+        (f"{DELTA}notKnown", "1"),
+        ("spark.delta.logStore.s3a.impl", "io.delta.storage.S3DynamoDBLogStore"),
+        ("spark.sql.storeAssignmentPolicy", "LEGACY"),
+        ("spark.sql.storeAssignmentPolicy", "STRICT"),
+    ],
+)
+def test_unknown_settings_and_those_of_spark_that_change_values_are_rejected(
+    spark: Any, uri: str, name: str, value: str
+) -> None:
+    with setting(spark, {name: value}), pytest.raises(UnsupportedOperationError, match=name):
+        ds.write(spark.range(3), uri)
+
+
+def test_settings_are_read_in_one_call_however_many_are_set(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    client = spark._sc._gateway._gateway_client
+    send = client.send_command
+    monkeypatch.setattr(client, "send_command", lambda c, *a, **k: (calls.append(c), send(c, *a, **k))[1])
+
+    def count() -> int:
+        calls.clear()
+        session_settings(spark)
+        return len([c for c in calls if not c.startswith("m\n")])  # without those that free an object
+
+    session_settings(spark)
+    few = count()
+    with setting(spark, {f"{DELTA}skipping.{n}": "x" for n in ("partitionLikeFilters.enabled",)}):
+        many = {n: _other(n) for n, e in KNOWN.items() if e["status"] == "none"}
+        many.pop(f"{DELTA}v2.enableMode", None)
+        with setting(spark, many):
+            assert count() == few <= 2
+
+
+def test_operations_read_the_settings_a_fixed_number_of_times(
+    spark: Any, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Any] = []
+    known = private.settings
+    monkeypatch.setattr(private, "settings", lambda session: (calls.append(1), known(session))[1])
+    ds.write(spark.range(3), uri)
+    assert len(calls) <= 3
+    calls.clear()
+    ds.read(spark, uri)
+    assert len(calls) == 1
+
+
+# --- those that are followed -----------------------------------------------------------------
+
+
+CHANGES = {
+    "insert": "INSERT INTO delta.`{}` VALUES (7)",
+    "delete": "DELETE FROM delta.`{}` WHERE id = 1",
+    "update": "UPDATE delta.`{}` SET id = 9 WHERE id = 2",
+    "merge": "MERGE INTO delta.`{}` t USING (SELECT 8L AS id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *",
+}
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_a_change_with_the_transaction_of_the_session_is_committed_once(spark: Any, uri: str, how: str) -> None:
+    ds.write(spark.range(3), uri)
+    with setting(spark, delta(write__txnAppId="app", write__txnVersion="4")):
+        ds.sql(spark, CHANGES[how].format(uri))
+        before = rows(spark, uri)
+        assert commit(uri)["txn"]["appId"], commit(uri)["txn"]["version"] == ("app", 4)
+        for _ in range(2):
+            assert ds.sql(spark, CHANGES[how].format(uri)).collect() == []
+    assert DeltaTable(uri).version() == 1
+    assert rows(spark, uri) == before
+
+
+def test_writes_and_overwrites_with_the_transaction_of_the_session_are_committed_once(spark: Any, uri: str) -> None:
+    with setting(spark, delta(write__txnAppId="app", write__txnVersion="1")):
+        assert ds.write(spark.range(3), uri) == 0
+        assert ds.write(spark.range(9), uri, "append") is None
+        assert ds.write(spark.range(9), uri, "overwrite") is None
+        assert ds.write(spark.range(3, 4), uri, "append", txn=("other", 1)) == 1  # an argument goes before
+    assert len(rows(spark, uri)) == 4
+
+
+def test_version_of_the_session_is_unset_after_a_write_if_that_is_requested(spark: Any, uri: str) -> None:
+    ds.write(spark.range(3), uri)
+    wanted = delta(write__txnAppId="app", write__txnVersion="1", write__txnVersion__autoReset__enabled="true")
+    for how in CHANGES.values():
+        with setting(spark, wanted):
+            ds.sql(spark, how.format(uri))
+            assert spark.conf.get(f"{DELTA}write.txnVersion", None) is None
+
+
+@pytest.mark.parametrize("values", [{"write__txnAppId": "a"}, {"write__txnVersion": "1"}, {
+    "write__txnAppId": "a", "write__txnVersion": "x"}])  # fmt: skip
+def test_half_a_transaction_is_rejected(spark: Any, uri: str, values: dict[str, str]) -> None:
+    with setting(spark, delta(**values)), pytest.raises(InvalidArgumentError, match="txn"):
+        ds.write(spark.range(3), uri)
+
+
+def _made_by_convert(spark: Any, uri: str) -> None:
+    spark.range(3).write.parquet(uri)
+    ds.DeltaTable.convertToDelta(spark, f"parquet.`{uri}`")
+
+
+def _made_by_replace(spark: Any, uri: str) -> None:
+    ds.write(spark.range(3), uri)
+    ds.DeltaTable.replace(spark).location(uri).addColumn("id", "bigint").execute()
+
+
+CREATING: dict[str, Callable[[Any, str], Any]] = {
+    "write": lambda spark, uri: ds.write(spark.range(3), uri),
+    "replace_definition": lambda spark, uri: (
+        ds.write(spark.range(3), uri),
+        ds.write(spark.range(3), uri, "overwrite", replace_definition=True),
+    ),
+    "builder": lambda spark, uri: ds.DeltaTable.create(spark).location(uri).addColumn("id", "bigint").execute(),
+    "replace": _made_by_replace,
+    "convert": _made_by_convert,
+}
+
+
+@pytest.mark.parametrize("how", CREATING)
+def test_new_tables_have_the_properties_of_the_session(spark: Any, uri: str, how: str) -> None:
+    wanted = delta(
+        properties__defaults__logRetentionDuration="interval 3 days", properties__defaults__enableChangeDataFeed="true"
+    )
+    with setting(spark, wanted):
+        CREATING[how](spark, uri)
+    found = DeltaTable(uri).metadata().configuration
+    assert found["delta.logRetentionDuration"] == "interval 3 days"
+    assert found["delta.enableChangeDataFeed"] == "true"
+
+
+def test_properties_of_a_call_go_before_those_of_the_session_and_tables_that_exist_keep_theirs(
+    spark: Any, uri: str
+) -> None:
+    with setting(spark, delta(properties__defaults__logRetentionDuration="interval 3 days")):
+        ds.write(spark.range(3), uri, properties={"delta.logretentionduration": "interval 9 days"})
+        assert DeltaTable(uri).metadata().configuration == {"delta.logRetentionDuration": "interval 9 days"}
+        ds.write(spark.range(3), f"{uri}2", properties={"a": "b"})
+    with setting(spark, delta(properties__defaults__appendOnly="true")):
+        ds.write(spark.range(3), uri, "append")
+        ds.DeltaTable.forPath(spark, uri).clone(f"{uri}3", True)
+    assert "delta.appendOnly" not in DeltaTable(uri).metadata().configuration
+    assert "delta.appendOnly" not in DeltaTable(f"{uri}3").metadata().configuration
+
+
+def test_protocol_versions_of_the_session_are_those_of_new_tables(spark: Any, uri: str) -> None:
+    with setting(spark, delta(properties__defaults__minReaderVersion="2", properties__defaults__minWriterVersion="5")):
+        ds.write(spark.range(3), uri)
+    protocol = DeltaTable(uri).protocol()
+    assert (protocol.min_reader_version, protocol.min_writer_version) == (2, 5)
+
+
+def test_a_property_that_can_not_have_the_value_of_the_session_is_rejected(spark: Any, uri: str) -> None:
+    with (
+        setting(spark, delta(properties__defaults__checkpointInterval="often")),
+        pytest.raises(InvalidArgumentError, match=r"delta\.checkpointInterval"),
+    ):
+        ds.write(spark.range(3), uri)
+    assert not DeltaTable.is_deltatable(uri)
+
+
+EVOLVING: dict[str, Callable[[Any, str], Any]] = {
+    "append": lambda spark, uri: ds.write(spark.range(7, 8).selectExpr("id", "5 AS x"), uri, "append"),
+    "overwrite": lambda spark, uri: ds.write(spark.range(7, 8).selectExpr("id", "5 AS x"), uri, "overwrite"),
+    "by_name": lambda spark, uri: ds.sql(spark, f"INSERT INTO delta.`{uri}` BY NAME SELECT 5 AS x, 7L AS id"),
+    "insert": lambda spark, uri: ds.sql(spark, f"INSERT INTO delta.`{uri}` SELECT 7L AS id, 5 AS x"),
+    "merge": lambda spark, uri: ds.sql(
+        spark,
+        f"MERGE INTO delta.`{uri}` t USING (SELECT 7L AS id, 5 AS x) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", EVOLVING)
+def test_writes_add_columns_if_the_session_merges_schemas(spark: Any, uri: str, how: str) -> None:
+    ds.write(spark.range(2), uri)
+    with setting(spark, delta(schema__autoMerge__enabled="true")):
+        EVOLVING[how](spark, uri)
+    assert rows(spark, uri)[-1] == (7, 5)
+
+
+def test_fixed_schema_goes_before_the_setting(spark: Any, uri: str) -> None:
+    ds.write(spark.range(2), uri)
+    more = spark.range(2).selectExpr("id", "5 AS x")
+    with setting(spark, delta(schema__autoMerge__enabled="true")):
+        with pytest.raises(SchemaMismatchError):
+            ds.write(more, uri, "append", schema_mode="fixed")
+        ds.write(more, uri, "overwrite", schema_mode="overwrite")
+    with pytest.raises(SchemaMismatchError), setting(spark, delta(schema__autoMerge__enabled="false")):
+        ds.write(more.selectExpr("*", "1 AS y"), uri, "append")
+
+
+def test_user_metadata_of_the_session_is_in_every_commit(spark: Any, uri: str) -> None:
+    statements = (
+        "INSERT INTO delta.`{}` VALUES (3), (4)", "DELETE FROM delta.`{}` WHERE id = 1", "OPTIMIZE delta.`{}`",
+        "ALTER TABLE delta.`{}` SET TBLPROPERTIES ('a' = 'b')", "RESTORE delta.`{}` TO VERSION AS OF 0",
+        "CREATE OR REPLACE TABLE delta.`{0}-clone` SHALLOW CLONE delta.`{0}`",
+    )  # fmt: skip
+    with setting(spark, delta(commitInfo__userMetadata="nightly")):
+        ds.write(spark.range(3), uri)
+        for statement in statements:
+            ds.sql(spark, statement.format(uri))
+        ds.write(spark.range(1), uri, "append", user_metadata="own")
+    found = [commit(uri, v)["commitInfo"].get("userMetadata") for v in range(DeltaTable(uri).version() + 1)]
+    assert found == ["nightly"] * (len(found) - 1) + ["own"]
+    assert commit(f"{uri}-clone")["commitInfo"]["userMetadata"] == "nightly"
+
+
+def _files(uri: str) -> list[Path]:
+    return [Path(uri, p) for p in DeltaTable(uri).snapshot().files.columns(["path"]).column("path").to_pylist()]
+
+
+def test_optimized_writes_of_the_session_go_before_the_property_of_the_table(spark: Any, uri: str) -> None:
+    many = spark.range(1000).repartition(8)
+    with setting(spark, delta(optimizeWrite__enabled="true")):
+        ds.write(many, uri)
+        assert len(_files(uri)) < 8
+        ds.write(many, uri, "overwrite", optimize_write=False)
+        assert len(_files(uri)) == 8
+    DeltaTable(uri).alter.set_table_properties({"delta.autoOptimize.optimizeWrite": "true"})
+    with setting(spark, delta(optimizeWrite__enabled="false")):
+        ds.write(many, uri, "overwrite")
+        assert len(_files(uri)) == 8
+
+
+def test_small_files_are_joined_after_commits_if_the_session_requests_it(spark: Any, uri: str) -> None:
+    with setting(spark, delta(autoCompact__enabled="true", autoCompact__minNumFiles="4")):
+        ds.write(spark.range(300).repartition(3), uri)
+        assert len(_files(uri)) == 3
+        ds.write(spark.range(300, 400).repartition(1), uri, "append")
+        assert len(_files(uri)) == 1
+        ds.sql(spark, f"INSERT INTO delta.`{uri}` SELECT id FROM range(400, 800, 1, 4)")
+        assert len(_files(uri)) == 1
+    assert rows(spark, uri) == [(n,) for n in range(800)]
+    with setting(
+        spark, delta(autoCompact__enabled="true", autoCompact__minNumFiles="2", autoCompact__maxFileSize="1b")
+    ):
+        ds.write(spark.range(9).repartition(3), uri, "overwrite")
+        assert len(_files(uri)) == 3
+
+
+def test_optimize_writes_files_of_the_size_of_the_session(spark: Any, uri: str) -> None:
+    ds.write(spark.range(100_000).selectExpr("id", "uuid() AS u").repartition(4), uri)
+    size = _files(uri)[0].stat().st_size
+    with setting(spark, delta(optimize__maxFileSize=f"{2 * size + size // 2}b")):
+        ds.sql(spark, f"OPTIMIZE delta.`{uri}`")
+    assert len(_files(uri)) == 2
+
+
+def test_retention_check_of_the_session_decides_about_short_retentions(spark: Any, uri: str) -> None:
+    ds.write(spark.range(3), uri)
+    with pytest.raises(InvalidArgumentError):
+        ds.sql(spark, f"VACUUM delta.`{uri}` RETAIN 0 HOURS")
+    with setting(spark, delta(retentionDurationCheck__enabled="false")):
+        ds.sql(spark, f"VACUUM delta.`{uri}` RETAIN 0 HOURS")
+
+
+def test_changes_after_the_last_commit_are_none_if_the_session_allows_them(spark: Any, uri: str) -> None:
+    ds.write(spark.range(3), uri, properties={"delta.enableChangeDataFeed": "true"})
+    late = {"start_timestamp": "2999-01-01 00:00:00"}
+    with pytest.raises(DeltaError):
+        ds.read_changes(spark, uri, **late)  # type: ignore[arg-type]
+    with setting(spark, delta(changeDataFeed__timestampOutOfRange__enabled="true")):
+        assert ds.read_changes(spark, uri, **late).count() == 0  # type: ignore[arg-type]
+
+
+# --- settings of Spark -----------------------------------------------------------------------
+
+
+def _codecs(uri: str) -> set[str]:
+    return {pq.ParquetFile(f).metadata.row_group(0).column(0).compression for f in _files(uri)}
+
+
+@pytest.mark.parametrize("route", ["auto", "plain"])
+def test_codec_of_a_call_goes_before_that_of_the_table_and_of_the_session(
+    spark: Any, tmp_path: Path, route: Any
+) -> None:
+    places = [str(tmp_path / n) for n in ("session", "table", "call", "none")]
+    gzip = {"delta.parquet.compression.codec": "gzip"}
+    with setting(spark, {"spark.sql.parquet.compression.codec": "zstd"}):
+        ds.write(spark.range(3), places[0], route=route)
+        ds.write(spark.range(3), places[1], properties=gzip, route=route)
+        ds.write(spark.range(3), places[2], properties=gzip, parquet_options={"compression": "zstd"}, route=route)
+    ds.write(spark.range(3), places[3], route=route)
+    assert [_codecs(p) for p in places] == [{"ZSTD"}, {"GZIP"}, {"ZSTD"}, {"SNAPPY"}]
+
+
+def test_files_end_with_the_rows_of_the_session(spark: Any, uri: str) -> None:
+    with setting(spark, {"spark.sql.files.maxRecordsPerFile": "10"}):
+        ds.write(spark.range(40).coalesce(1), uri)
+    assert len(_files(uri)) == 4
+
+
+def test_overwrites_replace_partitions_if_the_session_is_dynamic(spark: Any, uri: str) -> None:
+    made = spark.range(6).selectExpr("id", "id % 2 AS p")
+    ds.write(made, uri, partition_by="p")
+    with setting(spark, {"spark.sql.sources.partitionOverwriteMode": "dynamic"}):
+        ds.write(made.where("id = 1"), uri, "overwrite")
+        assert rows(spark, uri) == [(0, 0), (1, 1), (2, 0), (4, 0)]
+        ds.sql(spark, f"INSERT OVERWRITE delta.`{uri}` VALUES (8, 0)")
+        assert rows(spark, uri) == [(1, 1), (8, 0)]
+        ds.write(made.where("id = 3"), uri, "overwrite", partition_overwrite_mode="static")
+        assert rows(spark, uri) == [(3, 1)]
+        ds.write(spark.range(2), f"{uri}2")
+        ds.write(spark.range(1), f"{uri}2", "overwrite")  # without partitions: all rows
+    assert rows(spark, f"{uri}2") == [(0,)]
+
+
+OTHER_CASE = (
+    "UPDATE delta.`{}` SET V = 9",
+    "UPDATE delta.`{}` SET v = ID",
+    "UPDATE delta.`{}` SET v = 9 WHERE ID = 1",
+    "UPDATE delta.`{}` SET s.A = 9",
+    "DELETE FROM delta.`{}` WHERE ID = 1",
+    "DELETE FROM delta.`{}` WHERE s.A = 1",
+    "MERGE INTO delta.`{}` t USING (SELECT 1L AS id) s ON t.ID = s.id WHEN MATCHED THEN DELETE",
+    "MERGE INTO delta.`{}` t USING (SELECT 1L AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET V = 1",
+    "MERGE INTO delta.`{}` t USING (SELECT 1L AS id, 1L AS V) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *",
+    "MERGE INTO delta.`{}` t USING (SELECT 1L AS id) s ON t.id = s.id WHEN MATCHED AND t.V = 1 THEN DELETE",
+    "INSERT INTO delta.`{}` (ID, v) VALUES (1, 2)",
+    "INSERT INTO delta.`{}` REPLACE WHERE ID = 1 SELECT 1L AS id, 2L AS v, named_struct('a', 1) AS s",
+)
+
+
+@pytest.mark.parametrize("statement", OTHER_CASE)
+def test_names_in_another_case_are_not_found_if_the_session_distinguishes_them(
+    spark: Any, uri: str, statement: str
+) -> None:
+    ds.write(spark.range(3).selectExpr("id", "id AS v", "named_struct('a', 1) AS s"), uri)
+    before = rows(spark, uri)
+    with setting(spark, {"spark.sql.caseSensitive": "true"}), pytest.raises(ColumnNotFoundError):
+        ds.sql(spark, statement.format(uri))
+    assert rows(spark, uri) == before
+    if "named_struct" not in statement and "(ID" not in statement:
+        ds.sql(spark, statement.format(uri))
+        assert DeltaTable(uri).version() == 1
+
+
+def test_names_in_their_own_case_are_found_in_a_session_that_distinguishes_cases(spark: Any, uri: str) -> None:
+    ds.write(spark.range(3).selectExpr("id", "id AS Value"), uri)
+    with setting(spark, {"spark.sql.caseSensitive": "true"}):
+        ds.sql(spark, f"UPDATE delta.`{uri}` SET Value = Value + 1 WHERE id = 1")
+        ds.sql(spark, f"DELETE FROM delta.`{uri}` WHERE Value = 0")
+        ds.write(spark.range(5, 6).selectExpr("id AS ID", "id AS VALUE"), uri, "append")  # as delta-spark
+        table = ds.DeltaTable.forPath(spark, uri)
+        with pytest.raises(ColumnNotFoundError):
+            table.update("ID = 1", {"Value": "1"})
+    assert rows(spark, uri) == [(1, 2), (2, 2), (5, 5)]
