@@ -7,7 +7,20 @@ whole days.
 
 from __future__ import annotations
 
-from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType, parse_decimal
+from contextlib import suppress
+
+from delta_core.errors import SchemaError
+from delta_core.protocol.types import (
+    ArrayType,
+    CustomType,
+    DataType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+    arrow_to_type,
+    parse_decimal,
+)
 
 __all__ = [
     "INTERVAL_DAY",
@@ -47,12 +60,31 @@ _DDL = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGIN
 
 
 def canonical(t: DataType) -> DataType:
-    """Return the type under its one name: aliases replaced, decimals without blanks."""
-    if not isinstance(t, PrimitiveType):
+    """Return the type that values have in expressions: its one name, and of a plugin's type what stores its values."""
+    if isinstance(t, PrimitiveType):
+        return _canonical_primitive(t)
+    if isinstance(t, ArrayType):
+        element = canonical(t.element_type)
+        return t if element is t.element_type else ArrayType(element, t.contains_null)
+    if isinstance(t, MapType):
+        key, value = canonical(t.key_type), canonical(t.value_type)
+        is_same = key is t.key_type and value is t.value_type
+        return t if is_same else MapType(key, value, t.value_contains_null)
+    types = [canonical(f.type) for f in t.fields]
+    if all(new is f.type for new, f in zip(types, t.fields, strict=True)):
+        return t
+    return StructType([Field(f.name, new, f.nullable, f.metadata) for f, new in zip(t.fields, types, strict=True)])
+
+
+def _canonical_primitive(t: PrimitiveType) -> DataType:
+    if isinstance(t, CustomType):
+        with suppress(SchemaError):  # no Delta type stores it: expressions reject it by its own name
+            return canonical(arrow_to_type(t.definition.arrow))
         return t
     decimal = parse_decimal(t.type)
     if decimal is not None:
-        return PrimitiveType(f"decimal({decimal[0]},{decimal[1]})")
+        name = f"decimal({decimal[0]},{decimal[1]})"
+        return t if name == t.type else PrimitiveType(name)
     return PrimitiveType(_ALIASES[t.type]) if t.type in _ALIASES else t
 
 

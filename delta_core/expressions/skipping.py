@@ -47,7 +47,7 @@ from delta_core.expressions.coercion import canonical, name_of
 from delta_core.expressions.functions import COMPARISONS
 from delta_core.expressions.typing_rules import Typed
 from delta_core.protocol.schema import ColumnMap, find
-from delta_core.protocol.types import DataType, Field, PrimitiveType, StructType
+from delta_core.protocol.types import CustomType, DataType, Field, PrimitiveType, StructType
 from delta_core.runtime.recursion import Steps, each, run
 
 __all__ = ["SkippingPlan", "implied_by", "plan_skipping"]
@@ -209,6 +209,8 @@ class _Scope:
         """Return the bounds of a data column; None for types and collations whose bounds can't be compared."""
         _, found = find(self._schema, column.path)
         t = canonical(found.type)
+        if isinstance(found.type, CustomType) and not found.type.definition.ordered:
+            return None
         if not isinstance(t, PrimitiveType) or t.type in _UNBOUNDED_TYPES or self._is_collated(column):
             return None
         low: Expression = self.statistic("min", column, t)

@@ -11,7 +11,7 @@ from delta_core.plugins.features import SupportedFeatures
 from delta_core.plugins.registry import PluginRegistry, PluginSet
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import Metadata, Protocol
-from delta_core.protocol.schema import Schema, check_types, format_path, unknown_types
+from delta_core.protocol.schema import Schema, check_types, format_path, unknown_types, with_custom_types
 from delta_core.protocol.types import KNOWN_TYPES
 
 __all__ = ["declared_domains", "define_table", "resolve_plugins"]
@@ -131,4 +131,5 @@ def _parse_schema(metadata: Metadata, version: int, plugins: PluginSet) -> Schem
             version=version,
             column=missing[0],
         )
-    return schema
+    # most tables have none, and a large schema takes long to walk
+    return schema if plugins.types.keys() <= KNOWN_TYPES.keys() else with_custom_types(schema, plugins.types)

@@ -13,7 +13,9 @@ from msgspec import Struct
 
 from delta_core.errors import ColumnNotFoundError, SchemaError, UnsupportedFeatureError, did_you_mean
 from delta_core.protocol.types import (
+    KNOWN_TYPES,
     ArrayType,
+    CustomType,
     DataType,
     Field,
     MapType,
@@ -39,6 +41,7 @@ __all__ = [
     "leaf_fields",
     "unknown_types",
     "walk",
+    "with_custom_types",
     "with_field_metadata",
     "without_metadata",
     "without_void",
@@ -236,7 +239,24 @@ def without_metadata(schema: StructType, keys: Collection[str]) -> Schema:
 
 def with_field_metadata(schema: StructType, change: Callable[[Field], Mapping[str, Any]]) -> Schema:
     """Return a schema whose fields, at every depth, have the metadata that ``change`` returns for them."""
+    return _changed(schema, change, lambda t: t)
 
+
+def with_custom_types(schema: StructType, types: Mapping[str, TypeDef]) -> Schema:
+    """Return a schema whose types of plugins, at every depth, have their definitions; names are known."""
+
+    def defined(t: PrimitiveType) -> PrimitiveType:
+        is_custom = t.type in types and t.type not in KNOWN_TYPES
+        return CustomType(t.type, types[t.type]) if is_custom else t
+
+    return _changed(schema, lambda f: f.metadata, defined)
+
+
+def _changed(
+    schema: StructType,
+    metadata: Callable[[Field], Mapping[str, Any]],
+    primitive: Callable[[PrimitiveType], PrimitiveType],
+) -> Schema:
     def inner(t: DataType) -> DataType:
         if isinstance(t, StructType):
             return StructType(map(plain, t.fields))
@@ -244,10 +264,10 @@ def with_field_metadata(schema: StructType, change: Callable[[Field], Mapping[st
             return ArrayType(inner(t.element_type), t.contains_null)
         if isinstance(t, MapType):
             return MapType(inner(t.key_type), inner(t.value_type), t.value_contains_null)
-        return t
+        return primitive(t)
 
     def plain(f: Field) -> Field:
-        return Field(f.name, inner(f.type), f.nullable, change(f))
+        return Field(f.name, inner(f.type), f.nullable, metadata(f))
 
     return Schema(map(plain, schema.fields))
 

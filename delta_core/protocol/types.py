@@ -19,7 +19,7 @@ from delta_core.errors import InvalidArgumentError, SchemaError
 from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = [
-    "BASE_TYPES", "KNOWN_TYPES", "TIMESTAMP_NTZ", "VARIANT", "ArrayType", "DataType", "Field", "MapType",
+    "BASE_TYPES", "KNOWN_TYPES", "TIMESTAMP_NTZ", "VARIANT", "ArrayType", "CustomType", "DataType", "Field", "MapType",
     "PrimitiveType",
     "StructType", "TypeDef", "VariantType", "check_nesting", "parse_decimal", "parse_type", "type_to_json",
 ]  # fmt: skip
@@ -189,6 +189,28 @@ class VariantType(metaclass=_IsVariant):
     def __new__(cls) -> PrimitiveType:  # type: ignore[misc]  # makes another class, on purpose
         """Return the variant type."""
         return PrimitiveType("variant")
+
+
+class CustomType(PrimitiveType, frozen=True):
+    """A primitive type that a plugin defines, in the schema of a table; it equals the `PrimitiveType` of its name.
+
+    Parameters
+    ----------
+    definition : TypeDef
+        As the plugin returned it. In expressions a value is one of the Delta type that stores its Arrow type.
+    """
+
+    definition: TypeDef
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PrimitiveType) and other.type == self.type
+
+    def __hash__(self) -> int:
+        return hash(PrimitiveType(self.type))
+
+    def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> pa.DataType:
+        """Return the Arrow type."""
+        return types.get(self.type, self.definition).arrow
 
 
 class ArrayType(_ArrowExportable, Struct, frozen=True):

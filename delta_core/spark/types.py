@@ -16,9 +16,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from delta_core.errors import SchemaError, UnsupportedFeatureError
+from delta_core.expressions.coercion import canonical
 from delta_core.protocol.schema import FIELD_ID, format_path, walk, without_void
 from delta_core.protocol.types import (
     ArrayType,
+    CustomType,
     DataType,
     Field,
     MapType,
@@ -91,7 +93,12 @@ def spark_type(t: DataType, types: Mapping[str, TypeDef]) -> T.DataType:
     decimal = parse_decimal(t.type)
     if decimal is not None:
         return T.DecimalType(*decimal)
-    found = _PRIMITIVES.get(types[t.type].name if t.type in types else t.type)
+    definition = types.get(t.type)
+    found = _PRIMITIVES.get(t.type if definition is None else definition.name)
+    if found is None and definition is not None and definition.decode is None:
+        stored = canonical(CustomType(t.type, definition))
+        if not isinstance(stored, CustomType):
+            return spark_type(stored, types)
     if found is None:
         raise UnsupportedFeatureError(
             f"Type {t.type!r} can't be read on Spark, which has no such type. Read the table with engine 'arrow'.",

@@ -288,7 +288,9 @@ def with_instants(schema: pa.Schema, are_instants: Sequence[bool]) -> pa.Schema:
 
 
 def _same_layout(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether structs have the same fields, whatever they specify for nulls."""
+    """Whether types are equal, or structs have the same fields, whatever they specify for nulls."""
+    if not found.num_fields and not wanted.num_fields:
+        return bool(found.equals(wanted))
     names = [(found.field(i).name, found.field(i).type) for i in range(found.num_fields)]
     return names == [(wanted.field(i).name, wanted.field(i).type) for i in range(wanted.num_fields)]
 
