@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, one_array
 from delta_core.log.files import FileSet
 
-__all__ = ["Group", "Groups", "Ints", "deleted_shares", "group_bins", "pack_bins", "partition_numbers"]
+__all__ = ["Group", "Groups", "Ints", "alone", "deleted_shares", "group_bins", "pack_bins", "partition_numbers"]
 
 #: Bins of several partitions are written together up to so many bytes: a write has a cost of its own.
 GROUP_BYTES = 64 << 20
@@ -123,6 +123,11 @@ def pack_bins(order: Ints, partitions: Ints, sizes: Ints, target: int) -> Iterat
             stop = min(max(stop, start + 1), end)
             yield order[start:stop]
             start = stop
+
+
+def alone(bins: Iterable[Ints]) -> list[list[Ints]]:
+    """Return each bin as a group."""
+    return [[one] for one in bins]
 
 
 def group_bins(

@@ -25,7 +25,16 @@ from delta_core.kernels.arrow_buffers import int64_values, number_array, one_arr
 from delta_core.kernels.curves import check_ordered, curve_bits
 from delta_core.kernels.dedup import KeySet
 from delta_core.log.files import FileSet
-from delta_core.operations.bins import Group, Groups, Ints, deleted_shares, group_bins, pack_bins, partition_numbers
+from delta_core.operations.bins import (
+    Group,
+    Groups,
+    Ints,
+    alone,
+    deleted_shares,
+    group_bins,
+    pack_bins,
+    partition_numbers,
+)
 from delta_core.operations.progress import OperationProgress
 from delta_core.operations.rewrite import carried_columns, moved_rows, rewrite_ordered, rewrite_rows, selects_partitions
 from delta_core.operations.row_changes import FILE_NUMBER, predicate_text, with_numbers
@@ -195,6 +204,11 @@ class _Optimize:
         self.checked = 0
         self.progress = OperationProgress(0, 0, 0, 0, 0)
 
+    @property
+    def commits_each(self) -> bool:
+        """Whether each group has a commit of its own: then bins of small partitions are not written together."""
+        return self.options.min_commit_interval == 0
+
     # --- which files ---
 
     def plan(self) -> Groups:
@@ -220,7 +234,7 @@ class _Optimize:
         """Return the bins, and which of them are written together."""
         if self.options.choose is not None:
             bins = list(self.options.choose(table))
-            return bins, [[one] for one in bins]
+            return bins, alone(bins)
         sizes = int64_values(pc.fill_null(table.column("size"), 0))
         times = int64_values(pc.fill_null(table.column("modificationTime"), 0))
         # disks have coarse clocks; a file in a checkpoint has no version, and is older than all that have
@@ -228,8 +242,8 @@ class _Optimize:
         order = np.lexsort((versions, times, partitions))
         if self.options.order is not None:
             bins = list(pack_bins(order, partitions, sizes, int(sizes.sum())))
-            if self.base.engine.remote_rows is not None:
-                return bins, [[one] for one in bins]
+            if self.base.engine.remote_rows is not None or self.commits_each:
+                return bins, alone(bins)
             # those that are written together become a file each
             return bins, list(group_bins(bins, partitions, sizes, min(ORDERED_TOGETHER_BYTES, self.target)))
         shares = deleted_shares(files, table.column("deletionVector"))
@@ -237,7 +251,7 @@ class _Optimize:
         chosen = is_due if self.options.purge else is_due | (sizes < self.target)
         found = pack_bins(order[chosen[order]], partitions, sizes, self.target)
         bins = [one for one in found if len(one) > 1 or is_due[one[0]]]
-        return bins, list(group_bins(bins, partitions, sizes))
+        return bins, alone(bins) if self.commits_each else list(group_bins(bins, partitions, sizes))
 
     def _order_columns(self) -> tuple[Path, ...]:
         options, base = self.options, self.base
@@ -296,7 +310,7 @@ class _Optimize:
 
     def _collect(self, running: dict[Task[Written], Group]) -> None:
         """Wait for a group and take what was written."""
-        for future in first_done(running):
+        for future in first_done(running)[: 1 if self.commits_each else None]:
             written = future.result()
             group = running.pop(future)
             self.done.append(_Done(group, written))

@@ -312,6 +312,28 @@ def test_partitions_are_ordered_by_themselves(tmp_path: Path, order: str) -> Non
     assert len(table.file_uris()) == 7
 
 
+@pytest.mark.parametrize("interval", [0, 0.0, timedelta(0)])
+@pytest.mark.parametrize("tasks", [1, 4])
+@pytest.mark.parametrize("call", ["compact", "z_order", "hilbert", "sort", "purge"])
+def test_interval_of_0_commits_each_partition_by_itself(tmp_path: Path, call: str, tasks: int, interval: Any) -> None:
+    table = made(tmp_path, VECTORS, ["p"])
+    table.delete("id % 3 = 1")
+    partitions = len({row["p"] for row in table.to_pyarrow_table(columns=["p"]).to_pylist()})
+    before, expected = table.version(), rows_of(table.to_pyarrow_table())
+    seen: list[Any] = []
+    arguments = [] if call in ("compact", "purge") else [["x", "id"]]
+    getattr(table.optimize, call)(
+        *arguments, min_commit_interval=interval, max_concurrent_tasks=tasks, progress=seen.append
+    )
+    assert (table.version() - before, len(seen)) == (partitions, partitions)
+    assert [p.files for p in seen] == sorted({p.files for p in seen})
+    assert (seen[-1].files, seen[-1].bytes) == (seen[-1].total_files, seen[-1].total_bytes)
+    history = table.history(partitions)
+    assert len({row["operationMetrics"]["numAddedFiles"] for row in history}) == 1
+    assert rows_of(table.to_pyarrow_table()) == expected
+    assert not table.verify(deep="rows").findings
+
+
 @pytest.mark.parametrize("spill", [{}, {"max_spill_size": 12_000}], ids=["together", "one by one"])
 @pytest.mark.parametrize("order", ["z_order", "hilbert", "sort"])
 def test_small_partitions_are_ordered_by_themselves_in_one_write(
