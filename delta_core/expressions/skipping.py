@@ -11,6 +11,9 @@ file, so a missing statistic never prunes. Both hold for what writers really rec
 - bounds of decimals may be rounded to doubles; `delta_core.log.decimal_bounds` widens them before they are compared;
 - ``nullCount`` reports something if it is 0 or equal to ``numRecords``; there, bounds mean nothing.
 
+What may raise for a row (`raising`) excludes no file in which it does, nor does anything that rows reach only after it:
+whether a predicate fails must not depend on which files its statistics exclude.
+
 The same predicate serves Parquet row groups, with a group's bounds, null count and rows instead of a file's.
 """
 
@@ -23,7 +26,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.errors import ExpressionError
 from delta_core.expressions import parts as late
 from delta_core.expressions.ast import (
     NUM_RECORDS,
@@ -42,10 +44,9 @@ from delta_core.expressions.ast import (
     negate,
     transform,
 )
-from delta_core.expressions.binding import leaf_type, resolve
 from delta_core.expressions.coercion import canonical, name_of
 from delta_core.expressions.functions import COMPARISONS
-from delta_core.expressions.typing_rules import Typed
+from delta_core.expressions.raising import cast_may_raise, may_raise, only_casts_raise, raising_last, types_in
 from delta_core.protocol.schema import ColumnMap, find
 from delta_core.protocol.types import CustomType, DataType, Field, PrimitiveType, StructType
 from delta_core.runtime.recursion import Steps, each, run
@@ -111,15 +112,20 @@ def plan_skipping(
     scope = _Scope(schema, column_map, frozenset(partition_columns))
     by_partition: list[Expression] = []
     by_statistics: list[Expression] = []
-    for part in conjuncts(predicate):
-        exact = scope.as_partition(part)
+    parts = raising_last(conjuncts(predicate), scope.type_of)
+    is_exact = all(scope.as_partition(part) is not None for part in parts)
+    for part in parts:
+        raises = not is_exact and may_raise(part, scope.type_of)
+        exact = None if raises else scope.as_partition(part)
         if exact is not None:
             by_partition.append(exact)
             continue
         weaker = run(_weaken(part, scope, positive=True))
         if weaker is not None:
             by_partition.append(weaker)
-        by_statistics += [part, *implied_by(part, scope.type_of)]
+        by_statistics += [part] if raises else [part, *implied_by(part, scope.type_of)]
+        if raises:
+            break  # no row reaches the others before it
     joined = all_of(by_statistics)
     statistics = None if joined is None else run(_may_match(joined, scope, frozenset()))
     # Bounds drop far more files than null counts do, and what is requested later is evaluated for fewer files.
@@ -164,6 +170,8 @@ class _Scope:
 
     def __init__(self, schema: StructType, column_map: ColumnMap, partition_columns: frozenset[str]) -> None:
         self._schema, self._map, self._partitions = schema, column_map, partition_columns
+        #: Returns the type of a bound expression, None if a plugin's function is in it.
+        self.type_of = types_in(schema)
 
     def is_partition(self, leaf: Expression) -> bool:
         return isinstance(leaf, PartitionValue) or (
@@ -181,19 +189,6 @@ class _Scope:
             return leaf
         path, found = find(self._schema, leaf.path)
         return PartitionValue(self._map.physical_path(self._schema, path)[0], canonical(found.type))
-
-    def type_of(self, e: Expression) -> DataType | None:
-        """Return the type of a bound expression, None if a plugin's function is in it."""
-
-        def locate(leaf: Any) -> Typed:
-            if isinstance(leaf, Column):
-                return Typed(leaf, canonical(find(self._schema, leaf.path)[1].type))
-            return leaf_type(leaf)
-
-        try:
-            return resolve(e, locate, {}).type
-        except ExpressionError:
-            return None
 
     def may_be_nan(self, e: Expression) -> bool:
         """Return whether a value may be NaN."""
@@ -262,22 +257,24 @@ def _as_float(bound: Expression, t: DataType) -> Expression:
 def _weaken(e: Expression, scope: _Scope, positive: bool) -> Steps[Expression | None]:
     """Return what follows from the expression (or its negation) and has partition leaves only.
 
-    Rows may never reach a cast in it, so it must not fail: what does not cast is null, that is no match.
+    Rows may never reach a cast in it, so it must not fail; a file with a value that does not cast is kept.
     """
     if isinstance(e, Call) and e.function == "not":
         inner: Expression | None = yield _weaken(e.args[0], scope, not positive)
         return inner
     if isinstance(e, Call) and e.function in ("and", "or"):
-        parts = yield from each(_weaken(a, scope, positive) for a in e.args)
+        parts = yield from each(_weaken(a, scope, positive) for a in _reached(e, scope, positive))
         if (e.function == "and") == positive:
             return all_of([p for p in parts if p is not None])
-        known = [p for p in parts if p is not None]
-        return any_of(known) if len(known) == len(parts) else None
+        weaker = [p for p in parts if p is not None]
+        return any_of(weaker) if len(weaker) == len(parts) else None
     exact = scope.as_partition(e)
-    if exact is None:
+    if exact is None or not only_casts_raise(exact, scope.type_of):
         return None
     safe: Expression = yield _safely_cast(exact)
-    return safe if positive else negate(safe)
+    known = safe if positive else negate(safe)
+    # what does not cast is null, and raises for the rows of the file
+    return Call("coalesce", (known, Literal(True, _BOOLEAN))) if may_raise(exact, scope.type_of) else known
 
 
 def _safely_cast(e: Expression) -> Steps[Expression]:
@@ -334,12 +331,23 @@ def _may_match_test(e: Call, scope: _Scope, no_nan: frozenset[Column], positive:
 def _junction(e: Call, scope: _Scope, no_nan: frozenset[Column], positive: bool) -> Steps[Expression | None]:
     if (e.function == "and") == positive:
         shut_out = no_nan | _without_nan(e, positive)
-        parts = yield from each(_may_match(a, scope, shut_out, positive) for a in e.args)
+        parts = yield from each(_may_match(a, scope, shut_out, positive) for a in _reached(e, scope, positive))
         tests = [test for p in parts if p is not None for test in conjuncts(p)]
         return all_of(list(dict.fromkeys(tests)))
     parts = yield from each(_may_match(a, scope, no_nan, positive) for a in e.args)
     known = [p for p in parts if p is not None]
     return any_of(known) if len(known) == len(parts) else None
+
+
+def _reached(e: Call, scope: _Scope, positive: bool) -> Sequence[Expression]:
+    """Return the parts of AND, or of a negated OR, which may exclude rows.
+
+    A part that may raise is evaluated for the rows for which another one is null, so none but itself excludes them.
+    """
+    raising = [a for a in e.args if may_raise(a, scope.type_of)]
+    if (e.function == "and") != positive or not raising:
+        return e.args
+    return raising if len(raising) == 1 else ()
 
 
 def _without_nan(e: Expression, positive: bool) -> frozenset[Column]:
@@ -410,6 +418,8 @@ def _within(e: Call, scope: _Scope, no_nan: frozenset[Column], positive: bool) -
     if isinstance(candidates[0], Values):
         found = yield _among(value, candidates[0], scope, no_nan, positive)
         return found
+    if may_raise(e, scope.type_of) and (not positive or any(may_raise(c, scope.type_of) for c in candidates)):
+        return None
     nulls = [c for c in candidates if isinstance(c, Literal) and c.value is None]
     if not positive:
         if nulls:
@@ -418,7 +428,7 @@ def _within(e: Call, scope: _Scope, no_nan: frozenset[Column], positive: bool) -
         return found
     candidates = [c for c in candidates if c not in nulls]
     if not candidates:
-        return _FALSE
+        return None if may_raise(value, scope.type_of) else _FALSE
     found = yield _may_match(Call("or", tuple(Call("=", (value, c)) for c in candidates)), scope, no_nan)
     return found
 
@@ -428,7 +438,9 @@ def _among(
 ) -> Steps[Expression | None]:
     """Prune by the least and the greatest of many values, then by whether any lies within the bounds."""
     if not positive:
-        return _FALSE if values.has_null else None  # with a null among them it is never true: unknown at best
+        return (
+            _FALSE if values.has_null and not may_raise(value, scope.type_of) else None
+        )  # with a null among them it is never true: unknown at best
     ends: Expression | None = None
     try:
         least, greatest = (Literal(values.array[i].as_py(), values.type) for i in (0, -1))
@@ -484,10 +496,13 @@ def _successor(prefix: str) -> str | None:
 def _compare(
     operator: str, left: Expression, right: Expression, scope: _Scope, no_nan: frozenset[Column]
 ) -> Expression | None:
-    if any(isinstance(e, Literal) and e.value is None for e in (left, right)):
-        return _FALSE
     a, b = _bounds(left, scope), _bounds(right, scope)
-    tests = [scope.values(x.column) for x in (a, b) if x is not None and x.column is not None]
+    raising = [x for x, e in ((a, left), (b, right)) if may_raise(e, scope.type_of)]
+    if None in raising or len(raising) > 1:
+        return None
+    if not raising and any(isinstance(e, Literal) and e.value is None for e in (left, right)):
+        return _FALSE
+    tests = [scope.values(x.column) for x in raising or (a, b) if x is not None and x.column is not None]
     if a is not None and b is not None and not (a.is_constant and b.is_constant):
         a, b = (replace(x, may_be_nan=False) if x.column in no_nan else x for x in (a, b))
         tests += _range_tests(operator, a, b)
@@ -534,7 +549,11 @@ def _bounds(e: Expression, scope: _Scope, levels: int = _MONOTONE_LEVELS) -> _Bo
     """Return the bounds of a constant, a partition value, a column, or a few monotone functions of a column."""
     exact = scope.as_partition(e)
     if exact is not None:
-        return _Bounds(exact, exact, may_be_nan=scope.may_be_nan(e))
+        if not only_casts_raise(exact, scope.type_of):
+            return None
+        # what does not cast becomes unknown
+        safe: Expression = run(_safely_cast(exact))
+        return _Bounds(safe, safe, may_be_nan=scope.may_be_nan(e))
     if isinstance(e, Column):
         return scope.bounds(e)
     found = _monotone(e, scope) if levels else None
@@ -542,8 +561,15 @@ def _bounds(e: Expression, scope: _Scope, levels: int = _MONOTONE_LEVELS) -> _Bo
     if found is None or inner is None:
         return None
     _, change = found
-    high = change(_raised(inner.high) if inner.late else inner.high)
-    return _Bounds(change(inner.low), high, inner.column, inner.may_be_nan)
+    low, high = change(inner.low), change(_raised(inner.high) if inner.late else inner.high)
+    if isinstance(e, Cast) and cast_may_raise(scope.type_of(e.arg), e.type):
+        # only if both bounds fit, all values between them do
+        low, high = _if_known(high, low, e.type), _if_known(low, high, e.type)
+    return _Bounds(low, high, inner.column, inner.may_be_nan)
+
+
+def _if_known(other: Expression, bound: Expression, t: DataType) -> Expression:
+    return Call("if", (Call("isnull", (other,)), Literal(None, t), bound))
 
 
 _NUMBERS = frozenset(("byte", "short", "integer", "long", "decimal", "float", "double"))

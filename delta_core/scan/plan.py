@@ -32,6 +32,7 @@ from delta_core.expressions.ast import (
 from delta_core.expressions.ast import Literal as LiteralValue
 from delta_core.expressions.binding import bind, bind_rule
 from delta_core.expressions.coercion import canonical
+from delta_core.expressions.raising import may_raise, raising_last, types_in
 from delta_core.expressions.skipping import implied_by
 from delta_core.plugins.plans import ReadRequest
 from delta_core.plugins.rules import MetadataColumn, ReadCheck, ReadRule, RowFilter, RowSelector
@@ -209,6 +210,7 @@ class _Planner:
         self.map: ColumnMap = table.column_map
         self.partitions = {name.lower() for name in table.partition_columns}
         self.functions = functions
+        self.type_of = types_in(table.schema)
         self.rules = [self._bound(r) for r in rules]
         self.trees: dict[str, Tree] = {}
         self.hidden: dict[str, PhysicalColumn] = {}
@@ -241,8 +243,7 @@ class _Planner:
         checks = tuple(r for r in self.rules if isinstance(r, ReadCheck))
         filters = [r.expression for r in self.rules if isinstance(r, RowFilter)]
         pruning = all_of([*([self.request.predicate] if self.request.predicate is not None else []), *filters])
-        parts = [p for p in conjuncts(pruning) if not (prunes_files and self._is_of_partitions(p))]
-        condition = all_of([e for part in parts for e in (*self._implied_by(part), part)])
+        condition = self._condition(raising_last(conjuncts(pruning), self.type_of), prunes_files)
         extra = {n: (FileConstant(v, t) if isinstance(v, str) else self._bind(v), t) for n, (v, t) in constants.items()}
         extra |= self._metadata()
         wanted = self._output_columns()
@@ -275,6 +276,17 @@ class _Planner:
             pruning,
             limit,
         )
+
+    def _condition(self, parts: Sequence[Expression], prunes_files: bool) -> Expression | None:
+        """Return the condition on rows: what files are not chosen by, as `plan_skipping` chooses them."""
+        is_exact = all(map(self._is_of_partitions, parts))
+        left: list[Expression] = []
+        for part in parts:
+            raises = may_raise(part, self.type_of)
+            if prunes_files and self._is_of_partitions(part) and (is_exact or not raises):
+                continue
+            left += [part] if raises else [*self._implied_by(part), part]
+        return all_of(left)
 
     def _implied_by(self, part: Expression) -> list[Expression]:
         """Return comparisons that an engine can test while it decodes values, before it evaluates a part."""
