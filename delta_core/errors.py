@@ -6,6 +6,7 @@ A message states what was found, what was expected, where, and what to do. The f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -78,6 +79,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {by_lower[close[0]]!r}?" if close else ""
 
 
+#: The user and the password of a URI, up to the last @: the password itself may have slashes and @. A port is none.
+_USER = r"(?<=://)[^/@:\s'\"]*:(?!\d+(?:/|\s|$))[^\s'\"]*(?=@)"
+
+
+def without_passwords(text: str) -> str:
+    """Return text as it may be shown: without the users and passwords of the URIs in it."""
+    return re.sub(_USER, "***", text) if "@" in text and "://" in text else text
+
+
 class DeltaError(Exception):
     """The root of every error of this library.
 
@@ -90,9 +100,10 @@ class DeltaError(Exception):
     """
 
     def __init__(self, message: str, **facts: Any) -> None:
+        message = without_passwords(message)
         super().__init__(message)
         self.message = message
-        self.facts = facts
+        self.facts = {name: without_passwords(v) if isinstance(v, str) else v for name, v in facts.items()}
 
     def __getattr__(self, name: str) -> Any:
         facts = self.__dict__.get("facts", {})

@@ -154,7 +154,7 @@ def program() -> NoReturn:
     # it prints what these functions raise, as Python does at its end
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, AttributeError):  # None where the caller closed it
             stream.flush()
     os._exit(code)
 
@@ -163,6 +163,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     given = [a for a in given if a != "--debug"]
+    if sys.stdout is None:
+        click.echo(f"{PROGRAM}: The output can't be written: stdout is closed.", err=True)
+        return MISUSED
     try:
         code = cli.main(given, prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
@@ -175,7 +178,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return INTERRUPTED
     except (_ReaderGoneError, BrokenPipeError):
         # whoever read has seen enough; what Python still holds must not fail at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
     except Exception as e:  # noqa: BLE001 (the last line of defence of a program)
         return _report(e, debug)
@@ -185,8 +188,23 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _report(error: Exception, debug: bool) -> int:
     if debug:
         traceback.print_exc()
+    if _is_of_output(error):
+        click.echo(f"{PROGRAM}: The output can't be written: {error}.", err=True)
+        _drop_output()
+        return MISUSED
     click.echo(f"{PROGRAM}: {_message(error)}", err=True)
     return MISUSED if isinstance(error, (InvalidArgumentError, ExpressionError)) else FAILED
+
+
+def _is_of_output(error: Exception) -> bool:
+    """Return whether an error is one of stdout: those of tables have a type of their own, or the name of a file."""
+    return isinstance(error, OSError) and not isinstance(error, DeltaError) and error.filename is None
+
+
+def _drop_output() -> None:
+    """Lead stdout nowhere: what Python still holds must not fail at exit."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _message(error: Exception) -> str:

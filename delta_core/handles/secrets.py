@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from delta_core.errors import without_passwords
 from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = ["secret_names", "shown_uri", "without_secrets"]
@@ -19,8 +20,6 @@ _RUN_TOGETHER = lazy_pattern(r"connection_?string|password|secret|token|accountk
 _WORD = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 #: Values of secrets' names that are none: how to find a credential, or that there is to be none.
 _PLAIN = frozenset({"anon", "browser", "cache", "cloud", "google_default"})
-#: A user with a password in a URI.
-_USER = lazy_pattern(r"(?<=://)[^/@:]*:[^/@]*(?=@)")
 
 
 def without_secrets(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,13 +47,11 @@ def _names(options: Mapping[str, Any]) -> Iterator[str]:
 def _is_secret(name: Any, value: Any) -> bool:
     if value is None or isinstance(value, bool) or isinstance(value, str) and value in _PLAIN:
         return False
-    if isinstance(value, str) and _USER.search(value):
+    if isinstance(value, str) and without_passwords(value) != value:
         return True
     text = str(name)
     words = {word.lower() for word in _WORD.findall(text)}
     return not words.isdisjoint(_WORDS) or _RUN_TOGETHER.search(text) is not None
 
 
-def shown_uri(uri: str) -> str:
-    """Return a URI as it may be shown: without the password that it may have."""
-    return _USER.sub("***", uri) if "@" in uri else uri
+shown_uri = without_passwords

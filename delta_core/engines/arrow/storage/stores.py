@@ -37,7 +37,7 @@ def open_storage(
     Raises
     ------
     InvalidArgumentError
-        For an empty URI, a URI without a bucket, and options that are no mapping.
+        For an empty URI, a URI without a bucket or with a password, and options that are no mapping.
     """
     check_options(options)
     if not uri:
@@ -47,6 +47,25 @@ def open_storage(
         return LocalStorage(root, dict(options or {}), open_storage, allow_external)
     if not uri.partition("://")[2].strip("/") and scheme_of(uri) != "memory":
         raise InvalidArgumentError(f"Found the URI {uri!r}, expected a bucket or host and a path behind its scheme.")
+    _check_users(uri)
     if LINK in uri:
         return storage.ChainedStorage(uri, dict(options or {}), open_storage, allow_external)
     return storage.open_remote(uri.rstrip("/"), dict(options or {}), open_storage, allow_external)
+
+
+#: Schemes whose stores take credentials as options only: a user and a password would be part of the bucket's name.
+_WITHOUT_USERS = frozenset({"s3", "s3a", "s3n", "gs", "gcs", "az", "abfs", "abfss", "adl", "http", "https"})
+
+
+def _check_users(uri: str) -> None:
+    """Reject a password in the URI of a store that takes none there, before a library repeats it in its errors."""
+    for link in uri.split(LINK):
+        scheme, _, place = link.partition("://")
+        user, at, _ = place.rpartition("@") if "@" in place else (place.partition("/")[0], "", "")
+        with_password = ":" in user.partition("/")[0] and (at or scheme not in ("http", "https"))
+        if scheme in _WITHOUT_USERS and with_password:
+            raise InvalidArgumentError(
+                f"Found a user and a password in the URI of a table on {scheme}://, which takes none there. Pass "
+                "credentials by storage_options, and the URI without them.",
+                scheme=scheme,
+            )
