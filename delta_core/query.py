@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from delta_core.errors import DeltaError, EngineError, MissingDependencyError
+from delta_core.runtime.patterns import lazy_pattern
 from delta_core.runtime.processes import PerProcess, num_forks
 from delta_core.table import DeltaTable
 
@@ -84,7 +86,7 @@ def _reported(reader: pa.RecordBatchReader, sql: str) -> Iterator[pa.RecordBatch
     except DeltaError:
         raise
     except Exception as e:
-        raise EngineError(f"The query failed while it ran: {e}", sql=sql) from e
+        raise EngineError(f"The query failed while it ran: {_plain(e)}", sql=sql) from e
 
 
 class _Session(Protocol):
@@ -124,7 +126,23 @@ class _DataFusion:
         try:
             return pa.RecordBatchReader.from_stream(self._context.sql(sql))
         except Exception as e:
-            raise EngineError(f"DataFusion can't run the query: {e}", sql=sql) from e
+            raise EngineError(f"DataFusion can't run the query: {_plain(e)}", sql=sql) from e
+
+
+#: What DataFusion puts before and around what is wrong.
+_WRAPPERS = lazy_pattern(
+    r"^(?:(?:SQL|Schema|Execution|External|Arrow|DataFusion|Plan) error|Error during planning|Parser error): "
+)
+_PARSER_ERROR = lazy_pattern(r'^(?:ParserError|TokenizerError)\("(.*)"\)$', re.DOTALL)
+
+
+def _plain(error: Exception) -> str:
+    """Return what is wrong, without the names of DataFusion's own types."""
+    text = str(error).rpartition("caused by")[2].strip()
+    while (match := _WRAPPERS.match(text)) is not None:
+        text = text[match.end() :]
+    text = _PARSER_ERROR.sub(r"\1", text).replace('\\"', '"').replace("datafusion.public.", "")
+    return " ".join(text.split())
 
 
 def _answers() -> bool:
@@ -160,7 +178,12 @@ class _DuckDB:
 
     def execute(self, sql: str) -> pa.RecordBatchReader:
         try:
-            return pa.RecordBatchReader.from_stream(self._connection.sql(sql))
+            found = self._connection.sql(sql)
+            if found is None:
+                raise EngineError("DuckDB returned no rows for the text, expected a query such as SELECT.", sql=sql)
+            return pa.RecordBatchReader.from_stream(found)
+        except EngineError:
+            raise
         except Exception as e:
             raise EngineError(f"DuckDB can't run the query: {e}", sql=sql) from e
 

@@ -295,7 +295,7 @@ class DeltaTable:
                     name=name,
                     description=description,
                     properties=configuration,
-                    features=features,
+                    features=operations.column_names("features", features),
                     base=base,
                     custom_metadata=commit.custom_metadata,
                     max_commit_retries=commit.retries,
@@ -548,7 +548,7 @@ class DeltaTable:
         See `scan.scan.Scan` for the arguments, and for what it does. DuckDB, Polars, pandas and PyArrow take it as a
         stream.
         """
-        return self._snapshot.scan(columns, tuple(metadata), predicate, limit)
+        return self._snapshot.scan(columns, metadata, predicate, limit)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self._snapshot.scan().__arrow_c_stream__(requested_schema)

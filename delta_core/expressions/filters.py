@@ -17,7 +17,7 @@ from delta_core.expressions import parts
 from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of, any_of, column
 from delta_core.expressions.binding import ResultOf, bind_typed
 from delta_core.expressions.coercion import VOID, spark_name
-from delta_core.expressions.sql import parse_sql
+from delta_core.expressions.sql import operator_hint, parse_sql
 from delta_core.protocol.types import PrimitiveType, StructType
 
 __all__ = ["from_filters", "is_pyarrow", "to_expression"]
@@ -50,9 +50,18 @@ def to_expression(
     found = _read(predicate, schema)
     if found is None:
         return None
-    bound = bind_typed(found, schema, functions, now)
+    try:
+        bound = bind_typed(found, schema, functions, now)
+    except ExpressionError as e:
+        hint = operator_hint(predicate)
+        if not hint:
+            raise
+        raise type(e)(f"{e.message}{hint}", **e.facts) from e
     if bound.type not in (PrimitiveType("boolean"), VOID):
-        raise ExpressionError(f"A predicate must be BOOLEAN, found {spark_name(bound.type)}: {predicate!r}.")
+        found_type = spark_name(bound.type)
+        raise ExpressionError(
+            f"A predicate must be BOOLEAN, found {found_type}: {predicate!r}.{operator_hint(predicate)}"
+        )
     return bound.expression
 
 

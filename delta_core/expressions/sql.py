@@ -17,7 +17,7 @@ from delta_core.expressions.ast import MANY, Call, Cast, Column, Expression, tra
 from delta_core.expressions.simple_sql import PLACEHOLDER, parse_simple
 from delta_core.runtime.patterns import lazy_pattern
 
-__all__ = ["DoubleQuotes", "is_default", "parse_sql", "portable_sql"]
+__all__ = ["DoubleQuotes", "is_default", "operator_hint", "parse_sql", "portable_sql"]
 
 #: What double quotes enclose: a name, as in standard SQL and in every text that a person passes; or a text, as in
 #: Spark by default, and so in the expressions that a table's log contains.
@@ -53,7 +53,13 @@ def parse_sql(text: str, double_quotes: DoubleQuotes = "text") -> Expression:
         except ExpressionError as e:
             raise type(e)(f"{e.message} {_NAMES_HINT}", **e.facts) from e
     short, parts = _lift_lists(text)
-    found = parse_simple(short) or late.parse_with_sqlglot(short, text, parts)
+    try:
+        found = parse_simple(short) or late.parse_with_sqlglot(short, text, parts)
+    except ExpressionError as e:
+        hint = operator_hint(text)
+        if not hint:
+            raise
+        raise type(e)(f"{e.message}{hint}", **e.facts) from e
     if parts:
         found = transform(found, lambda leaf: parts.get(leaf, leaf))
     return replace(found, sql=text) if isinstance(found, (Call, Cast)) else found
@@ -101,6 +107,24 @@ def portable_sql(text: str, double_quotes: DoubleQuotes) -> str:
         return "`" + body.replace('""', '"').replace("`", "``") + "`"
 
     return _QUOTED[double_quotes].sub(requote, text) if '"' in text else text
+
+
+#: Operators of other languages, longer ones first, with what SQL has in their place.
+_FOREIGN = {
+    "&&": "AND", "===": "=", "!==": "<>", "=>": ">=", "=<": "<=", "=~": "RLIKE", "!~": "NOT ... RLIKE", ":=": "=",
+    "||": "OR (|| joins texts)",
+}  # fmt: skip
+_QUOTED_PARTS = lazy_pattern(
+    r"""'(?:[^'\\]|\\.)*+'|`[^`]*+`|"[^"]*+"|--[^\n]*+|/\*.*?\*/|(===|!==|&&|=>|=<|=~|!~|:=|\|\|)""", re.DOTALL
+)
+
+
+def operator_hint(text: Any) -> str:
+    """Return what to write in place of an operator that SQL lacks, or reads in another way; empty if there is none."""
+    if not isinstance(text, str):
+        return ""
+    found = next((m[1] for m in _QUOTED_PARTS.finditer(text) if m[1]), None)
+    return "" if found is None else f" Found {found}: write {_FOREIGN[found]}."
 
 
 def is_default(value: Any) -> bool:

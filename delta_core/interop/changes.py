@@ -18,6 +18,7 @@ from delta_core.plugins.plans import ReadRequest
 from delta_core.plugins.rules import MetadataColumn
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import Field
+from delta_core.runtime.arguments import check_names
 from delta_core.snapshot import Snapshot
 
 __all__ = ["ChangeFeed"]
@@ -50,6 +51,7 @@ class ChangeFeed:
         position: StreamPosition | str | bytes | Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
+        check_names("columns", columns)
         self._again = partial(ChangeFeed, plan, snapshot, columns, predicate)
         self._options = options
         self._snapshot = snapshot

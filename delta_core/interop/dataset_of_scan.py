@@ -20,6 +20,7 @@ from delta_core.interop.coded_rows import coded_reader, coded_schema
 from delta_core.interop.predicates import file_filter, prunable, referenced_columns
 from delta_core.interop.rows import schema_of_rows, with_repeated
 from delta_core.interop.scanner_of_scan import ScanScanner, reader_of
+from delta_core.runtime.arguments import check_names
 from delta_core.scan import Scan
 from delta_core.snapshot import Snapshot
 
@@ -90,6 +91,7 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         self, columns: Columns, filter: ds.Expression | None, *, is_own: bool = True, takes_floats: bool = False
     ) -> ds.Scanner | ScanScanner:
         """Return a scanner; pyarrow evaluates the filter on every batch unless the scan does so completely."""
+        check_names("columns", columns)
         pushed = prunable(self._snapshot, filter, takes_floats=takes_floats)
         left = None if pushed.is_all else filter
         predicate = self._joined(pushed.predicate)

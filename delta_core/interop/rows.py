@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from delta_core.interop.predicates import all_filters, file_filter
 from delta_core.kernels.memory import POOL_OF_BATCHES
+from delta_core.runtime.arguments import check_names
 from delta_core.snapshot import Snapshot
 
 __all__ = ["FEW_ROWS", "gathered", "read_rows", "schema_of_rows", "shared_out", "with_repeated"]
@@ -82,6 +83,7 @@ def read_rows(snapshot: Snapshot, partitions: Any, columns: Sequence[str] | None
 
 def with_repeated(columns: Sequence[str] | None, read: Callable[[list[str] | None], pa.Table]) -> pa.Table:
     """Call ``read`` with each column once, and return the columns as often as they are named."""
+    check_names("columns", columns)
     names = None if columns is None else list(dict.fromkeys(columns))
     table = read(names)
     if columns is None or names is None or len(names) == len(columns):

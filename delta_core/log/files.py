@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from delta_core.kernels.row_set import RowSet
     from delta_core.log.file_columns import Mask
 
+from delta_core.runtime.arguments import check_names
+
 __all__ = ["MOST_CHANGES", "PARTITION", "Chunk", "FileSet", "Map", "Part", "TableChunk", "json_statistics"]
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
@@ -267,7 +269,13 @@ class FileSet:
         names : sequence of str
             Names of `FILE_COLUMNS`, ``partition:<physical name>`` (the text, as dictionary or string), or fields of
             plugins. A column that the log does not have is null.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a text in place of a list.
         """
+        check_names("columns", names)
         found = {n: self._loaded[n] for n in names if n in self._loaded}
         missing = [n for n in dict.fromkeys(names) if n not in found]
         if missing:

@@ -26,7 +26,7 @@ from delta_core.expressions.ast import Literal as Constant
 from delta_core.expressions.binding import ResultOf, bind_typed, text_hint
 from delta_core.expressions.coercion import VOID, spark_name
 from delta_core.expressions.printing import format_sql
-from delta_core.expressions.sql import is_default, parse_sql, portable_sql
+from delta_core.expressions.sql import is_default, operator_hint, parse_sql, portable_sql
 from delta_core.expressions.typing_rules import Typed
 from delta_core.operations.merge_fitting import Fitting
 from delta_core.operations.merger import Action, Kind, MergeClause
@@ -209,9 +209,17 @@ class MergeNames:
         return BoundClause(given.kind, given.action, condition, tuple(assignments))
 
     def _boolean(self, given: Any, sides: Sequence[str], what: str) -> Expression:
-        bound = self._bind(given, sides, what)
+        try:
+            bound = self._bind(given, sides, what)
+        except ExpressionError as e:
+            hint = operator_hint(given)
+            if not hint or hint in e.message:
+                raise
+            raise type(e)(f"{e.message}{hint}", **e.facts) from e
         if bound.type not in (_BOOLEAN, VOID):
-            raise ExpressionError(f"{what} needs a BOOLEAN condition, found {spark_name(bound.type)}: {given!r}.")
+            raise ExpressionError(
+                f"{what} needs a BOOLEAN condition, found {spark_name(bound.type)}: {given!r}.{operator_hint(given)}"
+            )
         return bound.expression
 
     def _bind(self, given: Any, sides: Sequence[str], what: str) -> Typed:

@@ -8,7 +8,7 @@ from typing import Any
 
 from delta_core.errors import InvalidArgumentError
 
-__all__ = ["check_number", "check_options", "path_text"]
+__all__ = ["check_names", "check_number", "check_options", "path_text"]
 
 
 def check_number(
@@ -70,3 +70,15 @@ def path_text(found: Any) -> str:
             f"Found {found!r} as the place of a table, expected a path or a URI such as s3://bucket/table."
         )
     return text
+
+
+def check_names(argument: str, given: object) -> None:
+    """Reject one text where a list of names is due: it is a sequence too, of its characters.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The value is a text.
+    """
+    if isinstance(given, (str, bytes)):
+        raise InvalidArgumentError(f"Found {argument}={given!r}, expected a list of names.")

@@ -39,6 +39,7 @@ from delta_core.plugins.rules import MetadataColumn, ReadCheck, ReadRule, RowFil
 from delta_core.plugins.state import TableState
 from delta_core.protocol.schema import FIELD_ID, ColumnMap, Path, arrow_schema, find, format_path, without_void
 from delta_core.protocol.types import DataType, Field, PrimitiveType, StructType
+from delta_core.runtime.arguments import check_names
 from delta_core.scan.projection import Tree, add_path, prune
 
 __all__ = [
@@ -142,8 +143,7 @@ def resolve_columns(schema: StructType, names: Iterable[str | Path]) -> tuple[Pa
     InvalidArgumentError
         For a column named twice.
     """
-    if isinstance(names, str):
-        raise InvalidArgumentError(f"Found columns={names!r}, expected a list of names.")
+    check_names("columns", names)
     found: dict[Path, None] = {}
     for name in names:
         if isinstance(name, str):

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from delta_core.scan.explain import RunCounters, ScanReport
     from delta_core.scan.vectors import Vectors
 
+from delta_core.runtime.arguments import check_names
+
 __all__ = ["Scan", "ScanSource"]
 
 _PLANNED = [n for n in FILE_COLUMNS if n not in ("stats", "tags", "deletionTimestamp", "extendedFileMetadata")]
@@ -125,8 +127,7 @@ class Scan:
     ) -> None:
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
             raise InvalidArgumentError(f"Found limit {limit!r}, expected a whole number from 0 on.")
-        if isinstance(metadata, str):
-            raise InvalidArgumentError(f"Found metadata={metadata!r}, expected a list of names.")
+        check_names("metadata", metadata)
         state, plugins = source.state, source.plugins
         self._source = source
         self._given = files
@@ -241,7 +242,10 @@ class Scan:
         ------
         ColumnNotFoundError
             For a name that neither the core nor a feature of the table has.
+        InvalidArgumentError
+            For a text in place of a list.
         """
+        check_names("columns", columns)
         for name in columns or ():
             if self._given is None:  # files that the caller has may carry columns of their own
                 self._check_file_column(name)

@@ -13,6 +13,7 @@ from delta_core.commit.options import MAX_COMMIT_RETRIES
 from delta_core.errors import InvalidArgumentError
 from delta_core.expressions.sql import parse_sql
 from delta_core.operations import compact_after
+from delta_core.operations.create import column_names
 from delta_core.operations.write import WriteOptions
 from delta_core.snapshot import TableContext, open_context
 from delta_core.spark.conditions import portable_definition, portable_text
@@ -160,8 +161,8 @@ def write(
         partition_overwrite=partition_overwrite_mode or "static",
         schema_mode=None if schema_mode == "fixed" else schema_mode,
         replaces_definition=replace_definition,
-        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
-        cluster_by=cluster_by,
+        partition_by=None if partition_by is None else column_names("partition_by", partition_by),
+        cluster_by=column_names("cluster_by", cluster_by or ()),
         properties=None if properties is None else portable_definition(spark, properties)[0],
         name=name,
         description=description,
