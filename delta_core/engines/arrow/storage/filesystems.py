@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from delta_core.engines.arrow.storage.credentials import fsspec_options
+from delta_core.engines.arrow.storage.credentials import check_known, fsspec_options
 from delta_core.engines.arrow.storage.places import scheme_of
 from delta_core.errors import EngineError, InvalidArgumentError, MissingDependencyError
 
@@ -37,6 +37,7 @@ def open_filesystem(root: str, options: Mapping[str, Any]) -> Any:
     given = {**kind._get_kwargs_from_urls(root), **fsspec_options(scheme, options)}
     # a stale listing would hide commits
     given.setdefault("use_listings_cache", False)
+    check_known(scheme, kind, given)
     try:
         return fsspec.filesystem(scheme, **given)
     except Exception as e:
@@ -86,8 +87,9 @@ def open_chain(root: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     schemes = [scheme_of(link) or (link if link in available_protocols() else "file") for link in root.split("::")]
     given = {name: value for name, value in options.items() if name not in schemes}
     for scheme in schemes:
-        _filesystem_class(scheme, root)
+        kind = _filesystem_class(scheme, root)
         own = fsspec_options(scheme, options.get(scheme) or {})
+        check_known(scheme, kind, own)
         given[scheme] = {"use_listings_cache": False, **own}
     # an archive is listed when it is opened
     given[schemes[0]]["skip_instance_cache"] = True
