@@ -10,27 +10,36 @@ import os
 import pickle
 import shutil
 import sys
+import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from msgspec.structs import replace
 
 from delta_core.commit.action_columns import with_declared_fields
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.upgrade import upgrade_protocol
+from delta_core.engines.interface import Evaluator
 from delta_core.errors import (
     ConstraintViolationError,
     CorruptTableError,
     DataFileError,
     DeltaError,
     FeatureRequirementError,
+    UnsupportedFeatureError,
     UnsupportedOperationError,
     did_you_mean,
 )
+from delta_core.expressions import to_expression
+from delta_core.expressions.ast import Column, Expression
+from delta_core.expressions.binding import bind_typed
+from delta_core.expressions.plugin_functions import Function
 from delta_core.log.checksum import OWN_FIELDS
 from delta_core.operations.feature_drop import DropFeatureOptions, drop_feature
 from delta_core.plugins.attempt import AttemptView
@@ -55,7 +64,9 @@ from delta_core.plugins.steps import FeatureStep
 from delta_core.protocol.actions import ADDED_FILE, CHANGE_FILE, FILE_COLUMNS, Metadata, Protocol
 from delta_core.protocol.schema import Schema
 from delta_core.runtime.lazy import load_object
+from delta_core.snapshot import open_context
 from delta_core.testing.feature_tables import ExampleTable, MadeTable, as_values, tamper
+from delta_core.testing.function_calls import Compute, FunctionCall, calls_in, first_difference, possible_calls
 
 __all__ = ["ExampleTable", "FeatureContract", "attempt_view", "table_state"]
 
@@ -177,12 +188,15 @@ class FeatureContract:
         Why the plugin returns nothing from a hook that it implements, or has no hook at all; empty if it does not.
     unread : tuple of str
         Properties that hooks read of other tables than these tests have, or the core reads for the plugin.
+    uncompared : tuple of str
+        Functions that Spark can't compute, or whose results are not compared with Spark's.
     """
 
     name: str
     not_written: str = ""
     without_rules: str = ""
     unread: tuple[str, ...] = ()
+    uncompared: tuple[str, ...] = ()
 
     def states(self) -> list[TableState]:
         """Return tables that use the feature, each readable; override to reach more of the hooks."""
@@ -707,6 +721,169 @@ class FeatureContract:
             return {r.name for _, r in self.rules_of(made) if isinstance(r, ReadCheck) and r.name in str(e)}
         return set()
 
+    def test_change_feed_has_the_rows_of_reads(self, tmp_path: Path) -> None:
+        for i, example in enumerate([] if self.not_written else self.tables()):
+            made = self.make_with_changes(example, tmp_path / str(i))
+            if made is None:
+                continue
+            self._check_feed(made, made.changes, "after rows were written")
+            if any(isinstance(rule, RemoveRows) for _, rule in self.rules_of(made)):
+                with self.step("dropping a row (RemoveRows.encode of hook write_rules)"):
+                    made.remove_row(0)
+                self._check_feed(made, made.changes, "after a row was dropped")
+            with self.step("replacing all rows"):
+                made.overwrite()
+            self._check_feed(made, made.changes, "after all rows were replaced")
+            with self.step("replacing some rows, which moves the others"):
+                made.move()
+            self._check_feed(made, made.changes, "after some rows were replaced")
+
+    def make_with_changes(self, example: ExampleTable, folder: Path) -> MadeTable | None:
+        """Make a table that records its changes, and write its rows; None if the table can't have both features."""
+        recording = replace(example, properties={**example.properties, "delta.enableChangeDataFeed": "true"})
+        try:
+            made = MadeTable(recording, self.name, self.registry, folder)
+        except (UnsupportedOperationError, FeatureRequirementError, UnsupportedFeatureError):
+            return None
+        with self.step("writing rows"):
+            made.append()
+        return made
+
+    def _check_feed(self, made: MadeTable, changes: Callable[[], pa.Table], when: str) -> None:
+        """Check that the inserts of the change feed less its deletes are the rows that reads return."""
+        with self.step("reading the change feed"):
+            feed = changes()
+        net: Counter[str] = Counter()
+        for kinds, sign in ((("insert", "update_postimage"), 1), (("delete", "update_preimage"), -1)):
+            of_kind = feed.filter(pc.is_in(feed["_change_type"], pa.array(kinds)))
+            for row in as_values(of_kind.select(made.snapshot.schema.names)):
+                net[row] += sign
+        rows = Counter(as_values(self._read(made, made.read)))
+        more = sorted(r for r in {*net, *rows} if net[r] > rows[r])
+        less = sorted(r for r in {*net, *rows} if net[r] < rows[r])
+        if more or less:
+            self.fault(
+                "read_rules",
+                f"the change feed returns other rows than reads {when}: rows that reads do not return {more}, rows "
+                f"that it lacks or deletes {less}. RowFilter and RowSelector are needed for the purpose 'changes' too",
+            )
+
+    def test_rows_are_the_same_for_every_request(self, tmp_path: Path) -> None:
+        for i, example in enumerate([] if self.not_written else self.tables()):
+            made = self.make(example, tmp_path / str(i))
+            for rows_dropped in (False, True):
+                if rows_dropped:
+                    if not any(isinstance(rule, RemoveRows) for _, rule in self.rules_of(made)):
+                        break
+                    with self.step("dropping a row (RemoveRows.encode of hook write_rules)"):
+                        made.remove_row(0)
+                self._check_requests(made)
+
+    def _check_requests(self, made: MadeTable) -> None:
+        """Check that scans of some columns, with metadata columns or a predicate return the rows of the whole scan."""
+        whole = self._read(made, made.read)
+        metadata = [c.name for c in made.metadata_columns()]
+        requests: list[dict[str, Any]] = [{"columns": [name]} for name in whole.column_names]
+        requests += [{"columns": [], "metadata": [name]} for name in metadata]
+        requests += [{"predicate": made.example.select}]
+        for request in requests:
+            found = self._read(made, functools.partial(made.read, **request))
+            expected = whole
+            if "predicate" in request:
+                other = self._read(
+                    made, functools.partial(made.read, predicate=f"NOT coalesce({made.example.select}, false)")
+                )
+                found = pa.concat_tables([found, other])
+            elif request["columns"]:
+                expected = whole.select(request["columns"])
+            if found.num_rows != whole.num_rows or (
+                not request.get("metadata") and as_values(found) != as_values(expected)
+            ):
+                shown = ", ".join(f"{k}={v!r}" for k, v in request.items())
+                self.fault(
+                    "read_rules",
+                    f"a scan with {shown} returns other rows than a scan of the whole table: {as_values(found)}, "
+                    f"expected {as_values(expected)}",
+                )
+
+    def calls(self) -> list[str]:
+        """Return calls of the plugin's functions over columns of `tables`, in Spark's SQL.
+
+        Calls in rules are found without it, and functions of one to three numbers, texts or times. Both engines
+        compute them for edge cases of the columns' types.
+        """
+        return []
+
+    def test_functions_return_the_same_on_spark(self) -> None:
+        own, functions = self._own_functions()
+        if not own:
+            return
+        expressions = pytest.importorskip(
+            "delta_core.spark.expressions", reason="pyspark is not installed", exc_type=ImportError
+        )
+        evaluator: Evaluator = open_context("memory://contract", plugins=self.registry).log.engine.evaluator
+        compute = functools.partial(_compute_on_spark, self.spark(), expressions.to_sql, evaluator, functions)
+        examples = self._example_values()
+        called = self._calls_of_rules(own, functions)
+        for name in own:
+            known = [c for c in called if c.function == name]
+            calls = known or possible_calls(own[name], evaluator, functions, examples)
+            faults = [self._difference(c, c.on_arrow(evaluator, functions), compute, examples) for c in calls]
+            # a function that no rule calls may take more types on one engine
+            found = [f for f in faults if f and (known or not f[0])]
+            if not calls or (not known and all(faults) and not found):
+                reason = f"{faults[0][1]}; " if faults and faults[0] else ""
+                self.fault(
+                    "functions",
+                    f"{reason}function {name!r} could not be compared with Spark: return a call of it from calls(), or "
+                    "name it in uncompared",
+                )
+            if found:
+                self.fault("functions", found[0][1])
+
+    def _own_functions(self) -> tuple[dict[str, Function], Mapping[str, Function]]:
+        """Return the plugin's functions that are compared, and all that its tables have."""
+        features = frozenset({self.feature.name})
+        own = {f.name.lower(): f for f in self.alone().collect("functions", features=features)}
+        return {n: f for n, f in own.items() if n not in self.uncompared}, own
+
+    def _example_values(self) -> dict[pa.DataType, list[Any]]:
+        """Return the values of the examples' columns, by type."""
+        found: dict[pa.DataType, list[Any]] = {}
+        for example in self.tables():
+            for column in example.rows.columns:
+                found.setdefault(column.type, []).extend(column.unique().to_pylist()[:20])
+        return found
+
+    def _calls_of_rules(self, own: Iterable[str], functions: Mapping[str, Function]) -> list[FunctionCall]:
+        found: list[FunctionCall] = []
+        with tempfile.TemporaryDirectory() as folder:
+            for i, example in enumerate([] if self.not_written else self.tables()):
+                with self.step("making the table"):
+                    made = MadeTable(example, self.name, self.registry, Path(folder) / str(i))
+                rules = [getattr(r, "expression", None) for _, r in self.rules_of(made)]
+                used = [e for e in rules if isinstance(e, get_args(Expression))]
+                used += [to_expression(sql, made.snapshot.schema) for sql in self.calls()]
+                found += calls_in(used, made.snapshot.schema, {**made.snapshot.plugins.functions, **functions}, own)
+        return list(dict.fromkeys(found))
+
+    def _difference(
+        self, call: FunctionCall, arrow: Compute, spark: Compute, examples: Mapping[pa.DataType, list[Any]]
+    ) -> tuple[bool, str] | None:
+        """Return whether one engine fails for a call, and a message of the first difference; None without one."""
+        for extremes in (False, True):
+            rows = call.arguments(examples, extremes=extremes)
+            found = first_difference(call, rows, arrow, spark, failures=not extremes)
+            if found is not None:
+                arguments, here, there = found
+                is_failure = isinstance(here, Exception) or isinstance(there, Exception)
+                shown = [f"{type(v).__name__}: {v}" if isinstance(v, Exception) else repr(v) for v in (here, there)]
+                return is_failure, (
+                    f"function {call.function!r} returns {shown[0]} on Arrow and {shown[1]} on Spark for "
+                    f"{list(arguments.values())}: Function.arrays and Function.spark must be the same function"
+                )
+        return None
+
     def test_rows_are_the_same_on_spark(self, tmp_path: Path) -> None:
         examples = [] if self.not_written else self.tables()
         if not examples:
@@ -729,6 +906,12 @@ class FeatureContract:
                         "read_rules",
                         f"Spark returns other rows than Arrow: {as_values(found)}, expected {as_values(here)}",
                     )
+            recording = self.make_with_changes(example, tmp_path / f"{i} changes")
+            if recording is not None:
+                with self.step("replacing some rows with Spark"):
+                    recording.move_on_spark(delta, session)
+                changes = functools.partial(recording.changes_on_spark, delta, session)
+                self._check_feed(recording, changes, "on Spark")
 
     def spark(self) -> Any:
         """Return a Spark session, a local one of two cores unless overridden; skips without a Java runtime."""
@@ -813,6 +996,23 @@ class FeatureContract:
                     f"HiddenColumn loses the values of {name!r} of rows that move to another file: "
                     f"{after.get(name)}, expected {values}",
                 )
+
+
+def _compute_on_spark(
+    session: Any,
+    to_sql: Callable[..., str],
+    evaluator: Evaluator,
+    functions: Mapping[str, Function],
+    expression: Expression,
+    rows: pa.Table,
+) -> pa.Array:
+    """Compute an expression over the columns of a table with Spark, as its result's type on Arrow."""
+    types: Any = {Column((f.name,)): f.type for f in rows.schema}
+    compiled = evaluator.compile(expression, types, functions)
+    bound = bind_typed(expression, Schema.from_arrow(rows.schema), functions).expression
+    frame = session.createDataFrame(rows).selectExpr(f"{to_sql(bound, lambda leaf: leaf, functions)} AS found")
+    found: pa.Array = frame.toArrow().column("found").combine_chunks()
+    return found.cast(compiled.type)
 
 
 class _Recording(dict[str, str]):

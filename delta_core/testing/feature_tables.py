@@ -103,6 +103,15 @@ class MadeTable:
         # where vectors mark the replaced rows, the others are where they were
         DeltaTable(str(self.folder), plugins=self.registry).optimize.purge()
 
+    def overwrite(self) -> None:
+        """Replace all rows by the example's."""
+        write_table(self.context, self.example.rows, WriteOptions(mode="overwrite"))
+
+    def changes(self) -> pa.Table:
+        """Read all changes of the table, which records them."""
+        found: pa.Table = DeltaTable(str(self.folder), plugins=self.registry).changes(0).to_table()
+        return found
+
     def _written(self) -> list[str]:
         """Return the columns that rows contain: the others are filled again."""
         return list(self.example.rows.column_names)
@@ -186,6 +195,11 @@ class MadeTable:
         """Read rows with Spark, in Arrow's types of the same rows here; ``delta`` is the module `delta_core.spark`."""
         frame = delta.read(session, str(self.folder), plugins=self.registry, **options)
         return frame.toArrow().cast(self.read(**options).schema)
+
+    def changes_on_spark(self, delta: Any, session: Any) -> pa.Table:
+        """Read all changes of the table with Spark, in Arrow's types."""
+        frame = delta.read_changes(session, str(self.folder), 0, plugins=self.registry)
+        return frame.toArrow().cast(self.changes().schema)
 
     def move_on_spark(self, delta: Any, session: Any) -> None:
         """Do `move` with Spark."""

@@ -46,6 +46,7 @@ def primitive(header: int, code: str, *values: Any) -> bytes:
 
 class TestVariantType(FeatureContract):
     name = "variantType"
+    uncompared = ("variant_json",)  # its argument is a variant: test_variant_type_on_spark compares its texts
 
     def states(self) -> list[TableState]:
         return [table_state([self.name]), table_state([self.name], fields=[{"name": "v", "type": "variant"}])]

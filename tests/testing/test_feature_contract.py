@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from msgspec.structs import replace
 
@@ -25,6 +26,7 @@ from delta_core.api import (
     MetadataColumn,
     PrimitiveType,
     RowFilter,
+    RowSelector,
 )
 from delta_core.kernels.row_set import RowSet
 from delta_core.plugins.registry import PluginRegistry
@@ -175,6 +177,40 @@ def _rejecting_vectors(adds: pa.Table, winner: pa.Table) -> list[ActionColumn]:
     return [] if winner["deletionVector"].null_count == len(winner) else _raise()
 
 
+def _read_by_request(*kinds: type, when: Callable[[Any], bool]) -> Any:
+    """Return the hook read_rules, which leaves rules of some kinds out for some requests."""
+
+    def read_rules(table: TableState, request: Any) -> list[Any]:
+        found = honest.read_rules(table)
+        return [r for r in found if not isinstance(r, kinds)] if when(request) else found
+
+    return read_rules
+
+
+def _of_changes(request: Any) -> bool:
+    return bool(request.purpose == "changes")
+
+
+def _twice(function: Callable[[pa.Array], pa.Array], spark: str = "({0} * 2L)") -> Callable[[], list[Function]]:
+    """Return the hook functions with another form of acme_twice."""
+    return lambda: [Function(NAME, "acme_twice", honest.least, function, spark)]
+
+
+def _never_null(values: pa.Array) -> pa.Array:
+    return pc.fill_null(honest.twice(values), 0)
+
+
+def _checked(values: pa.Array) -> pa.Array:
+    if pc.any(pc.less(values, 0)).as_py():
+        raise ValueError("negative")
+    return honest.twice(values)
+
+
+def _trimmed() -> list[Function]:
+    """Return a function that no rule calls, and that treats line ends apart from Spark's."""
+    return [*honest.functions(), Function(NAME, "acme_trim", honest.least, pc.utf8_trim_whitespace, "trim({0})")]
+
+
 TRUE = Literal(True, PrimitiveType("boolean"))
 ID = Column(("id",))
 FIELD = FEATURE.fields[0]
@@ -272,6 +308,22 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a filter of a column that is not there": (
         lambda: Plugin(read_rules=reads(filter=RowFilter(NAME, Column(("di",))))),
         "RowFilter of hook read_rules.*Column di is not in",
+    ),
+    "a filter that the change feed lacks": (
+        lambda: Plugin(read_rules=_read_by_request(RowFilter, when=_of_changes)),
+        "Hook read_rules.*the change feed returns other rows than reads after rows were written",
+    ),
+    "a selector that the change feed lacks": (
+        lambda: Plugin(read_rules=_read_by_request(RowSelector, when=_of_changes)),
+        "Hook read_rules.*the change feed returns other rows than reads after ",
+    ),
+    "a filter that scans of other columns lack": (
+        lambda: Plugin(read_rules=_read_by_request(RowFilter, when=lambda r: r.columns == (("name",),))),
+        "Hook read_rules.*a scan with columns=.'name'. returns other rows",
+    ),
+    "a filter that scans with a predicate lack": (
+        lambda: Plugin(read_rules=_read_by_request(RowFilter, when=lambda r: r.predicate is not None)),
+        "Hook read_rules.*a scan with predicate='id > 2' returns other rows",
     ),
     "a read check that never fails": (
         lambda: Plugin(read_rules=reads(check=replace(READ["check"], expression=TRUE))),
@@ -414,6 +466,30 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         "Hook prepare_metadata.*prepared already",
     ),
 }
+
+#: What Spark computes otherwise: the hook functions, and what the message must contain.
+ON_SPARK: dict[str, tuple[Callable[[], list[Function]], str]] = {
+    "other numbers": (_twice(honest.twice, "({0} * 3L)"), "'acme_twice' returns 2 on Arrow and 3 on Spark"),
+    "other negative numbers": (_twice(honest.twice, "abs({0} * 2L)"), "'acme_twice' returns -2 on Arrow and 2 on"),
+    "other nulls": (_twice(_never_null), "'acme_twice' returns 0 on Arrow and None on Spark"),
+    "an error for negative numbers": (
+        _twice(_checked),
+        "'acme_twice' returns .*ValueError: negative.* on Arrow and -2",
+    ),
+    "a name that Spark lacks": (_twice(honest.twice, ""), "'acme_twice' returns .* on Arrow and .*acme_twice"),
+    "other texts, in no rule": (_trimmed, "'acme_trim' returns 'a' on Arrow and 'a.n' on Spark"),
+}
+
+
+@pytest.mark.spark
+def test_function_that_spark_computes_otherwise_is_caught(java: Path) -> None:
+    contract(Plugin()).test_functions_return_the_same_on_spark()
+    contract(Plugin(functions=_trimmed), uncompared=("acme_trim",)).test_functions_return_the_same_on_spark()
+    for mistake, (functions, said) in ON_SPARK.items():
+        with pytest.raises(pytest.fail.Exception) as failed:
+            contract(Plugin(functions=functions)).test_functions_return_the_same_on_spark()
+        found = str(failed.value)
+        assert re.search(f"Hook functions of plugin '{NAME}'.*{said}", found, re.DOTALL), f"{mistake}: {found}"
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
