@@ -18,7 +18,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from delta_core.engines.interface import Storage
-from delta_core.errors import UnsupportedOperationError
+from delta_core.errors import ExternalPathError, UnsupportedOperationError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.interop.dataset_storage import file_system
 from delta_core.interop.file_tables import typed_partitions
@@ -65,7 +65,7 @@ def parquet_dataset(
     paths = decode_paths(table.column("path"))
     source = storage if own else pafs._ensure_filesystem(filesystem)
     if own:
-        local = storage.local_paths(paths)
+        local = _local_paths(storage, paths)
         on_disk = None not in local
         source = pafs.LocalFileSystem() if on_disk else storage
         paths = [p for p in local if p is not None] if on_disk else paths
@@ -80,6 +80,14 @@ def parquet_dataset(
         if f.name in (read_options.dictionary_columns or ()):
             schema = schema.set(i, f.with_type(pa.dictionary(pa.int32(), f.type)))
     return ds.FileSystemDataset(fragments, schema, reading, filesystem)
+
+
+def _local_paths(storage: Storage, paths: list[str]) -> list[str | None]:
+    """Return the files' paths on this machine, None for others; files are rejected when they are read."""
+    try:
+        return storage.local_paths(paths)
+    except ExternalPathError:
+        return [None]
 
 
 def _has_floats(snapshot: Snapshot) -> bool:

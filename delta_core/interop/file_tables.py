@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
 
+from delta_core.engines.interface import Storage
+from delta_core.errors import ExternalPathError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.interop.predicates import plan_files
 from delta_core.kernels import compute as pc
@@ -30,6 +33,7 @@ from delta_core.log.partition_values import parse_partition_values
 from delta_core.log.paths import around_paths, decode_paths, uri_maker
 from delta_core.protocol.schema import Path, format_path, leaf_fields
 from delta_core.protocol.types import Field, PrimitiveType
+from delta_core.runtime.patterns import lazy_pattern
 from delta_core.snapshot import Snapshot
 
 __all__ = [
@@ -47,6 +51,8 @@ __all__ = [
 
 #: Combinations of codes of partition columns that are marked if they occur.
 _MOST_COMBINATIONS = 1 << 20
+#: A path from the root of a store, or a URI.
+_ABSOLUTE = lazy_pattern(r"/|[A-Za-z][A-Za-z0-9+.-]+:")
 NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
 
 
@@ -70,9 +76,17 @@ def as_uri(place: str) -> str:
     return place if "://" in place else "file://" + quote(place, safe="/~!$&'()*+,;=:@")
 
 
+def named_uri(storage: Storage, path: str) -> str:
+    """Return the URI under which the log names a file, whether or not the table may read it."""
+    try:
+        return storage.uri(path)
+    except ExternalPathError:
+        return path if _ABSOLUTE.match(path) else f"{storage.uri('').rstrip('/')}/{path}"
+
+
 def file_uris(snapshot: Snapshot, predicate: Any = None) -> list[str]:
-    """Return where the data files are, of those that may hold rows for a predicate."""
-    uris = uri_maker(snapshot.engine.storage.uri)
+    """Return where the data files are, of those that may hold rows for a predicate; nothing is read."""
+    uris = uri_maker(partial(named_uri, snapshot.engine.storage))
     found = plan_files(snapshot, predicate).map_columns(lambda files: uris(files.column("path")), ["path"])
     return joined_lists(found)
 
@@ -291,4 +305,4 @@ def _masks(snapshot: Snapshot, files: pa.Table, records: pa.ChunkedArray, droppe
             count = snapshot.engine.data.row_counts([path], [files.column("size")[row].as_py()])[0]
         keep = bool_array(np.logical_not(rows.mask(count)))
         lists = pa.ListArray.from_arrays(array_of([0, count], pa.int32()), keep, type=KEEP_MASKS.field(1).type)
-        yield pa.record_batch([array_of([as_uri(storage.uri(path))], pa.string()), lists], schema=KEEP_MASKS)
+        yield pa.record_batch([array_of([as_uri(named_uri(storage, path))], pa.string()), lists], schema=KEEP_MASKS)

@@ -51,9 +51,10 @@ def test_local_path_out_of_the_root_is_followed_unless_the_caller_forbids_it(
     found = DeltaTable(table.uri)
     assert sorted(found.to_pyarrow_table().column("id").to_pylist()) == [*IDS, *STOLEN]
     assert {Path(u).resolve() for u in found.file_uris()} >= {victim / "f.parquet"}
-    for call in ("to_pyarrow_table", "file_uris"):
-        with pytest.raises(ExternalPathError, match="only files below the root are read"):
-            getattr(DeltaTable(table.uri, allow_external=False), call)()
+    confined = DeltaTable(table.uri, allow_external=False)
+    with pytest.raises(ExternalPathError, match="only files below the root are read"):
+        confined.to_pyarrow_table()
+    assert len(confined.file_uris()) == 2
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,6 @@ READS: dict[str, Callable[[str], Any]] = {
     "query": query,
     "dataset": lambda uri: DeltaTable(uri).dataset().to_table(),
     "to_pyarrow_dataset": lambda uri: DeltaTable(uri).to_pyarrow_dataset().to_table(),
-    "file_uris": lambda uri: DeltaTable(uri).file_uris(),
     "overwrite": overwrite,
 }
 
