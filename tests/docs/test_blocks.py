@@ -43,6 +43,7 @@ SPARK_PAGES = (
     "docs/spark-write.md",
     "docs/spark-streams.md",
     "docs/spark-drop-in.md",
+    "docs/spark-settings.md",
 )
 #: How many blocks may be marked as not run. A block that needs something unusual gets a stand-in first.
 NOT_RUN = 2

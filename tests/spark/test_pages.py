@@ -65,6 +65,16 @@ def test_blocks_about_changing_rows_run(spark: Any, tmp_path: Path, page: str, a
     assert [(r["amount"], r["address"]["city"]) for r in rows if r["id"] == 7] == [(a, "Bonn") for a in amounts]
 
 
+def test_block_about_settings_runs(spark: Any, tmp_path: Path) -> None:
+    try:
+        _run("docs/spark-settings.md", str(tmp_path), {})
+    finally:
+        spark.conf.unset("spark.databricks.delta.properties.defaults.enableDeletionVectors")
+    table = DeltaTable(tmp_path / "with-settings")
+    assert table.metadata().configuration == {"delta.enableDeletionVectors": "true"}
+    assert table.to_pyarrow_table().num_rows == 10
+
+
 def test_blocks_about_streams_run_in_order(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "1.json").write_text('{"id": 1, "day": "2024-05-01"}')
