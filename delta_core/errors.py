@@ -79,13 +79,19 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {by_lower[close[0]]!r}?" if close else ""
 
 
-#: The user and the password of a URI, up to the last @: the password itself may have slashes and @. A port is none.
-_USER = r"(?<=://)[^/@:\s'\"]*:(?!\d+(?:/|\s|$))[^\s'\"]*(?=@)"
+#: The user and the password of a URI, up to the last @: the password itself may have slashes and @. A port is none. A
+#: URI that was misspelt with one slash has a password too.
+_USER = r"(?:(?<=://)|(?<=\w\w:/)(?<!file:/)(?!/))[^/@:\s'\"]*:(?!\d+(?:/|\s|$))[^\s'\"]*(?=@)"
+#: The signature or token of a URI that is signed, as Azure, S3 and Google Cloud Storage name them.
+_SIGNATURE = r"(?i)(?<=[?&])(sig|signature|(?:x-(?:amz|goog)-)(?:signature|security-token))=[^&\s'\"]+"
 
 
 def without_passwords(text: str) -> str:
-    """Return text as it may be shown: without the users and passwords of the URIs in it."""
-    return re.sub(_USER, "***", text) if "@" in text and "://" in text else text
+    """Return text as it may be shown: without the users, passwords and signatures of the URIs in it."""
+    if ":/" not in text:
+        return text
+    text = re.sub(_USER, "***", text) if "@" in text else text
+    return re.sub(_SIGNATURE, r"\1=***", text) if "=" in text else text
 
 
 class DeltaError(Exception):

@@ -83,6 +83,26 @@ def _text(without: str, least: int) -> st.SearchStrategy[str]:
     return st.text(characters, min_size=least, max_size=12)
 
 
+@pytest.mark.parametrize("call", range(len(CALLS)))
+@pytest.mark.parametrize("scheme", ["s3", "gs", "abfss", "https", "hdfs"])
+def test_uri_with_one_slash_is_rejected_without_its_password(scheme: str, call: int) -> None:
+    with pytest.raises(InvalidArgumentError, match="behind its scheme") as caught:
+        CALLS[call](f"{scheme}:/user:{SECRET}@bucket/x")
+    assert "hunter2" not in str(caught.value) + repr(caught.value) + repr(caught.value.facts)
+    assert b"hunter2" not in pickle.dumps(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["sig", "Signature", "X-Amz-Signature", "X-Amz-Security-Token", "X-Goog-Signature", "x-amz-signature"]
+)
+def test_signature_of_a_uri_is_in_no_error(name: str) -> None:
+    uri = f"https://host/t?se=2030&{name}=hunter2%2Fx&sp=r"
+    error = EngineError(f"Could not read {uri!r}: no answer.", path=uri)
+    assert str(error) == f"Could not read 'https://host/t?se=2030&{name}=***&sp=r': no answer."
+    assert b"hunter2" not in pickle.dumps(error)
+    assert without_secrets({"proxy": uri}) == {}
+
+
 @given(_text("/@:'\"", 0), _text("'\"", 1))
 def test_no_password_is_shown_whatever_its_characters(user: str, password: str) -> None:
     shown = without_passwords(f"Found s3://{user}:x{password}@bucket/t, expected a table.")
@@ -93,7 +113,7 @@ def test_no_password_is_shown_whatever_its_characters(user: str, password: str) 
     "text",
     [
         "hdfs://name:9000/user@x/t", "hdfs://me@name:9000/t", "s3://bucket/a@b:c", "https://host:8080/t@v1", "/a:b@c",
-        "two URIs: s3://a/b and abfss://c@d/e",
+        "two URIs: s3://a/b and abfss://c@d/e", "file:/a:b@c", "C:/a:b@c", "https://host/t?signal=1&design=2",
     ],
 )  # fmt: skip
 def test_text_without_a_password_stays(text: str) -> None:
