@@ -27,7 +27,7 @@ from delta_core.log.partition_values import parse_partition_values
 from delta_core.operations import parts
 from delta_core.operations.create import given_properties, partition_columns, property_texts, stage_definition
 from delta_core.plugins.rules import RowCheck
-from delta_core.protocol.properties import WriterProperties
+from delta_core.protocol.properties import WriterProperties, is_same_value
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.schema_merge import merge_rows_schema
 from delta_core.protocol.types import StructType
@@ -406,7 +406,11 @@ class TableWrite:
             asked = parse_property_requests(property_texts(options.properties), [metadata.configuration], base.registry)
             differences += [(f"feature {n}", "unsupported", n) for n in asked.features if n not in base.state.features]
             have = metadata.configuration
-            differences += [(f"property {n}", have.get(n, "unset"), v) for n, v in asked.configuration.items()]
+            differences += [
+                (f"property {n}", have.get(n, "unset"), v)
+                for n, v in asked.configuration.items()
+                if n not in have or not is_same_value(n, have[n], v)
+            ]
         for what, found, asked_for in differences:
             if asked_for is not None and asked_for != found:
                 raise InvalidArgumentError(

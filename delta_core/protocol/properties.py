@@ -23,6 +23,7 @@ __all__ = [
     "WriterProperties",
     "check_properties",
     "default_level",
+    "is_same_value",
     "normalize_properties",
     "parse_columns",
     "parse_duration_ms",
@@ -109,9 +110,7 @@ def check_properties(configuration: Mapping[str, str]) -> None:
     for name, text in configuration.items():
         if not isinstance(text, str):
             raise InvalidArgumentError(f"Table property {name} is {text!r}; expected text.", property=name)
-        known = PROPERTIES.get(name)
-        if known is None and name.startswith("delta.enable"):
-            known = TableProperty(name, _boolean)
+        known = _known(name)
         if known is None:
             continue
         value = _parse(known, text)
@@ -122,6 +121,17 @@ def check_properties(configuration: Mapping[str, str]) -> None:
                 property=name,
                 value=text,
             )
+
+
+def is_same_value(name: str, one: str, other: str) -> bool:
+    """Return whether two texts are the same value of a property, such as ``true`` and ``TRUE`` of a flag."""
+    known = _known(name)
+    return one == other or (known is not None and bool(_parse(known, one) == _parse(known, other)))
+
+
+def _known(name: str) -> TableProperty | None:
+    known = PROPERTIES.get(name)
+    return TableProperty(name, _boolean) if known is None and name.startswith("delta.enable") else known
 
 
 def _parse(known: TableProperty, text: str) -> Any:

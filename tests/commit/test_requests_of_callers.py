@@ -141,6 +141,26 @@ def test_definition_that_a_write_would_not_change_is_rejected(
     assert DeltaTable(tmp_path / "t").version() == 0
 
 
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+@pytest.mark.parametrize(
+    ("name", "stored", "again", "other"),
+    [
+        ("delta.enableDeletionVectors", "true", "TRUE", "False"),
+        ("delta.logRetentionDuration", "interval 7 days", "1 week", "8 days"),
+        ("delta.checkpointInterval", "10", "010", "20"),
+        ("delta.targetFileSize", "1mb", "1048576", "2mb"),
+    ],
+)
+def test_property_in_another_spelling_of_its_value_is_the_tables_own(
+    tmp_path: Path, mode: Any, name: str, stored: str, again: str, other: str
+) -> None:
+    write_deltalake(tmp_path / "t", ROWS, configuration={name: stored})
+    write_deltalake(tmp_path / "t", ROWS, mode=mode, configuration={name.upper(): again})
+    with pytest.raises(InvalidArgumentError, match=f"property {name} is '{stored}', the write requests '{other}'"):
+        write_deltalake(tmp_path / "t", ROWS, mode=mode, configuration={name: other})
+    assert DeltaTable(tmp_path / "t").metadata().configuration[name] == stored
+
+
 # --- fields of commitInfo ------------------------------------------------------------------
 
 
