@@ -36,6 +36,7 @@ OWN_COMMIT_FIELDS = frozenset(
         "operationMetrics", "engineInfo", "txnId",
     }
 )  # fmt: skip
+_OWN_LOWERED = frozenset(name.lower() for name in OWN_COMMIT_FIELDS)
 
 
 class PostCommit(Struct, frozen=True):
@@ -111,7 +112,7 @@ def check_commit_fields(custom: Mapping[str, Any]) -> None:
     for name, value in custom.items():
         if not isinstance(name, str):
             raise InvalidArgumentError(f"Found the key {name!r} in custom_metadata, expected text.")
-        if name in OWN_COMMIT_FIELDS:
+        if name.lower() in _OWN_LOWERED:  # some readers of JSON take names in any case
             raise InvalidArgumentError(
                 f"custom_metadata has the key {name!r}, which the commit sets itself. Choose another name.", key=name
             )

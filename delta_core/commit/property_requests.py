@@ -147,7 +147,7 @@ def _check_known(names: Iterable[str], registry: PluginRegistry) -> None:
     prefixes = (*_FAMILIES, *(n.partition("<")[0] for f in features for n in f.properties if "<" in n))
     families = tuple(prefix.lower() for prefix in prefixes)
     for name in names:
-        lowered = name.lower()
+        lowered = name.strip().lower()
         if lowered.startswith("delta.") and name not in declared and not lowered.startswith(families):
             broken = "".join(f" {error.message}" for error in registry.unusable.values())
             raise InvalidArgumentError(

@@ -68,6 +68,7 @@ OPERATIONS: list[Callable[[Path, dict[str, str]], None]] = [
         ("delta.enableChangeDataFeeds", "Did you mean 'delta.enableChangeDataFeed'"),
         ("delta.deletedFilesRetentionDuration", "Did you mean 'delta.deletedFileRetentionDuration'"),
         ("DELTA.apendOnly", "Did you mean 'delta.appendOnly'"),
+        (" delta.appendOnly", "Did you mean 'delta.appendOnly'"),
         ("delta.universalFormat.enabledFormats", ""),
     ],
 )
@@ -181,6 +182,8 @@ def test_own_fields_are_those_that_a_commit_writes(tmp_path: Path) -> None:
 def test_field_that_a_commit_sets_itself_is_rejected(name: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=f"key '{name}', which the commit sets itself"):
         CommitProperties(custom_metadata={name: "1"})
+    with pytest.raises(InvalidArgumentError, match="which the commit sets itself"):
+        CommitProperties(custom_metadata={name.upper(): "1"})
     write_deltalake(tmp_path / "t", ROWS)
     transaction = DeltaTable(tmp_path / "t").snapshot().begin("WRITE")
     with pytest.raises(InvalidArgumentError, match="which the commit sets itself"):
