@@ -234,6 +234,19 @@ class DataFileError(CorruptTableError):
     """A data file holds something that can't be read as the table's schema specifies."""
 
 
+class IrregularFileError(CheckpointError, LogError, DataFileError):
+    """A pipe, a socket or a device has the name of a file of the table: reading it might never end."""
+
+    @classmethod
+    def of(cls, path: str) -> IrregularFileError:
+        """Return the error of a path."""
+        return cls(
+            f"{path} is a pipe, a socket or a device; expected a regular file. Delete it, or restore the file from a "
+            "copy.",
+            path=path,
+        )
+
+
 class DataFileNotFoundError(DataFileError, FileNotFoundError):
     """A file that the log names is not there."""
 

@@ -41,7 +41,7 @@ class FooterWindow {
     void read(const char *path) {
         files_.emplace_back();
         FooterOfFile &file = files_.back();
-        const int handle = open(path, O_RDONLY | O_CLOEXEC);
+        const int handle = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (handle < 0) return;
         const bool is_there = tail(handle, file.bytes);
         close(handle);

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -549,15 +550,23 @@ class Builder {
     std::string scratch_;
 };
 
-// Read a whole file into `into`, which keeps its memory from file to file. Returns 0 or the errno.
+// Read a whole file into `into`, which keeps its memory from file to file. Returns 0 or the errno; ESPIPE for a pipe,
+// a socket or a device, which are not waited for.
 inline int read_file(const char *path, Bytes &into) {
     constexpr size_t kStep = 1 << 16;
     into.clear();
     int descriptor;
-    do descriptor = ::open(path, O_RDONLY | O_CLOEXEC);
+    do descriptor = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (descriptor < 0 && errno == EINTR);
     if (descriptor < 0) return errno;
     int error = 0;
+    struct stat facts;
+    if (::fstat(descriptor, &facts)) error = errno;
+    else if (!S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode)) error = ESPIPE;
+    if (error) {
+        ::close(descriptor);
+        return error;
+    }
     for (;;) {
         char *at;
         try {

@@ -14,7 +14,7 @@ from delta_core.log.checksum import Checksum
 from delta_core.log.commits import Commit
 from delta_core.log.source import TableLog
 from delta_core.plugins.committer import Committer
-from delta_core.plugins.plans import LogFile
+from delta_core.plugins.plans import LogFile, LogSegment
 from delta_core.plugins.registry import PluginRegistry, PluginSet
 from delta_core.plugins.state import TableState
 from delta_core.protocol import actions as log_actions
@@ -47,11 +47,6 @@ class TableBase(CheckpointSource, Protocol):
     @property
     def commit_timestamp_ms(self) -> int | None:
         """The version's own commit time, ms since the epoch; None if it is not known."""
-        ...
-
-    @property
-    def checksum(self) -> Checksum | None:
-        """The version's checksum, if this process wrote it."""
         ...
 
     @property
@@ -132,6 +127,10 @@ class TableHandle(Protocol[Created_co]):
     @property
     def store_committer(self) -> Committer | None:
         """The committer that is configured for the store."""
+        ...
+
+    def read_segment(self, segment: LogSegment) -> Created_co:
+        """Open a version from these files of the log and no others."""
         ...
 
     def define(

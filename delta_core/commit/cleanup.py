@@ -8,13 +8,15 @@ from collections.abc import Callable, Sequence
 
 from delta_core.commit.base import Base, TableBase
 from delta_core.commit.upkeep import check_upkeep
-from delta_core.errors import UnsupportedOperationError, VersionNotFoundError
+from delta_core.errors import CheckpointError, LogError, UnsupportedOperationError, VersionNotFoundError
 from delta_core.handles.secrets import shown_uri
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import strings_of
 from delta_core.log.checkpoint import CheckpointReader
+from delta_core.log.checksum import check_by_checksum
 from delta_core.log.listing import list_log
 from delta_core.log.names import LOG_DIRECTORY, SIDECAR_DIRECTORY, STAGED_DIRECTORY, parse_name
-from delta_core.log.segment import complete_checkpoints
+from delta_core.log.segment import choose_segment, complete_checkpoints
 from delta_core.plugins.catalog import allows
 from delta_core.plugins.plans import Checkpoint, LogFile
 from delta_core.protocol.properties import read_property
@@ -46,7 +48,8 @@ def clean_log(
     """Delete files of the log that are older than ``delta.logRetentionDuration``, as of midnight UTC.
 
     The newest complete checkpoint at or before the first version within the retention stays, with its commit and
-    everything above it. Files go oldest first and commits before checkpoints, so that a run that was interrupted leaves
+    everything above it; one that differs from its checksum or its commits in the number of files or bytes is no ground
+    to delete anything. Files go oldest first and commits before checkpoints, so that a run that was interrupted leaves
     the table readable. Checkpoints' sidecars go if no checkpoint that remains names them and they are older than the
     retention.
 
@@ -189,17 +192,43 @@ def _first_kept(snapshot: TableBase, files: Sequence[LogFile], oldest_ms: int) -
         if version > cutoff or not all(v in commits for v in range(version, snapshot.version + 1)):
             continue
         limits = snapshot.plugins.collect("retention_limits", table=snapshot.state, cutoff=version)
-        if all(limit >= version for limit in limits) and _is_readable(snapshot, version):
+        if all(limit >= version for limit in limits) and _is_sound(snapshot, files, version):
             return version
     return None
 
 
-def _is_readable(snapshot: TableBase, version: int) -> bool:
-    """Whether the checkpoint of a version, with its sidecars, can be opened."""
+def _is_sound(snapshot: TableBase, files: Sequence[LogFile], version: int) -> bool:
+    """Whether the checkpoint of a version can be read, and has the files that its checksum and its commits report."""
     found = snapshot.context.read(version)
-    _ = found.files.parts  # opens the checkpoint's files; one that can't be read is replaced by an older one
+    numbers = _numbers(found)  # a checkpoint that can't be read is replaced by an older one
     used = found.segment.checkpoint
-    return used is not None and used.version == version
+    if used is None or used.version != version:
+        return False
+    try:
+        check_by_checksum(found)
+    except LogError as e:
+        _log.warning("Files of the log below version %d of %s stay: %s", version, shown_uri(snapshot.uri), e)
+        return False
+    try:
+        others = [f for f in files if f.kind != "checkpoint" or f.version < version]
+        replayed = _numbers(snapshot.context.read_segment(choose_segment(others, version)))
+    except (VersionNotFoundError, LogError, CheckpointError):
+        return True  # the commits alone make no version any more
+    if numbers != replayed:
+        _log.warning(
+            "Files of the log below version %d of %s stay: its checkpoint has %d files of %d bytes, the commits result "
+            "in %d of %d. Call verify().",
+            version,
+            shown_uri(snapshot.uri),
+            *numbers,
+            *replayed,
+        )
+    return numbers == replayed
+
+
+def _numbers(snapshot: TableBase) -> tuple[int, int]:
+    sizes = snapshot.files.columns(["size"]).column(0)
+    return len(sizes), int(pc.sum(sizes).as_py() or 0)
 
 
 def _expired(snapshot: TableBase, files: Sequence[LogFile], first: int) -> list[LogFile]:

@@ -79,7 +79,14 @@ class Opening(Struct, frozen=True):
             # a path, and another process may run in another folder
             from pathlib import Path  # takes as long as 20 modules of ours, which a first read would wait for
 
-            arguments["uri"] = str(Path(self.uri).expanduser().absolute())
+            try:
+                arguments["uri"] = str(Path(self.uri).expanduser().absolute())
+            except FileNotFoundError as e:
+                raise UnsupportedOperationError(
+                    f"The table was opened by the relative path {self.uri!r}, and the working directory is not there "
+                    "any more: it can't be pickled. Open it by an absolute path.",
+                    path=self.uri,
+                ) from e
         options = self.storage_options or {}
         if self.pickle_secrets or not options:
             return Pickled(arguments, version)

@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.expressions import to_expression
-from delta_core.expressions.ast import Column, Expression, all_of, conjuncts, leaves
+from delta_core.expressions.ast import Column, Expression, all_of, column, conjuncts, leaves
 from delta_core.handles.secrets import shown_uri
 from delta_core.log.position import StreamPosition
 from delta_core.log.timestamps import parse_ms
 from delta_core.plugins.plans import ReadRequest
 from delta_core.plugins.rules import MetadataColumn
-from delta_core.protocol.schema import Schema
+from delta_core.protocol.schema import Path, Schema
 from delta_core.protocol.types import Field
 from delta_core.runtime.arguments import check_names
 from delta_core.snapshot import Snapshot
@@ -61,6 +61,9 @@ class ChangeFeed:
         own = [Field(r.name, r.type) for r in rules if isinstance(r, MetadataColumn)]
         pushed, self._rest = _divide(snapshot, own, predicate)
         names = {f.name for f in own}
+        spelled = {f.name.lower(): f.name for f in own}
+        if columns is not None and not isinstance(columns, str):
+            columns = [spelled.get(c.lower(), c) if isinstance(c, str) else c for c in columns]
         read = None if columns is None else [c for c in columns if c not in names]
         used = () if self._rest is None else leaves(self._rest)
         needed = [leaf.path[0] for leaf in used if isinstance(leaf, Column)]
@@ -69,7 +72,7 @@ class ChangeFeed:
         planned = plan(columns=read, predicate=pushed, **options)
         self._scan = planned.scan
         schema = self._scan.schema
-        self.schema: pa.Schema = schema if columns is None else pa.schema([schema.field(c) for c in columns])
+        self.schema: pa.Schema = schema if columns is None else _chosen(schema, columns)
         self.versions = range(planned.start, planned.stop)
         self.position = StreamPosition(snapshot.metadata.id, planned.stop)
         self.is_complete: bool = planned.stop > planned.end
@@ -99,6 +102,25 @@ class ChangeFeed:
             yield step
             step = self._again(step.position, **self._options)
         yield step
+
+
+def _chosen(schema: pa.Schema, columns: Sequence[str | Path]) -> pa.Schema:
+    """Return the fields of columns in their order; a struct once, however many of its fields are requested.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a column named twice.
+    """
+    positions = {name.lower(): i for i, name in enumerate(schema.names)}
+    found: dict[int, None] = {}
+    for name in columns:
+        whole = positions.get(name.lower()) if isinstance(name, str) else None
+        path = column(name).path if isinstance(name, str) else tuple(name)
+        if whole is not None and whole in found:
+            raise InvalidArgumentError(f"Column {name} is requested twice.", column=name)
+        found[positions[path[0].lower()] if whole is None else whole] = None
+    return pa.schema([schema.field(i) for i in found])
 
 
 def _resumed(position: StreamPosition, snapshot: Snapshot, options: dict[str, Any]) -> dict[str, Any]:

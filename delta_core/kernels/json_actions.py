@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.errors import InvalidArgumentError, LogError
+from delta_core.errors import InvalidArgumentError, IrregularFileError, LogError
 from delta_core.kernels._json_actions import Parser
 
 if TYPE_CHECKING:
@@ -230,6 +231,8 @@ class ActionParser:
         if fault := self._parser.feed_files([os.fsencode(p) for p in paths], numbers, threads):
             file, error = fault[:2]
             path = os.fsdecode(paths[file])
+            if error == errno.ESPIPE:
+                raise IrregularFileError.of(path)
             if error:
                 raise OSError(error, os.strerror(error), path)
             _raise_log_error(path, int(numbers[file]), *fault[2:])

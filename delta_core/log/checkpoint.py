@@ -128,14 +128,38 @@ class CheckpointReader:
         Raises
         ------
         CheckpointError
-            If a sidecar is missing, or nobody specifies how sidecars are found.
+            If a sidecar is missing, nobody specifies how sidecars are found, or it has no protocol or metadata.
         """
+        self._check_definition()
         handles = self.file_handles(sidecars)
         if handles is None:
             (file,) = self.checkpoint.files
             return [CommitChunk(self._logs, [file], self._parsed.adds, fields, file.name)]
         groups = ((h, g) for h in handles for g in range(len(h.group_rows)))
         return [CheckpointChunk(h, g, fields) for h, g in groups if h.may_hold(g, "add")]
+
+    def _check_definition(self) -> None:
+        """Reject a checkpoint without protocol or metadata: it is none, whatever else defines the table."""
+        for kind in ("protocol", "metaData"):
+            if not self._has(kind):
+                raise self.without(kind)
+
+    def _has(self, kind: str) -> bool:
+        if self._embedded("nonFileActions") is None and not self._json:
+            groups = [(h, g) for h in self._handles for g in range(len(h.group_rows))]
+            counts = [h.num_actions(g, kind) for h, g in groups]
+            if None not in counts:
+                return any(counts)
+        return bool(self.actions(kind)[kind])
+
+    def without(self, kind: str) -> CheckpointError:
+        """Return the error of a checkpoint that has no action of a kind that every checkpoint has."""
+        name = self.checkpoint.files[0].name
+        return CheckpointError(
+            f"Checkpoint {name} has no {kind} action, which every checkpoint has: the file is not whole.",
+            path=name,
+            action=kind,
+        )
 
     def removes(
         self, columns: Sequence[str], fields: Sequence[ActionField], sidecars: Sidecars

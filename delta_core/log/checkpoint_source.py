@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -57,6 +57,11 @@ class ChecksumSource(Protocol):
 
 class CheckpointSource(ChecksumSource, Protocol):
     """What a snapshot is to the writer of checkpoints."""
+
+    @property
+    def checksum(self) -> Mapping[str, Any] | None:
+        """The version's checksum, if this process wrote it."""
+        ...
 
     @property
     def uri(self) -> str:

@@ -22,6 +22,7 @@ from delta_core.errors import (
     EngineError,
     InvalidArgumentError,
     LogChangedError,
+    LogError,
     UnsupportedFeatureError,
     UnsupportedOperationError,
     UnsupportedVersionError,
@@ -31,7 +32,7 @@ from delta_core.kernels.json_lines import format_actions
 from delta_core.log.checkpoint_adds import ROW_GROUP, AddReader
 from delta_core.log.checkpoint_schema import Action, CheckpointColumns, format_action, json_value, rows_table
 from delta_core.log.checkpoint_source import CheckpointSource
-from delta_core.log.checksum import write_checksum
+from delta_core.log.checksum import check_by_checksum, has_checksum, write_checksum
 from delta_core.log.existing_checkpoint import find_checkpoint
 from delta_core.log.files import MOST_CHANGES, Part
 from delta_core.log.hint import EMBEDDED, write_hint
@@ -113,6 +114,8 @@ def write_checkpoint(
         The version is not published in the log yet.
     EngineError
         The store failed; the table reads as before.
+    LogError
+        The version's checksum, which is not the only one, reports other files than its log has.
     LogChangedError
         With ``replace``, if files of the log were replaced or deleted meanwhile.
 
@@ -128,6 +131,8 @@ def write_checkpoint(
     """
     _check_writable(snapshot)
     _check_published(snapshot)
+    if not replace:
+        _check_state(snapshot)
     clock = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     start = time.perf_counter()
     result = _write(snapshot, _choose_plan(snapshot, plan), clock, replace)
@@ -212,6 +217,18 @@ def _check_published(snapshot: CheckpointSource) -> None:
             "yet: it can't be checkpointed. Publish it first.",
             version=snapshot.version,
         ) from e
+
+
+def _check_state(snapshot: CheckpointSource) -> None:
+    """Reject a version that its checksum contradicts: a checkpoint would confirm the damage of a commit."""
+    try:
+        check_by_checksum(snapshot, snapshot.checksum)
+    except LogError as e:
+        if snapshot.checksum is None and not has_checksum(snapshot.engine.storage, snapshot.version - 1):
+            # a single checksum, of a writer that does not keep them up, proves nothing against the log
+            _log.warning("%s", e)
+            return
+        raise
 
 
 def _choose_plan(snapshot: CheckpointSource, given: CheckpointPlan | None) -> CheckpointPlan:

@@ -17,20 +17,24 @@ from msgspec import Struct
 
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import ActionQuery, RangeRequest
-from delta_core.errors import DeltaError, EngineError, HookContractError
+from delta_core.errors import DeltaError, EngineError, HookContractError, IrregularFileError, LogError
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.checkpoint_source import ChecksumSource
 from delta_core.log.names import LOG_DIRECTORY, checksum_name
 from delta_core.plugins.plans import LogFile, ReadRequest
 from delta_core.plugins.rules import ChecksumField, CommitSummary, RowSelector
-from delta_core.protocol.actions import DomainMetadata, parse_action
+from delta_core.protocol.actions import DomainMetadata, Metadata, Protocol, parse_action
 from delta_core.runtime.json_text import decode_json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ChecksumSource", "CommitContent", "read_checksum", "whole_checksum", "write_checksum"]
+__all__ = [
+    "ChecksumSource", "CommitContent", "check_by_checksum", "has_checksum", "is_consistent", "read_checksum",
+    "whole_checksum", "write_checksum",
+]  # fmt: skip
 
 _log = logging.getLogger(__name__)
 _KB, _MB, _GB = 1 << 10, 1 << 20, 1 << 30
@@ -93,12 +97,71 @@ def _read(storage: Storage, name: str) -> Checksum | None:
     try:
         (data,) = storage.read([RangeRequest(f"{LOG_DIRECTORY}/{name}")])
         value = decode_json(bytes(data))
-    except (FileNotFoundError, EngineError, ValueError):
+    except (FileNotFoundError, EngineError, IrregularFileError, ValueError):
         return None
     if not isinstance(value, dict):
         return None
     whole = isinstance(value.get("protocol"), dict) and isinstance(value.get("metadata"), dict)
     return value if whole else None
+
+
+def has_checksum(storage: Storage, version: int) -> bool:
+    """Whether a version has a checksum that can be read."""
+    return version >= 0 and _read(storage, checksum_name(version)) is not None
+
+
+def is_consistent(found: Mapping[str, Any]) -> bool:
+    """Whether the fields of a checksum agree with each other: one that contradicts itself proves nothing."""
+    numbers = [found.get(n) for n in ("numFiles", "tableSizeBytes")]
+    if any(not isinstance(n, int) or isinstance(n, bool) or n < 0 for n in numbers):
+        return False
+    if any(found.get(n) not in (None, 1) for n in ("numMetadata", "numProtocol")):
+        return False
+    try:
+        if found.get("protocol") is not None and found.get("metadata") is not None:
+            Protocol.parse(found["protocol"], "it")
+            _ = Metadata.parse(found["metadata"], "it").schema
+        bins = found.get("fileSizeHistogram")
+        if isinstance(bins, dict) and [sum(bins["fileCounts"]), sum(bins["totalBytes"])] != numbers:
+            return False
+        files = found.get("allFiles")
+        return not isinstance(files, list) or [len(files), sum(f["size"] for f in files)] == numbers
+    except (DeltaError, ValueError, TypeError, LookupError, AttributeError):
+        return False
+
+
+def check_by_checksum(snapshot: ChecksumSource, known: Checksum | None = None) -> None:
+    """Reject a version whose checksum reports other files than its log has: one of the two is damaged.
+
+    What copies or deletes by a state calls it first, since the checksum may be all that shows a loss.
+
+    Parameters
+    ----------
+    snapshot : ChecksumSource
+        The version; its files are counted.
+    known : Mapping, optional
+        The checksum, if it is at hand; read from the log if it is not given.
+
+    Raises
+    ------
+    LogError
+        If the numbers of files or bytes differ. A checksum that is missing or contradicts itself proves nothing.
+    """
+    name = checksum_name(snapshot.version)
+    found = _read(snapshot.engine.storage, name) if known is None else known
+    if found is None or not is_consistent(found):
+        return
+    sizes = snapshot.files.columns(["size"]).column(0)
+    numbers = len(sizes), int(pc.sum(sizes).as_py() or 0)
+    stated = found["numFiles"], found["tableSizeBytes"]
+    if numbers != stated:
+        raise LogError(
+            f"The log of version {snapshot.version} results in {numbers[0]} files of {numbers[1]} bytes; {name} "
+            f"reports {stated[0]} of {stated[1]}: one of the two is damaged. Nothing was changed. Call verify(), and "
+            "restore the damaged file from a copy, or delete the checksum if it is wrong.",
+            path=f"{LOG_DIRECTORY}/{name}",
+            version=snapshot.version,
+        )
 
 
 def write_checksum(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from delta_core.engines.records import RangeRequest
-from delta_core.errors import EngineError
-from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
+from delta_core.errors import EngineError, IrregularFileError
+from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY, MOST_VERSION
 from delta_core.runtime.json_text import decode_json
 
 if TYPE_CHECKING:
@@ -56,13 +56,13 @@ def parse_hint(data: bytes) -> Hint | None:
     if not isinstance(value, dict):
         return None
     version, parts, embedded = value.get("version"), value.get("parts"), value.get(EMBEDDED)
-    if not isinstance(version, int) or isinstance(version, bool) or version < 0:
+    if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version <= MOST_VERSION:
         return None
     checksum = value.get("checksum")
     trusted = not isinstance(checksum, str) or _fits(value, checksum)
     return Hint(
         version,
-        parts if isinstance(parts, int) and not isinstance(parts, bool) and parts > 0 else 0,
+        parts if isinstance(parts, int) and not isinstance(parts, bool) and 0 < parts <= MOST_VERSION else 0,
         embedded if trusted and isinstance(embedded, dict) else None,
         trusted,
     )
@@ -79,7 +79,7 @@ def read_hint(storage: Storage) -> Hint | None:
     """Read ``_last_checkpoint``; None if it is missing, is not one or can't be read. One call."""
     try:
         (data,) = storage.read([RangeRequest(f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}")])
-    except (FileNotFoundError, EngineError):
+    except (FileNotFoundError, EngineError, IrregularFileError):
         return None
     return parse_hint(bytes(data))
 

@@ -10,6 +10,7 @@ from delta_core.runtime.patterns import lazy_pattern
 __all__ = [
     "LAST_CHECKPOINT",
     "LOG_DIRECTORY",
+    "MOST_VERSION",
     "SIDECAR_DIRECTORY",
     "STAGED_DIRECTORY",
     "checkpoint_name",
@@ -26,6 +27,10 @@ LOG_DIRECTORY = "_delta_log"
 SIDECAR_DIRECTORY = "_delta_log/_sidecars"
 STAGED_DIRECTORY = "_delta_log/_staged_commits"
 LAST_CHECKPOINT = "_last_checkpoint"
+
+#: Versions are of 64 bits.
+MOST_VERSION = (1 << 63) - 1
+_MOST_DIGITS = f"{MOST_VERSION:020d}"
 
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 _UNIQUE = lazy_pattern(_UUID)
@@ -66,7 +71,12 @@ def checkpoint_prefix(version: int) -> str:
 
 
 def parse_name(name: str, size: int | None = None, modified_ms: int | None = None) -> LogFile | None:
-    """Return what a name specifies, None for a name that is not of the log."""
+    """Return what a name specifies, None for a name that is not of the log, or of a version above 64 bits."""
+    found = _parse_name(name, size, modified_ms)
+    return found if found is None or found.end_version <= MOST_VERSION else None
+
+
+def _parse_name(name: str, size: int | None, modified_ms: int | None) -> LogFile | None:
     if len(name) == 25 and name.endswith(".json") and name[:20].isdecimal() and name.isascii():
         version = int(name[:20])
         return LogFile(name, "commit", version, version, size=size, modified_ms=modified_ms)
@@ -103,7 +113,7 @@ def parse_names(
     for name in names:
         digits = name[:20]
         # a log can hold very many commits and little else
-        if name[20:] == ".json" and digits.isdecimal() and digits.isascii():
+        if name[20:] == ".json" and digits.isdecimal() and digits.isascii() and digits <= _MOST_DIGITS:
             version = int(digits)
             out.append(LogFile(name, "commit", version, version))
         elif (found := parse_name(name)) is not None:

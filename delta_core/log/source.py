@@ -387,11 +387,12 @@ class TableLog:
             earlier = checksum or _from_checkpoint(checkpoint, self.uri)
             protocol, metadata = protocol or earlier[0], metadata or earlier[1]
         for found, name in ((protocol, "protocol"), (metadata, "metaData")):
+            if found is None and checkpoint is not None:
+                raise checkpoint.without(name)
             if found is None:
                 raise LogError(
                     f"Version {segment.version} of {self.uri} has no {name} action in its "
-                    f"{len(segment.deltas)} commits{' or its checkpoint' * (checkpoint is not None)}: the log is not "
-                    "whole.",
+                    f"{len(segment.deltas)} commits: the log is not whole.",
                     path=self.uri,
                     version=segment.version,
                     action=name,

@@ -20,11 +20,12 @@ from delta_core.commit.intents import READ_TO_REMOVE, read_columns, removed_file
 from delta_core.commit.transaction import Transaction
 from delta_core.commit.upgrade import downgrade_protocol, upgrade_protocol
 from delta_core.engines.interface import Storage
-from delta_core.errors import InvalidArgumentError, TableExistsError, UnsupportedOperationError
+from delta_core.errors import DataFileNotFoundError, InvalidArgumentError, TableExistsError, UnsupportedOperationError
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, one_array, scalar_of, strings_of
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
+from delta_core.log.checksum import check_by_checksum
 from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
 from delta_core.operations.create import given_properties
@@ -128,8 +129,12 @@ def clone_table(source: Snapshot, context: TableContext, options: CloneOptions) 
         If files can't be named from another table, or if the table that is replaced is append-only.
     ExternalPathError
         If the clone could not read the files of the source: another kind of store, which ``allow_external`` permits.
+    DataFileNotFoundError
+        If files of the version are gone: of a shallow clone the first one is looked for.
     CommitConflictError
         If another writer changed the table that is replaced, or made one.
+    LogError
+        If the checksum of the version reports other files than its log has.
 
     Notes
     -----
@@ -142,6 +147,7 @@ def clone_table(source: Snapshot, context: TableContext, options: CloneOptions) 
     Add File (absolute paths), Deletion Vectors (storage type p)
     """
     _check_places(source, context)
+    check_by_checksum(source)
     base = context.find()
     if base is not None and not options.replace:
         raise TableExistsError(
@@ -162,10 +168,19 @@ def clone_table(source: Snapshot, context: TableContext, options: CloneOptions) 
         return Cloned(None, metrics)
     transaction = _staged(source, context, base, options)
     transaction.metrics.update(metrics)
-    if options.deep:
-        _copy(source, context, _needed(copies, new, references), options)
-    elif new.num_rows:
-        context.log.engine.storage.stat([decode_paths(new.column("path").slice(0, 1))[0]])  # may it be read from there?
+    try:
+        if options.deep:
+            _copy(source, context, _needed(copies, new, references), options)
+        elif new.num_rows:
+            # may it be read from there?
+            context.log.engine.storage.stat([decode_paths(new.column("path").slice(0, 1))[0]])
+    except FileNotFoundError as e:
+        raise DataFileNotFoundError(
+            f"Version {source.version} of {shown_uri(source.uri)} can't be cloned: {e.filename or e} is not there. If "
+            "vacuum deleted it, clone a later version; otherwise restore the file.",
+            path=str(e.filename or e),
+            version=source.version,
+        ) from e
     if gone is not None:
         transaction.read(None)
         transaction.remove_files(removed_files(gone))

@@ -46,7 +46,7 @@ def compact_log(
 
     Of each key the newest action is kept, as its commit spells it. Removed files and domains stay in it, however old:
     they cancel what older files of the log contain. ``commitInfo`` and change files are left out. A file of the same
-    name is replaced.
+    name that is there already stays: it may be all that is left of a damaged commit.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def compact_log(
     UnsupportedOperationError
         If a catalog does not allow it.
     LogError
-        If a commit can't be read.
+        If a commit can't be read or is empty, or a file of the same name contains something else.
 
     Protocol
     --------
@@ -102,10 +102,32 @@ def compact_log(
     counts = np.bincount(
         np.concatenate([int64_values(t.column("version")) for t in _tables(actions)]) - start, minlength=end + 1 - start
     )
-    with snapshot.engine.storage.put_stream(f"{LOG_DIRECTORY}/{name}") as file:
-        for text in _texts(snapshot, files, places, counts.tolist(), report):
-            file.write(text)
+    empty = np.flatnonzero(counts == 0)
+    if len(empty):
+        damaged = files[int(empty[0])]
+        raise LogError(
+            f"{damaged.name} has no action, expected one at least: nothing was written. Restore it from a copy.",
+            path=damaged.name,
+            version=damaged.version,
+        )
+    try:
+        with snapshot.engine.storage.put_stream(f"{LOG_DIRECTORY}/{name}", replace=False) as file:
+            for text in _texts(snapshot, files, places, counts.tolist(), report):
+                file.write(text)
+    except FileExistsError:
+        _check_existing(snapshot, name, _texts(snapshot, files, places, counts.tolist(), report))
     return name
+
+
+def _check_existing(snapshot: Snapshot, name: str, texts: Iterator[bytes]) -> None:
+    """Reject a compacted file that contains other actions than its commits."""
+    (data,) = snapshot.engine.storage.read([RangeRequest(f"{LOG_DIRECTORY}/{name}")])
+    if sorted(bytes(data).split()) != sorted(b"".join(texts).split()):
+        raise LogError(
+            f"{name} is there and contains other actions than its commits: one of the two is wrong, and nothing was "
+            "written. Call verify() and repair(), or move the file elsewhere.",
+            path=name,
+        )
 
 
 def _tables(actions: ParsedActions) -> tuple[pa.Table, ...]:

@@ -16,6 +16,7 @@ from delta_core.commit.upgrade import check_writable
 from delta_core.engines.interface import Storage
 from delta_core.errors import (
     CheckpointError,
+    IrregularFileError,
     LogError,
     ProtocolError,
     SchemaError,
@@ -363,7 +364,7 @@ def _kept_folder(storage: Storage, path: str) -> str:
 def _keep(storage: Storage, paths: Sequence[str], folder: str) -> None:
     """Copy files of the log, as far as they are there, before they are replaced or deleted."""
     for path in paths:
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, IrregularFileError):
             storage.copy(storage, path, f"{folder}/{path.rpartition('/')[2]}")
 
 

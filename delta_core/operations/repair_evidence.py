@@ -18,6 +18,7 @@ from delta_core.errors import CheckpointError, LogChangedError, LogError
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, int64_values, is_valid
 from delta_core.kernels.dedup import KeySet
+from delta_core.log.checksum import is_consistent
 from delta_core.log.paths import decode_paths
 from delta_core.log.segment import complete_checkpoints
 from delta_core.operations.verify_checkpoints import (
@@ -29,13 +30,7 @@ from delta_core.operations.verify_checkpoints import (
     protocol_parts,
     stored_state,
 )
-from delta_core.operations.verify_checksums import (
-    LISTED_KINDS,
-    CommitTotals,
-    ComparedChecksum,
-    is_consistent,
-    read_checksum_file,
-)
+from delta_core.operations.verify_checksums import LISTED_KINDS, CommitTotals, ComparedChecksum, read_checksum_file
 from delta_core.operations.verify_files import file_sizes
 from delta_core.operations.verify_log import check_commits, check_compacted
 from delta_core.plugins.checks import Finding
@@ -412,10 +407,6 @@ def checksum_verdict(
         return Verdict(False, "commits are damaged themselves")
     if compared.value is None or not is_consistent(compared.value):
         return Verdict(True, "it contradicts itself, and nothing is wrong with the commits")
-    checkpoints = {c.version for c in complete_checkpoints(survey.files, set(survey.wrong))}
-    commits_only = survey.without(kinds=("checkpoint", "compacted"))
-    if version in checkpoints and survey.state(commits_only, version) is not None:
-        return Verdict(True, "the commits are confirmed by a checkpoint")
     newer = [c for c in all_compared if c.file.version > version and c.is_sound and is_consistent(c.value or {})]
     for name, _, _ in compared.differences:
         if not any(_confirms(survey, c, compared, name) for c in newer):

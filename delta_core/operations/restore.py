@@ -23,6 +23,7 @@ from delta_core.errors import (
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import one_array, scalar_of, strings_of
 from delta_core.kernels.dedup import KeySet
+from delta_core.log.checksum import check_by_checksum
 from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
 from delta_core.operations.progress import OperationProgress, ProgressReport
@@ -102,6 +103,8 @@ def restore_table(base: Snapshot, version: int, options: RestoreOptions) -> Rest
         If the table can't return to the definition of the version, such as one before column mapping was enabled.
     UnsupportedOperationError
         If the table is append-only, or if another protocol would take its versions from its catalog.
+    LogError
+        If the checksum of the version reports other files than its log has.
     CommitConflictError
         If another writer changed the table meanwhile; nothing was changed.
 
@@ -115,6 +118,7 @@ def restore_table(base: Snapshot, version: int, options: RestoreOptions) -> Rest
             f"Version {version} can't be restored: the latest version is {latest.version}.", version=version
         )
     target = latest.at(version)
+    check_by_checksum(target)
     removed = latest.files.refreshed([], _keys(target.files))
     restored = target.files.refreshed([], _keys(latest.files))
     removes = removed.columns(READ_TO_REMOVE)

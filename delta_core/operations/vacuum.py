@@ -34,6 +34,7 @@ from delta_core.errors import (
 )
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, number_array, strings_of
+from delta_core.log.checksum import check_by_checksum
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.log.paths import decode_paths
 from delta_core.operations.reachable import (
@@ -169,6 +170,8 @@ def plan_vacuum(base: Snapshot, options: VacuumOptions) -> VacuumPlan:
         If a catalog does not allow it, or if the log does not name all files that were removed since the last vacuum.
     VersionNotFoundError
         If a version that is to be kept can't be built any more.
+    LogError
+        If the checksum of the latest version reports other files than its log has.
 
     Notes
     -----
@@ -176,6 +179,7 @@ def plan_vacuum(base: Snapshot, options: VacuumOptions) -> VacuumPlan:
     """
     snapshot = base.latest()
     check_upkeep(snapshot, "vacuum")
+    check_by_checksum(snapshot)  # what a damaged log lost would count as garbage
     configured: int = read_property(snapshot.state.configuration, "delta.deletedFileRetentionDuration")
     retention = _retention_ms(options, configured)
     cutoff = options.now_ms() - (configured if retention is None else retention)

@@ -16,6 +16,7 @@ from delta_core.errors import (
     EngineError,
     InvalidArgumentError,
     LogChangedError,
+    LogError,
     UnsupportedFeatureError,
     UnsupportedOperationError,
     UnsupportedVersionError,
@@ -25,7 +26,9 @@ from delta_core.handles.notebooks import grid, page
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernels.arrow_buffers import array_of
 from delta_core.log.commits import read_infos
+from delta_core.log.names import MOST_VERSION
 from delta_core.log.segment import complete_checkpoints
+from delta_core.log.timestamps import parse_version
 from delta_core.operations.vacuum import VacuumOptions, plan_vacuum
 from delta_core.operations.verify_checkpoints import check_checkpoints
 from delta_core.operations.verify_checksums import CommitTotals, check_checksums
@@ -276,7 +279,9 @@ def _unreferenced(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield how many files no version within the retention needs."""
     try:
         plan = plan_vacuum(snapshot, VacuumOptions())
-    except (UnsupportedFeatureError, UnsupportedVersionError, UnsupportedOperationError):
+    except LogChangedError:
+        raise
+    except (UnsupportedFeatureError, UnsupportedVersionError, UnsupportedOperationError, LogError):
         return  # which files belong to the table is not known
     if plan.num_files:
         found = f"{plan.num_files:,} files ({plan.num_bytes:,} bytes) that no version within the retention needs"
@@ -288,16 +293,18 @@ def _open(
     context: TableContext, base: Snapshot | None, version: int | None, states: dict[int, Snapshot]
 ) -> Iterator[Finding]:
     """Open a version; one that can't be opened is a finding."""
+    number = None if version is None else parse_version(version)
     try:
-        snapshot = base if base is not None and version in (None, base.version) else context.read(version)
+        snapshot = base if base is not None and number in (None, base.version) else context.read(number)
         _ = snapshot.files.count
         states[snapshot.version] = snapshot
     except (EngineError, LogChangedError):
         raise
     except DeltaError as e:
         advice = "Restore the files that other findings name, or read an older version."
+        shown = None if number is None or number > MOST_VERSION else number
         expected = "a version that can be opened"
-        yield Finding("version-unreadable", shortened(e), expected, advice, "error", version=version)
+        yield Finding("version-unreadable", shortened(e), expected, advice, "error", version=shown)
 
 
 def _guarded(snapshot: Snapshot, findings: Iterable[Finding]) -> Iterator[Finding]:

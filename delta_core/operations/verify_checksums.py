@@ -11,11 +11,11 @@ import numpy as np
 from msgspec import Struct
 
 from delta_core.engines.records import ActionQuery, RangeRequest
-from delta_core.errors import DeltaError, EngineError, LogChangedError, shortened
+from delta_core.errors import DeltaError, EngineError, IrregularFileError, LogChangedError, shortened
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, is_valid
 from delta_core.kernels.json_actions import ParsedActions
-from delta_core.log.checksum import whole_checksum
+from delta_core.log.checksum import is_consistent, whole_checksum
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.operations.verify_checkpoints import UNREADABLE, open_version, protocol_parts
 from delta_core.plugins.checks import Finding
@@ -196,32 +196,14 @@ def _repeats(
     )
 
 
-def is_consistent(found: Mapping[str, Any]) -> bool:
-    """Whether the fields of a checksum agree with each other: one that contradicts itself proves nothing."""
-    numbers = [found.get(n) for n in ("numFiles", "tableSizeBytes")]
-    if any(not isinstance(n, int) or isinstance(n, bool) or n < 0 for n in numbers):
-        return False
-    if any(found.get(n) not in (None, 1) for n in ("numMetadata", "numProtocol")):
-        return False
-    try:
-        if found.get("protocol") is not None and found.get("metadata") is not None:
-            Protocol.parse(found["protocol"], "it")
-            _ = Metadata.parse(found["metadata"], "it").schema
-        bins = found.get("fileSizeHistogram")
-        if isinstance(bins, dict) and [sum(bins["fileCounts"]), sum(bins["totalBytes"])] != numbers:
-            return False
-        files = found.get("allFiles")
-        return not isinstance(files, list) or [len(files), sum(f["size"] for f in files)] == numbers
-    except (DeltaError, ValueError, TypeError, LookupError, AttributeError):
-        return False
-
-
 def read_checksum_file(context: TableContext, file: LogFile) -> Any:
     """Return the value of a checksum file, None if it is gone, and a text if it is no JSON."""
     try:
         (data,) = context.log.engine.storage.read([RangeRequest(f"{LOG_DIRECTORY}/{file.name}")])
     except FileNotFoundError:
         return None
+    except IrregularFileError:
+        return ""
     try:
         return decode_json(bytes(data))
     except ValueError:

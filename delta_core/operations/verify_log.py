@@ -10,7 +10,15 @@ import pyarrow as pa
 
 from delta_core.engines.interface import LogFiles
 from delta_core.engines.records import RangeRequest
-from delta_core.errors import DeltaError, EngineError, LogChangedError, LogError, ProtocolError, shortened
+from delta_core.errors import (
+    DeltaError,
+    EngineError,
+    IrregularFileError,
+    LogChangedError,
+    LogError,
+    ProtocolError,
+    shortened,
+)
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, int64_values, number_array, strings_of
 from delta_core.kernels.dedup import KeySet
@@ -303,12 +311,15 @@ def _small_actions(actions: pa.Table, names: Mapping[int, str], all_seen: _Seen)
 def check_hint(context: TableContext, files: Sequence[LogFile]) -> Iterator[Finding]:
     """Yield what is wrong with ``_last_checkpoint``; readers that trust it may find no checkpoint, or an old one."""
     path = f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}"
+    advice = "repair writes it again. Readers list the log without it."
     try:
         (data,) = context.log.engine.storage.read([RangeRequest(path)])
+    except IrregularFileError as e:
+        yield Finding("hint-unreadable", str(e), "the version of a checkpoint", advice, "warning", path)
+        return
     except (FileNotFoundError, EngineError):
         return
     hint = parse_hint(bytes(data))
-    advice = "repair writes it again. Readers list the log without it."
     if hint is None or not hint.trusted:
         found = "its text is no hint" if hint is None else "its checksum does not fit its text"
         yield Finding("hint-unreadable", found, "the version of a checkpoint", advice, "warning", path)

@@ -159,6 +159,27 @@ def resolve_columns(schema: StructType, names: Iterable[str | Path]) -> tuple[Pa
     return tuple(found)
 
 
+def offered_metadata(rules: Iterable[ReadRule]) -> dict[str, MetadataColumn]:
+    """Return the metadata columns that can be requested, by name.
+
+    Raises
+    ------
+    PluginConflictError
+        If two rules claim one name.
+    """
+    offered: dict[str, MetadataColumn] = {
+        FILE_PATH: MetadataColumn("delta_core", FILE_PATH, LOCATION.type, LOCATION),
+        ROW_INDEX: MetadataColumn("delta_core", ROW_INDEX, PrimitiveType("long"), RowPosition()),
+    }
+    for rule in rules:
+        if isinstance(rule, MetadataColumn) and offered.setdefault(rule.name, rule) is not rule:
+            raise PluginConflictError(
+                f"The metadata column {rule.name!r} is claimed by {offered[rule.name].feature} and {rule.feature}.",
+                column=rule.name,
+            )
+    return offered
+
+
 def plan_scan(
     table: TableState,
     request: ReadRequest,
@@ -312,16 +333,7 @@ class _Planner:
 
     def _metadata(self) -> dict[str, tuple[Expression, DataType]]:
         """Return the metadata columns requested, by the names that they are offered under."""
-        offered: dict[str, MetadataColumn] = {
-            FILE_PATH: MetadataColumn("delta_core", FILE_PATH, LOCATION.type, LOCATION),
-            ROW_INDEX: MetadataColumn("delta_core", ROW_INDEX, PrimitiveType("long"), RowPosition()),
-        }
-        for rule in self.rules:
-            if isinstance(rule, MetadataColumn) and offered.setdefault(rule.name, rule) is not rule:
-                raise PluginConflictError(
-                    f"The metadata column {rule.name!r} is claimed by {offered[rule.name].feature} and {rule.feature}.",
-                    column=rule.name,
-                )
+        offered = offered_metadata(self.rules)
         found = {}
         for name in self.request.metadata:
             own = self.table.schema.get(name)

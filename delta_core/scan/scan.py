@@ -18,7 +18,7 @@ from delta_core.errors import (
     UnsupportedOperationError,
     did_you_mean,
 )
-from delta_core.expressions.ast import NUM_RECORDS, Expression, FileConstant, PartitionValue
+from delta_core.expressions.ast import NUM_RECORDS, Column, Expression, FileConstant, Leaf, PartitionValue, transform
 from delta_core.expressions.filters import to_expression
 from delta_core.expressions.skipping import SkippingPlan, plan_skipping
 from delta_core.kernels import compute as pc
@@ -31,14 +31,14 @@ from delta_core.plugins.registry import PluginSet
 from delta_core.plugins.rules import MetadataColumn
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import FILE_COLUMNS
-from delta_core.protocol.schema import Path
-from delta_core.protocol.types import DataType
+from delta_core.protocol.schema import Path, Schema
+from delta_core.protocol.types import DataType, Field
 from delta_core.runtime.logs import debug_log
 from delta_core.runtime.processes import cached_property
 from delta_core.scan import parts
 from delta_core.scan.apply import CompiledPlan, Texts
 from delta_core.scan.file_context import FileContext, NoVectors
-from delta_core.scan.plan import FILE_PATH, LOCATION, ROW_INDEX, ReadPlan, plan_scan, resolve_columns
+from delta_core.scan.plan import FILE_PATH, LOCATION, ROW_INDEX, ReadPlan, offered_metadata, plan_scan, resolve_columns
 
 if TYPE_CHECKING:
     from logging import Logger
@@ -99,7 +99,8 @@ class Scan:
     metadata : sequence of str
         Metadata columns, behind the others: ``_file_path``, ``_file_row_index`` and what features offer.
     predicate : str, filters or Expression, optional
-        Only rows for which it is true; files and row groups that can't hold one are not read.
+        Only rows for which it is true; files and row groups that can't hold one are not read. It may use the metadata
+        columns that are requested.
     limit : int, optional
         At most so many rows.
     files : FileSet, optional
@@ -134,7 +135,7 @@ class Scan:
         self._arguments = columns, tuple(metadata), predicate, limit, constants
         self._purpose: Literal["rows", "changes"] = purpose
         self._beside_write = beside_write
-        bound = self._predicate = to_expression(predicate, state.schema, plugins.functions)
+        bound = self._predicate = _bound(source, predicate, metadata, constants or {}, purpose)
         request = ReadRequest(
             None if columns is None else _find_columns(source, columns),
             tuple(dict.fromkeys(metadata)),
@@ -464,6 +465,35 @@ def _scan_again(
     source: ScanSource, columns: Any, metadata: Any, predicate: Any, limit: Any, constants: Any, purpose: Any
 ) -> Scan:
     return Scan(source, columns, metadata, predicate, limit, constants=constants, purpose=purpose)
+
+
+def _bound(
+    source: ScanSource,
+    predicate: Any,
+    metadata: Sequence[str],
+    constants: Mapping[str, tuple[str | Expression, DataType]],
+    purpose: Literal["rows", "changes"],
+) -> Expression | None:
+    """Return the predicate, bound to the table's schema. It may use the requested metadata columns and constants."""
+    schema, functions = source.state.schema, source.plugins.functions
+    try:
+        return to_expression(predicate, schema, functions)
+    except ColumnNotFoundError:
+        if not metadata and not constants:
+            raise
+    own = {n: (FileConstant(v, t) if isinstance(v, str) else v, t) for n, (v, t) in constants.items()}
+    request = ReadRequest(None, tuple(metadata), None, purpose, tuple(constants))
+    offered = offered_metadata(source.plugins.collect("read_rules", table=source.state, request=request))
+    own |= {n: (offered[n].expression, offered[n].type) for n in metadata if n in offered}
+    own = {n: made for n, made in own.items() if schema.get(n) is None}
+    extended = Schema([*schema.fields, *(Field(n, t) for n, (_, t) in own.items())])
+    found = to_expression(predicate, extended, functions)
+    assert found is not None
+
+    def made(leaf: Leaf) -> Expression:
+        return own[leaf.path[0]][0] if isinstance(leaf, Column) and leaf.path[0] in own else leaf
+
+    return to_expression(transform(found, made), schema, functions)
 
 
 def _find_columns(source: ScanSource, columns: Sequence[str | Path]) -> tuple[Path, ...]:

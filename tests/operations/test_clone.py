@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from delta_core import CommitProperties, DeltaTable, write_deltalake
 from delta_core.errors import (
     CommitConflictError,
+    DataFileNotFoundError,
     ExternalPathError,
     InvalidArgumentError,
     TableExistsError,
@@ -342,3 +343,14 @@ def test_log_of_a_shallow_clone_is_what_the_protocol_requires(tmp_path: Path) ->
         v["storageType"] == "p" and v["pathOrInlineDv"].startswith("file:/") and "//" not in v["pathOrInlineDv"]
         for v in vectors
     )
+
+
+@pytest.mark.parametrize(("deep", "pattern"), [(False, "*.parquet"), (True, "*.parquet"), (True, "*.bin")])
+def test_version_whose_files_are_gone_is_rejected_by_name(tmp_path: Path, deep: bool, pattern: str) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"id": [1, 2]}), configuration=VECTORS)
+    table = DeltaTable(tmp_path / "t")
+    table.delete("id = 1")
+    next((tmp_path / "t").glob(pattern)).unlink()
+    with pytest.raises(DataFileNotFoundError, match=r"Version 1 of .* can't be cloned"):
+        table.clone(tmp_path / "c", deep=deep)
+    assert not (tmp_path / "c" / "_delta_log").exists()

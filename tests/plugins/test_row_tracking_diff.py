@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import (
+    ColumnNotFoundError,
     CorruptTableError,
     InvalidArgumentError,
     SchemaError,
@@ -199,3 +200,32 @@ def test_row_of_a_replaced_clone_is_compared_by_its_values(tmp_path: Path) -> No
     found = clone.diff(2, 3).to_table().sort_by([("id", "ascending"), ("_change_type", "descending")])
     assert found.column("_change_type").to_pylist() == ["insert", "update_preimage", "update_postimage"]
     assert found.column("x").to_pylist() == [0.0, 20.0, 10.0]
+
+
+def test_predicate_may_use_the_columns_of_the_diff(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1, 2, 3]}), configuration={"delta.enableRowTracking": "true"})
+    table = DeltaTable(tmp_path)
+    table.update({"id": "id + 10"}, predicate="id = 2")
+
+    def found(predicate: str) -> list[tuple[int, str]]:
+        rows = table.diff(0, 1, predicate=predicate).to_table().to_pylist()
+        return sorted((r["id"], r["_change_type"]) for r in rows)
+
+    assert found("_change_type = 'update_postimage'") == [(12, "update_postimage")]
+    assert found("_change_type <> 'insert' and ID < 10") == [(2, "update_preimage")]
+    assert found("_row_id = 1 or _change_type = 'insert'") == [(2, "update_preimage"), (12, "update_postimage")]
+    assert found("_row_commit_version = 1") == [(12, "update_postimage")]
+
+
+def test_predicate_may_use_metadata_columns_that_are_requested(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1, 2, 3]}), configuration={"delta.enableRowTracking": "true"})
+    write_deltalake(tmp_path, pa.table({"id": [4]}), mode="append")
+    table = DeltaTable(tmp_path)
+    assert table.scan(metadata=["_row_id"], predicate="_row_id > 1 and id < 4").to_table().to_pylist() == [
+        {"id": 3, "_row_id": 2}
+    ]
+    assert table.scan(metadata=["_file_row_index"], predicate="_file_row_index = 0").count() == 2
+    path = table.scan(metadata=["_file_path"], predicate="id = 4").to_table().column("_file_path")[0].as_py()
+    assert table.scan(metadata=["_file_path"], predicate=f"_file_path = '{path}'").count() == 1
+    with pytest.raises(ColumnNotFoundError):
+        table.scan(predicate="_row_id > 1")

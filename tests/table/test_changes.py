@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from delta_core import DeltaTable, StreamPosition, write_deltalake
 from delta_core.errors import (
+    ColumnNotFoundError,
     DataFileNotFoundError,
     InvalidArgumentError,
     SchemaError,
@@ -268,3 +269,20 @@ def test_feed_without_a_change_file_is_an_error_that_names_it(tmp_path: Path) ->
         table.changes(1).to_table()
     assert table.changes(1, 1).to_table().column("id").to_pylist() == [2]
     assert table.to_pyarrow_table().column("id").to_pylist() == [1]
+
+
+def test_columns_are_found_in_any_case_and_within_structs(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1], "s": [{"a": 2, "b": 3}]})
+    write_deltalake(tmp_path, rows, configuration=FEED)
+    table = DeltaTable(tmp_path)
+    assert table.changes(0, columns=["ID"]).to_table().to_pylist() == [{"id": 1}]
+    assert table.load_cdf(0, columns=["_CHANGE_TYPE", "Id"]).read_all().to_pylist() == [
+        {"_change_type": "insert", "id": 1}
+    ]
+    assert table.changes(0, columns=["S.A", "id"]).to_table().to_pylist() == [{"s": {"a": 2}, "id": 1}]
+    assert table.changes(0, columns=["s.a", "s.b"]).to_table().to_pylist() == [{"s": {"a": 2, "b": 3}}]
+    for twice in (["id", "ID"], ["_change_type", "_CHANGE_TYPE"]):
+        with pytest.raises(InvalidArgumentError, match="requested twice"):
+            table.changes(0, columns=twice)
+    with pytest.raises(ColumnNotFoundError):
+        table.changes(0, columns=["other"])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from delta_core.engines.arrow.parquet import file_parts
+from delta_core.engines.arrow.storage.open_files import open_regular
 from delta_core.kernels import parts as kernels
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _cut(tail: bytes) -> bytes | None:
 def _read_tail(source: str | int | pa.NativeFile) -> bytes:
     """Return the last bytes of a file, the footer among them, as far as there are so many."""
     if isinstance(source, str):
-        file = os.open(source, os.O_RDONLY)
+        file = open_regular(source)
         try:
             return _read_tail(file)
         finally:

@@ -19,6 +19,7 @@ from delta_core.engines.arrow.parquet import file_parts
 from delta_core.engines.arrow.parquet.footer import footer_bytes, parse_footer, read_footer
 from delta_core.engines.arrow.parquet.plain_schema import plain_schema
 from delta_core.engines.arrow.parquet.types import FilePlan, is_encoded_string, num_leaves
+from delta_core.engines.arrow.storage.open_files import open_regular
 from delta_core.kernels import parts as kernels
 from delta_core.kernels._parquet_footer import Footer as ParsedFooter
 from delta_core.kernels.parquet_pages import CODECS, PHYSICAL_TYPES, ColumnChunk, Source, is_text
@@ -433,7 +434,7 @@ class DataFile:
         self._metadata: Any = None
         self.encoded: tuple[str, ...] = ()
         #: Of the open file, if it lies on a local disk.
-        self.descriptor = os.open(source, os.O_RDONLY | getattr(os, "O_BINARY", 0)) if isinstance(source, str) else None
+        self.descriptor = open_regular(source) if isinstance(source, str) else None
         try:
             self.footer = self._footer() if footer is None else footer
             self.layout = self._layout()

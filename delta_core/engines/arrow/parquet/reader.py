@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from delta_core.engines.arrow.parquet.plain_schema import PLAIN_TYPES
+from delta_core.engines.arrow.storage.open_files import check_regular
 from delta_core.engines.arrow.storage.prefetch import RangedSource
 from delta_core.kernels import compute as pc
 from delta_core.kernels.parquet_pages import Source, page_values
@@ -65,6 +66,8 @@ class ParquetFile:
     def _open(self, metadata: Any, *, pre_buffer: bool = False, buffer_size: int = 0) -> Any:
         from pyarrow._parquet import ParquetReader
 
+        if isinstance(self._source, str):
+            check_regular(self._source)
         reader = ParquetReader()
         reader.open(
             self._source,

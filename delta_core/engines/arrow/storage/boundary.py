@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NoReturn
 from msgspec import Struct
 
 from delta_core.engines.arrow.storage.credentials import fsspec_options, without_credentials
-from delta_core.engines.arrow.storage.places import LOCAL_SCHEMES, absolute_path, plain_path, scheme_of
+from delta_core.engines.arrow.storage.places import LOCAL_SCHEMES, absolute_path, local_root, scheme_of
 from delta_core.errors import EngineError, ExternalPathError, InvalidArgumentError
 from delta_core.runtime.patterns import lazy_pattern
 
@@ -203,7 +203,7 @@ class Boundary:
     def _prefix(self, text: str) -> Place:
         """Return the place of a prefix; a scheme alone has neither authority nor path."""
         if scheme_of(text) in LOCAL_SCHEMES:
-            return Place("file", "", os.path.abspath(os.path.expanduser(plain_path(text))))
+            return Place("file", "", local_root(text))
         kind, authority, path = _split(text)
         if kind == "az" and authority:
             authority = self._with_account(authority)

@@ -18,7 +18,7 @@ from delta_core.engines.arrow.storage.pinned import PinnedFile
 from delta_core.engines.arrow.storage.places import is_of_system
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import FileIdentity
-from delta_core.errors import AccessDeniedError, CheckpointError, DeltaError, EngineError
+from delta_core.errors import AccessDeniedError, CheckpointError, DeltaError, EngineError, IrregularFileError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.arrow_buffers import nulls_of
 from delta_core.kernels.gather import SelectionVector
@@ -295,6 +295,8 @@ class _Guard:
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, IrregularFileError):
+            raise CheckpointError.of_unreadable(self._path, error) from error
         if error is None or isinstance(error, (DeltaError, KeyboardInterrupt, MemoryError)):
             return
         if isinstance(error, FileNotFoundError):

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from delta_core.engines.arrow.storage import parts
 from delta_core.engines.arrow.storage.boundary import AllowExternal, CrossStoreStorage, Opener, are_plain, is_plain
-from delta_core.engines.arrow.storage.open_files import identity_of, read_fully
+from delta_core.engines.arrow.storage.open_files import check_regular, identity_of, open_regular, read_fully
 from delta_core.engines.arrow.storage.places import StoreErrors, store_error
 from delta_core.engines.records import WALKED_FILE, FileIdentity, FolderFiles, Listing, PutResult, RangeRequest
 from delta_core.errors import EngineError, ExternalPathError
@@ -149,7 +149,7 @@ class LocalStorage(CrossStoreStorage):
                 out += self._other(path).read(list(ranges))
                 continue
             try:
-                with StoreErrors("read", path, self.root, _MISSING), open(local, "rb", buffering=0) as f:
+                with StoreErrors("read", path, self.root, _MISSING), open(local, "rb", 0, opener=open_regular) as f:
                     at = 0
                     for r in ranges:
                         if r.offset != at:
@@ -166,6 +166,7 @@ class LocalStorage(CrossStoreStorage):
         if local is None:
             return self._other(path).open(path, size)
         with StoreErrors("open", path, self.root, (FileNotFoundError,)):
+            check_regular(local)
             return pa.OSFile(local, "rb")
 
     # --- writing ---

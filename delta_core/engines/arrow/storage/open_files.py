@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import stat
 from typing import Any
 
 from delta_core.engines.records import FileIdentity
+from delta_core.errors import IrregularFileError
 
-__all__ = ["identity_of", "read_fully"]
+__all__ = ["check_regular", "identity_of", "open_regular", "read_fully"]
+
+#: A pipe without a writer is not waited for.
+_FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 def identity_of(found: os.stat_result) -> FileIdentity:
@@ -25,3 +30,32 @@ def read_fully(file: Any, length: int | None) -> bytes:
         parts.append(part)
         length -= len(part)
     return b"".join(parts) if len(parts) != 1 else parts[0]
+
+
+def open_regular(path: str, flags: int = os.O_RDONLY) -> int:
+    """Return the descriptor of a file that is opened to be read.
+
+    Raises
+    ------
+    OSError
+        If it can't be opened.
+    IrregularFileError
+        If it is a pipe, a socket or a device: those may never end.
+    """
+    descriptor = os.open(path, flags | _FLAGS)
+    try:
+        _check_mode(path, os.fstat(descriptor).st_mode)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def check_regular(path: str) -> None:
+    """Reject a pipe, a socket or a device; what `open_regular` does, before another library opens the file."""
+    _check_mode(path, os.stat(path).st_mode)
+
+
+def _check_mode(path: str, mode: int) -> None:
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise IrregularFileError.of(path)

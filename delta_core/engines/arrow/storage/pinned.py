@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.engines.arrow.storage.open_files import identity_of
+from delta_core.engines.arrow.storage.open_files import check_regular, identity_of
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import FileIdentity, RangeRequest
 from delta_core.errors import LogChangedError
@@ -141,6 +141,7 @@ class PinnedFile:
                 file.close()
 
     def _open(self, path: str) -> Any:
+        check_regular(path)
         file = pa.OSFile(path, "rb")
         if self._identity is None:
             self._identity = identity_of(os.fstat(file.fileno()))

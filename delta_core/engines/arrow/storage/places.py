@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from typing import Any
 
@@ -15,6 +16,7 @@ __all__ = [
     "StoreErrors",
     "absolute_path",
     "is_of_system",
+    "local_root",
     "plain_path",
     "scheme_of",
     "store_error",
@@ -109,3 +111,33 @@ class StoreErrors:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if error is not None and isinstance(error, Exception) and not isinstance(error, (DeltaError, *self._passed)):
             raise store_error(self._action, self._path, self._root, error) from error
+
+
+def local_root(uri: str) -> str:
+    """Return the absolute path that a local path or URI represents.
+
+    Raises
+    ------
+    EngineError
+        For a relative path if the working directory is gone.
+    InvalidArgumentError
+        For a path that is no UTF-8.
+    """
+    path = plain_path(uri)
+    try:
+        found = os.path.abspath(os.path.expanduser(path))
+    except FileNotFoundError as e:
+        raise EngineError(
+            f"The path {path!r} is relative, and the working directory is not there any more. Pass an absolute path, "
+            "or change to a folder that exists.",
+            path=path,
+        ) from e
+    try:
+        found.encode()
+    except UnicodeEncodeError as e:
+        raise InvalidArgumentError(
+            f"The path {found!a} is no UTF-8, in which logs spell paths and other readers look for them. Rename the "
+            "folder.",
+            path=found,
+        ) from e
+    return found

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from delta_core.engines.arrow import storage
 from delta_core.engines.arrow.storage.boundary import AllowExternal
 from delta_core.engines.arrow.storage.local import LocalStorage
-from delta_core.engines.arrow.storage.places import LINK, LOCAL_SCHEMES, plain_path, scheme_of
+from delta_core.engines.arrow.storage.places import LINK, LOCAL_SCHEMES, local_root, scheme_of
 from delta_core.errors import InvalidArgumentError
 from delta_core.runtime.arguments import check_options
 
@@ -37,14 +36,16 @@ def open_storage(
     Raises
     ------
     InvalidArgumentError
-        For an empty URI, a URI without a bucket or with a password, and options that are no mapping.
+        For an empty URI, a URI without a bucket or with a password, a path that is no UTF-8, and options that are no
+        mapping.
+    EngineError
+        For a relative path if the working directory is gone.
     """
     check_options(options)
     if not uri:
         raise InvalidArgumentError("The table's URI is empty; expected a path or a URI such as s3://bucket/table.")
     if scheme_of(uri) in LOCAL_SCHEMES:
-        root = os.path.abspath(os.path.expanduser(plain_path(uri)))
-        return LocalStorage(root, dict(options or {}), open_storage, allow_external)
+        return LocalStorage(local_root(uri), dict(options or {}), open_storage, allow_external)
     if not uri.partition("://")[2].strip("/") and scheme_of(uri) != "memory":
         raise InvalidArgumentError(f"Found the URI {uri!r}, expected a bucket or host and a path behind its scheme.")
     _check_users(uri)
