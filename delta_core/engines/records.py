@@ -64,12 +64,20 @@ class FolderFiles(Struct, frozen=True):
         Folders and files below the root, to which symbolic links lead that are below it too.
     num_folders : int
         How many folders these files are of.
+    links_to_files, links_to_folders : tuple of str
+        The symbolic links in these folders; those that lead nowhere count as links to files.
+    unnamed : tuple of str
+        Files whose names are no UTF-8, so that no log can name them: with halves of surrogate pairs, as Python spells
+        them. They are not among ``files``.
     """
 
     files: pa.RecordBatch
     empty: tuple[str, ...] = ()
     linked: tuple[str, ...] = ()
     num_folders: int = 0
+    links_to_files: tuple[str, ...] = ()
+    links_to_folders: tuple[str, ...] = ()
+    unnamed: tuple[str, ...] = ()
 
 
 class RangeRequest(Struct, frozen=True):

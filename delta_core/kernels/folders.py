@@ -34,6 +34,8 @@ class Folder(Struct, frozen=True):
         Its folders and symbolic links, with the prefix.
     num_entries : int
         How many names there are, of whatever kind.
+    unnamed : list of str
+        Files whose names are no UTF-8, as `os.fsdecode` spells them.
     """
 
     paths: pa.Array[Any]
@@ -42,12 +44,13 @@ class Folder(Struct, frozen=True):
     folders: list[str]
     links: list[str]
     num_entries: int
+    unnamed: list[str]
 
 
 def list_folder(folder: str, prefix: str = "") -> Folder:
     """List a folder that is no symbolic link; releases the GIL.
 
-    Files whose names are no UTF-8 are left out: no log can name them.
+    Files whose names are no UTF-8 are listed apart: no log can name them.
 
     Raises
     ------
@@ -59,13 +62,16 @@ def list_folder(folder: str, prefix: str = "") -> Folder:
     kinds = table[:, 3]
     everything = string_array(ends, data, np.ones(len(table), bool))
     taken = kinds == _FILE
+    unnamed: list[str] = []
     if not is_utf8(everything):
         texts = [data[a:b] for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
-        taken &= np.array([_is_text(t) for t in texts], bool)
+        are_texts = np.array([_is_text(t) for t in texts], bool)
+        unnamed = [os.fsdecode(texts[i]) for i in np.flatnonzero(taken & ~are_texts).tolist()]
+        taken &= are_texts
     chosen = np.flatnonzero(taken)
     paths = everything if len(chosen) == len(table) else everything.take(number_array(chosen))
     rest = {kind: [os.fsdecode(data[ends[i] : ends[i + 1]]) for i in np.flatnonzero(kinds == kind)] for kind in (1, 2)}
-    return Folder(paths, table[chosen, 1], table[chosen, 2], rest[_FOLDER], rest[_LINK], len(table))
+    return Folder(paths, table[chosen, 1], table[chosen, 2], rest[_FOLDER], rest[_LINK], len(table), unnamed)
 
 
 def _is_text(name: bytes) -> bool:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from delta_core.commit.options import AddAction
 from delta_core.commit.transaction import Transaction
-from delta_core.engines.records import WALKED_FILE
+from delta_core.engines.records import WALKED_FILE, FolderFiles
 from delta_core.errors import InvalidArgumentError, SchemaError, SchemaMismatchError, UnsupportedOperationError
 from delta_core.expressions.coercion import spark_name
 from delta_core.kernels import compute as pc
@@ -27,7 +27,7 @@ from delta_core.operations.footers import ManyFooters
 from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.operations.register import check_partitions, register_files
 from delta_core.protocol.actions import FILE_COLUMNS
-from delta_core.protocol.schema import Schema, format_path, walk
+from delta_core.protocol.schema import NOT_IN_NAMES, Schema, format_path, walk
 from delta_core.protocol.schema_merge import merge_schemas
 from delta_core.protocol.types import ArrayType, DataType, Field, MapType, StructType
 from delta_core.snapshot import Snapshot, TableContext
@@ -108,7 +108,8 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
     """Commit the Parquet files of a folder as a table's first version, or those that are new in it.
 
     Files and folders whose names begin with ``_`` or ``.`` are left out, unless the folder is that of a partition, and
-    so are files whose names do not end as those of Parquet files.
+    so are files whose names do not end as those of Parquet files. Symbolic links to Parquet files are taken under their
+    own names. Partition values are recorded as writers spell them, whatever the spelling of the folders.
 
     Parameters
     ----------
@@ -122,9 +123,10 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
     Raises
     ------
     InvalidArgumentError
-        If the folder has no Parquet files, or its partition folders are not those of ``partition_by``.
+        If the folder has no Parquet files, its partition folders are not those of ``partition_by``, a symbolic link
+        leads nowhere, to a folder or to a file that is taken already, or the name of a file is no UTF-8.
     SchemaError
-        If a column has a type that no Delta type stores.
+        If a column has a type that no Delta type stores, or a name that no table has.
     SchemaMismatchError
         If two files have columns of one name but not of one type or spelling.
     DataFileError
@@ -159,6 +161,8 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
     footers = ManyFooters(context.log.engine, one_array(files.column("path")))
     start = Schema(()) if base is None else Schema([f for f in base.schema.fields if by.get(f.name) is None])
     schema = _joined_schema(context, footers, paths, start, by)
+    if base is None:
+        _check_spelling(context, schema)
     parameters = {
         "numFiles": len(paths),
         "partitionedBy": json.dumps([f.name for f in by.fields]),
@@ -179,12 +183,12 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
         if schema != base.schema:
             transaction.set_metadata(replace(base.metadata, schema_string=StructType(schema.fields).to_json()))
     _check_names(transaction)
-    check_partitions(transaction, partitions)
+    normal = check_partitions(transaction, partitions)
     transaction.add_files(
         pa.table(
             {
                 "path": _encoded(files.column("path")),
-                "partitionValues": _values_of(partitions).take(folders),
+                "partitionValues": array_of(normal, FILE_COLUMNS["partitionValues"]).take(folders),
                 "size": files.column("size"),
                 "modificationTime": pc.fill_null(files.column("modified_ms"), 0),
                 "dataChange": pa.repeat(scalar_of(True, pa.bool_()), len(paths)),
@@ -238,14 +242,70 @@ def _parquet_files(context: TableContext, by: StructType, strategy: str) -> pa.T
         is_partition = strategy == "hive" and "=" in name and by.get(unquote(name.partition("=")[0])) is not None
         return name.startswith(("_", ".")) and not is_partition and name != _NULL
 
-    batches = [part.files for part in context.log.engine.storage.walk(skip)]
-    files = pa.Table.from_batches(batches, WALKED_FILE)
+    parts = list(context.log.engine.storage.walk(skip))
+    files = pa.Table.from_batches([part.files for part in parts], WALKED_FILE)
+    files = _with_links(context, files, parts)
     shown = files.filter(pc.match_substring_regex(files.column("path"), _SHOWN))
     found = shown.filter(pc.match_substring_regex(shown.column("path"), _PARQUET_NAME, ignore_case=True))
     if shown.num_rows > found.num_rows:
         left_out = shown.num_rows - found.num_rows
         _log.info("Left out of %s: %d files whose names are not those of Parquet files", context.log.uri, left_out)
     return found.sort_by("path").combine_chunks()
+
+
+def _with_links(context: TableContext, files: pa.Table, parts: Sequence[FolderFiles]) -> pa.Table:
+    """Return the files with those that symbolic links lead to, under the names of the links, as Spark takes them.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a link that leads nowhere, to a folder, or to a file that is taken already, and for a name that is no UTF-8.
+    """
+    where, storage = context.log.uri, context.log.engine.storage
+    unnamed = next((name for part in parts for name in part.unnamed if _is_parquet(name)), None)
+    if unnamed is not None:
+        raise InvalidArgumentError(
+            f"The name of {unnamed!a} in {where} is no UTF-8, in which logs spell paths. Rename the file.", path=unnamed
+        )
+    folder = next((link for part in parts for link in part.links_to_folders if _is_shown(link)), None)
+    if folder is not None:
+        raise InvalidArgumentError(
+            f"{folder} in {where} is a symbolic link to a folder, whose files a conversion does not take. Move the "
+            "folder here, or delete the link.",
+            path=folder,
+        )
+    links = [link for part in parts for link in part.links_to_files if _is_parquet(link)]
+    if not links:
+        return files
+    paths = files.column("path").to_pylist()
+    seen = dict(zip(storage.identify(paths), paths, strict=True))
+    for path in links:
+        try:
+            (found,) = storage.identify([path])
+        except FileNotFoundError as e:
+            raise InvalidArgumentError(
+                f"{path} in {where} is a symbolic link to a file that is not there. Delete the link, or restore the "
+                "file.",
+                path=path,
+            ) from e
+        other = seen.setdefault(found, path)
+        if other != path:
+            raise InvalidArgumentError(
+                f"{path} in {where} is a symbolic link to the file that {other} is too: its rows would be in the table "
+                "twice. Delete the link.",
+                path=path,
+            )
+    stats = storage.stat(links)
+    columns = [strings_of(links), *(array_of([s[i] for s in stats], pa.int64()) for i in (0, 1))]
+    return pa.concat_tables([files, pa.Table.from_arrays(columns, schema=WALKED_FILE)])
+
+
+def _is_shown(path: str) -> bool:
+    return not path.rpartition("/")[2].startswith(("_", "."))
+
+
+def _is_parquet(path: str) -> bool:
+    return _is_shown(path) and path.lower().endswith(_PARQUET)
 
 
 def _partitions(files: pa.Table, by: StructType, strategy: str) -> tuple[pa.Array, list[AddAction]]:
@@ -256,10 +316,6 @@ def _partitions(files: pa.Table, by: StructType, strategy: str) -> tuple[pa.Arra
     paths = files.column("path").take(number_array(first)).to_pylist()
     found = [AddAction(path, 0, _partition_values(path, by, strategy), 0, True) for path in paths]
     return folders.indices, found
-
-
-def _values_of(files: Sequence[AddAction]) -> pa.Array:
-    return array_of([f.partition_values for f in files], FILE_COLUMNS["partitionValues"])
 
 
 def _encoded(paths: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -366,6 +422,19 @@ def _check_same(before: Schema, own: Schema, merged: Schema, path: str, origin: 
                 column=format_path(place),
                 found=str(field.type),
                 expected=str(found.type),
+            )
+
+
+def _check_spelling(context: TableContext, schema: Schema) -> None:
+    """Reject names that a table must not have: a conversion keeps the names of the files' columns."""
+    for path, field in walk(schema):
+        found = next((c for c in field.name if c in NOT_IN_NAMES), None)
+        if found is not None:
+            raise SchemaError(
+                f"Column {format_path(path)} of the files has {found!r} in its name, and a conversion keeps the names "
+                "of the files' columns. Write their rows to a table of its own instead (write_deltalake), with another "
+                f"name there{context.registry.remedies('column_names')}.",
+                column=format_path(path),
             )
 
 

@@ -20,9 +20,11 @@ from delta_core.kernels.arrow_buffers import array_of, strings_of, utf8_of
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.protocol.schema import format_path
+from delta_core.protocol.types import BASE_TYPES, parse_decimal
 from delta_core.snapshot import Snapshot, TableContext
 from delta_core.write.files import describe_files
 from delta_core.write.names import encode_path
+from delta_core.write.partition_text import format_partition_values
 from delta_core.write.plan import WritePlan
 
 __all__ = ["check_partitions", "register_files"]
@@ -136,8 +138,10 @@ def _check_places(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> None
             )
 
 
-def check_partitions(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> None:
-    """Reject partition values that are none of their column's type: no reader could open the table.
+def check_partitions(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> list[dict[str, str | None]]:
+    """Return the partition values of files as writers spell them; reject those that are none of their column's type.
+
+    Readers differ about other spellings, such as `` 4`` or ``1`` for true: some can't open the table.
 
     Parameters
     ----------
@@ -146,16 +150,23 @@ def check_partitions(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> N
     adds : sequence of AddAction
         Files with values of these.
 
+    Returns
+    -------
+    list of dict
+        The values of each file, under the names that were passed; an empty text is null.
+
     Raises
     ------
     InvalidArgumentError
         For a value of another type, or null in a column that is NOT NULL.
     """
     table = txn.table
+    normal = [dict(a.partition_values) for a in adds]
     for column in table.partition_columns:
         found = table.schema.get(column)
         assert found is not None
-        texts = [next(v for k, v in a.partition_values.items() if k.lower() == column.lower()) for a in adds]
+        keys = [next(k for k in a.partition_values if k.lower() == column.lower()) for a in adds]
+        texts = [a.partition_values[k] for a, k in zip(adds, keys, strict=True)]
         try:
             values = parse_partition_values(
                 strings_of(texts), found.type, txn.context.timezone, column=column, types=table.types
@@ -176,6 +187,11 @@ def check_partitions(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> N
                 path=add.path,
                 column=column,
             ) from e
+        if found.type.type in BASE_TYPES or parse_decimal(found.type.type) is not None:
+            spelled = format_partition_values(values, found.type, column)
+            for own, key, text in zip(normal, keys, spelled, strict=True):
+                own[key] = text
+    return normal
 
 
 def _described(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> pa.Table:
@@ -191,7 +207,7 @@ def _described(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> pa.Tabl
                 f"{list(columns.values())}.",
                 path=a.path,
             )
-    check_partitions(txn, adds)
+    partitions = check_partitions(txn, adds)
     physical = {
         f.name: p.name for f, p in zip(txn.table.schema.fields, txn.table.column_map.physical.fields, strict=True)
     }
@@ -202,7 +218,7 @@ def _described(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> pa.Tabl
         found = describe_files(engine, _unpartitioned(plan), [a.path for a in bare])
         described = dict(zip((a.path for a in bare), found.column("stats").to_pylist(), strict=True))
     stats = [a.stats or described[a.path] for a in adds]
-    values = [[(physical[columns[k.lower()]], v) for k, v in a.partition_values.items()] for a in adds]
+    values = [[(physical[columns[k.lower()]], v) for k, v in found.items()] for found in partitions]
     return pa.table(
         {
             "path": [encode_path(a.path) for a in adds],

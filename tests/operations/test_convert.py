@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from delta_core.errors import (
     TableExistsError,
     UnsupportedOperationError,
 )
+from delta_core.transaction import AddAction
 from delta_core.writer import convert_to_deltalake
 
 YEAR = Schema.from_arrow(pa.schema([("year", pa.int32())]))
@@ -226,3 +229,111 @@ def test_table_takes_row_changes_after_its_conversion(tmp_path: Path) -> None:
     )
     DeltaTable(str(tmp_path)).delete("id = 2")
     assert rows(tmp_path) == [{"id": 1}, {"id": 3}]
+
+
+def test_links_to_files_are_taken_as_spark_takes_them(tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    put(folder, "a.parquet", {"id": [1]})
+    put(tmp_path, "elsewhere/b.parquet", {"id": [2, 3]})
+    (folder / "deep").mkdir()
+    (folder / "deep" / "link.parquet").symlink_to(tmp_path / "elsewhere" / "b.parquet")
+    (folder / "_hidden.parquet").symlink_to(tmp_path / "nothing")
+    (folder / "readme.txt").symlink_to(tmp_path / "elsewhere" / "b.parquet")
+    assert convert_to_deltalake(folder)["num_files"] == 2
+    assert rows(folder) == [{"id": 1}, {"id": 2}, {"id": 3}]
+    assert {a["path"]: a["size"] for a in adds(folder)}["deep/link.parquet"] == (
+        tmp_path / "elsewhere" / "b.parquet"
+    ).stat().st_size
+    DeltaTable(folder).vacuum(full=True, dry_run=False, retention_hours=0, enforce_retention_duration=False)
+    assert rows(folder) == [{"id": 1}, {"id": 2}, {"id": 3}]
+    assert DeltaTable(folder).verify(deep="rows").ok
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "message"),
+    [
+        ("b.parquet", "nothing", "not there"),
+        ("b.parquet", "t/a.parquet", "twice"),
+        ("k=1", "elsewhere", "link to a folder"),
+        ("b.parquet", "elsewhere", "link to a folder"),
+    ],
+)
+def test_links_that_can_not_be_taken_are_rejected_by_name(tmp_path: Path, name: str, target: str, message: str) -> None:
+    folder = tmp_path / "t"
+    put(folder, "a.parquet", {"id": [1]})
+    put(tmp_path, "elsewhere/b.parquet", {"id": [2]})
+    (folder / name).symlink_to(tmp_path / target)
+    with pytest.raises(InvalidArgumentError, match=message):
+        convert_to_deltalake(folder)
+    assert not (folder / "_delta_log").exists()
+
+
+def test_two_links_to_one_file_are_rejected(tmp_path: Path) -> None:
+    put(tmp_path, "elsewhere/b.parquet", {"id": [2]})
+    (tmp_path / "t").mkdir()
+    for name in ("a.parquet", "b.parquet"):
+        (tmp_path / "t" / name).symlink_to(tmp_path / "elsewhere" / "b.parquet")
+    with pytest.raises(InvalidArgumentError, match="twice"):
+        convert_to_deltalake(tmp_path / "t")
+
+
+@pytest.mark.parametrize("name", [b"b\xff.parquet", b"f\xff/b.parquet"])
+def test_file_whose_name_is_no_utf_8_is_rejected(tmp_path: Path, name: bytes) -> None:
+    path = put(tmp_path, "a.parquet", {"id": [1]})
+    target = os.path.join(bytes(tmp_path), name)
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    shutil.copy(path, target)
+    with pytest.raises(InvalidArgumentError, match="no UTF-8"):
+        convert_to_deltalake(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "folder", "text"),
+    [
+        (pa.int32(), " 4", "4"),
+        (pa.int64(), "+007", "7"),
+        (pa.bool_(), "1", "true"),
+        (pa.bool_(), "FALSE", "false"),
+        (pa.date32(), "2024-1-5", "2024-01-05"),
+        (pa.decimal128(5, 2), "1.5", "1.50"),
+        (pa.float64(), "1e3", "1000.0"),
+        (pa.timestamp("us", "UTC"), "2024-01-05 01%3A00%3A00", "2024-01-05T01:00:00.000000Z"),
+        (pa.string(), " 4", " 4"),
+        (pa.int32(), "__HIVE_DEFAULT_PARTITION__", None),
+        (pa.string(), "", None),
+    ],
+)
+def test_partition_values_are_spelled_as_writers_spell_them(
+    tmp_path: Path, kind: pa.DataType, folder: str, text: str | None
+) -> None:
+    put(tmp_path, f"k={folder}/a.parquet", {"id": [1]})
+    convert_to_deltalake(tmp_path, partition_by=pa.schema([("k", kind)]), partition_strategy="hive")
+    assert [a["partitionValues"] for a in adds(tmp_path)] == [{"k": text}]
+    ours = rows(tmp_path)
+    assert [r["id"] for r in ours] == [1]
+    peer = pa.table(deltalake.DeltaTable(str(tmp_path)).to_pyarrow_table()).to_pylist()
+    assert peer == ours
+
+
+def test_values_of_files_that_are_registered_are_spelled_as_writers_spell_them(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("k", pa.bool_())])
+    table = DeltaTable.create(tmp_path, schema, partition_by=["k"])
+    path = put(tmp_path, "a.parquet", {"id": [1]})
+    action = AddAction("a.parquet", path.stat().st_size, {"k": "1"}, 1, True, "{}")
+    table.create_write_transaction([action], "append", schema)
+    text = (tmp_path / "_delta_log" / f"{1:020}.json").read_text()
+    assert '"partitionValues":{"k":"true"}' in text
+
+
+@pytest.mark.parametrize("columns", [{"a b": [1]}, {"s": [{"x,y": 1}]}])
+@pytest.mark.parametrize("configuration", [None, {"delta.columnMapping.mode": "name"}])
+def test_advice_for_names_that_need_column_mapping_can_be_followed(
+    tmp_path: Path, columns: dict[str, Any], configuration: Any
+) -> None:
+    put(tmp_path / "f", "a.parquet", columns)
+    with pytest.raises(SchemaError, match="Write their rows to a table of its own") as e:
+        convert_to_deltalake(tmp_path / "f", configuration=configuration)
+    assert "delta.columnMapping.mode=name" in str(e.value)
+    data = pq.read_table(tmp_path / "f" / "a.parquet")
+    write_deltalake(tmp_path / "t", data, configuration={"delta.columnMapping.mode": "name"})
+    assert rows(tmp_path / "t") == data.to_pylist()

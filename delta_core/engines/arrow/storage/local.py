@@ -248,8 +248,17 @@ class LocalStorage(CrossStoreStorage):
             number_array(np.concatenate([f.modified_ms for f in found])),
         ]
         empty = tuple(w for w, f in zip(folders, found, strict=True) if w and not f.num_entries)
-        linked = tuple(self._targets([link for f in found for link in f.links]))
-        files = FolderFiles(pa.RecordBatch.from_arrays(columns, schema=WALKED_FILE), empty, linked, len(found))
+        links = [link for f in found for link in f.links]
+        to_folders = tuple(link for link in links if os.path.isdir(self._prefix + link))
+        files = FolderFiles(
+            pa.RecordBatch.from_arrays(columns, schema=WALKED_FILE),
+            empty,
+            tuple(self._targets(links)),
+            len(found),
+            tuple(link for link in links if link not in to_folders),
+            to_folders,
+            tuple(name for f in found for name in f.unnamed),
+        )
         return files, [folder for f in found for folder in f.folders]
 
     def _list_folder(self, folder: str) -> Folder:
@@ -257,7 +266,7 @@ class LocalStorage(CrossStoreStorage):
             with StoreErrors("list", folder, self.root, _MISSING):
                 return parts.list_folder(self._prefix + folder, f"{folder}/" if folder else "")
         except _MISSING:  # deleted meanwhile, or another entry took its place
-            return parts.Folder(pa.nulls(0, pa.string()), _NONE, _NONE, [], [], 1)
+            return parts.Folder(pa.nulls(0, pa.string()), _NONE, _NONE, [], [], 1, [])
 
     def _targets(self, links: Sequence[str]) -> Iterator[str]:
         """Yield what links lead to below the root."""
