@@ -224,6 +224,8 @@ class ActionParser:
         ------
         FileNotFoundError, OSError
             A file is not there or can't be read.
+        IrregularFileError
+            A file is a pipe, a socket or a device.
         LogError
             As `feed`.
         """
