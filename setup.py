@@ -1,6 +1,9 @@
 """List the compiled extensions; everything else about the package is in pyproject.toml."""
 
 import os
+import shutil
+import sys
+import sysconfig
 from pathlib import Path
 
 import numpy
@@ -42,6 +45,19 @@ class ParallelBuild(build_ext):
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count()
 
+
+def check_compiler() -> None:
+    """End with one line if the C++ compiler that builds would run is not there; Windows has its own search."""
+    command = os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++"
+    program = command.split()[0]
+    if not {"sdist", "clean"} & set(sys.argv) and os.name != "nt" and shutil.which(program) is None:
+        sys.exit(
+            f"error: delta_core is compiled from C++, and the compiler {program!r} is not found. Install one "
+            "(Debian, Ubuntu: apt-get install g++; macOS: xcode-select --install) or name it in the variable CXX."
+        )
+
+
+check_compiler()
 
 setup(
     ext_modules=cythonize(

@@ -15,7 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from delta_core.errors import InvalidArgumentError, SchemaError
+from delta_core.errors import InvalidArgumentError, SchemaError, UnsupportedFeatureError
 from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = [
@@ -549,7 +549,9 @@ def parse_type(value: Any) -> DataType:
     Raises
     ------
     SchemaError
-        For JSON that is not a type, or a type that is not known.
+        For JSON that is not a type.
+    UnsupportedFeatureError
+        For a type that is not known, as Spark's user-defined ones.
     """
     if isinstance(value, str):
         return PrimitiveType("void" if value == "null" else value)
@@ -566,7 +568,15 @@ def parse_type(value: Any) -> DataType:
             return MapType(parse_type(value["keyType"]), parse_type(value["valueType"]), nulls)
     except (KeyError, TypeError) as e:
         raise SchemaError(f"A {kind} type lacks {e}: found {str(value)[:200]}.") from e
-    raise SchemaError(f"Type {str(kind)[:100]!r} is not known; expected struct, array, map or a primitive's name.")
+    if isinstance(kind, str):
+        name = value.get("class") or value.get("pyClass") or kind
+        raise UnsupportedFeatureError(
+            f"The schema has the type {kind[:100]!r} ({str(name)[:100]}), which this release can't read; expected "
+            "struct, array, map or a primitive's name. Read the table with the engine that wrote it, or upgrade "
+            "delta-core-lake.",
+            feature=kind[:100],
+        )
+    raise SchemaError(f"Found {str(kind)[:100]!r} as a type, expected struct, array, map or a primitive's name.")
 
 
 def _parse_field(value: Any) -> Field:
@@ -635,8 +645,8 @@ def _from_arrow(t: pa.DataType) -> DataType:
                 "one."
             )
         return PrimitiveType(f"decimal({t.precision},{t.scale})")
-    if pa.types.is_dictionary(t):
-        return _from_arrow(t.value_type)
+    if isinstance(t, (pa.DictionaryType, pa.BaseExtensionType)):
+        return _from_arrow(t.value_type if isinstance(t, pa.DictionaryType) else t.storage_type)
     if pa.types.is_struct(t):
         return StructType(_arrow_to_field(t.field(i)) for i in range(t.num_fields))
     if pa.types.is_map(t):
@@ -646,10 +656,28 @@ def _from_arrow(t: pa.DataType) -> DataType:
     raise SchemaError(f"Arrow type {t} has no Delta type. Cast it to one that has.")
 
 
+def _extension(t: pa.DataType, stored: DataType) -> dict[str, str]:
+    """Return the metadata by which readers take a column's values for those of an extension type.
+
+    A type whose values the table stores in another Arrow type, as 16 bytes of a UUID in BINARY, has none: PyArrow fails
+    to read such a column. Parameters of other extension types have no form in a schema.
+    """
+    if not isinstance(t, pa.BaseExtensionType) or t.storage_type != stored.to_arrow():
+        return {}
+    if isinstance(t, pa.OpaqueType):
+        parameters = json.dumps({"type_name": t.type_name, "vendor_name": t.vendor_name}, separators=(",", ":"))
+    elif isinstance(t, (pa.JsonType, pa.Bool8Type)):
+        parameters = ""
+    else:
+        return {}
+    return {"ARROW:extension:name": t.extension_name, "ARROW:extension:metadata": parameters}
+
+
 def _arrow_to_field(f: pa.Field) -> Field:
     meta = {k.decode(): v.decode() for k, v in (f.metadata or {}).items() if k != b"PARQUET:field_id"}
     try:
-        return Field(f.name, _from_arrow(f.type), f.nullable, meta)
+        stored = _from_arrow(f.type)
+        return Field(f.name, stored, f.nullable, {**meta, **_extension(f.type, stored)})
     except SchemaError as e:
         column = f"{f.name}.{e.facts['column']}" if "column" in e.facts else f.name
         why = str(e).removeprefix(f"Column {e.facts.get('column')}: ")

@@ -52,7 +52,8 @@ def check_options(found: Any) -> None:
     """
     if found is not None and not isinstance(found, Mapping):
         raise InvalidArgumentError(
-            f"Found storage_options of type {type(found).__name__}, expected a dictionary of names to values."
+            f"Found storage_options of type {type(found).__name__}, expected a dictionary of names to values, such as "
+            "{'region': 'eu-central-1'}."
         )
 
 
@@ -66,8 +67,12 @@ def path_text(found: Any) -> str:
     """
     text = os.fspath(found) if isinstance(found, os.PathLike) else found
     if not isinstance(text, str):
+        kind = type(found)
+        is_small = found is None or isinstance(found, (int, float, bytes))
+        shown = repr(found) if is_small else f"an object of type {kind.__module__}.{kind.__qualname__}"
+        hint = " Rows are passed after the table's place." if hasattr(found, "__arrow_c_stream__") else ""
         raise InvalidArgumentError(
-            f"Found {found!r} as the place of a table, expected a path or a URI such as s3://bucket/table."
+            f"Found {shown} as the place of a table, expected a path or a URI such as s3://bucket/table.{hint}"
         )
     return text
 

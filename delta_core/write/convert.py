@@ -24,6 +24,11 @@ __all__ = ["Convert", "conversion", "own_values"]
 Convert = Callable[[pa.Array], pa.Array]
 _T = pa.types
 
+_ROUNDING = (
+    "Delta has microseconds. Round before writing: in pandas df[c] = df[c].dt.floor('us'), in PyArrow "
+    "pyarrow.compute.floor_temporal(column, unit='microsecond')."
+)
+
 
 def conversion(found: pa.DataType, target: pa.DataType, path: Path) -> Convert | None:
     """Return the function that turns one type into another; None if arrays can stay as they are.
@@ -92,15 +97,19 @@ def _dictionary(values: pa.DataType, wanted: pa.DataType, path: Path) -> Convert
     return _then(decode, conversion(plain, wanted, path))
 
 
+def _is_nanoseconds(t: pa.DataType) -> bool:
+    return bool(_T.is_timestamp(t) and t.unit == "ns")
+
+
 def _guarded(kernel: Convert, path: Path, wanted: pa.DataType) -> Convert:
     def convert(x: pa.Array) -> pa.Array:
         try:
             return kernel(x)
         except pa.ArrowInvalid as e:
             column = format_path(path)
+            advice = _ROUNDING if _is_nanoseconds(x.type) else "Correct the value, or cast the column before writing."
             raise SchemaMismatchError(
-                f"Column {column} holds a value that the table's type {wanted} can't hold exactly: {e}. Correct the "
-                "value, or cast the column before writing.",
+                f"Column {column} holds a value that the table's type {wanted} can't hold exactly: {e}. {advice}",
                 column=column,
                 found=str(x.type),
                 expected=str(wanted),

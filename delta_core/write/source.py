@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.errors import InvalidArgumentError
+from delta_core.handles.secrets import shown_uri
 
 __all__ = ["open_source"]
 
 #: Libraries whose objects with an Arrow stream, unless they are iterators, return all of their rows each time.
 _REPEATABLE = frozenset(("daft", "datafusion", "delta_core", "duckdb", "_duckdb", "ibis", "polars", "pyarrow"))
+
+#: What rows may come in, several at a time.
+_PARTS = (pa.RecordBatch, pa.Table)
 
 
 class _Reading(Struct):
@@ -45,7 +51,8 @@ def open_source(data: Any) -> pa.Table | pa.RecordBatchReader:
     ----------
     data : object
         Whatever has the Arrow PyCapsule interface (PyArrow, Polars, DuckDB results, a `Scan`), a pandas data frame,
-        a PyArrow dataset or scanner, or a non-empty list of record batches.
+        a PyArrow dataset or scanner, a non-empty sequence (list, tuple, deque) of record batches and tables of one
+        schema, or a generator of them.
 
     Raises
     ------
@@ -72,16 +79,81 @@ def open_source(data: Any) -> pa.Table | pa.RecordBatchReader:
             return pa.Table.from_batches([pa.record_batch(data)])
     except pa.ArrowException as e:
         raise InvalidArgumentError(f"Found rows as {type(data).__name__}, which can't be taken as columns: {e}.") from e
-    if isinstance(data, (list, tuple)) and data and all(isinstance(b, pa.RecordBatch) for b in data):
-        return pa.Table.from_batches(list(data))
     if hasattr(data, "to_reader"):  # a scanner
         return _noted(data, data.to_reader)
     if hasattr(data, "scanner"):  # a dataset
         return _noted(data, lambda: data.scanner().to_reader())
-    raise InvalidArgumentError(
-        f"Found rows as {type(data).__name__}; expected Arrow data (anything with __arrow_c_stream__), such as a "
-        "pyarrow.Table, a Polars or pandas data frame."
+    return _in_parts(data)
+
+
+def _in_parts(data: Any) -> pa.Table | pa.RecordBatchReader:
+    if isinstance(data, Sequence) and data and all(isinstance(b, _PARTS) for b in data):
+        return _joined(data)
+    if isinstance(data, Generator):
+        return _of_generator(data)
+    raise _misfit(data)
+
+
+def _misfit(data: Any) -> InvalidArgumentError:
+    what = type(data).__name__
+    if isinstance(data, (str, os.PathLike)):
+        what = f"the {what} {shown_uri(os.fspath(data))!r}, which would be a table's place"
+        hint = " To copy rows of a table, pass DeltaTable(uri)."
+    elif isinstance(data, Sequence):
+        what += f" of {type(data[0]).__name__}" if data else ", which is empty and has no schema"
+        hint = " Make rows of Python into a table by pyarrow.Table.from_pylist."
+    elif isinstance(data, Iterator):
+        what, hint = f"{what}, an iterator", " Pass a generator or a list of record batches."
+    else:
+        hint = ""
+    return InvalidArgumentError(
+        f"Found rows as {what}; expected Arrow data (anything with __arrow_c_stream__), such as a pyarrow.Table, a "
+        f"Polars or pandas data frame, or a list of record batches.{hint}"
     )
+
+
+def _joined(parts: Sequence[pa.RecordBatch | pa.Table]) -> pa.Table:
+    """Return batches and tables of one schema as one table; nothing is copied."""
+    schema = parts[0].schema
+    for number, part in enumerate(parts):
+        _check_schema(part, schema, number)
+    batches = [b for part in parts for b in (part.to_batches() if isinstance(part, pa.Table) else [part])]
+    return pa.Table.from_batches(batches, schema)
+
+
+def _check_schema(part: Any, schema: pa.Schema, number: int) -> None:
+    if not isinstance(part, _PARTS):
+        raise InvalidArgumentError(
+            f"Found a {type(part).__name__} as number {number} of the batches; expected record batches or tables."
+        )
+    if not part.schema.equals(schema):
+        found, expected = (", ".join(f"{f.name}: {f.type}" for f in s) for s in (part.schema, schema))
+        raise InvalidArgumentError(
+            f"Found the schema ({found}) in batch number {number}, counted from 0; expected that of the first, "
+            f"({expected}). Cast the batches to one schema."
+        )
+
+
+def _of_generator(data: Generator[Any]) -> pa.RecordBatchReader:
+    """Return the batches of a generator, whose first one has the schema, as a stream."""
+    reading = _reading_of(data)
+    _check_unread(data, reading)
+    first = next(data, None)
+    if first is None:
+        raise InvalidArgumentError(
+            "Found rows as a generator without batches, which has no schema: it was read before, or yields none."
+        )
+    _check_schema(first, first.schema if isinstance(first, _PARTS) else None, 0)
+    # the first batch is gone from the generator, whether or not the stream is read
+    reading.is_begun = True
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number, part in enumerate(chain((first,), data)):
+            _check_schema(part, first.schema, number)
+            reading.rows += part.num_rows
+            yield from part.to_batches() if isinstance(part, pa.Table) else (part,)
+
+    return pa.RecordBatchReader.from_batches(first.schema, batches())
 
 
 def _stream_of(data: Any) -> pa.RecordBatchReader:
