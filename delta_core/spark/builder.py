@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 from delta_core.errors import InvalidArgumentError
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import Field, parse_type
+from delta_core.spark.chars import declared_field
 
 __all__ = ["Definition", "IdentityGenerator", "SparkTableBuilder", "given_columns"]
 
@@ -139,7 +140,7 @@ class SparkTableBuilder:
             )
         metadata = {} if comment is None else {"comment": comment}
         metadata |= _generated(colName, generatedAlwaysAs, generatedByDefaultAs)
-        self._fields.append(Field(colName, parse_type(t.jsonValue()), nullable, metadata))
+        self._fields.append(declared_field(Field(colName, parse_type(t.jsonValue()), nullable, metadata)))
         return self
 
     def addColumns(self, cols: T.StructType | Iterable[T.StructField]) -> Self:
@@ -185,7 +186,7 @@ class SparkTableBuilder:
 
 def given_columns(schema: T.StructType) -> Sequence[Field]:
     """Return the columns of a schema of PySpark, with their metadata and nullability."""
-    return Schema.from_json(schema.json()).fields
+    return tuple(map(declared_field, Schema.from_json(schema.json()).fields))
 
 
 def _generated(name: str, always: Any, by_default: Any) -> dict[str, Any]:

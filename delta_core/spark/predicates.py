@@ -18,6 +18,7 @@ from delta_core.log.files import FileSet
 from delta_core.scan.plan import resolve_columns
 from delta_core.scan.projection import Tree, add_path, prune
 from delta_core.snapshot import Snapshot
+from delta_core.spark.chars import has_chars
 from delta_core.spark.expressions import to_sql
 from delta_core.spark.plan.frame import is_indexed
 from delta_core.spark.types import reshape
@@ -46,9 +47,14 @@ def _calls(text: str, names: set[str]) -> bool:
 def files_for(spark: Any, snapshot: Snapshot, predicate: Any, route: str) -> FileSet | None:
     """Return the files that a predicate needs, None if Spark's planner will choose them.
 
-    In another zone than UTC, text that Spark reads as a time may mean another instant than here: nothing is skipped.
+    In another zone than UTC, text that Spark reads as a time may mean another instant than here, and texts of the type
+    ``char(n)`` are padded before they are compared: nothing is skipped then.
     """
-    if is_indexed(spark, route) or str(spark.conf.get("spark.sql.session.timeZone")).upper() not in ("UTC", "ETC/UTC"):
+    if (
+        is_indexed(spark, route)
+        or has_chars(snapshot.schema)
+        or str(spark.conf.get("spark.sql.session.timeZone")).upper() not in ("UTC", "ETC/UTC")
+    ):
         return None
     try:
         return snapshot.scan((), predicate=predicate).file_set

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_core.snapshot import open_snapshot
+from delta_core.spark.chars import with_declared_types
 from delta_core.spark.conditions import portable_text
 from delta_core.spark.failures import convert_failures
 from delta_core.spark.plan import private
@@ -90,7 +91,7 @@ def read(
     Every column is nullable. What a row check finds, and files that are missing, fail the action that reads them. In
     classic Spark, an action raises this library's errors under their own types.
     """
-    _prepare(spark)
+    settings = _prepare(spark)
     zone = timezone or _zone(spark)
     if version is None and timestamp is None and commits is None and plugins is None:
         snapshot = open_latest(spark, os.fspath(uri), storage_options, zone, allow_external)
@@ -107,11 +108,12 @@ def read(
         )
     same = "" if commits is not None or plugins is not None else identity(snapshot, storage_options, allow_external)
     if predicate is None:
-        return frame(spark, snapshot.scan(columns, metadata), route, vector_bytes, parallel_from, same)
+        rows = frame(spark, snapshot.scan(columns, metadata), route, vector_bytes, parallel_from, same)
+        return with_declared_types(rows, snapshot.schema, settings)
     predicate = portable_text(spark, predicate)
     files = files_for(spark, snapshot, predicate, route)
     rows = frame(spark, snapshot.scan(None, metadata, files=files), route, vector_bytes, parallel_from, same)
-    rows = rows.where(condition(snapshot, predicate))
+    rows = with_declared_types(rows, snapshot.schema, settings).where(condition(snapshot, predicate))
     return rows if columns is None else selected(rows, snapshot, columns, metadata)
 
 
@@ -160,7 +162,7 @@ def read_changes(
         columns=columns,
         allow_out_of_range=allow_out_of_range or settings.allows_later_timestamps,
     )
-    return frame(spark, scan, route, vector_bytes)
+    return with_declared_types(frame(spark, scan, route, vector_bytes), table.snapshot().schema, settings)
 
 
 def _prepare(spark: Any) -> SessionSettings:

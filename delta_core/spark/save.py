@@ -11,7 +11,6 @@ from pyspark.sql import Column, DataFrame
 
 from delta_core.commit.options import MAX_COMMIT_RETRIES
 from delta_core.errors import InvalidArgumentError
-from delta_core.expressions.sql import parse_sql
 from delta_core.operations import compact_after
 from delta_core.operations.create import column_names
 from delta_core.operations.write import WriteOptions
@@ -20,7 +19,7 @@ from delta_core.spark.conditions import portable_definition, portable_text
 from delta_core.spark.failures import convert_failures
 from delta_core.spark.plan.private import check_version, is_available
 from delta_core.spark.relations import spark_engine
-from delta_core.spark.settings import SessionSettings, column_paths, session_settings
+from delta_core.spark.settings import SessionSettings, session_settings
 from delta_core.spark.write.files import FrameOptions
 from delta_core.spark.write.modes import FrameWriteOptions, write_rows
 
@@ -181,7 +180,6 @@ def write(
         options = _evolving(options, settings)
     if partition_overwrite_mode is None and not own.replaces:
         options = _dynamic(context, options, settings)
-    _check_case(context, options, settings)
     result = write_rows(context, df, options, own)
     if not txn:
         settings.finish_transaction(spark)
@@ -207,11 +205,3 @@ def _dynamic(context: TableContext, options: WriteOptions, settings: SessionSett
     if base is None or not base.state.partition_columns:
         return options
     return structs.replace(options, partition_overwrite="dynamic")
-
-
-def _check_case(context: TableContext, options: WriteOptions, settings: SessionSettings) -> None:
-    where = options.replace_where
-    is_checked = settings.is_case_sensitive and where is not None and not isinstance(where, (list, tuple))
-    base = context.find() if is_checked else None
-    if base is not None:
-        settings.check_case(base.schema, column_paths(parse_sql(where) if isinstance(where, str) else where))

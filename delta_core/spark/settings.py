@@ -22,7 +22,7 @@ from delta_core.protocol.schema import Path, find, format_path
 from delta_core.protocol.types import StructType
 from delta_core.spark.plan import private
 
-__all__ = ["SessionSettings", "column_paths", "session_settings"]
+__all__ = ["PLAIN_CHARS", "SessionSettings", "column_paths", "session_settings"]
 
 #: How the names of delta-spark's settings begin, and those of the properties of new tables.
 _DELTA = "spark.databricks.delta."
@@ -32,6 +32,7 @@ _APP, _VERSION = f"{_DELTA}write.txnAppId", f"{_DELTA}write.txnVersion"
 _RESET = f"{_DELTA}write.txnVersion.autoReset.enabled"
 _COMPACT = f"{_DELTA}autoCompact."
 _CASE, _ASSIGNMENT = "spark.sql.caseSensitive", "spark.sql.storeAssignmentPolicy"
+PLAIN_CHARS = "spark.sql.legacy.charVarcharAsString"
 _STORES = "spark.delta.logStore."
 #: How names begin that are read where a stream starts.
 _STREAMS = tuple(f"{_DELTA}streaming.allowSourceColumn{kind}" for kind in ("Drop", "Rename", "TypeChange"))
@@ -158,6 +159,16 @@ class SessionSettings(Struct, frozen=True):
             return None if found is None else parse_size(found)
         except ValueError as e:
             raise InvalidArgumentError(f"Found {found!r} for the setting {name}, expected {e}.", setting=name) from None
+
+    @property
+    def has_plain_chars(self) -> bool:
+        """Whether texts of the types ``char(n)`` and ``varchar(n)`` are plain strings, of any length."""
+        return self.flag(PLAIN_CHARS) or False
+
+    @property
+    def pads_chars(self) -> bool:
+        """Whether texts of the type ``char(n)`` are padded where they are read."""
+        return not self.has_plain_chars and self.flag("spark.sql.readSideCharPadding") is not False
 
     @property
     def is_case_sensitive(self) -> bool:

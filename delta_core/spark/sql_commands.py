@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 from delta_core import interop
 from delta_core.errors import UnsupportedOperationError
 from delta_core.spark.optimized import OPTIMIZED
+from delta_core.spark.results import result_frame
 from delta_core.spark.sql_definitions import DEFINITIONS, Command, bigints, empty, target_table
 from delta_core.spark.sql_text import Reader, TablePlace
 from delta_core.spark.table import DETAIL, HISTORY, RESTORED
@@ -91,8 +92,8 @@ def _vacuum(reader: Reader) -> Command:
         found = opened.vacuum_files(hours, dry_run=is_dry, full=not is_lite)
         snapshot = opened.table.snapshot()
         root = interop.root_uri(snapshot).rstrip("/")
-        rows = [(f"{root}/{path}",) for path in found] if is_dry else [(root,)]
-        return spark.createDataFrame(rows, _PATHS)
+        paths = [f"{root}/{path}" for path in found] if is_dry else [root]
+        return result_frame(spark, [{_PATHS[0].name: path} for path in paths], _PATHS)
 
     return Command(run, _PATHS)
 
@@ -149,6 +150,23 @@ def _detail(reader: Reader) -> Command:
     return Command(lambda spark, options: target_table(spark, table, options).detail(), DETAIL)
 
 
+def _show_create(reader: Reader) -> Command:
+    table = reader.table()
+    reader.take("AS", "SERDE")
+
+    def run(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
+        uri = target_table(spark, table, options).path
+        raise UnsupportedOperationError(
+            f"SHOW CREATE TABLE is not possible for the Delta table at {uri}, as in delta-spark: the statement would "
+            "lack parts of its definition. Use DESCRIBE DETAIL and delta_core.DeltaTable(path).schema(), or make a "
+            "table like it with CREATE TABLE ... SHALLOW CLONE.",
+            statement="SHOW CREATE TABLE",
+            path=uri,
+        )
+
+    return Command(run, shared=table)
+
+
 _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Reader], Command | None]], ...] = (
     (("OPTIMIZE",), _optimize),
     (("REORG",), _reorg),
@@ -159,5 +177,6 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Reader], Command | None]], .
     (("DESCRIBE", "DETAIL"), _detail),
     (("DESC", "DETAIL"), _detail),
     (("GENERATE",), _generate),
+    (("SHOW", "CREATE", "TABLE"), _show_create),
     *DEFINITIONS,
 )

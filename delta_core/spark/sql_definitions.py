@@ -15,8 +15,10 @@ from delta_core.expressions.printing import quote_name
 from delta_core.protocol.schema import find, format_path
 from delta_core.protocol.types import Field, parse_type
 from delta_core.spark.catalog import plan_table
+from delta_core.spark.chars import declared_field
 from delta_core.spark.conditions import portable_definition, portable_text
 from delta_core.spark.plan import private
+from delta_core.spark.results import result_frame
 from delta_core.spark.sql_text import Reader, TablePlace
 from delta_core.spark.table import SparkTable
 
@@ -59,6 +61,10 @@ class Command(Struct, frozen=True):
         return not is_named or (private.is_available(spark) and private.is_delta_table(spark, str(self.shared)))
 
 
+#: How statements begin that Spark has for tables of other kinds too.
+_SHARED = (("ALTER", "TABLE"), ("COMMENT", "ON", "TABLE"), ("TRUNCATE", "TABLE"), ("SHOW", "CREATE", "TABLE"))
+
+
 def shared_table(reader: Reader) -> TablePlace | str | None:
     """Return the table of a statement that Spark has for tables of other kinds too; None for other statements.
 
@@ -67,9 +73,7 @@ def shared_table(reader: Reader) -> TablePlace | str | None:
     InvalidArgumentError
         No table comes behind the statement's first words.
     """
-    found = any(
-        reader.take(*words) for words in (("ALTER", "TABLE"), ("COMMENT", "ON", "TABLE"), ("TRUNCATE", "TABLE"))
-    )
+    found = any(reader.take(*words) for words in _SHARED)
     return reader.table() if found else None
 
 
@@ -100,7 +104,7 @@ def target_table(spark: SparkSession, table: TablePlace | str, options: Mapping[
 
 def empty(spark: SparkSession) -> DataFrame:
     """Return what statements without a result return."""
-    return spark.createDataFrame([], T.StructType([]))
+    return result_frame(spark, [], T.StructType([]))
 
 
 def _changing(table: TablePlace | str, change: Change) -> Command:
@@ -194,7 +198,8 @@ class _NewColumn(Struct, frozen=True):
 
     def field(self) -> Field:
         """Return it as a column of the table."""
-        return Field(self.path[0], _type(self.type), True, {} if self.comment is None else {"comment": self.comment})
+        metadata = {} if self.comment is None else {"comment": self.comment}
+        return declared_field(Field(self.path[0], _type(self.type), True, metadata))
 
     def add(self, alter: TableAlterer) -> None:
         """Add the column as the last one of the table or of its struct, and move it to its place."""
@@ -393,8 +398,8 @@ class _Clone(Struct, frozen=True):
             made = source.cloneAtTimestamp(self.version, place.path, *given)
         place.register(spark)
         metrics = made.table.history(1)[0].get("operationMetrics") or {}
-        row = tuple(int(metrics.get(name, 0)) for name in _CLONED.values())
-        return spark.createDataFrame([row], bigints(_CLONED))
+        row = {column: int(metrics.get(name, 0)) for column, name in _CLONED.items()}
+        return result_frame(spark, [row], bigints(_CLONED))
 
 
 def _cloning(replaces: bool, must_exist: bool = False) -> Callable[[Reader], Command | None]:

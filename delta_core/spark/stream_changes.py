@@ -26,6 +26,7 @@ from delta_core.operations.follow import FollowOptions, TableStream, check_optio
 from delta_core.operations.stream_schema import VersionDefinition, why_different
 from delta_core.protocol.schema_history import why_unreadable
 from delta_core.snapshot import Snapshot
+from delta_core.spark.chars import with_declared_types
 from delta_core.spark.failures import convert_failures
 from delta_core.spark.plan.frame import frame
 from delta_core.spark.plan.private import check_stream, stream_relation
@@ -175,7 +176,7 @@ def _schema(spark: SparkSession, table: DeltaTable, options: FollowOptions) -> S
 def _changes(spark: SparkSession, table: DeltaTable, first: int, last: int, options: FollowOptions) -> DataFrame:
     changes = table.operation("changes")
     found = changes(first, last, columns=options.columns, exclude_regex=options.exclude_regex)
-    return frame(spark, found, "index")
+    return with_declared_types(frame(spark, found, "index"), table.snapshot().schema, session_settings(spark))
 
 
 def _types(schema: StructType) -> list[tuple[str, str]]:
@@ -321,6 +322,7 @@ class _Source(TrackedSource):
         version = position.version
         (commit,) = self._table.snapshot().commits(version, version)
         rows = frame(self._spark, self._initial_files(position).scan_until(stop), "index")
+        rows = with_declared_types(rows, self._table.snapshot().schema, session_settings(self._spark))
         return rows.select(
             *rows.columns,
             F.lit("insert").alias("_change_type"),

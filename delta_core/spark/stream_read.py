@@ -15,6 +15,7 @@ from delta_core.errors import StreamRestartError, StreamSchemaError
 from delta_core.log.position import StreamPosition
 from delta_core.operations.follow import FollowOptions, TableStream, first_position
 from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.spark.chars import with_declared_types
 from delta_core.spark.failures import convert_failures
 from delta_core.spark.plan.frame import frame
 from delta_core.spark.plan.private import check_stream, stream_relation
@@ -151,7 +152,8 @@ def stream_of(spark: SparkSession, snapshot: Snapshot, options: FollowOptions, t
     number = -1 if tracked is None else tracked.number
     stored = options if number < 0 or definition is None else _at_version(options, base, definition.version)
     stream = TableStream(base, stored, definition)
-    schema = frame(spark, stream.scan_until(stream.position), "index").schema
+    first = frame(spark, stream.scan_until(stream.position), "index")
+    schema = with_declared_types(first, base.schema, session_settings(spark)).schema
 
     def open_source() -> Any:
         return _Source(spark, snapshot, options, stream.schema, schema, tracking, number).answer
@@ -211,7 +213,8 @@ class _Source(TrackedSource):
         stop = StreamPosition.parse(end)
         stream, position = self._at(start, stop)
         stream.position = position
-        return frame(self._spark, stream.scan_until(stop), "index")
+        rows = frame(self._spark, stream.scan_until(stop), "index")
+        return with_declared_types(rows, stream.reader.schema, session_settings(self._spark))
 
     def _at(self, start: str, end: StreamPosition | None = None) -> tuple[TableStream, StreamPosition]:
         """Return the stream and a position; the stream is made for the first position that is requested."""

@@ -27,6 +27,7 @@ from delta_core.protocol.schema import Schema
 from delta_core.snapshot import Snapshot
 from delta_core.spark.builder import Definition, SparkTableBuilder, given_columns
 from delta_core.spark.catalog import path_in, plan_table, table_path
+from delta_core.spark.chars import padded_expression
 from delta_core.spark.conditions import (
     empty_rows,
     parse_condition,
@@ -42,6 +43,7 @@ from delta_core.spark.optimized import OPTIMIZED, optimized_row
 from delta_core.spark.plan import private
 from delta_core.spark.read import read
 from delta_core.spark.relations import check_session, spark_engine
+from delta_core.spark.results import result_frame
 from delta_core.spark.settings import column_paths, session_settings
 from delta_core.spark.write.rows import given_schema
 from delta_core.table import DeltaTable
@@ -333,7 +335,7 @@ class SparkTable:
     def history(self, limit: int | None = None) -> DataFrame:
         """Return the commits, newest first: the columns of delta-spark's history."""
         rows = [_history_row(info) for info in self._latest().history(limit)]
-        return self._spark.createDataFrame(rows, HISTORY)
+        return result_frame(self._spark, rows, HISTORY)
 
     def detail(self) -> DataFrame:
         """Return one row about the table: the columns of delta-spark's detail."""
@@ -346,7 +348,7 @@ class SparkTable:
             _clustering(snapshot), sizes.files, sizes.size_bytes, dict(metadata.configuration),
             protocol.min_reader_version, protocol.min_writer_version, sorted(features or snapshot.state.features),
         )  # fmt: skip
-        return self._spark.createDataFrame([row], DETAIL)
+        return result_frame(self._spark, [dict(zip(DETAIL.names, row, strict=True))], DETAIL)
 
     # --- changes of rows -------------------------------------------------------------------
 
@@ -423,8 +425,9 @@ class SparkTable:
             else without_alias(parse_value(v, rows, f"the value of {name!r}"), base.schema, self._alias)
             for name, v in set.items()
         }
-        given = [v for v in updates.values() if not is_default(v)]
-        self._session.check_case(base.schema, column_paths(*map(parse_sql, updates), *given))
+        given = {name: v for name, v in updates.items() if not is_default(v)}
+        self._session.check_case(base.schema, column_paths(*map(parse_sql, updates), *given.values()))
+        updates |= {name: padded_expression(v, base.schema, self._session) for name, v in given.items()}
         options = operations.UpdateOptions(
             predicate=self._condition(base, condition), updates=updates, transactions=self._session.transactions
         )
@@ -468,13 +471,20 @@ class SparkTable:
         both = empty_rows(self._spark, base.schema, base.state.types, self._alias or "target").join(
             source if alias else source.alias("source")
         )
+
+        def made(given: Any, what: str) -> Any:
+            value = parse_value(given, both, what)
+            padded = padded_expression(value, base.schema, self._session, self._alias or "target")
+            # a commit has the text as it was written
+            return portable_text(self._spark, given) if padded is value and isinstance(given, str) else padded
+
         parsed = [
             structs.replace(
                 clause,
-                predicate=None if clause.predicate is None else _expression(clause.predicate, both, "a condition"),
+                predicate=None if clause.predicate is None else made(clause.predicate, "a condition"),
                 updates=None
                 if clause.updates is None
-                else {n: _expression(v, both, f"the value of {n!r}") for n, v in clause.updates.items()},
+                else {n: made(v, f"the value of {n!r}") for n, v in clause.updates.items()},
             )
             for clause in clauses
         ]
@@ -482,7 +492,7 @@ class SparkTable:
         if self._session.is_case_sensitive:
             self._check_merged_case(base, source, alias or "source", on, clauses, both)
         options = operations.MergeOptions(
-            predicate=condition if isinstance(condition, str) else on,
+            predicate=made(condition, "the merge condition"),
             clauses=tuple(parsed),
             source_alias=alias,
             target_alias=self._alias,
@@ -568,7 +578,7 @@ class SparkTable:
         indexed = read_property(base.metadata.configuration, "delta.dataSkippingNumIndexedCols")
         columns = num_columns, num_columns if indexed < 0 else min(indexed, num_columns)
         row = optimized_row(done, (start, _now_ms()), num_tasks, columns, is_z_order=is_z_order)
-        return self._spark.createDataFrame([(root, row)], OPTIMIZED)
+        return result_frame(self._spark, [dict(zip(OPTIMIZED.names, (root, row), strict=True))], OPTIMIZED)
 
     # --- the log ---------------------------------------------------------------------------
 
@@ -583,7 +593,7 @@ class SparkTable:
             The retention is shorter than the table's.
         """
         self.vacuum_files(retentionHours)
-        return self._spark.createDataFrame([], T.StructType([]))
+        return result_frame(self._spark, [], T.StructType([]))
 
     def vacuum_files(
         self, retention_hours: float | None = None, *, dry_run: bool = False, full: bool = True
@@ -726,6 +736,8 @@ class SparkTable:
         rows = empty_rows(self._spark, base.schema, base.state.types, self._alias)
         parsed = without_alias(parse_condition(given, rows, "the condition"), base.schema, self._alias)
         self._session.check_case(base.schema, column_paths(parsed))
+        padded = padded_expression(parsed, base.schema, self._session)
+        given, parsed = (given if padded is parsed else padded), padded
         bound = to_expression(parsed, base.schema, base.plugins.functions)
         assert bound is not None
         check_session(bound, self._spark)
@@ -830,12 +842,6 @@ class SparkOptimizer:
             raise InvalidArgumentError(f"Found {cols!r}, expected names of columns.")
         where = self._filter
         return self._run(lambda optimize, size: optimize.z_order([str(n) for n in names], where, size), is_z_order=True)
-
-
-def _expression(given: Any, rows: DataFrame, what: str) -> Any:
-    parsed = parse_value(given, rows, what)
-    # a commit has the text as it was written
-    return portable_text(rows.sparkSession, given) if isinstance(given, str) else parsed
 
 
 def _opened(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias, Union
 
 import pyarrow as pa
 from msgspec import Struct
@@ -19,11 +19,13 @@ from delta_core.protocol.schema import Path, format_path
 from delta_core.protocol.types import ArrayType, DataType, Field, MapType, StructType
 from delta_core.write.convert import own_values
 
-__all__ = ["CHAR_VARCHAR", "SchemaCheck", "schema_checks"]
+__all__ = ["CHAR_VARCHAR", "CharLengths", "SchemaCheck", "char_lengths", "declared", "schema_checks"]
 
 #: The field metadata in which Spark keeps the declared type.
 CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 _TEXT = re.compile(r"(char|varchar)\s*\(\s*(\d+)\s*\)\Z", re.IGNORECASE)
+#: The length of a ``char(n)``; of a struct, list or map those of its parts by their names; None: there is no such text.
+CharLengths: TypeAlias = Union[int, "dict[str, CharLengths]", None]
 #: From the failing row's number to the row, for the message.
 Sample = Callable[[int], Any]
 
@@ -87,6 +89,19 @@ def declared(f: Field) -> str:
     return text if isinstance(text, str) else ""
 
 
+def char_lengths(f: Field) -> CharLengths:
+    """Return the lengths of a column's texts of the declared type ``char(n)``."""
+    return _char_lengths(f.type, declared(f))
+
+
+def _char_lengths(t: DataType, text: str) -> CharLengths:
+    match = _TEXT.match(text.strip())
+    if match is not None:
+        return int(match[2]) if match[1].lower() == "char" else None
+    parts = {name: _char_lengths(part.type, declared(part) or inner) for name, part, inner in _named_parts(t, text)}
+    return {name: found for name, found in parts.items() if found is not None} or None
+
+
 def _check(f: Field, path: Path, text: str) -> SchemaCheck | None:
     parts = tuple((n, c) for n, c in _parts(f.type, path, text) if c is not None)
     match = _TEXT.match(text.strip())
@@ -97,21 +112,23 @@ def _check(f: Field, path: Path, text: str) -> SchemaCheck | None:
 
 
 def _parts(t: DataType, path: Path, text: str) -> list[tuple[str, SchemaCheck | None]]:
+    parts = _named_parts(t, text)
+    return [(name, _check(part, (*path, name), declared(part) or inner)) for name, part, inner in parts]
+
+
+def _named_parts(t: DataType, text: str) -> list[tuple[str, Field, str]]:
+    """Return the parts of a type by their names in a path, each with the text of its declared type."""
     inner = _arguments(text)
     if isinstance(t, StructType):
         texts = {name.strip("`").lower(): rest for name, _, rest in (part.partition(":") for part in inner)}
-        return [(f.name, _check(f, (*path, f.name), declared(f) or texts.get(f.name.lower(), ""))) for f in t.fields]
+        return [(f.name, f, texts.get(f.name.lower(), "")) for f in t.fields]
     if isinstance(t, ArrayType):
-        element = Field("element", t.element_type, t.contains_null)
-        return [("element", _check(element, (*path, "element"), inner[0] if inner else ""))]
+        return [("element", Field("element", t.element_type, t.contains_null), inner[0] if inner else "")]
     if isinstance(t, MapType):
         # keys are never null in Arrow
         key, value = Field("key", t.key_type), Field("value", t.value_type, t.value_contains_null)
-        texts_of = inner if len(inner) == 2 else ["", ""]
-        return [
-            ("key", _check(key, (*path, "key"), texts_of[0])),
-            ("value", _check(value, (*path, "value"), texts_of[1])),
-        ]
+        of_key, of_value = inner if len(inner) == 2 else ["", ""]
+        return [("key", key, of_key), ("value", value, of_value)]
     return []
 
 

@@ -156,7 +156,9 @@ def check_statements(spark: Any) -> None:
     spark.sql("ALTER TABLE t SET TBLPROPERTIES ('a.b' = 'c')")
     assert ("y", "int", "why") in found_in(spark, "DESCRIBE TABLE t", key=str)
     assert ("a.b", "c") in found_in(spark, "SHOW TBLPROPERTIES t")
-    assert "PARTITIONED BY (p)" in spark.sql("SHOW CREATE TABLE t").first()[0]
+    for statement in ("SHOW CREATE TABLE t", "SHOW CREATE TABLE t AS SERDE"):
+        with pytest.raises(UnsupportedOperationError, match="SHOW CREATE TABLE"):
+            spark.sql(statement)
     assert [c.name for c in spark.catalog.listColumns("t") if c.isPartition] == ["p"]
     spark.sql("ALTER TABLE t RENAME TO renamed")
     spark.sql("CACHE TABLE renamed")
@@ -405,6 +407,86 @@ def check_options(spark: Any, folder: Path) -> None:
     assert rows(other) == [0, 1, 2]
 
 
+def check_texts(spark: Any) -> None:
+    """CHAR(n) by names and paths."""
+    spark.sql("CREATE TABLE texts (id INT, c CHAR(5), v VARCHAR(5), s STRUCT<c: CHAR(2)>) USING delta")
+    spark.sql("INSERT INTO texts VALUES (1, 'ab', 'ab', named_struct('c', 'x'))")
+    place = spark.sql("DESCRIBE DETAIL texts").first().location
+    for found in (spark.table("texts"), spark.read.format("delta").load(place), spark.sql("SELECT * FROM texts")):
+        assert [tuple(r) for r in found.collect()] == [(1, "ab   ", "ab", ("x ",))]
+        assert found.where("c = 'ab'").count() == 1
+    assert spark.sql("SELECT count(*) FROM texts WHERE c = 'ab' AND c != 'abc'").first()[0] == 1
+    with pytest.raises(ConstraintViolationError):
+        spark.sql("INSERT INTO texts VALUES (1, 'abcdef', 'ab', NULL)")
+    spark.sql("UPDATE texts SET c = 'cd' WHERE c = 'ab'")
+    spark.sql("MERGE INTO texts t USING (SELECT 1 AS id) s ON t.c = 'cd' WHEN MATCHED THEN UPDATE SET v = 'hit'")
+    assert [tuple(r)[1:3] for r in spark.table("texts").collect()] == [("cd   ", "hit")]
+    assert spark.sql("DELETE FROM texts WHERE c IN ('cd')").first()[0] == 1
+
+
+def check_changes_by_name(spark: Any) -> None:
+    """The change feed of a table of the catalog."""
+    properties = "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    spark.sql(f"CREATE TABLE fed (id INT) USING delta {properties}")
+    spark.sql("INSERT INTO fed VALUES (1), (2)")
+    spark.sql("DELETE FROM fed WHERE id = 1")
+    reader = spark.read.option("readChangeFeed", "true").option("startingVersion", 0)
+    found = reader.table("fed")
+    assert found.columns == ["id", "_change_type", "_commit_version", "_commit_timestamp"]
+    assert sorted((r[0], r[1], r[2]) for r in found.collect()) == [(1, "delete", 2), (1, "insert", 1), (2, "insert", 1)]
+    assert found.where("_change_type = 'delete'").select("id").collect() == [(1,)]
+    with_ = "WITH ('readChangeFeed' = 'true', 'startingVersion' = '0')"
+    assert spark.sql(f"SELECT id, _change_type FROM fed {with_} WHERE _commit_version = 2").collect() == [(1, "delete")]
+    stream = spark.readStream.option("readChangeFeed", "true").option("startingVersion", 0).table("fed")
+    assert stream.columns == found.columns
+    with pytest.raises(DeltaError):
+        spark.read.option("readChangeFeed", "true").option("startingVersion", 9).table("fed")
+
+
+def check_settings(spark: Any, folder: Path) -> None:
+    """Settings of the session count for the format, for names and for paths; results run no stage of Python."""
+    delta, path = "spark.databricks.delta.", str(folder / "settings")
+    spark.conf.set(f"{delta}stats.collect", "false")
+    for statement in (
+        "CREATE TABLE set1 (id INT) USING delta", "CREATE TABLE set1 USING delta AS SELECT 1 AS id",
+        "INSERT INTO fed VALUES (3)", "SELECT * FROM fed", "DESCRIBE HISTORY fed",
+        "ALTER TABLE fed ADD COLUMNS (v INT)",
+    ):  # fmt: skip
+        with pytest.raises(UnsupportedOperationError, match=r"delta\.stats\.collect"):
+            spark.sql(statement)
+    for write in (spark.range(1).write.format("delta").save, spark.range(1).write.format("delta").saveAsTable):
+        with pytest.raises(UnsupportedOperationError, match=r"delta\.stats\.collect"):
+            write(path if write.__name__ == "save" else "set1")
+    with pytest.raises(UnsupportedOperationError, match=r"delta\.stats\.collect"):
+        spark.read.format("delta").load(str(folder / "plain"))
+    spark.conf.unset(f"{delta}stats.collect")
+    spark.conf.set(f"{delta}properties.defaults.logRetentionDuration", "interval 3 days")
+    spark.conf.set(f"{delta}commitInfo.userMetadata", "nightly")
+    spark.sql(f"CREATE TABLE set2 (id INT) USING delta LOCATION '{path}'")
+    spark.conf.unset(f"{delta}properties.defaults.logRetentionDuration")
+    assert DeltaTable(path).metadata().configuration["delta.logRetentionDuration"] == "interval 3 days"
+    assert spark.sql("DESCRIBE HISTORY set2").first().userMetadata == "nightly"
+    spark.conf.unset(f"{delta}commitInfo.userMetadata")
+    spark.conf.set(f"{delta}write.txnAppId", "app")
+    spark.conf.set(f"{delta}write.txnVersion", "1")
+    for _ in range(3):
+        spark.sql("INSERT INTO set2 VALUES (1)")
+        spark.sql("SELECT CAST(1 AS INT) AS id").write.format("delta").mode("append").save(path)
+    assert DeltaTable(path).version() == 1
+    for name in ("write.txnAppId", "write.txnVersion"):
+        spark.conf.unset(f"{delta}{name}")
+    spark.conf.set(f"{delta}schema.autoMerge.enabled", "true")
+    more = spark.sql("SELECT CAST(2 AS INT) AS id, 'x' AS v")
+    with pytest.raises(SchemaMismatchError):
+        more.write.format("delta").mode("append").option("mergeSchema", "false").save(path)
+    more.write.format("delta").mode("append").save(path)
+    spark.conf.unset(f"{delta}schema.autoMerge.enabled")
+    assert rows(spark.table("set2").where("v = 'x'")) == [2]
+    for statement in ("DESCRIBE HISTORY set2", "DESCRIBE DETAIL set2", "OPTIMIZE set2", "VACUUM set2 DRY RUN"):
+        plan = str(ds.sql(spark, statement)._jdf.queryExecution().executedPlan().toString())
+        assert "LocalTableScan" in plan, plan
+
+
 def check_sessions(spark: Any, folder: str) -> None:
     """A session that names delta-spark's classes has those of this library; another catalog keeps its name."""
     assert ds.configure(type(spark).builder).getOrCreate() is spark
@@ -447,6 +529,9 @@ if __name__ == "__main__":
     check_tables(spark, folder)
     check_names(spark)
     check_rejected(spark)
+    check_texts(spark)
+    check_changes_by_name(spark)
+    check_settings(spark, folder)
     check_streams(spark, folder)
     check_schemas_of_streams(spark, folder)
     for block in blocks(ROOT / "docs/spark-drop-in.md"):

@@ -231,7 +231,7 @@ def test_a_change_with_the_transaction_of_the_session_is_committed_once(spark: A
     with setting(spark, delta(write__txnAppId="app", write__txnVersion="4")):
         ds.sql(spark, CHANGES[how].format(uri))
         before = rows(spark, uri)
-        assert commit(uri)["txn"]["appId"], commit(uri)["txn"]["version"] == ("app", 4)
+        assert (commit(uri)["txn"]["appId"], commit(uri)["txn"]["version"]) == ("app", 4)
         for _ in range(2):
             assert ds.sql(spark, CHANGES[how].format(uri)).collect() == []
     assert DeltaTable(uri).version() == 1

@@ -12,7 +12,7 @@ public class Parser implements InvocationHandler {
   private static final Pattern OWN = Pattern.compile(
     SPACE + "*(?:(?:OPTIMIZE|REORG|VACUUM|RESTORE|GENERATE|CONVERT" + SPACE + "+TO|DESC(?:RIBE)?" + SPACE
     + "+(?:HISTORY|DETAIL)|ALTER" + SPACE + "+TABLE|COMMENT" + SPACE + "+ON" + SPACE + "+TABLE|TRUNCATE" + SPACE
-    + "+TABLE)" + SPACE + "|(?:CREATE|REPLACE)\\b.*\\bCLONE\\b)", Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
+    + "+TABLE|SHOW" + SPACE + "+CREATE" + SPACE + "+TABLE)" + SPACE + "|(?:CREATE|REPLACE)\\b.*\\bCLONE\\b)", Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
   private final SparkSession session;
   private final Object parser;
   private Parser(SparkSession session, Object parser) { this.session = session; this.parser = parser; }

@@ -52,7 +52,9 @@ public class Python {
   }
   static LogicalPlan under(LogicalPlan plan, scala.collection.immutable.Seq output, String name) {
     List wanted = CollectionConverters.asJava(output), found = CollectionConverters.asJava(plan.output());
-    boolean same = wanted.size() == found.size();
+    // a feed of changes has columns behind those of its table
+    boolean feed = found.size() > wanted.size() && ((Attribute) found.get(wanted.size())).name().equals("_change_type");
+    boolean same = feed || wanted.size() == found.size();
     ArrayList columns = new ArrayList();
     for (int i = 0; same && i < wanted.size(); i++) {
       Attribute as = (Attribute) wanted.get(i), is = (Attribute) found.get(i);
@@ -60,6 +62,7 @@ public class Python {
       columns.add(new Alias(is, as.name(), as.exprId(), as.qualifier(), scala.Option.apply(null), seq(new ArrayList())));
     }
     if (!same) throw new IllegalStateException("The schema of " + name + " changed while the query was planned. Run it again.");
+    for (int i = wanted.size(); i < found.size(); i++) columns.add(found.get(i));
     return new Project(seq(columns), plan);
   }
 }

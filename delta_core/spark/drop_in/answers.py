@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 from delta_core.protocol.types import Field, StructType
 from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.spark.chars import with_declared_types
 from delta_core.spark.drop_in.definitions import create
 from delta_core.spark.drop_in.options import Options, read_frame, stream_frame, write_arguments
 from delta_core.spark.drop_in.statements import change, parse_text, run_text
@@ -23,6 +24,7 @@ from delta_core.spark.settings import session_settings
 from delta_core.spark.snapshots import identity, open_latest
 from delta_core.spark.types import spark_schema
 from delta_core.table import DeltaTable
+from delta_core.write.schema_checks import CHAR_VARCHAR
 
 __all__ = ["Answers"]
 
@@ -159,20 +161,18 @@ class _Table:
         travels = options.text("versionAsOf") is not None or options.text("timestampAsOf") is not None
         feed = any(options.text(n) is not None for n in ("readChangeFeed", "readChangeData"))
         if travels or feed:
-            # a version that Spark did not look up; a feed has more columns than the relation, which Java rejects
+            # a version that Spark did not look up, or changes, which have more columns than the relation
             return read_frame(self._spark, Options({**options.texts, "path": self._uri}))._jdf
         options.check(frozenset({"path"}), "Use the arguments of delta_core.spark.read.")
         scan = self._snapshot.scan()
-        return frame(self._spark, scan, "auto", None, None, identity(self._snapshot))._jdf
+        rows = frame(self._spark, scan, "auto", None, None, identity(self._snapshot))
+        return with_declared_types(rows, self._snapshot.schema, session_settings(self._spark))._jdf
 
 
 def _shown(snapshot: Snapshot) -> T.StructType:
-    """Return the schema as statements describe it: with comments, without what the format has for itself."""
+    """Return the schema as statements describe it: with comments and declared types, by which Spark compares texts."""
     plain = spark_schema(
         StructType(Field(f.name, f.type, f.nullable) for f in snapshot.schema.fields), snapshot.state.types
     )
-    texts = [f.metadata.get("comment") for f in snapshot.schema.fields]
-    return T.StructType([
-        T.StructField(f.name, f.dataType, True, {} if text is None else {"comment": text})
-        for f, text in zip(plain.fields, texts, strict=True)
-    ])  # fmt: skip
+    kept = [{n: f.metadata[n] for n in ("comment", CHAR_VARCHAR) if n in f.metadata} for f in snapshot.schema.fields]
+    return T.StructType([T.StructField(f.name, f.dataType, True, m) for f, m in zip(plain.fields, kept, strict=True)])

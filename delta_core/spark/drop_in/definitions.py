@@ -15,6 +15,7 @@ from delta_core.protocol.properties import normalize_properties
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import Field, StructType
 from delta_core.spark.catalog import TablePlan, is_path_name, plan_table
+from delta_core.spark.chars import declared_field
 from delta_core.spark.conditions import portable_definition
 from delta_core.spark.drop_in.options import Options, write_arguments
 from delta_core.spark.drop_in.writes import overwriting
@@ -132,7 +133,7 @@ def _define(spark: Any, node: Any, spec: TableSpec, target: _Target, existing: E
 
 def _field(found: Mapping[str, Any]) -> Field:
     (f,) = StructType.from_json(json.dumps({"type": "struct", "fields": [found]})).fields
-    return f
+    return declared_field(f)
 
 
 def _check_same(spec: TableSpec, fields: Sequence[Field], path: str) -> None:

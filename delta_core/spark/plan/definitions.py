@@ -119,6 +119,4 @@ def _column(found: Any) -> dict[str, Any]:
     if found.defaultValue().isDefined():
         metadata["CURRENT_DEFAULT"] = str(found.defaultValue().get().originalSQL())
     kind = json.loads(str(found.dataType().json()))
-    if isinstance(kind, str) and kind.startswith(("char(", "varchar(")):
-        metadata["__CHAR_VARCHAR_TYPE_STRING"], kind = kind, "string"
     return {"name": name, "type": kind, "nullable": bool(found.nullable()), "metadata": metadata}

@@ -58,11 +58,14 @@ def shown_row(schema: StructType) -> Column:
     return F.to_json(F.struct(*[F.col(quote_name(n)) for n in names]), {"ignoreNullFields": "false"})
 
 
-def schema_conditions(schema: StructType) -> Iterator[Condition]:
-    """Yield what the schema itself requires: no null if there may be none, no text that is longer than declared."""
+def schema_conditions(schema: StructType, has_lengths: bool = True) -> Iterator[Condition]:
+    """Yield what the schema itself requires: no null if there may be none, no text that is longer than declared.
+
+    ``has_lengths``: whether the session regards the declared lengths of texts.
+    """
     types = {f.name: f.type for f in schema.fields}
     for name, check in schema_checks(schema).items():
-        for test, text, path in _tests(check, types[name]):
+        for test, text, path in _tests(check, types[name], has_lengths):
             yield Condition(test(F.col(quote_name(name))), text, text, column=path)
 
 
@@ -70,15 +73,15 @@ def schema_conditions(schema: StructType) -> Iterator[Condition]:
 _Test = Callable[[Column], Column]
 
 
-def _tests(check: SchemaCheck, t: DataType) -> Iterator[tuple[_Test, str, str]]:
-    path, longest = format_path(check.path), check.longest
+def _tests(check: SchemaCheck, t: DataType, has_lengths: bool) -> Iterator[tuple[_Test, str, str]]:
+    path, longest = format_path(check.path), check.longest if has_lengths else None
     if check.required:
         yield F.isnotnull, f"NOT NULL {path}", path
     if longest is not None:
         text = f"{path} has at most {longest} characters"
         yield lambda x: F.coalesce(F.char_length(x) <= F.lit(longest), F.lit(True)), text, path
     for part, inner in check.parts:
-        for test, text, place in _tests(inner, _part_type(t, part)):
+        for test, text, place in _tests(inner, _part_type(t, part), has_lengths):
             yield _within(t, part, test), text, place
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct, field
+from msgspec.structs import replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -15,6 +16,7 @@ from delta_core.commit.transaction import CommitResult
 from delta_core.errors import DeltaError, InvalidArgumentError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.printing import quote_name
+from delta_core.expressions.sql import parse_sql
 from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
 from delta_core.operations.replace import check_replacing, replaced_columns, replacing_parameters
@@ -25,10 +27,12 @@ from delta_core.protocol.types import PrimitiveType, StructType
 from delta_core.scan.plan import ROW_INDEX
 from delta_core.scan.scan import Scan
 from delta_core.snapshot import Snapshot, TableContext
+from delta_core.spark.chars import padded_expression, with_declared_types
+from delta_core.spark.conditions import empty_rows
 from delta_core.spark.failures import failing_as, reason
 from delta_core.spark.plan.frame import frame
 from delta_core.spark.relations import SparkRelation
-from delta_core.spark.types import spark_schema
+from delta_core.spark.settings import column_paths, session_settings
 from delta_core.spark.write.files import FrameOptions, write_frame
 from delta_core.spark.write.rows import given_schema
 from delta_core.write.files import Written
@@ -83,7 +87,17 @@ class _FrameWrite(TableWrite):
     ) -> None:
         self.own = own
         self.spark = source.sparkSession
-        super().__init__(context, base, source, options)
+        super().__init__(context, base, source, options if base is None else self._compared_options(base, options))
+
+    def _compared_options(self, base: Snapshot, options: WriteOptions) -> WriteOptions:
+        """Return options whose condition compares columns as a query of the session does."""
+        where = options.replace_where
+        if where is None or isinstance(where, (list, tuple)):
+            return options
+        settings, parsed = session_settings(self.spark), parse_sql(where) if isinstance(where, str) else where
+        settings.check_case(base.schema, column_paths(parsed))
+        padded = padded_expression(parsed, base.schema, settings)
+        return options if padded is parsed else replace(options, replace_where=padded)
 
     def _parameters(self) -> dict[str, Any]:
         return {**super()._parameters(), **replacing_parameters(self.own.replace_using, self.own.replace_on)}
@@ -133,7 +147,7 @@ class _FrameWrite(TableWrite):
     def _check_condition(self) -> None:
         """Reject a condition that Spark can't resolve, before rows are written."""
         table = self.transaction.table
-        rows = self.spark.createDataFrame([], spark_schema(table.schema, table.types))
+        rows = empty_rows(self.spark, table.schema, table.types)
         try:
             rows.alias("t").join(rows.alias("s"), self._condition(table.schema), "left_semi").schema  # noqa: B018 (Connect analyses it here)
         except DeltaError:
@@ -161,11 +175,11 @@ class _FrameWrite(TableWrite):
         self.transaction.read(None)
         if not new.count:
             return
-        source = frame(self.spark, base.scan(files=new)).alias("s")
+        source = self._compared(base, base.scan(files=new)).alias("s")
         if plan.remove_rows is not None:
             self._drop_matching(base, source)
             return
-        target = frame(self.spark, base.scan(metadata=(_PLACE,)))
+        target = self._compared(base, base.scan(metadata=(_PLACE,)))
         hit = target.alias("t").join(source, self._condition(base.schema), "left_semi")
         places = [r[0] for r in hit.select(_PLACE).distinct().collect()]
         if not places:
@@ -174,12 +188,12 @@ class _FrameWrite(TableWrite):
         touched = FileSet.of(removed)
         self.replaced = Replaced(live_rows(touched, removed))
         carried = carried_columns(plan)
-        old = frame(self.spark, base.scan(metadata=tuple(carried), files=touched)).alias("t")
+        old = self._compared(base, base.scan(metadata=tuple(carried), files=touched)).alias("t")
         remaining = old.join(source, self._condition(base.schema), "left_anti")
         self.written.append(self._write(plan, _renamed(remaining, carried), origin="moved"))
         self._stage_kept()
         if plan.capture is not None:
-            every = frame(self.spark, base.scan(files=touched)).alias("t")
+            every = self._compared(base, base.scan(files=touched)).alias("t")
             gone = every.join(source, self._condition(base.schema), "left_semi")
             column = plan.capture.change_column
             parts = [(gone, "delete"), (frame(self.spark, base.scan(files=new)), "insert")]
@@ -196,7 +210,7 @@ class _FrameWrite(TableWrite):
             files=FileSet.of(with_numbers(files)),
             constants={FILE_NUMBER: (FILE_NUMBER, PrimitiveType("long"))},
         )
-        hit = frame(self.spark, scan).alias("t").join(source, self._condition(base.schema), "left_semi")
+        hit = self._compared(base, scan).alias("t").join(source, self._condition(base.schema), "left_semi")
         changes = self.row_changes = RowChanges(base, self.transaction, None)
         found = SparkRelation(hit.select(f"t.{FILE_NUMBER}", f"t.{ROW_INDEX}"))
         rows = changes.relations.positions(found, files.num_rows, lambda _: None)
@@ -204,6 +218,10 @@ class _FrameWrite(TableWrite):
         if num_rows:
             changes.drop(files, deleted=rows)
         self.finish_dropped(changes, num_rows)
+
+    def _compared(self, base: Snapshot, scan: Scan) -> DataFrame:
+        """Return rows as conditions compare them."""
+        return with_declared_types(frame(self.spark, scan), base.schema, session_settings(self.spark))
 
     def _of_places(self, base: Snapshot, places: Sequence[str]) -> pa.Table:
         """Return the files that lie at these places, as they are removed."""

@@ -26,6 +26,7 @@ from delta_core.protocol.types import KNOWN_TYPES, ArrayType, DataType, Field, M
 from delta_core.spark.expressions import check_zone, to_sql
 from delta_core.spark.plan import private
 from delta_core.spark.plan.joined_route import never
+from delta_core.spark.settings import PLAIN_CHARS
 from delta_core.spark.types import reshape, spark_type
 from delta_core.spark.write.checks import Condition, enforced, schema_conditions, shown_row
 from delta_core.spark.write.values import as_nullable, check_voids, converted, without_nullability
@@ -237,7 +238,8 @@ class _Preparation:
         return F.when(F.octet_length(column) > 0, column) if name in self._empty_is_null else column
 
     def _conditions(self) -> list[Condition]:
-        found = list(schema_conditions(self._plan.table.schema))
+        is_plain = str(self._rows.sparkSession.conf.get(PLAIN_CHARS, "false")).lower() == "true"
+        found = list(schema_conditions(self._plan.table.schema, not is_plain))
         for check in self._plan.checks:
             if check.given is not None and check.given[0] not in self._given:
                 continue
