@@ -16,6 +16,7 @@ from delta_core import DeltaTable
 from delta_core.errors import (
     ColumnNotFoundError,
     DeltaError,
+    EngineError,
     InvalidArgumentError,
     SchemaMismatchError,
     UnsupportedOperationError,
@@ -199,6 +200,19 @@ def test_settings_are_read_in_one_call_however_many_are_set(spark: Any, monkeypa
         many.pop(f"{DELTA}v2.enableMode", None)
         with setting(spark, many):
             assert count() == few <= 2
+
+
+def test_settings_are_found_without_classes_of_this_library(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(session: Any) -> Any:
+        raise EngineError("this Spark can't compile it")
+
+    odd = delta(commitInfo__userMetadata="a -> b & c = d\nä")
+    with setting(spark, odd):
+        with_class = private.settings(spark)
+        monkeypatch.setattr(private, "_driver", fail)
+        without = private.settings(spark)
+    assert {n: t for n, t in without.items() if n in with_class} == with_class
+    assert with_class[f"{DELTA}commitInfo.userMetadata"] == odd[f"{DELTA}commitInfo.userMetadata"]
 
 
 def test_operations_read_the_settings_a_fixed_number_of_times(
