@@ -646,7 +646,7 @@ def _from_arrow(t: pa.DataType) -> DataType:
             )
         return PrimitiveType(f"decimal({t.precision},{t.scale})")
     if isinstance(t, (pa.DictionaryType, pa.BaseExtensionType)):
-        return _from_arrow(t.value_type if isinstance(t, pa.DictionaryType) else t.storage_type)
+        return _from_arrow(t.value_type if isinstance(t, pa.DictionaryType) else _storage_type(t))
     if pa.types.is_struct(t):
         return StructType(_arrow_to_field(t.field(i)) for i in range(t.num_fields))
     if pa.types.is_map(t):
@@ -656,28 +656,39 @@ def _from_arrow(t: pa.DataType) -> DataType:
     raise SchemaError(f"Arrow type {t} has no Delta type. Cast it to one that has.")
 
 
-def _extension(t: pa.DataType, stored: DataType) -> dict[str, str]:
-    """Return the metadata by which readers take a column's values for those of an extension type.
+#: Extension types that users take for their storage type too.
+_PLAIN_EXTENSIONS = ("arrow.json", "arrow.bool8", "arrow.uuid", "arrow.opaque")
 
-    A type whose values the table stores in another Arrow type, as 16 bytes of a UUID in BINARY, has none: PyArrow fails
-    to read such a column. Parameters of other extension types have no form in a schema.
-    """
-    if not isinstance(t, pa.BaseExtensionType) or t.storage_type != stored.to_arrow():
-        return {}
+
+def _storage_type(t: pa.BaseExtensionType) -> pa.DataType:
+    """Return the storage type of an extension type; SchemaError if a table can't hold what the type means."""
+    if t.extension_name in _PLAIN_EXTENSIONS or _parameters(t) is not None:
+        return t.storage_type
+    raise SchemaError(f"Arrow type {t} has no Delta type. Cast it to one that has, such as its storage type.")
+
+
+def _parameters(t: pa.DataType) -> str | None:
+    """Return the parameters by which readers restore an extension type from its storage; None for any other type."""
+    if not isinstance(t, pa.BaseExtensionType) or t.storage_type != _from_arrow(t.storage_type).to_arrow():
+        # 16 bytes of a UUID become BINARY, which PyArrow fails to read as a UUID
+        return None
     if isinstance(t, pa.OpaqueType):
-        parameters = json.dumps({"type_name": t.type_name, "vendor_name": t.vendor_name}, separators=(",", ":"))
-    elif isinstance(t, (pa.JsonType, pa.Bool8Type)):
-        parameters = ""
-    else:
-        return {}
-    return {"ARROW:extension:name": t.extension_name, "ARROW:extension:metadata": parameters}
+        return json.dumps({"type_name": t.type_name, "vendor_name": t.vendor_name}, separators=(",", ":"))
+    if isinstance(t, (pa.JsonType, pa.Bool8Type)):
+        return ""
+    try:
+        return str(t.__arrow_ext_serialize__().decode()) if isinstance(t, pa.ExtensionType) else None
+    except UnicodeDecodeError:  # a schema holds texts
+        return None
 
 
 def _arrow_to_field(f: pa.Field) -> Field:
     meta = {k.decode(): v.decode() for k, v in (f.metadata or {}).items() if k != b"PARQUET:field_id"}
     try:
-        stored = _from_arrow(f.type)
-        return Field(f.name, stored, f.nullable, {**meta, **_extension(f.type, stored)})
+        parameters = _parameters(f.type)
+        if parameters is not None:
+            meta |= {"ARROW:extension:name": f.type.extension_name, "ARROW:extension:metadata": parameters}
+        return Field(f.name, _from_arrow(f.type), f.nullable, meta)
     except SchemaError as e:
         column = f"{f.name}.{e.facts['column']}" if "column" in e.facts else f.name
         why = str(e).removeprefix(f"Column {e.facts.get('column')}: ")

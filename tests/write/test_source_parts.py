@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.errors import InvalidArgumentError, SchemaMismatchError
+from delta_core.errors import InvalidArgumentError, SchemaError, SchemaMismatchError
 
 BATCH = pa.record_batch({"id": [1, 2]})
 TABLE = pa.table({"id": [3]})
@@ -84,12 +85,29 @@ def test_other_rows_are_rejected_with_what_is_due(tmp_path: Path, rows: Any, sai
 
 # --- extension types ---
 
+
+class Code(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types
+    """A type of the caller's, which need not be registered."""
+
+    def __init__(self, parameters: bytes = b"k=1") -> None:
+        self._parameters = parameters
+        super().__init__(pa.int64(), "test.code")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return self._parameters
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> Code:
+        return cls(serialized)
+
+
 _of = pa.ExtensionArray.from_storage
 EXTENSIONS = {
     "json": (_of(pa.json_(), pa.array(['{"a":1}', None])), "string", ("arrow.json", "")),
     "large json": (_of(pa.json_(pa.large_string()), pa.array(["1", None], pa.large_string())), "string", None),
     "bool8": (_of(pa.bool8(), pa.array([0, 5], pa.int8())), "byte", ("arrow.bool8", "")),
     "uuid": (_of(pa.uuid(), pa.array([b"0" * 16, None], pa.binary(16))), "binary", None),
+    "one's own": (_of(Code(), pa.array([1, None])), "long", ("test.code", "k=1")),
     "opaque": (
         _of(pa.opaque(pa.int64(), "t", "v"), pa.array([1, None])),
         "long",
@@ -114,6 +132,19 @@ def test_extension_type_is_stored_as_its_storage_and_named_in_the_schema(tmp_pat
     assert pa.table(table).num_rows == 4  # a consumer of the Arrow stream takes the type by its name
     merge = table.merge(rows, "t.id = s.id", source_alias="s", target_alias="t")
     assert merge.when_matched_delete().execute()["num_target_rows_deleted"] == 4
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.FixedShapeTensorArray.from_numpy_ndarray(np.arange(8.0).reshape(2, 2, 2)),
+        _of(Code(b"\xff"), pa.array([1, 2])),
+    ],
+    ids=["shape", "bytes"],
+)
+def test_extension_type_that_a_schema_can_not_name_is_rejected(tmp_path: Path, values: pa.Array) -> None:
+    with pytest.raises(SchemaError, match=r"Column x: Arrow type .* has no Delta type.*storage type"):
+        write_deltalake(tmp_path / "t", pa.table({"x": values}))
 
 
 # --- messages ---
