@@ -80,8 +80,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 #: The user and the password of a URI, up to the last @: the password itself may have slashes and @. A port is none. A
-#: URI that was misspelt with one slash has a password too.
-_USER = r"(?:(?<=://)|(?<=\w\w:/)(?<!file:/)(?!/))[^/@:\s'\"]*:(?!\d+(?:/|\s|$))[^\s'\"]*(?=@)"
+#: URI that was misspelt with one slash has a password too; github://organisation:repository@branch has none.
+_USER = r"(?<!github://)(?:(?<=://)|(?<=\w\w:/)(?<!file:/)(?!/))[^/@:\s'\"]*:(?!\d+(?:/|\s|$))[^\s'\"]*(?=@)"
 #: The signature or token of a URI that is signed, as Azure, S3 and Google Cloud Storage name them.
 _SIGNATURE = r"(?i)(?<=[?&])(sig|signature|(?:x-(?:amz|goog)-)(?:signature|security-token))=[^&\s'\"]+"
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from delta_core.commit.intents import READ_TO_REMOVE, removed_files
 from delta_core.commit.options import MAX_COMMIT_RETRIES, AddAction, PostCommit, RemoveAction
 from delta_core.commit.transaction import CommitResult, Transaction
-from delta_core.errors import InvalidArgumentError, LogError, SchemaMismatchError
+from delta_core.errors import DataFileNotFoundError, InvalidArgumentError, LogError, SchemaMismatchError
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import Column, Expression, leaves
 from delta_core.handles.secrets import shown_uri
@@ -80,8 +80,10 @@ def register_files(
     Raises
     ------
     InvalidArgumentError
-        For a path that is added and removed, removed and not live, or added and not a file below the table's root; for
-        a size that is not the file's.
+        For a path that is added and removed, removed and not live, or added and not below the table's root; for a size
+        that is not the file's.
+    DataFileNotFoundError
+        For an added file that is not there.
     """
     if mode not in ("append", "overwrite"):
         raise InvalidArgumentError(f"Found mode {mode!r}, expected append or overwrite.")
@@ -125,7 +127,7 @@ def _check_places(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> None
     sizes, _ = txn.context.log.engine.storage.find(strings_of([a.path for a in adds]))
     for add, size in zip(adds, sizes.tolist(), strict=True):
         if size < 0:
-            raise InvalidArgumentError(
+            raise DataFileNotFoundError(
                 f"The file {add.path!r} is not there; write it below {shown_uri(txn.context.log.uri)} before it is "
                 "committed.",
                 path=add.path,
