@@ -32,7 +32,7 @@ from delta_core.log.hint import format_hint
 from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
 from delta_core.log.paths import decode_paths
 from delta_core.log.segment import complete_checkpoints
-from delta_core.operations.reachable import PathSet, add_recent, add_version
+from delta_core.operations.reachable import PathSet, add_recent, add_version, commit_actions
 from delta_core.operations.repair_evidence import LogSurvey, Verdict, checksum_verdict, verdict
 from delta_core.operations.vacuum_listing import CleanedPlaces
 from delta_core.operations.verify_checkpoints import STATE, open_version
@@ -41,7 +41,7 @@ from delta_core.operations.verify_deep import check_footers
 from delta_core.operations.verify_files import absent_files, check_vectors
 from delta_core.operations.verify_log import check_hint, is_covered
 from delta_core.plugins.checks import Finding
-from delta_core.plugins.plans import Checkpoint
+from delta_core.plugins.plans import Checkpoint, LogFile
 from delta_core.snapshot import Snapshot
 
 __all__ = ["RepairOptions", "RepairStep", "Repaired", "repair_table"]
@@ -396,9 +396,17 @@ def _plan_removal(
 
 def _possible_file(latest: Snapshot, missing: pa.Table) -> str | None:
     """Return a file of the size of a missing one that is neither live nor was removed; None if there is none."""
+    commits = latest.context.log.commit_files()
+    suspects = _commits_that_add(latest, commits, missing)
+    doubted = PathSet()
+    add_recent(doubted, latest, [f for f in commits if f.version in suspects], removes=True)
     named = PathSet()
-    add_version(named, latest, 0)
-    add_recent(named, latest, latest.context.log.commit_files(), removes=True)
+    add_version(named, latest, None)
+    add_recent(named, latest, [f for f in commits if f.version not in suspects], removes=True)
+    # what such a commit removes may be what it adds again under the damaged path
+    tombstones = latest.tombstones()
+    paths = strings_of(decode_paths(tombstones.column("path")))
+    named.add(paths.filter(bool_array(~doubted.contains(paths))))
     sizes = missing.column("size").combine_chunks()
     places = CleanedPlaces(latest)
     for part in latest.engine.storage.walk(places.skips):
@@ -408,6 +416,16 @@ def _possible_file(latest: Snapshot, missing: pa.Table) -> str | None:
         if files.num_rows:
             return str(files.column("path")[0].as_py())
     return None
+
+
+def _commits_that_add(latest: Snapshot, commits: Sequence[LogFile], missing: pa.Table) -> set[int]:
+    """Return the versions whose commits add missing files."""
+    gone = missing.column("path").combine_chunks()
+    found: set[int] = set()
+    for actions in commit_actions(latest, commits, ("add",)):
+        own = pc.is_in(actions.adds.column("path"), value_set=gone)
+        found.update(pc.filter(actions.adds.column("version"), own).to_pylist())
+    return found
 
 
 def _plan_statistics(latest: Snapshot, missing: pa.Table, transaction: Transaction[Snapshot]) -> list[_Planned]:

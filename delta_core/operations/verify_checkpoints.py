@@ -210,7 +210,7 @@ def _value_differences(stored: Snapshot, replayed: Snapshot) -> Iterator[str]:
     partitions = {
         f"partition:{p.name}": f.name for f, p in zip(stored.schema.fields, physical, strict=True) if f.name in by
     }
-    own = {f.name: f.name for f in stored.action_fields if f.action == "add"}
+    own = {"deletionVector": "deletion vector", **{f.name: f.name for f in stored.action_fields if f.action == "add"}}
     both = [_in_order(s, [*partitions, *own]) for s in (stored, replayed)]
     for name, shown in {"size": "size", **partitions, **own, "numRecords": "number of rows"}.items():
         here, there = (_plain(one_array(t.column(name))) for t in both)

@@ -302,6 +302,23 @@ def test_entry_of_a_missing_file_stays_if_its_path_may_be_damaged(tmp_path: Path
     assert steps(DeltaTable(uri).repair()) == ["remove-files"]
 
 
+def test_entry_stays_if_its_path_may_be_that_of_a_file_the_same_commit_removed(tmp_path: Path) -> None:
+    uri = tmp_path / "t"
+    write_deltalake(uri, table_of(ROWS), configuration=VECTORS)
+    DeltaTable(uri).delete("id = 3")
+    # the file gets a vector: one commit removes it, and adds it again
+    path = next(a["add"]["path"] for a in actions(log(uri, 1)) if "add" in a)
+    change_add(log(uri, 1), lambda add: add.update(path=path.replace("part", "pbrt", 1)))
+    assert set(steps(DeltaTable(uri).repair())) == {"none"}
+
+
+def test_vector_of_a_checkpoint_that_commits_lack_is_found(tmp_path: Path) -> None:
+    uri = tmp_path / "t"
+    built(uri)
+    change_add(log(uri, 1), lambda add: add["deletionVector"].update(cardinality=2))
+    assert "checkpoint-differs" in DeltaTable(uri).verify().rules()
+
+
 def test_what_a_run_writes_again_is_no_ground_for_a_removal(tmp_path: Path) -> None:
     uri = tmp_path / "t"
     built(uri)
