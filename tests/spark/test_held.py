@@ -66,7 +66,8 @@ def test_later_versions_are_right_over_checkpoints_removes_and_new_metadata(uri:
         lambda: write_deltalake(uri, rows(4), mode="append"),
         lambda: write_deltalake(uri, rows(5), mode="append"),  # a checkpoint
         lambda: write_deltalake(uri, rows(7, 9), mode="overwrite", predicate="part = 1"),
-        lambda: write_deltalake(uri, rows(11), mode="append", name="named"),
+        lambda: write_deltalake(uri, rows(11), mode="append"),
+        lambda: DeltaTable(uri).alter.set_table_name("named"),
         lambda: write_deltalake(uri, rows(2), mode="overwrite", schema_mode="overwrite", name="other"),
         lambda: DeltaTable(uri).create_checkpoint(),
         lambda: write_deltalake(uri, rows(6), mode="append"),
