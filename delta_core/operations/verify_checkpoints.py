@@ -56,6 +56,7 @@ def check_checkpoints(
         name, version = f"{LOG_DIRECTORY}/{checkpoint.files[0].name}", checkpoint.version
         try:
             stored = stored_state(context, checkpoint, files)
+            found = _found_by_replay(context, stored, files, wrong)
         except LogChangedError:
             raise
         except (CheckpointError, LogError, SchemaError) as e:
@@ -66,19 +67,31 @@ def check_checkpoints(
             continue
         except ProtocolError:
             continue  # what the features of that version need is not installed
-        replayed = replay_of(context, version, files, wrong)
-        try:
-            found = [] if replayed is None else list(differences(stored, replayed))
-        except LogError as e:
-            if isinstance(e, LogChangedError):
-                raise
-            continue  # the commits have findings of their own
         if found:
             wrong += [f.name for f in checkpoint.files]
         for difference in found:
             expected = "the state that the commits result in"
             advice = "repair replaces what is wrong, if something else confirms the checkpoint or the commits."
             yield Finding("checkpoint-differs", difference, expected, advice, "error", name, version), checkpoint
+
+
+def _found_by_replay(
+    context: TableContext, stored: Snapshot, files: Sequence[LogFile], wrong: Sequence[str]
+) -> list[str]:
+    """Return how a checkpoint differs from its commits; nothing if these can't be read, which is a finding already.
+
+    Raises
+    ------
+    CheckpointError
+        If values of the checkpoint can't be read.
+    """
+    replayed = replay_of(context, stored.version, files, wrong)
+    try:
+        return [] if replayed is None else list(differences(stored, replayed))
+    except LogError as e:
+        if isinstance(e, CheckpointError):
+            raise
+        return []
 
 
 # --- states --------------------------------------------------------------------------------
