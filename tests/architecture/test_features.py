@@ -22,6 +22,7 @@ IMPLIED = "delta_core.protocol.legacy_versions"
 
 #: Words of the protocol that mean something else too: the whole text, and where it may be.
 OTHER_MEANINGS = {
+    "changeDataFeed.timestampOutOfRange.enabled": ("delta_core.spark.settings", "the name of a setting of delta-spark"),
     "domainMetadata": ("delta_core", "the action that features store their state in"),
     "v2Checkpoint": ("delta_core.log.hint", "a field of _last_checkpoint, which is read before the features are known"),
 }
