@@ -180,10 +180,16 @@ def test_overwrite_with_schema_takes_properties_and_texts_and_keeps_what_is_not_
 @pytest.mark.parametrize(
     "options", [{"mode": "append"}, {"mode": "overwrite"}, {"mode": "append", "schema_mode": "merge"}]
 )
-def test_other_writes_leave_properties_and_texts_alone(uri: Path, options: dict[str, Any]) -> None:
-    before = DeltaTable(uri).metadata()
-    write_deltalake(uri, ROWS, name="n", description="d", configuration={"delta.appendOnly": "true"}, **options)
-    assert DeltaTable(uri).metadata() == before
+@pytest.mark.parametrize(
+    "definition", [{"name": "n"}, {"description": "d"}, {"configuration": {"delta.appendOnly": "true"}}]
+)
+def test_other_writes_reject_properties_and_texts_that_they_would_not_change(
+    uri: Path, options: dict[str, Any], definition: dict[str, Any]
+) -> None:
+    before = DeltaTable(uri).metadata(), DeltaTable(uri).version(), data_files(uri)
+    with pytest.raises(InvalidArgumentError, match="a write to a table that exists changes no definition"):
+        write_deltalake(uri, ROWS, **definition, **options)
+    assert (DeltaTable(uri).metadata(), DeltaTable(uri).version(), data_files(uri)) == before
 
 
 def test_replace_where_on_a_partition_rewrites_no_file(uri: Path) -> None:
