@@ -16,12 +16,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.commit.base import TableBase
-from delta_core.commit.intents import REMOVED_FILE, Reads
+from delta_core.commit.intents import REMOVED_FILE, ROW_COUNT, Reads
 from delta_core.errors import InvalidArgumentError, LogError, UnsupportedFeatureError
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, is_valid, mask_of, number_array, one_array, strings_of
 from delta_core.kernels.dedup import KeySet
-from delta_core.kernels.stats import StatField, parse_stats
+from delta_core.kernels.stats import parse_stats
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.plugins.registry import PluginSet
 from delta_core.plugins.state import TableState
@@ -38,8 +38,6 @@ _REQUIRED = {
 _SCHEMAS = {"add": ADDED_FILE, "remove": REMOVED_FILE, "cdc": CHANGE_FILE}
 #: Fields of adds that mean something with a table feature only: it permits ``add.<field>``.
 _OF_FEATURES = tuple(n for n in ADD_FIELDS if n not in (*_REQUIRED["add"], "stats", "tags"))
-_Flags = NDArray[np.bool_] | pa.Array | pa.ChunkedArray
-_COUNT = StatField(("numRecords",), "long")
 
 
 def typed_files(files: Any, action: str, declared: Collection[str] | None) -> pa.Table:
@@ -272,7 +270,7 @@ def _check_statistics(files: pa.Table) -> None:
     if "stats" not in files.column_names:
         return
     stats = one_array(files.column("stats"))
-    (counts,) = parse_stats(stats, [_COUNT])
+    (counts,) = parse_stats(stats, [ROW_COUNT])
     _reject(files, pc.less(counts, 0), "add", "stats", "numRecords of 0 or more")
     for row in np.flatnonzero(~is_valid(counts) & is_valid(stats)):
         text = stats[int(row)].as_py()

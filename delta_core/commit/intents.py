@@ -20,6 +20,7 @@ from delta_core.protocol.schema import Path
 
 __all__ = [
     "READ_FILE",
+    "ROW_COUNT",
     "REMOVED_FILE",
     "Intents",
     "Reads",
@@ -32,7 +33,8 @@ __all__ = [
     "with_num_records",
 ]
 
-_COUNT = StatField(("numRecords",), "long")
+#: The count of rows in a file's statistics.
+ROW_COUNT = StatField(("numRecords",), "long")
 #: Columns of a live file that is changed: what its next add repeats, and ``dvId``.
 READ_FILE = ("dvId", *(n for n in ADDED_FILE.names if n not in ("dataChange", "numRecords", "fresh")))
 #: A file that it removes: the descriptor of the vector is that of the add as it was read.
@@ -190,7 +192,7 @@ def with_num_records(files: pa.Table) -> pa.Table:
     given = files.column("numRecords") if "numRecords" in files.column_names else pa.nulls(files.num_rows, pa.int64())
     if not given.null_count or "stats" not in files.column_names:
         return files
-    (counts,) = parse_stats(files.column("stats"), [_COUNT])
+    (counts,) = parse_stats(files.column("stats"), [ROW_COUNT])
     counts = pc.if_else(pc.less(counts, 0), scalar_of(None, pa.int64()), counts)
     kept = files.drop_columns([n for n in ("numRecords",) if n in files.column_names])
     return kept.append_column("numRecords", pc.coalesce(pc.cast(given, pa.int64()), counts))
