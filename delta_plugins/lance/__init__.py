@@ -1,0 +1,1 @@
+"""Lance: a table format beside Delta, with its own manifests and data files."""
