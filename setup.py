@@ -11,15 +11,23 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-SOURCES = sorted(Path("ext").glob("*.pyx"))
-#: The package of a kernel that serves one table feature only; all others are the core's.
-PACKAGES = {"variant": "delta_plugins.variant_type", "z85": "delta_plugins.deletion_vectors"}
+SOURCES = sorted(Path("ext").glob("*/*.pyx"))
+#: The package of the kernels of a folder, or of one kernel: those that serve one table feature only are in its plugin.
+PACKAGES = {
+    "log": "delta_core.kernels",
+    "memory": "delta_core.kernels",
+    "parquet": "delta_core.parquet",
+    "rows": "delta_core.kernels",
+    "storage": "delta_core.storage",
+    "variant": "delta_plugins.variant_type",
+    "z85": "delta_plugins.deletion_vectors",
+}
 #: Cython's code for memory views, compiled once for all extensions: it takes longer to compile than most of them.
 SHARED = "delta_core.kernels._cyutility"
 
 EXTENSIONS = [
     Extension(
-        f"{PACKAGES.get(source.stem, 'delta_core.kernels')}._{source.stem}",
+        f"{PACKAGES.get(source.stem) or PACKAGES[source.parent.name]}._{source.stem}",
         [str(source)],
         include_dirs=["ext", numpy.get_include()],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
@@ -64,6 +72,7 @@ setup(
         [*EXTENSIONS, Extension(SHARED, [], extra_compile_args=["-g0"])],
         build_dir="build/cython",
         compiler_directives=DIRECTIVES,
+        include_path=["ext"],
         nthreads=os.cpu_count() or 1,
         shared_utility_qualified_name=SHARED,
     ),

@@ -322,8 +322,8 @@ def cold_head(table: Path, small: Path) -> Work:
 
 def hook_calls(table: Path, small: Path) -> Work:
     """Answer with how many more hook calls a scan of 1,000 files takes than a scan of one."""
-    from delta_core.plugins.registry import PluginRegistry
-    from delta_core.snapshot import open_snapshot
+    from delta_core.kernel.plugins.registry import PluginRegistry
+    from delta_core.kernel.snapshot import open_snapshot
 
     del small
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from delta_core.protocol.actions import (
+    from delta_core.kernel.protocol.actions import (
         ADD as ADD,
         DELETION_VECTOR as DELETION_VECTOR,
         FILE_COLUMNS as FILE_COLUMNS,
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
         Metadata as Metadata,
         Protocol as Protocol,
     )
-    from delta_core.plugins.catalog import CommitSource as CommitSource, StagedCommit as StagedCommit
-    from delta_core.plugins.attempt import AttemptView as AttemptView
-    from delta_core.commit.conflict import IsolationLevel as IsolationLevel
-    from delta_core.plugins.committer import (
+    from delta_core.kernel.plugins.catalog import CommitSource as CommitSource, StagedCommit as StagedCommit
+    from delta_core.kernel.plugins.attempt import AttemptView as AttemptView
+    from delta_core.kernel.commit.conflict import IsolationLevel as IsolationLevel
+    from delta_core.kernel.plugins.committer import (
         Committed as Committed,
         Committer as Committer,
         Conflict as Conflict,
         Proposal as Proposal,
     )
-    from delta_core.commit.intents import REMOVED_FILE as REMOVED_FILE
-    from delta_core.commit.transaction import Transaction as Transaction
+    from delta_core.kernel.commit.intents import REMOVED_FILE as REMOVED_FILE
+    from delta_core.kernel.commit.transaction import Transaction as Transaction
     from delta_core.errors import (
         CatalogRequiredError as CatalogRequiredError,
         CommitError as CommitError,
@@ -77,18 +77,21 @@ if TYPE_CHECKING:
     from delta_core.expressions.plugin_functions import Function as Function
     from delta_core.expressions.printing import format_sql as format_sql
     from delta_core.expressions.sql import parse_sql as parse_sql, portable_sql as portable_sql
-    from delta_core.plugins.features import (
+    from delta_core.kernel.plugins.features import (
         API_VERSION as API_VERSION,
         TableFeature as TableFeature,
         supported_features as supported_features,
     )
-    from delta_core.plugins.hookspecs import hookimpl as hookimpl
-    from delta_core.plugins.checkpoint_plan import SIDECAR_ACTIONS as SIDECAR_ACTIONS, CheckpointPlan as CheckpointPlan
+    from delta_core.kernel.plugins.hookspecs import hookimpl as hookimpl
+    from delta_core.kernel.plugins.checkpoint_plan import (
+        SIDECAR_ACTIONS as SIDECAR_ACTIONS,
+        CheckpointPlan as CheckpointPlan,
+    )
     from delta_core.engines.interface import Storage as Storage
     from delta_core.engines.records import RangeRequest as RangeRequest
-    from delta_core.log.commits import Commit as Commit
-    from delta_core.log.files import FileSet as FileSet
-    from delta_core.log.names import (
+    from delta_core.kernel.log.commits import Commit as Commit
+    from delta_core.kernel.log.files import FileSet as FileSet
+    from delta_core.kernel.log.names import (
         LOG_DIRECTORY as LOG_DIRECTORY,
         STAGED_DIRECTORY as STAGED_DIRECTORY,
         commit_name as commit_name,
@@ -100,16 +103,16 @@ if TYPE_CHECKING:
         optimize_table as optimize_table,
     )
     from delta_core.operations.write import WriteOptions as WriteOptions, write_table as write_table
-    from delta_core.plugins.checks import (
+    from delta_core.kernel.plugins.checks import (
         CommitCheck as CommitCheck,
         FileCheck as FileCheck,
         Finding as Finding,
         TableCheck as TableCheck,
         UniqueCheck as UniqueCheck,
     )
-    from delta_core.plugins.plans import ReadRequest as ReadRequest
-    from delta_core.protocol.properties import parse_columns as parse_columns, read_property as read_property
-    from delta_core.plugins.rules import (
+    from delta_core.kernel.plugins.plans import ReadRequest as ReadRequest
+    from delta_core.kernel.protocol.properties import parse_columns as parse_columns, read_property as read_property
+    from delta_core.kernel.plugins.rules import (
         VECTOR_LOCATION as VECTOR_LOCATION, VectorBytes as VectorBytes,
         ActionColumn as ActionColumn, ChangeCapture as ChangeCapture,
         ChecksumField as ChecksumField, CommitSummary as CommitSummary,
@@ -121,7 +124,7 @@ if TYPE_CHECKING:
         ReadCheck as ReadCheck, ReadRule as ReadRule, RemoveRows as RemoveRows, RowCheck as RowCheck,
         RowFilter as RowFilter, RowSelector as RowSelector, WriteRule as WriteRule,
     )  # fmt: skip
-    from delta_core.plugins.steps import (
+    from delta_core.kernel.plugins.steps import (
         AddTombstones as AddTombstones,
         ChangeSchema as ChangeSchema,
         FeatureStep as FeatureStep,
@@ -132,9 +135,9 @@ if TYPE_CHECKING:
         RewriteFiles as RewriteFiles,
         SetProperties as SetProperties,
     )
-    from delta_core.scan.scan import Scan as Scan
-    from delta_core.protocol.schema_history import why_unreadable as why_unreadable
-    from delta_core.protocol.schema import (
+    from delta_core.kernel.scan.scan import Scan as Scan
+    from delta_core.kernel.protocol.schema_history import why_unreadable as why_unreadable
+    from delta_core.schema.fields import (
         FIELD_ID as FIELD_ID,
         NOT_IN_NAMES as NOT_IN_NAMES,
         ColumnMap as ColumnMap,
@@ -146,12 +149,16 @@ if TYPE_CHECKING:
         walk as walk,
         without_metadata as without_metadata,
     )
-    from delta_core.snapshot import Snapshot as Snapshot, open_context as open_context, open_snapshot as open_snapshot
-    from delta_core.plugins.state import TableState as TableState
-    from delta_core.log.timestamps import parse_ms as parse_ms, parse_version as parse_version
-    from delta_core.log.paths import are_excluded as are_excluded
+    from delta_core.kernel.snapshot import (
+        Snapshot as Snapshot,
+        open_context as open_context,
+        open_snapshot as open_snapshot,
+    )
+    from delta_core.kernel.plugins.state import TableState as TableState
+    from delta_core.kernel.log.timestamps import parse_ms as parse_ms, parse_version as parse_version
+    from delta_core.kernel.log.paths import are_excluded as are_excluded
     from delta_core.runtime.arguments import check_number as check_number
-    from delta_core.protocol.types import (
+    from delta_core.schema.types import (
         TIMESTAMP_NTZ as TIMESTAMP_NTZ,
         VARIANT as VARIANT,
         ArrayType as ArrayType,
@@ -163,23 +170,23 @@ if TYPE_CHECKING:
         TypeDef as TypeDef,
         parse_decimal as parse_decimal,
     )
-    from delta_core.commit.committer import holds_transaction as holds_transaction
-    from delta_core.plugins.committer import Outcome as Outcome
+    from delta_core.kernel.commit.committer import holds_transaction as holds_transaction
+    from delta_core.kernel.plugins.committer import Outcome as Outcome
     from delta_core.errors import MissingDependencyError as MissingDependencyError
     from delta_core.runtime.json_text import decode_json as decode_json
     from delta_core.runtime.processes import PerProcess as PerProcess
 
 #: The names that each module holds.
 _HOMES = {
-    "delta_core.protocol.actions": "ADD DELETION_VECTOR FILE_COLUMNS ActionField ActionKind DomainMetadata "
+    "delta_core.kernel.protocol.actions": "ADD DELETION_VECTOR FILE_COLUMNS ActionField ActionKind DomainMetadata "
     "Metadata Protocol",
-    "delta_core.plugins.catalog": "CommitSource StagedCommit",
-    "delta_core.plugins.attempt": "AttemptView",
-    "delta_core.commit.conflict": "IsolationLevel",
-    "delta_core.commit.committer": "holds_transaction",
-    "delta_core.plugins.committer": "Committed Committer Conflict Outcome Proposal",
-    "delta_core.commit.intents": "REMOVED_FILE",
-    "delta_core.commit.transaction": "Transaction",
+    "delta_core.kernel.plugins.catalog": "CommitSource StagedCommit",
+    "delta_core.kernel.plugins.attempt": "AttemptView",
+    "delta_core.kernel.commit.conflict": "IsolationLevel",
+    "delta_core.kernel.commit.committer": "holds_transaction",
+    "delta_core.kernel.plugins.committer": "Committed Committer Conflict Outcome Proposal",
+    "delta_core.kernel.commit.intents": "REMOVED_FILE",
+    "delta_core.kernel.commit.transaction": "Transaction",
     "delta_core.errors": (
         "CatalogRequiredError CommitError CommitStateUnknownError ColumnNotFoundError "
         "ConstraintViolationError CorruptTableError "
@@ -199,39 +206,39 @@ _HOMES = {
     "delta_core.expressions.plugin_functions": "Function",
     "delta_core.expressions.printing": "format_sql",
     "delta_core.expressions.sql": "parse_sql portable_sql",
-    "delta_core.plugins.features": "API_VERSION TableFeature supported_features",
-    "delta_core.plugins.hookspecs": "hookimpl",
-    "delta_core.plugins.checkpoint_plan": "SIDECAR_ACTIONS CheckpointPlan",
-    "delta_core.log.commits": "Commit",
-    "delta_core.log.files": "FileSet",
-    "delta_core.log.names": "LOG_DIRECTORY STAGED_DIRECTORY commit_name",
+    "delta_core.kernel.plugins.features": "API_VERSION TableFeature supported_features",
+    "delta_core.kernel.plugins.hookspecs": "hookimpl",
+    "delta_core.kernel.plugins.checkpoint_plan": "SIDECAR_ACTIONS CheckpointPlan",
+    "delta_core.kernel.log.commits": "Commit",
+    "delta_core.kernel.log.files": "FileSet",
+    "delta_core.kernel.log.names": "LOG_DIRECTORY STAGED_DIRECTORY commit_name",
     "delta_core.operations.create": "create_table",
     "delta_core.operations.optimize": "OptimizeOptions Optimized optimize_table",
     "delta_core.operations.write": "WriteOptions write_table",
-    "delta_core.plugins.checks": "CommitCheck FileCheck Finding TableCheck UniqueCheck",
-    "delta_core.plugins.plans": "ReadRequest",
-    "delta_core.protocol.properties": "parse_columns read_property",
-    "delta_core.plugins.rules": (
+    "delta_core.kernel.plugins.checks": "CommitCheck FileCheck Finding TableCheck UniqueCheck",
+    "delta_core.kernel.plugins.plans": "ReadRequest",
+    "delta_core.kernel.protocol.properties": "parse_columns read_property",
+    "delta_core.kernel.plugins.rules": (
         "VECTOR_LOCATION VectorBytes ActionColumn ChangeCapture ChecksumField CommitSummary "
         "CommitInfoField CommitRule CommitTimestamp EncodedRows RemainingFilesCheck ExtraAction "
         "FileReference FileRequirement FillColumn HiddenColumn MetadataColumn ReadCheck "
         "ReadRule RemoveRows RowCheck RowFilter RowSelector WriteRule"
     ),
-    "delta_core.plugins.steps": (
+    "delta_core.kernel.plugins.steps": (
         "AddTombstones ChangeSchema FeatureStep FeatureUse ReAddFiles RemoveDomains RemoveProperties RewriteFiles "
         "SetProperties"
     ),
-    "delta_core.scan.scan": "Scan",
-    "delta_core.protocol.schema": (
+    "delta_core.kernel.scan.scan": "Scan",
+    "delta_core.schema.fields": (
         "FIELD_ID NOT_IN_NAMES ColumnMap Path Schema find format_path leaf_fields walk without_metadata"
     ),
-    "delta_core.protocol.schema_history": "why_unreadable",
-    "delta_core.snapshot": "Snapshot open_context open_snapshot",
-    "delta_core.plugins.state": "TableState",
-    "delta_core.log.timestamps": "parse_ms parse_version",
-    "delta_core.log.paths": "are_excluded",
+    "delta_core.kernel.protocol.schema_history": "why_unreadable",
+    "delta_core.kernel.snapshot": "Snapshot open_context open_snapshot",
+    "delta_core.kernel.plugins.state": "TableState",
+    "delta_core.kernel.log.timestamps": "parse_ms parse_version",
+    "delta_core.kernel.log.paths": "are_excluded",
     "delta_core.runtime.arguments": "check_number",
-    "delta_core.protocol.types": (
+    "delta_core.schema.types": (
         "TIMESTAMP_NTZ VARIANT ArrayType DataType Field MapType PrimitiveType StructType TypeDef parse_decimal"
     ),
     "delta_core.runtime.json_text": "decode_json",

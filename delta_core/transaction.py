@@ -1,16 +1,12 @@
-"""How commits are made and what follows them, in the names of ``deltalake.transaction``."""
+"""Options of commits under their name in the `deltalake` package; they live in `delta_core.table.transaction`."""
 
-from __future__ import annotations
-
-from delta_core.commit.options import (
+from delta_core.table.transaction import (
     AddAction,
     AppTransaction,
     CommitProperties,
     PostCommitHookProperties,
     RemoveAction,
+    Transaction,
 )
 
 __all__ = ["AddAction", "AppTransaction", "CommitProperties", "PostCommitHookProperties", "RemoveAction", "Transaction"]
-
-#: ``deltalake``'s name. What `Snapshot.begin` returns is another class, `delta_core.commit.Transaction`.
-Transaction = AppTransaction

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from delta_core.alterer import TableAlterer
 from delta_core.cli.options import CommandGroup, Target, as_json, pairs, table_command
 from delta_core.cli.output import print_facts, print_json
+from delta_core.table.alterer import TableAlterer
 
 __all__ = ["alter"]
 

@@ -17,8 +17,8 @@ from delta_core.cli.output import console, print_facts, print_json, print_note, 
 from delta_core.cli.progress import shown_progress
 from delta_core.cli.sinks import FORMATS
 from delta_core.cli.sources import open_rows, read_schema
-from delta_core.protocol.schema import Schema, arrow_schema
-from delta_core.table import DeltaTable
+from delta_core.schema.fields import Schema, arrow_schema
+from delta_core.table.delta_table import DeltaTable
 
 __all__ = ["checkpoint", "create", "delete", "report", "update", "write"]
 

@@ -9,7 +9,7 @@ from delta_core.cli.options import Target, as_json, pairs, table_command
 from delta_core.cli.output import confirm, print_facts, print_json
 from delta_core.cli.progress import shown_progress
 from delta_core.errors import TableNotFoundError
-from delta_core.snapshot import open_context
+from delta_core.kernel.snapshot import open_context
 
 __all__ = ["clone"]
 

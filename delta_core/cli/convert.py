@@ -10,11 +10,11 @@ from delta_core.cli.change import report
 from delta_core.cli.options import Target, as_json, pairs, table_command
 from delta_core.cli.output import print_facts, print_json
 from delta_core.cli.progress import shown_progress
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.type_text import parse_type_text
-from delta_core.protocol.types import Field
-from delta_core.table import DeltaTable
-from delta_core.writer import convert_to_deltalake
+from delta_core.schema.fields import Schema
+from delta_core.schema.type_text import parse_type_text
+from delta_core.schema.types import Field
+from delta_core.table.delta_table import DeltaTable
+from delta_core.table.writer import convert_to_deltalake
 
 __all__ = ["convert"]
 

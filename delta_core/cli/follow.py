@@ -12,8 +12,8 @@ import click
 from delta_core.cli.json_values import values_as_json
 from delta_core.cli.options import Number, Target, WholeNumber, selection, table_command
 from delta_core.cli.sinks import export
-from delta_core.interop import ChangeFeed
-from delta_core.table import DeltaTable
+from delta_core.table.delta_table import DeltaTable
+from delta_core.table.interop import ChangeFeed
 
 __all__ = ["follow", "followed_changes"]
 

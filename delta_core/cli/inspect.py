@@ -9,22 +9,22 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from delta_core import interop
 from delta_core.cli.options import KnownFeatures, Target, WholeNumber, as_json, table_command
 from delta_core.cli.output import plain, print_facts, print_json, print_note, print_table, quantity, row_dicts, to_text
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import ActionQuery
 from delta_core.errors import CorruptTableError, UnsupportedFeatureError, UnsupportedVersionError
 from delta_core.expressions.coercion import spark_name
-from delta_core.log.commit_chunks import BASE_COLUMNS
-from delta_core.log.source import TableLog
-from delta_core.log.timestamps import format_ms
-from delta_core.plugins.features import TableFeature
-from delta_core.plugins.plans import LogFile, LogSegment
-from delta_core.plugins.registry import PluginRegistry, default_registry
-from delta_core.protocol.actions import Protocol
-from delta_core.protocol.types import StructType
-from delta_core.snapshot import Snapshot, open_context
+from delta_core.kernel.log.commit_chunks import BASE_COLUMNS
+from delta_core.kernel.log.source import TableLog
+from delta_core.kernel.log.timestamps import format_ms
+from delta_core.kernel.plugins.features import TableFeature
+from delta_core.kernel.plugins.plans import LogFile, LogSegment
+from delta_core.kernel.plugins.registry import PluginRegistry, default_registry
+from delta_core.kernel.protocol.actions import Protocol
+from delta_core.kernel.snapshot import Snapshot, open_context
+from delta_core.schema.types import StructType
+from delta_core.table import interop
 
 __all__ = ["features", "files", "history", "info", "log", "schema"]
 

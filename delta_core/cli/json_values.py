@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pyarrow as pa
 
 from delta_core.kernels.nested import rebuild_list, rebuild_map, rebuild_struct
-from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType, TypeDef
+from delta_core.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, TypeDef
 
 __all__ = ["values_as_json"]
 

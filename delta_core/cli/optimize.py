@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
-from delta_core import interop, operations
+from delta_core import operations
 from delta_core.cli.change import report
 from delta_core.cli.options import Target, WholeNumber, as_json, table_command
 from delta_core.cli.output import print_facts, print_json, print_note
 from delta_core.cli.progress import shown_progress
+from delta_core.table import interop
 
 __all__ = ["optimize", "purge"]
 

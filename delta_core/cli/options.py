@@ -17,12 +17,12 @@ from delta_core.errors import (
     UnsupportedFeatureError,
     UnsupportedVersionError,
 )
-from delta_core.log.partition_values import time_zone
-from delta_core.plugins.features import SupportedFeatures
-from delta_core.plugins.registry import PluginRegistry, PluginSet
-from delta_core.protocol.actions import Protocol
-from delta_core.snapshot import Snapshot, open_snapshot
-from delta_core.table import DeltaTable
+from delta_core.kernel.log.partition_values import time_zone
+from delta_core.kernel.plugins.features import SupportedFeatures
+from delta_core.kernel.plugins.registry import PluginRegistry, PluginSet
+from delta_core.kernel.protocol.actions import Protocol
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
+from delta_core.table.delta_table import DeltaTable
 
 __all__ = [
     "CommandGroup",

@@ -20,10 +20,10 @@ from delta_core.cli.options import Number, Target, WholeNumber, as_json, opening
 from delta_core.cli.output import console, print_json, print_note, print_rows, row_dicts, values
 from delta_core.cli.sinks import FORMATS, STDOUT, export, format_of
 from delta_core.errors import EngineError, ExpressionError, InvalidArgumentError
-from delta_core.plugins.state import TableState
-from delta_core.protocol.schema import Schema, arrow_schema
-from delta_core.protocol.types import Field, TypeDef
-from delta_core.query import QueryBuilder
+from delta_core.kernel.plugins.state import TableState
+from delta_core.schema.fields import Schema, arrow_schema
+from delta_core.schema.types import Field, TypeDef
+from delta_core.table.query import QueryBuilder
 
 __all__ = ["cat", "changes", "count", "diff", "explain", "head", "sql"]
 

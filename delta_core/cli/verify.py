@@ -9,8 +9,8 @@ import click
 from delta_core.cli.options import Target, as_json, table_command
 from delta_core.cli.output import confirm, print_json, print_note, print_table
 from delta_core.errors import CatalogRequiredError, CorruptTableError, VersionNotFoundError
-from delta_core.operations.verify import VerifyOptions, VerifyReport, verify_table
-from delta_core.snapshot import open_context
+from delta_core.kernel.snapshot import open_context
+from delta_core.operations.verify.operation import VerifyOptions, VerifyReport, verify_table
 
 __all__ = ["repair", "verify"]
 

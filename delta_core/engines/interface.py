@@ -26,11 +26,11 @@ from delta_core.engines.records import (
     Split,
     WrittenFile,
 )
+from delta_core.engines.writer_properties import WriterProperties
 from delta_core.expressions.ast import Expression, FileStatistic, Leaf
 from delta_core.expressions.plugin_functions import Function
 from delta_core.kernels.json_actions import ParsedActions
-from delta_core.protocol.properties import WriterProperties
-from delta_core.protocol.schema import Path
+from delta_core.schema.fields import Path
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import pyarrow as pa
 from msgspec import Struct, field
 
+from delta_core.engines.writer_properties import WriterProperties
 from delta_core.expressions.ast import Expression
-from delta_core.protocol.properties import WriterProperties
-from delta_core.protocol.schema import Path
-from delta_core.protocol.types import BASE_TYPES, StructType, TypeDef
+from delta_core.schema.fields import Path
+from delta_core.schema.types import BASE_TYPES, StructType, TypeDef
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from delta_core.engines.conditions import ColumnTest, RowCondition
     from delta_core.kernels.gather import SelectionVector
-    from delta_core.kernels.parquet_pages import ColumnTest, RowCondition
 
 __all__ = [
     "ActionQuery", "ColumnStatistics", "ColumnsStatistics", "FileIdentity", "FileRead", "FileWrite",

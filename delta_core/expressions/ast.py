@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.errors import ExpressionError
-from delta_core.protocol.types import DataType, PrimitiveType
 from delta_core.runtime.patterns import lazy_pattern
 from delta_core.runtime.recursion import MOST_NESTED, Steps, each, run
+from delta_core.schema.types import DataType, PrimitiveType
 
 __all__ = ["MANY", "NUM_RECORDS",
     "Call", "Cast", "Column", "Expression", "FileConstant", "FileStatistic", "Leaf", "Literal", "PartitionValue",

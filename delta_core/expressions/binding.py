@@ -35,9 +35,9 @@ from delta_core.expressions.coercion import VOID, can_cast, canonical, same_type
 from delta_core.expressions.functions import is_builtin, resolve_call, rewrite
 from delta_core.expressions.literals import cast_literal, typed
 from delta_core.expressions.typing_rules import Typed, cast_to
-from delta_core.protocol.schema import find, format_path
-from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType, arrow_to_type
 from delta_core.runtime.recursion import Steps, run
+from delta_core.schema.fields import find, format_path
+from delta_core.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, arrow_to_type
 
 __all__ = ["ResultOf", "bind", "bind_rule", "bind_typed", "leaf_type", "resolve", "resolve_args", "text_hint"]
 

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from delta_core.expressions.ast import Call, Cast, Expression, FileStatistic, Leaf, Literal, PartitionValue, Values
-from delta_core.protocol.types import DataType, PrimitiveType
+from delta_core.schema.types import DataType, PrimitiveType
 
 __all__ = ["BoundTest", "bound_test"]
 

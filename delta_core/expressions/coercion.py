@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from delta_core.errors import SchemaError
-from delta_core.protocol.types import (
+from delta_core.schema.types import (
     ArrayType,
     CustomType,
     DataType,

@@ -18,7 +18,7 @@ from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of
 from delta_core.expressions.binding import ResultOf, bind_typed
 from delta_core.expressions.coercion import VOID, spark_name
 from delta_core.expressions.sql import operator_hint, parse_sql
-from delta_core.protocol.types import PrimitiveType, StructType
+from delta_core.schema.types import PrimitiveType, StructType
 
 __all__ = ["from_filters", "is_pyarrow", "to_expression"]
 

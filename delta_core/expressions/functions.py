@@ -51,7 +51,7 @@ from delta_core.expressions.typing_rules import (
     unified,
     whole,
 )
-from delta_core.protocol.types import PrimitiveType, StructType
+from delta_core.schema.types import PrimitiveType, StructType
 
 __all__ = ["COMPARISONS", "function_names", "is_builtin", "unsupported_name", "resolve_call", "rewrite"]
 

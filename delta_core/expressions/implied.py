@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal
 from delta_core.expressions.coercion import name_of
-from delta_core.protocol.types import DataType, PrimitiveType
+from delta_core.schema.types import DataType, PrimitiveType
 
 __all__ = ["implied_range"]
 

@@ -15,8 +15,8 @@ from typing import Any
 from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import Cast, Expression, Literal
 from delta_core.expressions.coercion import as_decimal, canonical, name_of, spark_name
-from delta_core.protocol.types import DataType, PrimitiveType
 from delta_core.runtime.patterns import lazy_pattern
+from delta_core.schema.types import DataType, PrimitiveType
 
 __all__ = [
     "INTEGRAL_RANGES",

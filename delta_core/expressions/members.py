@@ -15,7 +15,7 @@ from delta_core.expressions.coercion import as_decimal, decimal_type, is_integra
 from delta_core.expressions.literals import INTEGRAL_RANGES, to_microseconds
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, number_array
-from delta_core.protocol.types import DataType, PrimitiveType, arrow_to_type
+from delta_core.schema.types import DataType, PrimitiveType, arrow_to_type
 
 __all__ = ["cast_values", "expand", "from_arrow", "from_literals", "from_python", "from_text", "look_up"]
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, all_of
 from delta_core.expressions.members import from_arrow
-from delta_core.protocol.types import PrimitiveType
 from delta_core.runtime.json_text import load_json
 from delta_core.runtime.recursion import Steps, each, run
+from delta_core.schema.types import PrimitiveType
 
 __all__ = ["Translated", "from_polars"]
 

@@ -19,8 +19,8 @@ from delta_core.errors import ColumnNotFoundError, ExpressionError, SchemaError,
 from delta_core.expressions.ast import Call, Column, Expression, Literal, Values, any_of
 from delta_core.expressions.members import from_arrow
 from delta_core.kernels import compute as pc
-from delta_core.protocol.types import DataType, PrimitiveType, StructType, arrow_to_type
 from delta_core.runtime.patterns import lazy_pattern
+from delta_core.schema.types import DataType, PrimitiveType, StructType, arrow_to_type
 
 __all__ = ["from_pyarrow", "pyarrow_columns"]
 

@@ -13,8 +13,8 @@ from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Lit
 from delta_core.expressions.binding import leaf_type, resolve
 from delta_core.expressions.coercion import as_decimal, canonical, name_of, same_type
 from delta_core.expressions.typing_rules import Typed
-from delta_core.protocol.schema import find
-from delta_core.protocol.types import ArrayType, DataType, StructType
+from delta_core.schema.fields import find
+from delta_core.schema.types import ArrayType, DataType, StructType
 
 __all__ = ["cast_may_raise", "may_raise", "only_casts_raise", "raising_last", "types_in"]
 

@@ -12,8 +12,8 @@ from decimal import Decimal
 from delta_core.expressions.ast import Call, Column, Expression, Literal
 from delta_core.expressions.coercion import name_of
 from delta_core.expressions.literals import literal_type, negated_number
-from delta_core.protocol.types import PrimitiveType
 from delta_core.runtime.patterns import lazy_pattern
+from delta_core.schema.types import PrimitiveType
 
 __all__ = ["RESERVED", "PLACEHOLDER", "parse_simple"]
 

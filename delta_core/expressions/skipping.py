@@ -8,7 +8,7 @@ file, so a missing statistic never prunes. Both hold for what writers really rec
   of all values, is left out, so the maximum of floats bounds nothing unless the predicate shuts NaN out;
 - timestamps are floored to milliseconds, so the maximum is up to a millisecond larger;
 - a column that was FLOAT and is DOUBLE now has bounds in a float's shortest text, which as a double is another number;
-- bounds of decimals may be rounded to doubles; `delta_core.log.decimal_bounds` widens them before they are compared;
+- bounds of decimals may be rounded to doubles; `kernel.log.decimal_bounds` widens them before they are compared;
 - ``nullCount`` reports something if it is 0 or equal to ``numRecords``; there, bounds mean nothing.
 
 What may raise for a row (`raising`) excludes no file in which it does, nor does anything that rows reach only after it:
@@ -47,9 +47,9 @@ from delta_core.expressions.ast import (
 from delta_core.expressions.coercion import canonical, name_of
 from delta_core.expressions.functions import COMPARISONS
 from delta_core.expressions.raising import cast_may_raise, may_raise, only_casts_raise, raising_last, types_in
-from delta_core.protocol.schema import ColumnMap, find
-from delta_core.protocol.types import CustomType, DataType, Field, PrimitiveType, StructType
 from delta_core.runtime.recursion import Steps, each, run
+from delta_core.schema.fields import ColumnMap, find
+from delta_core.schema.types import CustomType, DataType, Field, PrimitiveType, StructType
 
 __all__ = ["SkippingPlan", "implied_by", "plan_skipping"]
 

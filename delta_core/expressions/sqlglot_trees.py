@@ -17,9 +17,9 @@ from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, 
 from delta_core.expressions.coercion import INTERVAL_DAY, INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH, name_of
 from delta_core.expressions.literals import cast_literal, literal_type, negated_number
 from delta_core.expressions.simple_sql import PLACEHOLDER
-from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType
 from delta_core.runtime.patterns import lazy_pattern
 from delta_core.runtime.recursion import Steps, each, run
+from delta_core.schema.types import ArrayType, DataType, MapType, PrimitiveType
 
 __all__ = ["parse_with_sqlglot"]
 

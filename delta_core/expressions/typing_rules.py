@@ -37,7 +37,7 @@ from delta_core.expressions.coercion import (
     spark_name,
 )
 from delta_core.expressions.literals import cast_literal
-from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
+from delta_core.schema.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
 
 __all__ = [
     "Rule", "Typed", "are_comparable", "arithmetic", "array", "array_contains", "bits", "cast_to", "comparison",

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.expressions.coercion import spark_name
-from delta_core.protocol.schema import Schema
+from delta_core.schema.fields import Schema
 
 __all__ = ["grid", "page", "schema_table"]
 

@@ -33,6 +33,7 @@ __all__ = [
     "empty_table",
     "holds_bytes",
     "int64_values",
+    "is_text",
     "is_valid",
     "mask_of",
     "null_array",
@@ -54,6 +55,8 @@ __all__ = [
 StringBuffers = tuple[pa.Buffer | None, pa.Buffer | None, pa.Buffer | None, int, int, bool]
 """Validity, offsets, data, array offset, length, and whether the offsets have 64 bits."""
 _EPOCH = date(1970, 1, 1).toordinal()
+#: The numbers of the types `string` and `binary`.
+_TEXT = frozenset((pa.string().id, pa.binary().id))
 
 
 def null_array(t: pa.DataType, n: int) -> pa.Array[Any]:
@@ -214,6 +217,11 @@ def _ends_and_text(array: pa.Array[Any]) -> tuple[NDArray[np.int64], pa.Buffer |
         return np.zeros(0, np.int64), b""
     ends: NDArray[Any] = np.frombuffer(offsets, np.int64 if is_wide else np.int32)[first : first + length + 1]
     return ends, data
+
+
+def is_text(t: pa.DataType) -> bool:
+    """Whether values of a type are strings or bytes with 32-bit offsets."""
+    return t.id in _TEXT
 
 
 def is_valid(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> NDArray[np.bool_]:

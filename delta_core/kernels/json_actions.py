@@ -30,7 +30,7 @@ _ARROW = {
     "d": pa.dictionary(pa.int32(), pa.string()),
 }
 
-# Field: type, as ext/json_actions.h spells them. The last three of a vector may be absent.
+# Field: type, as ext/log/json_actions.h spells them. The last three of a vector may be absent.
 _VECTOR = {"storageType": "s", "pathOrInlineDv": "s", "offset": "i", "sizeInBytes": "i", "cardinality": "l"}
 _VECTOR_COLUMNS = {
     "storageType": "dvStorageType",

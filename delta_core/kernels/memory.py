@@ -40,7 +40,7 @@ def allocate(size: int) -> pa.Buffer:
     """Return a buffer, not initialised, that its maker fills through its address before anyone else sees it.
 
     Large ones have memory that is kept for the next ones when they are dropped, within the limits of
-    ``ext/kept_memory.h``: to take fresh memory from the system takes longer than to decode values into it. jemalloc,
+    ``ext/memory/kept_memory.h``: to take fresh memory from the system takes longer than to decode into it. jemalloc,
     whose the others are, returns neighbouring blocks of 8 MB to the system as soon as they are free. PyArrow's default
     keeps more, but takes memory in huge pages. They are a tenth faster if the machine has them at hand, and take half
     as long again on a virtual machine that returned its free memory to its host. Where an allocator is chosen

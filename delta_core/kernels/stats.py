@@ -11,11 +11,11 @@ from msgspec import Struct
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import compute as pc
 from delta_core.kernels._json_stats import Fields
-from delta_core.protocol.types import parse_decimal
+from delta_core.schema.types import parse_decimal
 
 __all__ = ["StatField", "parse_stats"]
 
-# Kind: the code of ext/json_stats.h, the bits of a whole number, and the column's type.
+# Kind: the code of ext/log/json_stats.h, the bits of a whole number, and the column's type.
 _KINDS: dict[str, tuple[str, int, pa.DataType]] = {
     "byte": ("l", 8, pa.int64()),
     "short": ("l", 16, pa.int64()),

@@ -13,10 +13,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from delta_core.commit.conflict import IsolationLevel
-from delta_core.commit.options import kind_name
-from delta_core.commit.property_requests import declared_properties, reserved_properties
-from delta_core.commit.transaction import Transaction
 from delta_core.errors import (
     ConstraintViolationError,
     InvalidArgumentError,
@@ -26,15 +22,19 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import Call, Column, Expression, all_of, negate
 from delta_core.expressions.sql import DoubleQuotes
+from delta_core.kernel.commit.conflict import IsolationLevel
+from delta_core.kernel.commit.options import kind_name
+from delta_core.kernel.commit.property_requests import declared_properties, reserved_properties
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.protocol.actions import Metadata
+from delta_core.kernel.protocol.properties import normalize_properties, parse_columns
+from delta_core.kernel.snapshot import Snapshot
 from delta_core.operations.create import property_texts
-from delta_core.operations.feature_add import enabled_features, run_enabling_steps
-from delta_core.protocol.actions import Metadata
-from delta_core.protocol.properties import normalize_properties, parse_columns
-from delta_core.protocol.schema import ColumnMap, Path, Schema, find, format_path
-from delta_core.protocol.schema_merge import feature_metadata, merge_schemas
-from delta_core.protocol.type_text import parse_type_text
-from delta_core.protocol.types import ArrayType, DataType, Field, MapType, StructType, type_to_json
-from delta_core.snapshot import Snapshot
+from delta_core.operations.feature.add import enabled_features, run_enabling_steps
+from delta_core.schema.evolution import feature_metadata, merge_schemas
+from delta_core.schema.fields import ColumnMap, Path, Schema, find, format_path
+from delta_core.schema.type_text import parse_type_text
+from delta_core.schema.types import ArrayType, DataType, Field, MapType, StructType, type_to_json
 
 __all__ = [
     "add_column",

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from delta_core.commit.options import PostCommitHookProperties
 from delta_core.errors import DeltaError
 from delta_core.handles.secrets import shown_uri
+from delta_core.kernel.commit.options import PostCommitHookProperties
+from delta_core.kernel.log.files import FileSet
+from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, mask_of, one_array
-from delta_core.log.files import FileSet
 from delta_core.operations import compact_parts
 from delta_core.operations.bins import Ints, pack_bins, partition_numbers
-from delta_core.protocol.schema import find
-from delta_core.snapshot import Snapshot
+from delta_core.schema.fields import find
 
 __all__ = ["compact_after"]
 

@@ -9,26 +9,26 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.commit.conflict import IsolationLevel
-from delta_core.commit.intents import added_again, read_columns
-from delta_core.commit.transaction import Transaction
 from delta_core.errors import CommitConflictError, InvalidArgumentError, MetadataChangedError, ProtocolChangedError
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import NUM_RECORDS, Expression, FileStatistic
 from delta_core.expressions.printing import format_sql
+from delta_core.kernel.commit.conflict import IsolationLevel
+from delta_core.kernel.commit.intents import added_again, read_columns
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.log.file_columns import json_statistics
+from delta_core.kernel.log.indexed_columns import statistics_leaves
+from delta_core.kernel.log.paths import decode_paths
+from delta_core.kernel.snapshot import Snapshot
+from delta_core.kernel.write.files import FooterStatistics
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, is_valid, number_array, one_array, strings_of
 from delta_core.kernels.dedup import KeySet
-from delta_core.log.file_columns import json_statistics
-from delta_core.log.indexed_columns import statistics_leaves
-from delta_core.log.paths import decode_paths
 from delta_core.operations.footers import ManyFooters
 from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.operations.rewrite import selects_partitions
 from delta_core.operations.row_changes import predicate_text
-from delta_core.protocol.types import PrimitiveType
-from delta_core.snapshot import Snapshot
-from delta_core.write.files import FooterStatistics
+from delta_core.schema.types import PrimitiveType
 
 __all__ = ["BackfillOptions", "Backfilled", "backfill_statistics"]
 

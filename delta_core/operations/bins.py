@@ -10,9 +10,9 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from delta_core.expressions.ast import NUM_RECORDS
+from delta_core.kernel.log.files import FileSet
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, one_array
-from delta_core.log.files import FileSet
 
 __all__ = ["Group", "Groups", "Ints", "alone", "deleted_shares", "group_bins", "pack_bins", "partition_numbers"]
 

@@ -15,28 +15,28 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.commit.conflict import IsolationLevel
-from delta_core.commit.intents import READ_TO_REMOVE, read_columns, removed_files
-from delta_core.commit.transaction import Transaction
-from delta_core.commit.upgrade import downgrade_protocol, upgrade_protocol
 from delta_core.engines.interface import Storage
 from delta_core.errors import DataFileNotFoundError, InvalidArgumentError, TableExistsError, UnsupportedOperationError
 from delta_core.handles.secrets import shown_uri
+from delta_core.kernel.commit.conflict import IsolationLevel
+from delta_core.kernel.commit.intents import READ_TO_REMOVE, read_columns, removed_files
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.commit.upgrade import downgrade_protocol, upgrade_protocol
+from delta_core.kernel.log.checksum import check_by_checksum
+from delta_core.kernel.log.files import FileSet
+from delta_core.kernel.log.paths import decode_paths
+from delta_core.kernel.plugins.features import supported_features
+from delta_core.kernel.plugins.rules import FileReference, RowCheck
+from delta_core.kernel.plugins.state import TableState
+from delta_core.kernel.protocol.actions import Protocol
+from delta_core.kernel.snapshot import Snapshot, TableContext
+from delta_core.kernel.write.names import encode_path
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, one_array, scalar_of, strings_of
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
-from delta_core.log.checksum import check_by_checksum
-from delta_core.log.files import FileSet
-from delta_core.log.paths import decode_paths
 from delta_core.operations.create import given_properties
 from delta_core.operations.progress import OperationProgress, ProgressReport
-from delta_core.operations.vacuum_listing import check_witness, witness_of
-from delta_core.plugins.features import supported_features
-from delta_core.plugins.rules import FileReference, RowCheck
-from delta_core.plugins.state import TableState
-from delta_core.protocol.actions import Protocol
-from delta_core.snapshot import Snapshot, TableContext
-from delta_core.write.names import encode_path
+from delta_core.operations.vacuum.listing import check_witness, witness_of
 
 __all__ = ["CloneOptions", "Cloned", "clone_table"]
 

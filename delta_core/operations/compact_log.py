@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.commit.upkeep import check_upkeep
 from delta_core.engines.records import ActionQuery, RangeRequest
 from delta_core.errors import InvalidArgumentError, LogError, VersionNotFoundError
+from delta_core.kernel.commit.upkeep import check_upkeep
+from delta_core.kernel.log.names import LOG_DIRECTORY, compacted_name
+from delta_core.kernel.log.reconcile import reconcile
+from delta_core.kernel.plugins.plans import LogFile
+from delta_core.kernel.protocol.actions import parse_action
+from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels.arrow_buffers import array_of, int64_values
 from delta_core.kernels.json_actions import ParsedActions
-from delta_core.log.names import LOG_DIRECTORY, compacted_name
-from delta_core.log.reconcile import reconcile
 from delta_core.operations.progress import OperationProgress, ProgressReport
-from delta_core.plugins.plans import LogFile
-from delta_core.protocol.actions import parse_action
-from delta_core.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,26 +13,26 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.commit.options import AddAction
-from delta_core.commit.transaction import Transaction
 from delta_core.engines.records import WALKED_FILE, FolderFiles
 from delta_core.errors import InvalidArgumentError, SchemaError, SchemaMismatchError, UnsupportedOperationError
 from delta_core.expressions.coercion import spark_name
+from delta_core.kernel.commit.options import AddAction
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.log.names import LOG_DIRECTORY
+from delta_core.kernel.log.paths import decode_paths
+from delta_core.kernel.protocol.actions import FILE_COLUMNS
+from delta_core.kernel.snapshot import Snapshot, TableContext
+from delta_core.kernel.write.files import FooterStatistics
+from delta_core.kernel.write.names import encode_path
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, int64_values, number_array, one_array, scalar_of, strings_of
-from delta_core.log.names import LOG_DIRECTORY
-from delta_core.log.paths import decode_paths
 from delta_core.operations.create import stage_definition
 from delta_core.operations.footers import ManyFooters
 from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.operations.register import check_partitions, register_files
-from delta_core.protocol.actions import FILE_COLUMNS
-from delta_core.protocol.schema import NOT_IN_NAMES, Schema, format_path, walk
-from delta_core.protocol.schema_merge import merge_schemas
-from delta_core.protocol.types import ArrayType, DataType, Field, MapType, StructType
-from delta_core.snapshot import Snapshot, TableContext
-from delta_core.write.files import FooterStatistics
-from delta_core.write.names import encode_path
+from delta_core.schema.evolution import merge_schemas
+from delta_core.schema.fields import NOT_IN_NAMES, Schema, format_path, walk
+from delta_core.schema.types import ArrayType, DataType, Field, MapType, StructType
 
 __all__ = ["ConvertOptions", "Converted", "convert_folder"]
 

@@ -8,15 +8,15 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from delta_core.commit.intents import READ_TO_REMOVE, removed_files
-from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
-from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaError, did_you_mean
-from delta_core.protocol.actions import Metadata
-from delta_core.protocol.properties import normalize_properties
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.types import PrimitiveType, StructType
-from delta_core.snapshot import Snapshot, TableContext
+from delta_core.kernel.commit.intents import READ_TO_REMOVE, removed_files
+from delta_core.kernel.commit.options import MAX_COMMIT_RETRIES, PostCommit
+from delta_core.kernel.commit.transaction import CommitResult, Transaction
+from delta_core.kernel.protocol.actions import Metadata
+from delta_core.kernel.protocol.properties import normalize_properties
+from delta_core.kernel.snapshot import Snapshot, TableContext
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import PrimitiveType, StructType
 
 __all__ = ["column_names", "create_table", "given_properties", "new_metadata", "partition_columns", "stage_definition"]
 

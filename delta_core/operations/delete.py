@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from delta_core.commit.intents import READ_TO_REMOVE
-from delta_core.commit.transaction import Transaction
 from delta_core.expressions import to_expression
+from delta_core.kernel.commit.intents import READ_TO_REMOVE
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.scan.plan import FILE_PATH
+from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels import compute as pc
 from delta_core.operations.rewrite import selects_partitions
 from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, Timing, predicate_text
 from delta_core.operations.write import has_transactions, live_rows
-from delta_core.scan.plan import FILE_PATH
-from delta_core.snapshot import Snapshot
 
 __all__ = ["count_selected", "delete_rows"]
 

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.commit.intents import read_columns
 from delta_core.errors import (
     InvalidArgumentError,
     RowsChangedError,
@@ -26,20 +25,21 @@ from delta_core.errors import (
     VersionNotFoundError,
 )
 from delta_core.handles.secrets import shown_uri
+from delta_core.kernel.commit.intents import read_columns
+from delta_core.kernel.log.commits import Commit
+from delta_core.kernel.log.files import FileSet
+from delta_core.kernel.log.paths import are_excluded
+from delta_core.kernel.log.position import StreamPosition
+from delta_core.kernel.log.timestamps import parse_ms, parse_version
+from delta_core.kernel.plugins.features import supported_features
+from delta_core.kernel.protocol.actions import FILE_COLUMNS
+from delta_core.kernel.scan import Scan
+from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, strings_of
-from delta_core.log.commits import Commit
-from delta_core.log.files import FileSet
-from delta_core.log.paths import are_excluded
-from delta_core.log.position import StreamPosition
-from delta_core.log.timestamps import parse_ms, parse_version
 from delta_core.operations.stream_schema import VersionDefinition, why_different, why_not_readable
-from delta_core.plugins.features import supported_features
-from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.runtime.arguments import check_number
 from delta_core.runtime.threads import Flag
-from delta_core.scan import Scan
-from delta_core.snapshot import Snapshot
 
 __all__ = ["FollowOptions", "StreamBatch", "TableStream", "check_options", "check_position", "first_position"]
 

@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from delta_core.engines.engine import Engine
 from delta_core.engines.interface import DataFiles
+from delta_core.kernel.write.files import FooterStatistics
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import one_array, strings_of
-from delta_core.write.files import FooterStatistics
 
 __all__ = ["ManyFooters"]
 

@@ -13,18 +13,24 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from delta_core.commit.intents import read_columns, removed_files
-from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
-from delta_core.commit.transaction import Transaction
+from delta_core.engines.writer_properties import WriterProperties
 from delta_core.errors import CommitConflictError, InvalidArgumentError, MetadataChangedError, ProtocolChangedError
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import NUM_RECORDS, Expression
 from delta_core.expressions.printing import format_sql
+from delta_core.kernel.commit.intents import read_columns, removed_files
+from delta_core.kernel.commit.options import MAX_COMMIT_RETRIES, PostCommit
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.log.files import FileSet
+from delta_core.kernel.scan.plan import resolve_columns
+from delta_core.kernel.snapshot import Snapshot
+from delta_core.kernel.write.files import Written, delete_written, join_written, write_files
+from delta_core.kernel.write.plan import WritePlan
+from delta_core.kernel.write.properties import target_file_size
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, number_array, one_array
 from delta_core.kernels.curves import check_ordered, curve_bits
 from delta_core.kernels.dedup import KeySet
-from delta_core.log.files import FileSet
 from delta_core.operations.bins import (
     Group,
     Groups,
@@ -41,16 +47,10 @@ from delta_core.operations.row_changes import FILE_NUMBER, predicate_text, with_
 from delta_core.operations.row_order import Order, OrderedRows, Spill
 from delta_core.operations.temporary import check_limits
 from delta_core.operations.write import has_transactions
-from delta_core.protocol.properties import WriterProperties
-from delta_core.protocol.schema import Path, find, format_path
-from delta_core.protocol.types import PrimitiveType
 from delta_core.runtime.arguments import check_number
 from delta_core.runtime.threads import Task, ThreadPool, first_done
-from delta_core.scan.plan import resolve_columns
-from delta_core.snapshot import Snapshot
-from delta_core.write.files import Written, delete_written, join_written, write_files
-from delta_core.write.plan import WritePlan
-from delta_core.write.properties import target_file_size
+from delta_core.schema.fields import Path, find, format_path
+from delta_core.schema.types import PrimitiveType
 
 __all__ = ["OptimizeOptions", "Optimized", "optimize_table", "plan_optimize"]
 

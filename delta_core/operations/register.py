@@ -9,23 +9,23 @@ from typing import Any
 import pyarrow as pa
 from msgspec.structs import replace
 
-from delta_core.commit.intents import READ_TO_REMOVE, removed_files
-from delta_core.commit.options import MAX_COMMIT_RETRIES, AddAction, PostCommit, RemoveAction
-from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import DataFileNotFoundError, InvalidArgumentError, LogError, SchemaMismatchError
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import Column, Expression, leaves
 from delta_core.handles.secrets import shown_uri
+from delta_core.kernel.commit.intents import READ_TO_REMOVE, removed_files
+from delta_core.kernel.commit.options import MAX_COMMIT_RETRIES, AddAction, PostCommit, RemoveAction
+from delta_core.kernel.commit.transaction import CommitResult, Transaction
+from delta_core.kernel.log.partition_values import parse_partition_values
+from delta_core.kernel.protocol.actions import FILE_COLUMNS
+from delta_core.kernel.snapshot import Snapshot, TableContext
+from delta_core.kernel.write.files import describe_files
+from delta_core.kernel.write.names import encode_path
+from delta_core.kernel.write.partition_text import format_partition_values
+from delta_core.kernel.write.plan import WritePlan
 from delta_core.kernels.arrow_buffers import array_of, strings_of, utf8_of
-from delta_core.log.partition_values import parse_partition_values
-from delta_core.protocol.actions import FILE_COLUMNS
-from delta_core.protocol.schema import format_path
-from delta_core.protocol.types import BASE_TYPES, parse_decimal
-from delta_core.snapshot import Snapshot, TableContext
-from delta_core.write.files import describe_files
-from delta_core.write.names import encode_path
-from delta_core.write.partition_text import format_partition_values
-from delta_core.write.plan import WritePlan
+from delta_core.schema.fields import format_path
+from delta_core.schema.types import BASE_TYPES, parse_decimal
 
 __all__ = ["check_partitions", "register_files"]
 

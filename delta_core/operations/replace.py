@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from delta_core.commit.transaction import CommitResult
 from delta_core.errors import InvalidArgumentError, SchemaMismatchError, did_you_mean
 from delta_core.expressions.ast import Call, Column, Expression, all_of, leaves
-from delta_core.log.files import FileSet
-from delta_core.operations.merge_clauses import SOURCE, MergeNames, sql_text
-from delta_core.operations.merge_decisions import DecisionRuns
-from delta_core.operations.merge_match import Matching
-from delta_core.operations.merge_source import load_source
-from delta_core.operations.merger import MergeClause
+from delta_core.kernel.commit.transaction import CommitResult
+from delta_core.kernel.log.files import FileSet
+from delta_core.kernel.snapshot import Snapshot, TableContext
+from delta_core.kernel.write.source import open_source
+from delta_core.operations.merge.builder import MergeClause
+from delta_core.operations.merge.candidate_files import Matching
+from delta_core.operations.merge.clauses import SOURCE, MergeNames, sql_text
+from delta_core.operations.merge.decision_store import DecisionRuns
+from delta_core.operations.merge.source import load_source
 from delta_core.operations.row_changes import RowChanges
 from delta_core.operations.write import TableWrite, WriteOptions, run_write
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.types import StructType
-from delta_core.snapshot import Snapshot, TableContext
-from delta_core.write.source import open_source
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import StructType
 
 __all__ = ["ReplaceOptions", "check_replacing", "replaced_columns", "replacing_parameters", "write_replacing"]
 

@@ -9,26 +9,26 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.commit.conflict import IsolationLevel
-from delta_core.commit.intents import READ_TO_REMOVE, read_columns, removed_files
-from delta_core.commit.property_requests import reserved_properties
-from delta_core.commit.transaction import Transaction
-from delta_core.commit.upgrade import permits_domains
 from delta_core.errors import (
     DataFileNotFoundError,
     InvalidArgumentError,
     UnsupportedOperationError,
     VersionNotFoundError,
 )
+from delta_core.kernel.commit.conflict import IsolationLevel
+from delta_core.kernel.commit.intents import READ_TO_REMOVE, read_columns, removed_files
+from delta_core.kernel.commit.property_requests import reserved_properties
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.commit.upgrade import permits_domains
+from delta_core.kernel.log.checksum import check_by_checksum
+from delta_core.kernel.log.files import FileSet
+from delta_core.kernel.log.paths import decode_paths
+from delta_core.kernel.protocol.actions import Metadata
+from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import one_array, scalar_of, strings_of
 from delta_core.kernels.dedup import KeySet
-from delta_core.log.checksum import check_by_checksum
-from delta_core.log.files import FileSet
-from delta_core.log.paths import decode_paths
 from delta_core.operations.progress import OperationProgress, ProgressReport
-from delta_core.protocol.actions import Metadata
-from delta_core.snapshot import Snapshot
 
 __all__ = ["RestoreOptions", "Restored", "restore_table"]
 

@@ -9,15 +9,15 @@ import pyarrow as pa
 
 from delta_core.engines.engine import Engine
 from delta_core.engines.interface import Relation, Relations
+from delta_core.engines.writer_properties import WriterProperties
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import Call, Column, Expression, leaves
 from delta_core.expressions.ast import Literal as Constant
-from delta_core.protocol.properties import WriterProperties
-from delta_core.protocol.schema import Path
-from delta_core.protocol.types import PrimitiveType
-from delta_core.scan.scan import Scan
-from delta_core.write.files import Written
-from delta_core.write.plan import Origin, WritePlan
+from delta_core.kernel.scan.scan import Scan
+from delta_core.kernel.write.files import Written
+from delta_core.kernel.write.plan import Origin, WritePlan
+from delta_core.schema.fields import Path
+from delta_core.schema.types import PrimitiveType
 
 __all__ = [
     "carried_columns",

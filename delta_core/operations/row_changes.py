@@ -11,30 +11,30 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct, field
 
-from delta_core.commit.intents import read_columns, removed_files
-from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
-from delta_core.commit.transaction import Transaction
 from delta_core.engines.interface import Relation, Relations
+from delta_core.engines.writer_properties import WriterProperties
 from delta_core.errors import InternalError
 from delta_core.expressions.ast import NUM_RECORDS, Column, Expression
 from delta_core.expressions.printing import format_sql
 from delta_core.expressions.sql import portable_sql
+from delta_core.kernel.commit.intents import read_columns, removed_files
+from delta_core.kernel.commit.options import MAX_COMMIT_RETRIES, PostCommit
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.log.files import FileSet
+from delta_core.kernel.log.paths import decode_paths
+from delta_core.kernel.scan.plan import ROW_INDEX
+from delta_core.kernel.scan.scan import Scan
+from delta_core.kernel.snapshot import Snapshot
+from delta_core.kernel.write.files import Written
+from delta_core.kernel.write.plan import Origin
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, int64_values, is_valid, number_array, one_array
 from delta_core.kernels.memory import release_unused
 from delta_core.kernels.row_set import RowSet, RowSets
-from delta_core.log.files import FileSet
-from delta_core.log.paths import decode_paths
 from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.operations.rewrite import carried_columns, relations_of, rewrite_rows, write_change_rows
-from delta_core.protocol.properties import WriterProperties
-from delta_core.protocol.schema import Path
-from delta_core.protocol.types import PrimitiveType
-from delta_core.scan.plan import ROW_INDEX
-from delta_core.scan.scan import Scan
-from delta_core.snapshot import Snapshot
-from delta_core.write.files import Written
-from delta_core.write.plan import Origin
+from delta_core.schema.fields import Path
+from delta_core.schema.types import PrimitiveType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

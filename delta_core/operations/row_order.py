@@ -18,8 +18,8 @@ from delta_core.kernels.arrow_buffers import empty_table, number_array
 from delta_core.kernels.curves import Ranges, cell_ranks, cells_of, check_ordered, curve_bits, radix_order, ranks_of
 from delta_core.kernels.memory import release_unused
 from delta_core.operations.temporary import temporary_files
-from delta_core.protocol.schema import Path
 from delta_core.runtime.threads import ThreadPool
+from delta_core.schema.fields import Path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,15 +12,15 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from delta_core.errors import LogError, StreamSchemaError, shortened
-from delta_core.plugins.registry import PluginSet
-from delta_core.plugins.state import TableState
-from delta_core.protocol import actions
-from delta_core.protocol.actions import Metadata
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.schema_history import why_unreadable
-from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from delta_core.kernel.plugins.registry import PluginSet
+from delta_core.kernel.plugins.state import TableState
+from delta_core.kernel.protocol import actions
+from delta_core.kernel.protocol.actions import Metadata
+from delta_core.kernel.protocol.schema_history import why_unreadable
+from delta_core.kernel.snapshot import Snapshot
 from delta_core.runtime.json_text import decode_json
-from delta_core.snapshot import Snapshot
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 
 __all__ = [
     "ColumnChanges",

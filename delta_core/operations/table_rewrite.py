@@ -7,19 +7,19 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from delta_core.commit.intents import read_columns, removed_files
-from delta_core.commit.transaction import Transaction
+from delta_core.kernel.commit.intents import read_columns, removed_files
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.log.files import FileSet
+from delta_core.kernel.snapshot import Snapshot
+from delta_core.kernel.write.files import Written
+from delta_core.kernel.write.plan import WritePlan
+from delta_core.kernel.write.properties import target_file_size
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, int64_values, number_array
 from delta_core.kernels.dedup import KeySet
-from delta_core.log.files import FileSet
 from delta_core.operations.bins import pack_bins, partition_numbers
 from delta_core.operations.rewrite import carried_columns, relations_of, rewrite_rows
 from delta_core.runtime.threads import ThreadPool, first_done
-from delta_core.snapshot import Snapshot
-from delta_core.write.files import Written
-from delta_core.write.plan import WritePlan
-from delta_core.write.properties import target_file_size
 
 __all__ = ["TableRewrite"]
 

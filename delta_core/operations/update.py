@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from delta_core.commit.transaction import Transaction
 from delta_core.errors import InvalidArgumentError
 from delta_core.expressions import parse_sql, to_expression
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, leaves
 from delta_core.expressions.binding import bind_typed
 from delta_core.expressions.coercion import same_type
 from delta_core.expressions.sql import is_default
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.scan.plan import resolve_columns
+from delta_core.kernel.snapshot import Snapshot
 from delta_core.operations.rewrite import selects_partitions
 from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, Timing, predicate_text
 from delta_core.operations.write import has_transactions
-from delta_core.protocol.schema import Path, find, format_path
-from delta_core.protocol.types import DataType, PrimitiveType, StructType
-from delta_core.scan.plan import resolve_columns
-from delta_core.snapshot import Snapshot
+from delta_core.schema.fields import Path, find, format_path
+from delta_core.schema.types import DataType, PrimitiveType, StructType
 
 __all__ = ["UpdateOptions", "assigned_columns", "update_rows"]
 

@@ -11,34 +11,35 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from delta_core.commit.intents import READ_TO_REMOVE, removed_files
-from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
-from delta_core.commit.property_requests import parse_property_requests
-from delta_core.commit.transaction import CommitResult, Transaction
+from delta_core.engines.writer_properties import WriterProperties
 from delta_core.errors import ConcurrentAppendError, InvalidArgumentError, SchemaMismatchError, TableExistsError
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import NUM_RECORDS, Call, Column, Expression, all_of, any_of
 from delta_core.expressions.ast import Literal as Constant
 from delta_core.expressions.sql import portable_sql
+from delta_core.kernel.commit.intents import READ_TO_REMOVE, removed_files
+from delta_core.kernel.commit.options import MAX_COMMIT_RETRIES, PostCommit
+from delta_core.kernel.commit.property_requests import parse_property_requests
+from delta_core.kernel.commit.transaction import CommitResult, Transaction
+from delta_core.kernel.log.files import FileSet
+from delta_core.kernel.log.partition_values import parse_partition_values
+from delta_core.kernel.plugins.rules import RowCheck
+from delta_core.kernel.protocol.properties import is_same_value
+from delta_core.kernel.snapshot import Snapshot, TableContext
+from delta_core.kernel.write.files import Written, write_files
+from delta_core.kernel.write.plan import WritePlan
+from delta_core.kernel.write.source import open_source
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, one_array
-from delta_core.log.files import FileSet
-from delta_core.log.partition_values import parse_partition_values
 from delta_core.operations import parts
 from delta_core.operations.create import given_properties, partition_columns, property_texts, stage_definition
-from delta_core.plugins.rules import RowCheck
-from delta_core.protocol.properties import WriterProperties, is_same_value
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.schema_merge import merge_rows_schema
-from delta_core.protocol.types import StructType
-from delta_core.snapshot import Snapshot, TableContext
-from delta_core.write.files import Written, write_files
-from delta_core.write.plan import WritePlan
-from delta_core.write.source import open_source
+from delta_core.schema.evolution import merge_rows_schema
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import StructType
 
 if TYPE_CHECKING:
+    from delta_core.kernel.scan.scan import Scan
     from delta_core.operations.row_changes import RowChanges
-    from delta_core.scan.scan import Scan
 
 __all__ = ["Replaced", "TableWrite", "WriteOptions", "has_transactions", "live_rows", "run_write", "write_table"]
 

@@ -12,8 +12,8 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_core.protocol.actions import ADD, DOMAIN_METADATA, METADATA, PROTOCOL, REMOVE, TXN
-from delta_core.protocol.schema import Schema
+from delta_core.kernel.protocol.actions import ADD, DOMAIN_METADATA, METADATA, PROTOCOL, REMOVE, TXN
+from delta_core.schema.fields import Schema
 from delta_core.testing.statistics import partition_struct, statistics_struct, typed_statistics
 
 __all__ = ["CheckpointKind", "StatisticsForm", "checkpoint_rows", "hint_checksum", "json_bytes", "parquet_bytes_of"]

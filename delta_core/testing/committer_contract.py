@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from delta_core.errors import InvalidArgumentError
-from delta_core.plugins.committer import Committed, Committer, Conflict, Outcome, Proposal
+from delta_core.kernel.plugins.committer import Committed, Committer, Conflict, Outcome, Proposal
 
 __all__ = ["CommitterContract", "proposal"]
 

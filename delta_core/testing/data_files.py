@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec.structs import replace
 
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, parse_type
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, parse_type
 
 __all__ = [
     "Rows",

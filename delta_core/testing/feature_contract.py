@@ -22,9 +22,6 @@ import pyarrow.compute as pc
 import pytest
 from msgspec.structs import replace
 
-from delta_core.commit.action_columns import with_declared_fields
-from delta_core.commit.intents import REMOVED_FILE
-from delta_core.commit.upgrade import upgrade_protocol
 from delta_core.engines.interface import Evaluator
 from delta_core.errors import (
     ConstraintViolationError,
@@ -40,15 +37,17 @@ from delta_core.expressions import to_expression
 from delta_core.expressions.ast import Column, Expression
 from delta_core.expressions.binding import bind_typed
 from delta_core.expressions.plugin_functions import Function
-from delta_core.log.checksum import OWN_FIELDS
-from delta_core.operations.feature_drop import DropFeatureOptions, drop_feature
-from delta_core.plugins.attempt import AttemptView
-from delta_core.plugins.features import API_VERSION, SupportedFeatures, TableFeature
-from delta_core.plugins.hook_calls import hook_name, marked_hooks
-from delta_core.plugins.hookspecs import RESULTS
-from delta_core.plugins.plans import ReadRequest
-from delta_core.plugins.registry import PluginRegistry, PluginSet
-from delta_core.plugins.rules import (
+from delta_core.kernel.commit.action_columns import with_declared_fields
+from delta_core.kernel.commit.intents import REMOVED_FILE
+from delta_core.kernel.commit.upgrade import upgrade_protocol
+from delta_core.kernel.log.checksum import OWN_FIELDS
+from delta_core.kernel.plugins.attempt import AttemptView
+from delta_core.kernel.plugins.features import API_VERSION, SupportedFeatures, TableFeature
+from delta_core.kernel.plugins.hook_calls import hook_name, marked_hooks
+from delta_core.kernel.plugins.hookspecs import RESULTS
+from delta_core.kernel.plugins.plans import ReadRequest
+from delta_core.kernel.plugins.registry import PluginRegistry, PluginSet
+from delta_core.kernel.plugins.rules import (
     ActionColumn,
     ChecksumField,
     CommitSummary,
@@ -59,12 +58,13 @@ from delta_core.plugins.rules import (
     RowFilter,
     RowSelector,
 )
-from delta_core.plugins.state import TableState
-from delta_core.plugins.steps import FeatureStep
-from delta_core.protocol.actions import ADDED_FILE, CHANGE_FILE, FILE_COLUMNS, Metadata, Protocol
-from delta_core.protocol.schema import Schema
+from delta_core.kernel.plugins.state import TableState
+from delta_core.kernel.plugins.steps import FeatureStep
+from delta_core.kernel.protocol.actions import ADDED_FILE, CHANGE_FILE, FILE_COLUMNS, Metadata, Protocol
+from delta_core.kernel.snapshot import open_context
+from delta_core.operations.feature.drop import DropFeatureOptions, drop_feature
 from delta_core.runtime.lazy import load_object
-from delta_core.snapshot import open_context
+from delta_core.schema.fields import Schema
 from delta_core.testing.feature_tables import ExampleTable, MadeTable, as_values, tamper
 from delta_core.testing.function_calls import Compute, FunctionCall, calls_in, first_difference, possible_calls
 
@@ -819,7 +819,7 @@ class FeatureContract:
         if not own:
             return
         expressions = pytest.importorskip(
-            "delta_core.spark.expressions", reason="pyspark is not installed", exc_type=ImportError
+            "delta_core.engines.spark.expressions", reason="pyspark is not installed", exc_type=ImportError
         )
         evaluator: Evaluator = open_context("memory://contract", plugins=self.registry).log.engine.evaluator
         compute = functools.partial(_compute_on_spark, self.spark(), expressions.to_sql, evaluator, functions)

@@ -13,20 +13,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec import Struct
 
-from delta_core.commit.committer import StoreCommitter
 from delta_core.errors import CommitConflictError
+from delta_core.kernel.commit.committer import StoreCommitter
+from delta_core.kernel.log.checkpoint_writer import write_checkpoint
+from delta_core.kernel.plugins.committer import Committed, Committer, Conflict, Proposal
+from delta_core.kernel.plugins.plans import ReadRequest
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.kernel.plugins.rules import HiddenColumn, MetadataColumn
+from delta_core.kernel.snapshot import Snapshot, open_context
 from delta_core.kernels.row_set import RowSet
-from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.operations.create import create_table
 from delta_core.operations.write import WriteOptions, write_table
-from delta_core.plugins.committer import Committed, Committer, Conflict, Proposal
-from delta_core.plugins.plans import ReadRequest
-from delta_core.plugins.registry import PluginRegistry
-from delta_core.plugins.rules import HiddenColumn, MetadataColumn
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.types import StructType
-from delta_core.snapshot import Snapshot, open_context
-from delta_core.table import DeltaTable
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import StructType
+from delta_core.table.delta_table import DeltaTable
 
 __all__ = ["ExampleTable", "MadeTable", "as_values", "tamper"]
 

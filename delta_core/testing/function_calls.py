@@ -17,7 +17,7 @@ from delta_core.engines.interface import Evaluator
 from delta_core.expressions.ast import Call, Column, Expression, all_parts, leaves
 from delta_core.expressions.binding import bind_typed
 from delta_core.expressions.plugin_functions import Function
-from delta_core.protocol.types import StructType
+from delta_core.schema.types import StructType
 
 __all__ = ["Compute", "FunctionCall", "calls_in", "first_difference", "possible_calls"]
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 import fsspec
 import pyarrow as pa
 
-from delta_core.protocol.schema import Schema
+from delta_core.schema.fields import Schema
 from delta_core.testing.checkpoint_files import (
     CheckpointKind,
     StatisticsForm,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
-from delta_core.plugins.catalog import StagedCommit
-from delta_core.plugins.committer import Committed, Conflict, Outcome
+from delta_core.kernel.plugins.catalog import StagedCommit
+from delta_core.kernel.plugins.committer import Committed, Conflict, Outcome
 
 __all__ = ["MemoryCatalog"]
 

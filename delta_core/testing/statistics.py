@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.kernels.arrow_buffers import one_array
-from delta_core.protocol.types import DataType, PrimitiveType, StructType, parse_decimal
+from delta_core.schema.types import DataType, PrimitiveType, StructType, parse_decimal
 from delta_core.testing.data_files import physical_name
 
 __all__ = ["compute_statistics", "partition_struct", "statistics_json", "statistics_struct", "typed_statistics"]

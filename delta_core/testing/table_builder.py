@@ -21,8 +21,8 @@ from typing import Any, Literal, Self
 
 import pyarrow as pa
 
-from delta_core.protocol.schema import Schema, arrow_schema
-from delta_core.protocol.types import BASE_TYPES, TIMESTAMP_NTZ, VARIANT
+from delta_core.schema.fields import Schema, arrow_schema
+from delta_core.schema.types import BASE_TYPES, TIMESTAMP_NTZ, VARIANT
 from delta_core.testing.data_files import (
     Rows,
     as_schema,
@@ -114,7 +114,7 @@ class TableBuilder(LogBuilder):
 
         Parameters
         ----------
-        schema : pyarrow.Schema, delta_core.protocol.schema.Schema or dict
+        schema : pyarrow.Schema, delta_core.schema.fields.Schema or dict
             Or decoded JSON, or ``{"id": "long"}``.
         partition_by : sequence of str
             The partition columns.

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 import delta_core.spark as ds
 from delta_core import DeltaTable
-from delta_core.protocol.schema import Field, PrimitiveType, StructType
+from delta_core.schema.fields import Field, PrimitiveType, StructType
 
 RAW = "order_id STRING, customer STRING, amount DECIMAL(12, 2), ordered_at TIMESTAMP"
 #: What a correction of an order may change.

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from delta_core.api import CommitSummary
-from delta_core.plugins.registry import PluginRegistry
-from delta_core.protocol.legacy_versions import IMPLIED_BY_READER, IMPLIED_BY_WRITER
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.kernel.protocol.legacy_versions import IMPLIED_BY_READER, IMPLIED_BY_WRITER
 from delta_core.testing.feature_contract import table_state
 from tests.architecture.source import ROOT, modules, texts
 
@@ -18,13 +18,19 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 NAMES = sorted(PROJECT["entry-points"]["delta_core.features"])
 
 #: The one module of the core that names features: those that old protocol versions imply, whatever is installed.
-IMPLIED = "delta_core.protocol.legacy_versions"
+IMPLIED = "delta_core.kernel.protocol.legacy_versions"
 
 #: Words of the protocol that mean something else too: the whole text, and where it may be.
 OTHER_MEANINGS = {
-    "changeDataFeed.timestampOutOfRange.enabled": ("delta_core.spark.settings", "the name of a setting of delta-spark"),
+    "changeDataFeed.timestampOutOfRange.enabled": (
+        "delta_core.engines.spark.settings",
+        "the name of a setting of delta-spark",
+    ),
     "domainMetadata": ("delta_core", "the action that features store their state in"),
-    "v2Checkpoint": ("delta_core.log.hint", "a field of _last_checkpoint, which is read before the features are known"),
+    "v2Checkpoint": (
+        "delta_core.kernel.log.hint",
+        "a field of _last_checkpoint, which is read before the features are known",
+    ),
 }
 
 
@@ -74,8 +80,9 @@ def test_core_names_no_property_or_domain_of_a_feature() -> None:
 def test_core_has_fields_of_a_feature_as_columns_of_files_only() -> None:
     """Row ids and clustering are values of plugins: the modules that list the columns of an action name them."""
     columns = {
-        "delta_core.protocol.actions", "delta_core.kernels.json_actions", "delta_core.log.checkpoint_writer",
-        "delta_core.log.commit_chunks", "delta_core.commit.intents", "delta_core.spark.plan.replay",
+        "delta_core.kernel.protocol.actions", "delta_core.kernels.json_actions",
+        "delta_core.kernel.log.checkpoint_writer", "delta_core.kernel.log.commit_chunks",
+        "delta_core.kernel.commit.intents", "delta_core.engines.spark.plan.replay",
     }  # fmt: skip
     found = {module for module, _, text in _core_texts() if text in FILE_FIELDS[1:]}
     assert found - columns == set()
@@ -97,7 +104,12 @@ def test_operations_of_features_are_named_by_the_public_api_only() -> None:
     # a purpose of scans, and an argument of operations
     names = {name for f in features for name in f.operations} - {"changes", "cluster_by"}
     assert {"add_constraint", "cluster", "diff"} <= names
-    public = ("delta_core.alterer", "delta_core.optimizer", "delta_core.table", "delta_core.cli")
+    public = (
+        "delta_core.table.alterer",
+        "delta_core.table.optimizer",
+        "delta_core.table.delta_table",
+        "delta_core.cli",
+    )
     texts_below = [(m, line, text) for m, line, text in _core_texts() if not m.startswith(public)]
     assert [f"{m}:{line} names {text}" for m, line, text in texts_below if text in names] == []
 

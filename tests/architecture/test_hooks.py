@@ -12,7 +12,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from delta_core import api
-from delta_core.plugins import hookspecs
+from delta_core.kernel.plugins import hookspecs
 from tests.architecture.source import ROOT, modules, tree
 
 HOOKS = {

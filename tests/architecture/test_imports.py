@@ -14,22 +14,25 @@ from tests.architecture.source import ROOT, imports, is_ours, modules, names_of,
 #: From top to bottom: a module imports only what is above it. A folder is as a whole (of `engines` its seam is by
 #: itself); inside it only cycles are forbidden. Names that a package loads on first use count as imported.
 LAYOUT = (
-    "errors", "exceptions", "runtime", "protocol", "kernels", "types", "schema", "expressions", "engine seam",
-    "plugins", "handles", "log", "scan", "write", "commit", "snapshot", "operations", "api", "interop", "transaction",
-    "alterer", "optimizer", "table_parts", "table", "writer", "query", "version", "", "cli", "testing", "engines",
-    "spark",
+    "errors", "exceptions", "runtime", "schema", "types", "kernels", "expressions", "engine seam", "handles", "storage",
+    "parquet", "kernel", "snapshot", "operations", "api", "table", "interop", "transaction", "alterer", "optimizer",
+    "writer", "query", "version", "", "cli", "testing", "engines", "spark",
 )  # fmt: skip
 #: What the core imports of `engines`.
-SEAM = (["engines", "records"], ["engines", "interface"], ["engines", "engine"])
+SEAM = tuple(["engines", name] for name in ("conditions", "engine", "interface", "records", "writer_properties"))
 #: The only module that imports by text.
-BY_TEXT = {"delta_core.runtime.lazy": "the helper", "delta_core.plugins.entry_points": "what installed packages offer"}
+BY_TEXT = {
+    "delta_core.runtime.lazy": "the helper",
+    "delta_core.kernel.plugins.entry_points": "what installed packages offer",
+}
 #: What reaches for files or another process's engine, and who may: engines, and the public modules whose task it is.
 OUTWARD = ("fsspec", "pyarrow.fs", "pyarrow.json", "pyarrow.parquet", "pyarrow.dataset", "pyspark")
 OUTWARD_FACES = {
     "delta_core.engines": "engines do the I/O",
-    "delta_core.spark": "the public API for PySpark",
+    "delta_core.storage": "places",
+    "delta_core.parquet": "data files",
     "delta_core.testing": "makes tables for contract suites, independently of what it tests",
-    "delta_core.interop": "hands a table to other libraries as their own objects",
+    "delta_core.table.interop": "hands a table to other libraries as their own objects",
     "delta_core.cli": "writes what the user requested to a file",
 }
 

@@ -17,7 +17,7 @@ def _definitions() -> dict[str, list[str]]:
     """Return the modules that define each public class or function, hooks left out: plugins define them again."""
     found: dict[str, list[str]] = defaultdict(list)
     for module in modules():
-        if module.startswith("delta_core.") and module != "delta_core.plugins.hookspecs":
+        if module.startswith("delta_core.") and module != "delta_core.kernel.plugins.hookspecs":
             for node in tree(module).body:
                 if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
                     found[node.name].append(module)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 
-from delta_core.snapshot import Snapshot
+from delta_core.kernel.snapshot import Snapshot
 from tests.architecture.source import modules, tree
 
 

@@ -40,10 +40,10 @@ SLOW_TO_IMPORT = (
     "pyarrow.dataset",
     "ssl",
     "fsspec",
-    "delta_core.engines.arrow.storage.remote",
-    "delta_core.write",
-    "delta_core.commit.transaction",
-    "delta_core.engines.arrow.parquet.data_writer",
+    "delta_core.storage.remote",
+    "delta_core.kernel.write",
+    "delta_core.kernel.commit.transaction",
+    "delta_core.parquet.data_writer",
 )
 LOADED = f"print(*sorted(m for m in {HEAVY!r} if m in sys.modules))"
 
@@ -72,8 +72,8 @@ def test_import_loads_nothing_heavy_and_no_arrow() -> None:
 def test_help_of_the_program_loads_no_arrow_and_no_table(argument: str) -> None:
     code = (
         "from delta_core.cli import main\nassert main([sys.argv[1], *['bash'] * (sys.argv[1] == 'completion')]) == 0\n"
-        "assert not {'pyarrow', 'numpy', 'delta_core.table'} & set(sys.modules)\nsys.stdout.flush()\nprint('\\f', "
-        "end='')"
+        "assert not {'pyarrow', 'numpy', 'delta_core.table.delta_table'} & set(sys.modules)\nsys.stdout.flush()\n"
+        "print('\\f', end='')"
     )
     assert _run(code, argument).rpartition("\f")[2].split() == ["click"]
 
@@ -103,14 +103,14 @@ def test_first_filtered_read_loads_no_history_printing_and_log_writer(table: str
 
 def test_first_filtered_read_of_plain_files_loads_no_other_reader(table: str) -> None:
     later = (
-        "delta_core.commit.options",
-        "delta_core.engines.arrow.parquet.legacy_calendar",
-        "delta_core.engines.arrow.parquet.reader",
-        "delta_core.engines.arrow.storage.local_files",
-        "delta_core.engines.arrow.storage.prefetch",
+        "delta_core.kernel.commit.options",
+        "delta_core.parquet.legacy_calendar",
+        "delta_core.parquet.reader",
+        "delta_core.storage.local_files",
+        "delta_core.storage.prefetch",
         "delta_core.engines.interface",
-        "delta_core.log.group_tests",
-        "delta_core.plugins.steps",
+        "delta_core.kernel.log.group_tests",
+        "delta_core.kernel.plugins.steps",
         "ipaddress",
         "logging",
         "pyarrow._parquet",
@@ -280,13 +280,13 @@ UPKEEP = [
 @pytest.mark.parametrize("exists", [False, True])
 def test_first_append_loads_no_checkpoints_and_no_changes_of_rows(tmp_path: Path, exists: bool) -> None:
     later = (
-        "delta_core.commit.cleanup",
-        "delta_core.commit.manifests",
-        "delta_core.log.checkpoint_writer",
+        "delta_core.kernel.commit.cleanup",
+        "delta_core.kernel.commit.manifests",
+        "delta_core.kernel.log.checkpoint_writer",
         "delta_core.operations.convert",
         "delta_core.operations.optimize",
         "delta_core.operations.row_changes",
-        "delta_core.scan.scan",
+        "delta_core.kernel.scan.scan",
         "difflib",
         "email.message",
         "importlib.metadata",
@@ -335,20 +335,20 @@ LATE = (
     "pyarrow._compute",
     "numpy.typing",
     "zlib",
-    "delta_core.alterer",
-    "delta_core.optimizer",
-    "delta_core.operations.merger",
-    "delta_core.scan.explain",
+    "delta_core.table.alterer",
+    "delta_core.table.optimizer",
+    "delta_core.operations.merge.builder",
+    "delta_core.kernel.scan.explain",
     "delta_core.engines.arrow.evaluate.evaluator",
-    "delta_core.engines.arrow.storage.checkpoint_files",
+    "delta_core.engines.arrow.checkpoint_files",
     "delta_core.expressions.pyarrow_filters",
     "delta_core.expressions.sqlglot_trees",
     "delta_core.kernels.json_lines",
-    "delta_core.kernels.parquet_nested",
+    "delta_core.parquet.nested_pages",
     "delta_core.kernels.row_set",
-    "delta_core.log.checkpoint",
-    "delta_core.log.checksum",
-    "delta_core.scan.vectors",
+    "delta_core.kernel.log.checkpoint",
+    "delta_core.kernel.log.checksum",
+    "delta_core.kernel.scan.vectors",
 )
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_core.commit.transaction import Transaction
-from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.commit.intents import removed_files
 from delta_core.errors import DataFileNotFoundError, DeltaError, InvalidArgumentError, UnsupportedFeatureError
-from delta_core.protocol.actions import FILE_COLUMNS
-from delta_core.snapshot import Snapshot
-from delta_core.transaction import AddAction, RemoveAction
+from delta_core.kernel.commit.intents import removed_files
+from delta_core.kernel.protocol.actions import FILE_COLUMNS
+from delta_core.kernel.snapshot import Snapshot
+from delta_core.table.transaction import AddAction, RemoveAction
 
 MAP = pa.map_(pa.string(), pa.string())
 VECTOR = {"storageType": "u", "pathOrInlineDv": "x" * 20, "offset": 1, "sizeInBytes": 40, "cardinality": 1}

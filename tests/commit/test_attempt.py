@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from delta_core.commit.transaction import Transaction
 from delta_core.errors import HookContractError, UnsupportedFeatureError
-from delta_core.plugins.registry import PluginRegistry
-from delta_core.plugins.rules import ExtraAction
-from delta_core.protocol.schema import Field, Schema
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.kernel.plugins.rules import ExtraAction
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.schema.fields import Field, Schema
 from delta_core.testing.table_builder import TableBuilder
 from tests.commit.conftest import added
 from tests.hooks.external_plugins import ExternalPlugin

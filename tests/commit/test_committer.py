@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.commit import committer as module
-from delta_core.commit.committer import PUTS, StoreCommitter
-from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import PutResult, RangeRequest
 from delta_core.errors import CommitError, CommitStateUnknownError, EngineError
-from delta_core.log.names import commit_name
-from delta_core.plugins.committer import Committed, Committer, Conflict, Proposal
+from delta_core.kernel.commit import committer as module
+from delta_core.kernel.commit.committer import PUTS, StoreCommitter
+from delta_core.kernel.log.names import commit_name
+from delta_core.kernel.plugins.committer import Committed, Committer, Conflict, Proposal
+from delta_core.storage.stores import open_storage
 from delta_core.testing.committer_contract import CommitterContract, proposal
 
 

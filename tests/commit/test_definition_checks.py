@@ -11,12 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.commit.options import AddAction, CommitProperties
-from delta_core.commit.transaction import Transaction
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaError, SchemaMismatchError
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.types import ArrayType, Field, MapType, StructType
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.commit.options import AddAction, CommitProperties
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import ArrayType, Field, MapType, StructType
 from delta_core.testing.table_builder import TableBuilder
 
 NAME = {"delta.columnMapping.mode": "name"}

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from delta_core import DeltaTable
 from delta_core.api import TableFeature
-from delta_core.plugins.registry import PluginRegistry
+from delta_core.kernel.plugins.registry import PluginRegistry
 
 SCHEMA = pa.schema([("id", pa.int64())])
 

@@ -11,8 +11,6 @@ import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
-from delta_core.commit.intents import READ_FILE
-from delta_core.commit.transaction import Transaction
 from delta_core.errors import (
     CommitConflictError,
     HookContractError,
@@ -20,13 +18,15 @@ from delta_core.errors import (
     TypeChangeError,
     UnsupportedOperationError,
 )
-from delta_core.plugins.features import TableFeature
-from delta_core.plugins.hookspecs import hookimpl
-from delta_core.plugins.registry import PluginRegistry
-from delta_core.plugins.rules import RemainingFilesCheck
-from delta_core.protocol.actions import DomainMetadata
-from delta_core.protocol.schema import Schema
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.commit.intents import READ_FILE
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.plugins.features import TableFeature
+from delta_core.kernel.plugins.hookspecs import hookimpl
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.kernel.plugins.rules import RemainingFilesCheck
+from delta_core.kernel.protocol.actions import DomainMetadata
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.schema.fields import Schema
 from delta_core.testing.table_builder import TableBuilder
 from tests.commit.conftest import added
 

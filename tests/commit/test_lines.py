@@ -12,20 +12,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_core.commit import lines
-from delta_core.commit import transaction as committing
-from delta_core.commit.attempt import Attempt, build_attempt
-from delta_core.commit.committer import StoreCommitter
-from delta_core.commit.lines import CommitLines, as_parsed, format_commit, small_action
-from delta_core.commit.transaction import Transaction
 from delta_core.errors import CommitError, CommitStateUnknownError, InvalidArgumentError
+from delta_core.kernel.commit import lines
+from delta_core.kernel.commit import transaction as committing
+from delta_core.kernel.commit.attempt import Attempt, build_attempt
+from delta_core.kernel.commit.committer import StoreCommitter
+from delta_core.kernel.commit.lines import CommitLines, as_parsed, format_commit, small_action
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.plugins.committer import Committed, Proposal
+from delta_core.kernel.snapshot import Snapshot, open_context, open_snapshot
 from delta_core.kernels import json_lines
 from delta_core.kernels.json_actions import ActionParser
 from delta_core.kernels.json_lines import format_lines
 from delta_core.kernels.row_set import RowSet
 from delta_core.operations.write import WriteOptions, write_table
-from delta_core.plugins.committer import Committed, Proposal
-from delta_core.snapshot import Snapshot, open_context, open_snapshot
 
 COLUMNS = ("size", "modificationTime", "dataChange", "dvCardinality")
 PROPERTIES = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from delta_core.commit.loop import commit_loop, max_backoff_seconds
 from delta_core.errors import TooManyAttemptsError
-from delta_core.plugins.committer import Committed, Conflict
+from delta_core.kernel.commit.loop import commit_loop, max_backoff_seconds
+from delta_core.kernel.plugins.committer import Committed, Conflict
 
 
 def test_pauses_grow_and_who_lost_often_goes_first() -> None:

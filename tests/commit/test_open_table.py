@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.engines.arrow.storage.local import LocalStorage
 from delta_core.engines.records import Listing
 from delta_core.errors import MetadataChangedError
-from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
+from delta_core.storage.local import LocalStorage
 from tests.commit.conftest import paths
 
 

@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.commit.conflict import IsolationLevel
-from delta_core.commit.transaction import Transaction
 from delta_core.errors import InvalidArgumentError
-from delta_core.plugins.registry import PluginRegistry
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.commit.conflict import IsolationLevel
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 
 SCHEMA = pa.schema({"id": pa.int64()})

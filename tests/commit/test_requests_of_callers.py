@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core import CommitProperties, DeltaTable, WriterProperties, convert_to_deltalake, write_deltalake
-from delta_core.commit.options import OWN_COMMIT_FIELDS
 from delta_core.errors import InvalidArgumentError
-from delta_core.transaction import AppTransaction
+from delta_core.kernel.commit.options import OWN_COMMIT_FIELDS
+from delta_core.table.transaction import AppTransaction
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.commit.upgrade import check_requirements, upgrade_protocol
 from delta_core.errors import FeatureRequirementError
-from delta_core.plugins.registry import default_registry
-from delta_core.protocol.actions import Protocol
+from delta_core.kernel.commit.upgrade import check_requirements, upgrade_protocol
+from delta_core.kernel.plugins.registry import default_registry
+from delta_core.kernel.protocol.actions import Protocol
 from delta_core.testing.feature_contract import table_state
 from delta_core.testing.table_builder import TableBuilder
 

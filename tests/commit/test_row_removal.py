@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.commit.row_removal import _loosened
 from delta_core.errors import CorruptTableError, DataFileNotFoundError
+from delta_core.kernel.commit.row_removal import _loosened
+from delta_core.kernel.scan import vectors
 from delta_core.kernels.row_set import RowSets
-from delta_core.scan import vectors
 
 
 @pytest.mark.parametrize(

@@ -18,18 +18,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from delta_core.commit import committer as module
-from delta_core.commit.conflict import IsolationLevel
-from delta_core.commit.transaction import Transaction
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import Listing, PutResult, RangeRequest
 from delta_core.errors import CommitConflictError, EngineError
 from delta_core.expressions.filters import to_expression
-from delta_core.log.names import commit_name, parse_name
-from delta_core.log.source import TableLog
+from delta_core.kernel.commit import committer as module
+from delta_core.kernel.commit.conflict import IsolationLevel
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.log.names import commit_name, parse_name
+from delta_core.kernel.log.source import TableLog
+from delta_core.kernel.snapshot import Snapshot, open_context, open_snapshot
 from delta_core.operations.create import create_table
-from delta_core.protocol.schema import Schema
-from delta_core.snapshot import Snapshot, open_context, open_snapshot
+from delta_core.schema.fields import Schema
 from tests.commit.conftest import added, live
 
 KINDS = ("a", "b")
@@ -129,7 +129,7 @@ class Writer:
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PAUSE", 0.0)
-    monkeypatch.setattr("delta_core.commit.loop.time.sleep", lambda _: None)
+    monkeypatch.setattr("delta_core.kernel.commit.loop.time.sleep", lambda _: None)
 
 
 def create(uri: str) -> None:

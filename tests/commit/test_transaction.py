@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from delta_core.commit.conflict import IsolationLevel
-from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import (
     CommitConflictError,
     ConcurrentAppendError,
@@ -24,7 +22,9 @@ from delta_core.errors import (
     TooManyAttemptsError,
 )
 from delta_core.expressions import to_expression
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.commit.conflict import IsolationLevel
+from delta_core.kernel.commit.transaction import CommitResult, Transaction
+from delta_core.kernel.snapshot import open_snapshot
 from tests.commit.conftest import added, live, paths
 
 Begin = Callable[..., Transaction]

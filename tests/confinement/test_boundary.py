@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.engines.arrow.storage.boundary import Boundary
-from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.errors import EngineError, ExternalPathError
-from delta_core.log.paths import decode_paths
+from delta_core.kernel.log.paths import decode_paths
+from delta_core.storage.boundary import Boundary
+from delta_core.storage.stores import open_storage
 
 ROOTS = ("/lake/t", "memory://own/t", "s3://own/t", "latency:///own/t", "abfss://own@mine.dfs.core.windows.net/t")
 PIECES = st.sampled_from([

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from delta_core.engines.arrow.storage.credentials import without_credentials
-from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.engines.records import RangeRequest
 from delta_core.errors import EngineError, ExternalPathError
+from delta_core.storage.credentials import without_credentials
+from delta_core.storage.stores import open_storage
 
 KEYS = {
     "AWS_ACCESS_KEY_ID": "key-id",

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.engines.records import RangeRequest
 from delta_core.errors import CorruptTableError, EngineError, ExternalPathError
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.storage.stores import open_storage
 from tests.confinement.hostile import IDS, STOLEN, Spies, files_below, hostile, parquet
 
 PATHS = {

@@ -55,7 +55,7 @@ def test_link_of_a_chain_with_a_password_is_rejected(uri: str) -> None:
 
 @pytest.mark.parametrize("uri", ["abfss://container@account.dfs.core.windows.net/t", "s3://bucket/a:b@c"])
 def test_uri_without_a_password_is_no_error(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from delta_core.engines.arrow.storage import stores
+    from delta_core.storage import stores
 
     monkeypatch.setattr(stores.storage, "open_remote", lambda root, *more: root)
     assert stores.open_storage(uri) == uri  # type: ignore[comparison-overlap]

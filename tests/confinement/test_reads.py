@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, QueryBuilder, write_deltalake
-from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.errors import EngineError, ExternalPathError, InvalidArgumentError, without_passwords
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.storage.stores import open_storage
 from delta_core.testing.table_builder import TableBuilder
 from tests.confinement.hostile import IDS, REFERENCES, STOLEN, Reference, Spies, hostile, parquet
 from tests.stores.filesystems import register

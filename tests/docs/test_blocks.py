@@ -25,12 +25,12 @@ import pytest
 
 import delta_core
 from delta_core import DeltaTable, Field, PrimitiveType, Schema, write_deltalake
-from delta_core.plugins.registry import PluginRegistry
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.kernel.write import files, plan
 from delta_core.testing.feature_contract import FeatureContract
 from delta_core.testing.table_builder import TableBuilder
 from delta_core.testing.variant_bytes import variants
-from delta_core.write import files, plan
 from tests.docs.blocks import PAGES, ROOT, Block, blocks, run_python, run_shell
 from tests.stores.servers import ServerMissingError, moto
 

@@ -10,14 +10,14 @@ import duckdb
 import pyarrow as pa
 
 from delta_core.engines.arrow import map_threads
-from delta_core.engines.arrow.storage.log_files import ArrowLogFiles
-from delta_core.engines.arrow.storage.stores import open_storage
+from delta_core.engines.arrow.log_files import ArrowLogFiles
 from delta_core.engines.engine import Engine
 from delta_core.engines.interface import Apply, Storage
 from delta_core.engines.records import FileRead
 from delta_core.errors import DataFileError, DataFileNotFoundError, UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Cast, Expression, Leaf, Literal, leaves
 from delta_core.expressions.plugin_functions import Function
+from delta_core.storage.stores import open_storage
 
 #: Functions whose meaning in DuckDB is Spark's; every other one is rejected by name.
 _OPERATORS = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "+": "+", "-": "-", "*": "*"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from delta_core.errors import DataFileNotFoundError, UnsupportedExpressionError
-from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 from tests.engines import duckdb_engine
 

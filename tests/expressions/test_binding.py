@@ -14,7 +14,7 @@ from delta_core.expressions import bind, format_sql, parse_sql
 from delta_core.expressions.ast import Call, Column, Expression, Literal
 from delta_core.expressions.binding import bind_typed
 from delta_core.expressions.plugin_functions import Function
-from delta_core.protocol.types import ArrayType, Field, MapType, PrimitiveType, StructType
+from delta_core.schema.types import ArrayType, Field, MapType, PrimitiveType, StructType
 
 SCHEMA = StructType(
     [

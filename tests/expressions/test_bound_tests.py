@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
 from delta_core.expressions.ast import Call, Cast, FileStatistic, Literal, Values, leaves
 from delta_core.expressions.bound_tests import bound_test
-from delta_core.log.file_pruning import FilePruner
-from delta_core.protocol.types import PrimitiveType
+from delta_core.kernel.log.file_pruning import FilePruner
+from delta_core.schema.types import PrimitiveType
 
 LONG, DOUBLE, STRING = PrimitiveType("long"), PrimitiveType("double"), PrimitiveType("string")
 VALUES = {

@@ -11,8 +11,8 @@ from delta_core.expressions import parse_sql, to_expression
 from delta_core.expressions.ast import Call, Column, Literal
 from delta_core.expressions.printing import format_sql
 from delta_core.expressions.sql import portable_sql
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.types import Field, PrimitiveType
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import Field, PrimitiveType
 
 STRING = PrimitiveType("string")
 #: Characters that quote, escape or begin something in one of the readers.

@@ -16,8 +16,8 @@ from delta_core.expressions import format_sql, from_filters, parse_sql, to_expre
 from delta_core.expressions.ast import Call, Column, Expression, Literal, literal
 from delta_core.expressions.polars_filters import from_polars
 from delta_core.expressions.pyarrow_filters import from_pyarrow
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.types import Field, PrimitiveType, StructType
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import Field, PrimitiveType, StructType
 
 TABLE = pa.table(
     {

@@ -19,8 +19,8 @@ from delta_core.expressions import bind, parse_sql
 from delta_core.expressions.ast import Column, Expression, leaves
 from delta_core.expressions.coercion import canonical
 from delta_core.expressions.implied import implied_range
-from delta_core.protocol.schema import Schema, find
-from delta_core.protocol.types import DataType
+from delta_core.schema.fields import Schema, find
+from delta_core.schema.types import DataType
 
 UTC = dt.UTC
 #: The first and the last day, and the instants, that Python has.

@@ -8,8 +8,8 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import ExpressionError
 from delta_core.expressions import to_expression
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.types import Field, PrimitiveType
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import Field, PrimitiveType
 
 SCHEMA = Schema([Field("id", PrimitiveType("long")), Field("kind", PrimitiveType("string"))])
 

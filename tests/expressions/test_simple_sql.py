@@ -12,7 +12,7 @@ from delta_core.errors import DeltaError
 from delta_core.expressions.ast import Call, Column, Expression, Literal
 from delta_core.expressions.simple_sql import RESERVED, parse_simple
 from delta_core.expressions.sqlglot_trees import parse_with_sqlglot
-from delta_core.protocol.types import PrimitiveType
+from delta_core.schema.types import PrimitiveType
 
 LEAVES = st.sampled_from([
     "a", "b.c", "`x y`", "name", "Date", "t.`q.r`.s", "1", "-5", "1.5", ".5", "2.", "1e3", "'x'", "''", "true", "NULL",

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from delta_core.engines.arrow.evaluate.evaluator import compile_expression
 from delta_core.expressions import bind, format_sql, parse_sql, plan_skipping, to_expression
 from delta_core.expressions.ast import Call, Cast, Column, Expression, FileStatistic, Literal, PartitionValue
-from delta_core.protocol.schema import ColumnMap
-from delta_core.protocol.types import ArrayType, Field, PrimitiveType, StructType
+from delta_core.schema.fields import ColumnMap
+from delta_core.schema.types import ArrayType, Field, PrimitiveType, StructType
 
 UTC = dt.UTC
 SCHEMA = StructType([

@@ -19,7 +19,7 @@ from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions import bind, format_sql, parse_sql
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, PartitionValue
 from delta_core.expressions.functions import function_names
-from delta_core.protocol.types import Field, PrimitiveType, StructType
+from delta_core.schema.types import Field, PrimitiveType, StructType
 
 A, B = Column(("a",)), Column(("b",))
 SCHEMA = StructType([Field("a", "integer"), Field("b", "boolean"), Field("s", "string"), Field("d", "date")])

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from delta_core.errors import UnsupportedFeatureError
-from delta_core.log.checkpoint_writer import write_checkpoint
-from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.kernel.log.checkpoint_writer import write_checkpoint
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
 from tests.golden.conftest import is_opened
 
 pytestmark = pytest.mark.golden

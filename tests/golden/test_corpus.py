@@ -24,8 +24,8 @@ from delta_core.errors import (
     VersionNotFoundError,
 )
 from delta_core.expressions.ast import FileStatistic
-from delta_core.protocol.types import PrimitiveType
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.schema.types import PrimitiveType
 from delta_plugins.variant_type.logic import variant_to_json
 from tests.corpus.records import GOLDEN, recorded_path
 from tests.golden.conftest import is_opened

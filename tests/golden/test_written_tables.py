@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from delta_core.commit.transaction import Transaction
 from delta_core.errors import (
     ConstraintViolationError,
     FeatureRequirementError,
@@ -20,9 +19,10 @@ from delta_core.errors import (
     UnsupportedFeatureError,
     UnsupportedOperationError,
 )
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.snapshot import open_context, open_snapshot
 from delta_core.kernels.row_set import RowSet
 from delta_core.operations.write import WriteOptions, write_table
-from delta_core.snapshot import open_context, open_snapshot
 from tests.corpus.records import path_of, records
 
 pytestmark = [pytest.mark.golden, pytest.mark.slow]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from delta_core.api import TableFeature, hookimpl
-from delta_core.plugins.registry import PluginRegistry, PluginSet
+from delta_core.kernel.plugins.registry import PluginRegistry, PluginSet
 from delta_core.testing.table_builder import TableBuilder
 
 PROTOCOL = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["probe"], "writerFeatures": ["probe"]}

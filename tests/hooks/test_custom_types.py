@@ -15,7 +15,7 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import DeltaError, ExpressionError
-from delta_core.protocol.types import CustomType, PrimitiveType, TypeDef
+from delta_core.schema.types import CustomType, PrimitiveType, TypeDef
 from tests.hooks.external_plugins import registry, table_of
 
 MONEY = TypeDef("money", pa.int64(), "BIGINT", "integer")

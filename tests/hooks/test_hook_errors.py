@@ -28,10 +28,10 @@ from delta_core.api import (
     hookimpl,
 )
 from delta_core.errors import ColumnNotFoundError, HookContractError, PluginError
-from delta_core.plugins import hookspecs
-from delta_core.plugins.hookspecs import RESULTS
-from delta_core.plugins.registry import PluginSet
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.plugins import hookspecs
+from delta_core.kernel.plugins.hookspecs import RESULTS
+from delta_core.kernel.plugins.registry import PluginSet
+from delta_core.kernel.snapshot import open_snapshot
 from tests.hooks.external_plugins import ExternalPlugin, plugin_set, registry, table_of
 
 BOOLEAN, LONG, STRING = (PrimitiveType(t) for t in ("boolean", "long", "string"))

@@ -33,13 +33,13 @@ from delta_core.api import (
     TableState,
     literal,
 )
-from delta_core.commit.transaction import Transaction
 from delta_core.errors import HookContractError, PluginConflictError, SchemaError, TypeChangeError
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.kernel.protocol.actions import ADDED_FILE
+from delta_core.kernel.snapshot import open_context, open_snapshot
 from delta_core.operations.create import create_table
-from delta_core.plugins.registry import PluginRegistry
-from delta_core.protocol.actions import ADDED_FILE
-from delta_core.protocol.types import ArrayType, Field, StructType
-from delta_core.snapshot import open_context, open_snapshot
+from delta_core.schema.types import ArrayType, Field, StructType
 from tests.hooks.external_plugins import ExternalPlugin, plugin_set
 
 SCHEMA = Schema.from_json('{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}')

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
 
 
 @pytest.fixture(scope="module")

@@ -14,13 +14,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.commit.transaction import Transaction
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.log.checkpoint_writer import write_checkpoint
+from delta_core.kernel.snapshot import open_context, open_snapshot
 from delta_core.kernels.row_set import RowSet
-from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.operations.create import create_table
 from delta_core.operations.write import WriteOptions, write_table
-from delta_core.protocol.schema import Schema
-from delta_core.snapshot import open_context, open_snapshot
+from delta_core.schema.fields import Schema
 
 __all__ = [
     "OURS",

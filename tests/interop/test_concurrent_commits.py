@@ -23,7 +23,6 @@ from deltalake import DeltaTable as PeerTable
 
 import delta_core.spark as ours
 from delta_core import write_deltalake
-from delta_core.commit.transaction import Transaction
 from delta_core.errors import (
     CommitConflictError,
     ConcurrentAppendError,
@@ -32,10 +31,11 @@ from delta_core.errors import (
     MetadataChangedError,
     ProtocolChangedError,
 )
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.snapshot import Snapshot, open_context, open_snapshot
+from delta_core.kernel.write.source import open_source
 from delta_core.kernels.row_set import RowSet
 from delta_core.operations.write import TableWrite, WriteOptions, run_write
-from delta_core.snapshot import Snapshot, open_context, open_snapshot
-from delta_core.write.source import open_source
 from tests.interop.appending import by_arrow
 from tests.interop.conftest import Made
 from tests.interop.test_spark_reads_ours import READ

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from delta_core.errors import DeltaError
-from delta_core.plugins.registry import default_registry
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.plugins.registry import default_registry
+from delta_core.kernel.snapshot import open_snapshot
 from tests.interop.feature_matrix import (
     OURS,
     OWN_PAIRS,

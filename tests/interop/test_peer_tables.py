@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
 
 deltalake = pytest.importorskip("deltalake")
 pytestmark = pytest.mark.peer

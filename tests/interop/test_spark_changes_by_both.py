@@ -110,7 +110,7 @@ def test_rows_that_delta_spark_dropped_meanwhile_stay_dropped(
         else:
             call(DeltaTable(tmp_path / "t"), i)
 
-    monkeypatch.setattr("delta_core.commit.transaction.Transaction.commit", race)
+    monkeypatch.setattr("delta_core.kernel.commit.transaction.Transaction.commit", race)
     change(3, "DELETE FROM {t} WHERE id = 4", "UPDATE {t} SET x = -1 WHERE id = 5")
     expected = {i: (-2.0 if i == 3 else -1.0 if i == 5 else i / 4) for i in range(20) if i != 4}
     if name == "delete":

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from delta_core.protocol.types import PrimitiveType
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.schema.types import PrimitiveType
 from tests.interop.feature_matrix import PAIRS, REJECTED, Recipe, Row, append, make, model, recipe_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]

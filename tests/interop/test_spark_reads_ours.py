@@ -17,12 +17,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable as PeerTable
 
-from delta_core.commit.transaction import Transaction
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.log.checkpoint_writer import write_checkpoint
+from delta_core.kernel.snapshot import open_context, open_snapshot
 from delta_core.kernels.row_set import RowSet
-from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.operations.create import create_table
 from delta_core.operations.write import WriteOptions, write_table
-from delta_core.snapshot import open_context, open_snapshot
 from tests.interop.conftest import Made, plain
 from tests.interop.feature_matrix import schema_of, set_domain
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from delta_core import DeltaTable
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
 from tests.interop.conftest import Made, plain
 
 pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.filterwarnings("ignore")]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.kernels.footer_check import without_float_bounds
+from delta_core.parquet.footer_check import without_float_bounds
 
 MR = b"parquet-mr version 1.13.1".ljust(32)
 

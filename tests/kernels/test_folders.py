@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from delta_core.kernels._folders import create
-from delta_core.kernels.folders import create_files, sync_files
+from delta_core.storage._folders import create
+from delta_core.storage.folders import create_files, sync_files
 
 
 def test_files_are_created_with_their_folders(tmp_path: Path) -> None:

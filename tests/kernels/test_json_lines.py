@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.errors import InvalidArgumentError
+from delta_core.kernel.protocol.actions import DELETION_VECTOR, FILE_COLUMNS
 from delta_core.kernels import json_lines
 from delta_core.kernels._json_lines import Rows
 from delta_core.kernels.json_actions import ActionParser
 from delta_core.kernels.json_lines import format_actions, format_lines
-from delta_core.protocol.actions import DELETION_VECTOR, FILE_COLUMNS
 
 MAP = pa.map_(pa.string(), pa.string())
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.kernels import parquet_pages
 from delta_core.kernels._kept_memory import kept_bytes, limit, used_bytes
 from delta_core.kernels.memory import LEAST_KEPT, allocate, allocated_bytes, release_unused
+from delta_core.parquet import pages as parquet_pages
 
 MB = 1 << 20
 ROOT = Path(__file__).resolve().parents[2]

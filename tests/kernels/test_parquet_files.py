@@ -19,10 +19,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from delta_core.engines.conditions import ColumnTest, NullTest, ValuePattern, ValueRange, ValueSet
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels._kept_memory import used_bytes
-from delta_core.kernels.parquet_files import FileLayout, FlatColumn, PickedRows, footer_key, read_files
-from delta_core.kernels.parquet_pages import ColumnTest, NullTest, ValuePattern, ValueRange, ValueSet, compiled_test
+from delta_core.parquet.many_files import FileLayout, FlatColumn, PickedRows, footer_key, read_files
+from delta_core.parquet.pages import compiled_test
 
 SCHEMA = pa.schema(
     [

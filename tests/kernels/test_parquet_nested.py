@@ -18,12 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.engines.arrow.parquet.columns import GroupReader
-from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.errors import DeltaError, InvalidArgumentError
-from delta_core.kernels._parquet_pages import Workspace, read_nested
 from delta_core.kernels.gather import SelectionVector
-from delta_core.kernels.parquet_nested import nested_column, read_nested_column
+from delta_core.parquet._pages import Workspace, read_nested
+from delta_core.parquet.columns import GroupReader
+from delta_core.parquet.nested_pages import nested_column, read_nested_column
+from delta_core.parquet.opened_file import DataFile
 from tests.kernels.test_parquet_pages import FORMS, TYPES
 
 CAST = [pa.bool_(), pa.int8(), pa.int16(), pa.large_string(), *(pa.decimal128(p, 2) for p in (4, 9, 15, 18, 25, 38))]
@@ -208,7 +208,7 @@ def test_filtered_rows_have_their_nested_values(
     expected = [r for r in rows if every(TESTS[t][1](r) for t in tests) and not (vectors and r["id"] % 3 == 0)]
     configuration = {"delta.enableDeletionVectors": str(vectors).lower()}
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("delta_core.engines.arrow.parquet.columns.USES_OWN_DECODER", decoder == "own")
+        patch.setattr("delta_core.parquet.columns.USES_OWN_DECODER", decoder == "own")
         write_deltalake(folder, pa.Table.from_pylist(rows, SCHEMA), configuration=configuration)
         table = DeltaTable(folder)
         if vectors:

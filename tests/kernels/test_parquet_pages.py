@@ -25,24 +25,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from delta_core.engines.arrow.parquet.columns import find_chunk
-from delta_core.engines.arrow.parquet.opened_file import ArrowFooter
+from delta_core.engines.conditions import WILDCARD, NullTest, ValuePattern, ValueRange, ValueSet
 from delta_core.errors import InvalidArgumentError
-from delta_core.kernels import parquet_pages
-from delta_core.kernels._parquet_footer import Footer
-from delta_core.kernels._parquet_pages import ValueTest, decompress_gzip, decompress_snappy
+from delta_core.kernels.arrow_buffers import is_text
 from delta_core.kernels.gather import SelectionVector
-from delta_core.kernels.parquet_pages import (
-    WILDCARD,
+from delta_core.parquet import pages as parquet_pages
+from delta_core.parquet._footer import Footer
+from delta_core.parquet._pages import ValueTest, decompress_gzip, decompress_snappy
+from delta_core.parquet.columns import find_chunk
+from delta_core.parquet.opened_file import ArrowFooter
+from delta_core.parquet.pages import (
     ColumnChunk,
-    NullTest,
     PageCounts,
     UnsupportedPagesError,
-    ValuePattern,
-    ValueRange,
-    ValueSet,
     WideBatch,
-    is_text,
     read_chunk,
     read_joined,
     read_passing,

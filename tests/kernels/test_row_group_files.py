@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core.kernels.row_group_files import row_group_files
+from delta_core.parquet.row_group_files import row_group_files
 
 FORMS = st.fixed_dictionaries(
     {

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_core.errors import DeltaError
-from delta_core.log.checkpoint_writer import write_checkpoint
-from delta_core.snapshot import Snapshot, open_snapshot
-from delta_core.writer import write_deltalake
+from delta_core.kernel.log.checkpoint_writer import write_checkpoint
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
+from delta_core.table.writer import write_deltalake
 
 __all__ = ["ROLES", "create", "run"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from delta_core.errors import CatalogRequiredError, DeltaError
-from delta_core.plugins.catalog import StagedCommit
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.plugins.catalog import StagedCommit
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 

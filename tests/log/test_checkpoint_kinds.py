@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core.errors import CheckpointError, DeltaError
-from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 

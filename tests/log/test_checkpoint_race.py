@@ -14,7 +14,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from delta_core.engines.arrow.storage import pinned
+from delta_core.engines.arrow import pinned
 from tests.log import race_program
 
 ROOT = Path(__file__).parents[2]

@@ -24,13 +24,13 @@ from delta_core.errors import (
     UnsupportedOperationError,
     VersionNotFoundError,
 )
-from delta_core.log import checkpoint_adds, checkpoint_writer
-from delta_core.log.checkpoint_writer import CheckpointResult, write_checkpoint
-from delta_core.log.hint import canonical_checksum
-from delta_core.plugins.checkpoint_plan import CheckpointPlan
-from delta_core.plugins.registry import PluginRegistry
-from delta_core.protocol.actions import ActionField, ActionKind
-from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.kernel.log import checkpoint_adds, checkpoint_writer
+from delta_core.kernel.log.checkpoint_writer import CheckpointResult, write_checkpoint
+from delta_core.kernel.log.hint import canonical_checksum
+from delta_core.kernel.plugins.checkpoint_plan import CheckpointPlan
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.kernel.protocol.actions import ActionField, ActionKind
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 
@@ -634,7 +634,7 @@ class Catalog:
         self.version, self.content = version, content
 
     def latest(self, since: int | None = None) -> Any:
-        from delta_core.plugins.catalog import StagedCommit
+        from delta_core.kernel.plugins.catalog import StagedCommit
 
         return self.version, [StagedCommit(self.version, self.content)]
 
@@ -710,7 +710,7 @@ def test_piece_that_can_not_be_loaded_is_an_error_and_ends_the_others(monkeypatc
 
 
 def test_row_groups_hold_few_partitions_and_narrow_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("delta_core.log.checkpoint_writer.ROW_GROUP", 4)
+    monkeypatch.setattr("delta_core.kernel.log.checkpoint_writer.ROW_GROUP", 4)
     table = TableBuilder(tmp_path).create({"id": "long", "part": "integer"}, partition_by=["part"])
     table.append([{"id": (i * 7) % 32, "part": p} for i, p in enumerate([10, 9, 2, None] * 8)])
     for i in range(15):
@@ -733,7 +733,7 @@ def test_row_groups_hold_few_partitions_and_narrow_ranges(tmp_path: Path, monkey
 
 
 def test_groups_that_the_footer_rules_out_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("delta_core.log.checkpoint_writer.ROW_GROUP", 4)
+    monkeypatch.setattr("delta_core.kernel.log.checkpoint_writer.ROW_GROUP", 4)
     table = TableBuilder(tmp_path).create({"id": "long", "part": "integer"}, partition_by=["part"])
     for i in range(24):
         table.append([{"id": 10 * i, "part": i % 6}, {"id": 10 * i + 5, "part": i % 6}])

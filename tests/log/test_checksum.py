@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from delta_core.kernel.log.checksum import SIZE_BINS, CommitContent, write_checksum
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
 from delta_core.kernels.json_actions import ActionParser
-from delta_core.log.checksum import SIZE_BINS, CommitContent, write_checksum
-from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 
 FEATURES = ["deletionVectors", "domainMetadata"]

@@ -14,7 +14,7 @@ import pytest
 
 from delta_core import DeltaTable
 from delta_core.errors import CheckpointError, DeltaError, LogChangedError, LogError
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 
 DEEP = "[" * 5000 + "]" * 5000

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from delta_core.errors import CheckpointError, LogError, VersionNotFoundError
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 
 KINDS = ["v1", "v1-multipart", "v2-json", "v2-parquet", "v2-classic"]

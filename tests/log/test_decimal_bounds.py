@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core import DeltaTable
-from delta_core.log.decimal_bounds import widen_bounds
+from delta_core.kernel.log.decimal_bounds import widen_bounds
 from delta_core.testing.table_builder import TableBuilder
 
 

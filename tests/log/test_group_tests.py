@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import delta_core.log.checkpoint_writer as writer
+import delta_core.kernel.log.checkpoint_writer as writer
 from delta_core.expressions.ast import Call, Cast, Expression, FileStatistic, Literal, PartitionValue
-from delta_core.log.checkpoint_writer import write_checkpoint
-from delta_core.log.group_tests import plan_group_test
-from delta_core.protocol.types import PrimitiveType
-from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.kernel.log.checkpoint_writer import write_checkpoint
+from delta_core.kernel.log.group_tests import plan_group_test
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
+from delta_core.schema.types import PrimitiveType
 from delta_core.testing.table_builder import TableBuilder
 from tests.example_counts import examples
 

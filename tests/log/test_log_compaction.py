@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from delta_core.errors import DeltaError
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.errors import LogError, SchemaError
-from delta_core.log.file_columns import partition_text
-from delta_core.log.partition_values import parse_partition_values
-from delta_core.protocol.types import ArrayType, PrimitiveType
+from delta_core.kernel.log.file_columns import partition_text
+from delta_core.kernel.log.partition_values import parse_partition_values
+from delta_core.schema.types import ArrayType, PrimitiveType
 
 UTC = dt.UTC
 

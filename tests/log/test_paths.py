@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core import DeltaTable
-from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.errors import DeltaError, LogError
+from delta_core.kernel.log.paths import decode_paths, path_uris
 from delta_core.kernels.path_texts import joined_lists
-from delta_core.log.paths import decode_paths, path_uris
+from delta_core.storage.stores import open_storage
 from delta_core.testing.table_builder import TableBuilder
 
 #: Escapes of what a path may have, of what makes other escapes, and what is none.

@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks import latency
-from delta_core.engines.arrow.storage import pinned
+from delta_core.engines.arrow import pinned
 from delta_core.errors import LogChangedError, LogError, VersionNotFoundError
 from delta_core.expressions.ast import FileStatistic
-from delta_core.interop.file_tables import file_uris
-from delta_core.log.checkpoint_writer import write_checkpoint
-from delta_core.protocol.types import PrimitiveType
-from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.kernel.log.checkpoint_writer import write_checkpoint
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
+from delta_core.schema.types import PrimitiveType
+from delta_core.table.interop.file_tables import file_uris
 from delta_core.testing.table_builder import TableBuilder
 
 KINDS = ["v1", "v1-multipart", "v2-classic", "v2-parquet", "v2-json"]
@@ -213,8 +213,8 @@ def test_commits_of_another_table_are_not_joined_with_those_that_were_read(tmp_p
 FEW_DESCRIPTORS = """
 import gc, os, sys, time
 from pathlib import Path
-from delta_core.engines.arrow.storage import pinned
-from delta_core.snapshot import open_snapshot
+from delta_core.engines.arrow import pinned
+from delta_core.kernel.snapshot import open_snapshot
 
 def open_files():
     links = [Path("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]

@@ -13,7 +13,7 @@ import pytest
 
 from delta_core import DeltaTable
 from delta_core.errors import EngineError, InvalidArgumentError, LogError, TableNotFoundError, VersionNotFoundError
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_core.log.stats_text import statistics_text
+from delta_core.kernel.log.stats_text import statistics_text
 
 BOUNDS = pa.struct(
     [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from delta_core.errors import DeltaError, VersionNotFoundError
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 
 ICT = {"delta.enableInCommitTimestamps": "true"}

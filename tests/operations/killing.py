@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from delta_core.engines.arrow.storage.local import LocalStorage
+from delta_core.storage.local import LocalStorage
 
 __all__ = ["KilledError", "Killer", "Staller", "killing"]
 

@@ -14,8 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_core import CommitProperties, DeltaTable, Field, Schema, TableFeatures, write_deltalake
-from delta_core.alterer import TableAlterer
-from delta_core.commit.options import AppTransaction
 from delta_core.errors import (
     ColumnNotFoundError,
     ConcurrentAppendError,
@@ -29,9 +27,11 @@ from delta_core.errors import (
     UnsupportedFeatureError,
     UnsupportedOperationError,
 )
+from delta_core.kernel.commit.options import AppTransaction
 from delta_core.operations import alter
-from delta_core.protocol.type_text import parse_type_text
-from delta_core.protocol.types import ArrayType, MapType, PrimitiveType, StructType
+from delta_core.schema.type_text import parse_type_text
+from delta_core.schema.types import ArrayType, MapType, PrimitiveType, StructType
+from delta_core.table.alterer import TableAlterer
 
 MAPPED = {"delta.columnMapping.mode": "name"}
 WIDENING = {"delta.enableTypeWidening": "true"}

@@ -23,7 +23,7 @@ from delta_core.errors import (
     UnsupportedFeatureError,
     UnsupportedVersionError,
 )
-from delta_core.transaction import AddAction
+from delta_core.table.transaction import AddAction
 
 ROWS = pa.table({"a": [1, 2], "p": ["x", "y"]})
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_core import DeltaTable, PostCommitHookProperties, write_deltalake
-from delta_core.commit import cleanup
 from delta_core.errors import UnsupportedOperationError
+from delta_core.kernel.commit import cleanup
 from delta_core.operations import clean_log
 from delta_core.testing.table_builder import TableBuilder
 

@@ -24,7 +24,7 @@ from delta_core.errors import (
     VersionNotFoundError,
 )
 from delta_core.operations import clone as cloning
-from delta_core.operations.vacuum import VacuumOptions, plan_vacuum
+from delta_core.operations.vacuum.operation import VacuumOptions, plan_vacuum
 from tests.example_counts import examples
 from tests.operations.killing import KilledError, Killer, killing
 from tests.operations.row_tables import ROW_IDS, TABLES, VECTORS, rows_of, table_of

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from delta_core import CommitProperties, DeltaTable, Transaction, write_deltalake
 from delta_core.errors import InvalidArgumentError, VersionNotFoundError
-from delta_core.snapshot import Snapshot
+from delta_core.kernel.snapshot import Snapshot
 from tests.operations.row_tables import TABLES, rows_of, table_of
 
 DOMAIN = {"domainMetadata": {"domain": "d", "configuration": "1", "removed": False}}

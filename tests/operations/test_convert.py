@@ -23,8 +23,8 @@ from delta_core.errors import (
     TableExistsError,
     UnsupportedOperationError,
 )
-from delta_core.transaction import AddAction
-from delta_core.writer import convert_to_deltalake
+from delta_core.table.transaction import AddAction
+from delta_core.table.writer import convert_to_deltalake
 
 YEAR = Schema.from_arrow(pa.schema([("year", pa.int32())]))
 

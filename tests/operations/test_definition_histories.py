@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.operations import feature_steps
+from delta_core.operations.feature import steps as feature_steps
 from tests.operations import definition_operations as definitions
 from tests.operations import row_operations as steps
 from tests.operations.row_tables import Row, rows_of, table_of

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.operations import feature_steps
+from delta_core.operations.feature import steps as feature_steps
 from tests.example_counts import IS_LONG
 from tests.operations.definition_operations import ALTERS, REJECTED, SWITCHES
 from tests.operations.killing import KilledError, Killer, killing

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_core import CommitProperties, DeltaTable, write_deltalake
-from delta_core.commit.options import AppTransaction
 from delta_core.errors import (
     ColumnNotFoundError,
     CommitConflictError,
@@ -21,6 +20,7 @@ from delta_core.errors import (
     InvalidArgumentError,
     UnsupportedOperationError,
 )
+from delta_core.kernel.commit.options import AppTransaction
 from delta_core.operations import delete
 from delta_core.operations.delete import ChangeOptions, delete_rows
 from delta_core.testing.table_builder import TableBuilder

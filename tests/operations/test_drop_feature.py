@@ -18,7 +18,6 @@ import pytest
 from msgspec import Struct
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.commit.transaction import Transaction
 from delta_core.errors import (
     CatalogRequiredError,
     CommitError,
@@ -26,9 +25,12 @@ from delta_core.errors import (
     InvalidArgumentError,
     UnsupportedOperationError,
 )
-from delta_core.operations import feature_drop, feature_history, feature_steps
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.operations.feature import drop as feature_drop
+from delta_core.operations.feature import history as feature_history
+from delta_core.operations.feature import steps as feature_steps
 from delta_core.operations.table_rewrite import TableRewrite
-from delta_core.plugins.registry import PluginRegistry
 
 SCHEMA = pa.schema([("a", pa.int32()), ("b", pa.string())])
 BY_NAME = {"delta.columnMapping.mode": "name"}

@@ -11,7 +11,7 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import ConstraintViolationError, InvalidArgumentError
-from delta_core.transaction import AddAction
+from delta_core.table.transaction import AddAction
 
 TYPES = pytest.mark.parametrize(("kind", "empty", "other"), [(pa.string(), "", "a"), (pa.binary(), b"", b"a")], ids=str)
 

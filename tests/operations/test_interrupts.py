@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.commit.transaction import Transaction
+from delta_core.kernel.commit.transaction import Transaction
 from delta_core.operations import optimize
 from delta_core.runtime.threads import ThreadPool
 from tests.interrupts import interrupted_everywhere
@@ -63,7 +63,7 @@ def test_interrupt_anywhere_leaves_no_file_that_no_commit_names(table: DeltaTabl
     shutil.copytree(tmp_path / "t", tmp_path / "before")
     files = (
         *("operations/optimize.py", "operations/row_changes.py", "operations/write.py", "operations/rewrite.py"),
-        *("arrow/relations.py", "parquet/data_writer.py", "write/files.py", "contextlib.py"),
+        *("arrow/relations.py", "parquet/data_writer.py", "kernel/write/files.py", "contextlib.py"),
     )
 
     def work() -> None:

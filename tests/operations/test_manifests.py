@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_core import DeltaTable, Field, write_deltalake
-from delta_core.engines.arrow.storage.local import LocalStorage
 from delta_core.errors import EngineError, InvalidArgumentError, UnsupportedOperationError
+from delta_core.storage.local import LocalStorage
 from tests.example_counts import examples
 from tests.operations.row_tables import MAPPED, VECTORS, rows_of, table_of
 

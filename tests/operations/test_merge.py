@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 import delta_core
 from delta_core import CommitProperties, DeltaTable, Field, Schema, write_deltalake
-from delta_core.commit.options import AppTransaction
 from delta_core.errors import (
     ColumnNotFoundError,
     CommitConflictError,
@@ -29,10 +28,11 @@ from delta_core.errors import (
     SchemaMismatchError,
     SpillLimitError,
 )
-from delta_core.operations import merge_decisions
-from delta_core.operations.merge import MergeOptions, run_merge
-from delta_core.operations.merge_decisions import DecisionRuns, Decisions
-from delta_core.operations.merger import MergeClause, TableMerger
+from delta_core.kernel.commit.options import AppTransaction
+from delta_core.operations.merge.builder import MergeClause, TableMerger
+from delta_core.operations.merge.decision_store import DecisionRuns, Decisions
+from delta_core.operations.merge.operation import MergeOptions, run_merge
+from delta_core.operations.merge.operation import decision_store as merge_decisions
 from tests.example_counts import examples
 from tests.operations.row_tables import FEED, MAPPED, TABLES, VECTORS, data_files
 

@@ -17,9 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_core import CommitProperties, DeltaTable, write_deltalake
-from delta_core.commit import transaction as transactions
-from delta_core.commit.committer import StoreCommitter
-from delta_core.commit.options import AppTransaction
 from delta_core.engines.arrow import relations
 from delta_core.errors import (
     ColumnNotFoundError,
@@ -29,12 +26,15 @@ from delta_core.errors import (
     InvalidArgumentError,
     MetadataChangedError,
 )
+from delta_core.kernel.commit import transaction as transactions
+from delta_core.kernel.commit.committer import StoreCommitter
+from delta_core.kernel.commit.options import AppTransaction
+from delta_core.kernel.plugins.committer import Outcome, Proposal
 from delta_core.kernels.row_set import RowSet
 from delta_core.operations import optimize
 from delta_core.operations.bins import pack_bins
 from delta_core.operations.optimize import OptimizeOptions, plan_optimize
 from delta_core.operations.progress import OperationProgress
-from delta_core.plugins.committer import Outcome, Proposal
 from tests.operations.row_tables import FEED, ROW_IDS, ROWS, TABLES, VECTORS, Row, data_files, rows_of, table_of
 
 HIDDEN = ("_row_id", "_row_commit_version")

@@ -188,7 +188,7 @@ def test_change_of_the_same_rows_meanwhile_conflicts_and_nothing_is_left(
             raced.append(len(data_files(table)))
         return commit(self, *args, **kwargs)
 
-    monkeypatch.setattr("delta_core.commit.transaction.Transaction.commit", race)
+    monkeypatch.setattr("delta_core.kernel.commit.transaction.Transaction.commit", race)
     with pytest.raises(CommitConflictError):
         write_deltalake(table, table_of([(3, "z", 9.0)]), mode="overwrite", **how)
     latest = DeltaTable(table.table_uri)

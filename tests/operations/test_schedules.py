@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.commit import committer as committers
-from delta_core.commit.committer import StoreCommitter
 from delta_core.errors import CommitConflictError
-from delta_core.operations import feature_steps
-from delta_core.snapshot import Snapshot
+from delta_core.kernel.commit import committer as committers
+from delta_core.kernel.commit.committer import StoreCommitter
+from delta_core.kernel.snapshot import Snapshot
+from delta_core.operations.feature import steps as feature_steps
 from tests.operations import definition_operations as definitions
 from tests.operations import row_operations as steps
 from tests.operations.row_tables import TABLES, Row, row_ids, rows_of, table_of
@@ -84,7 +84,7 @@ def pausing(real: Callable[..., Any], is_after: bool = False) -> Callable[..., A
 @pytest.fixture(autouse=True)
 def _paused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committers, "PAUSE", 0.0)
-    monkeypatch.setattr("delta_core.commit.loop.time.sleep", lambda _: None)
+    monkeypatch.setattr("delta_core.kernel.commit.loop.time.sleep", lambda _: None)
     monkeypatch.setattr(Snapshot, "update", pausing(Snapshot.update))
     monkeypatch.setattr(StoreCommitter, "commit", pausing(StoreCommitter.commit, is_after=True))
 

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from delta_core import DeltaTable, Schema, write_deltalake
 from delta_core.engines.arrow import engine as arrow_engine
 from delta_core.errors import DataFileError, DataFileNotFoundError, EngineError, SchemaError
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
 from delta_core.operations import (
     BackfillOptions,
     VacuumOptions,
@@ -26,11 +27,10 @@ from delta_core.operations import (
     footers,
     plan_vacuum,
     run_vacuum,
-    vacuum,
-    vacuum_listing,
 )
-from delta_core.snapshot import Snapshot, open_snapshot
-from delta_core.writer import convert_to_deltalake
+from delta_core.operations.vacuum.operation import listing as vacuum_listing
+from delta_core.operations.vacuum.operation import operation as vacuum
+from delta_core.table.writer import convert_to_deltalake
 from tests.operations.test_backfill import without_statistics
 from tests.operations.test_vacuum import put
 

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_core import CommitProperties, DeltaTable, write_deltalake
-from delta_core.commit.options import AppTransaction
 from delta_core.engines.arrow import relations
 from delta_core.errors import (
     ColumnNotFoundError,
@@ -24,12 +23,13 @@ from delta_core.errors import (
     SchemaMismatchError,
     UnsupportedOperationError,
 )
+from delta_core.kernel.commit.options import AppTransaction
 from delta_core.operations import row_changes, update
 from delta_core.operations.delete import _Delete
 from delta_core.operations.row_changes import ChangeOptions
 from delta_core.operations.update import UpdateOptions
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.types import Field, PrimitiveType
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import Field, PrimitiveType
 from delta_core.testing.table_builder import TableBuilder
 from tests.example_counts import examples
 from tests.operations.row_tables import (

@@ -15,8 +15,8 @@ import pytest
 
 from delta_core import DeltaTable, convert_to_deltalake, write_deltalake
 from delta_core.errors import DeltaError
+from delta_core.kernel.snapshot import open_context
 from delta_core.operations import VacuumOptions, VerifyOptions, clean_log, plan_vacuum, run_vacuum, verify_table
-from delta_core.snapshot import open_context
 from tests.operations import row_operations as steps
 from tests.operations.killing import KilledError, Killer, killing
 from tests.operations.row_tables import FEED, ROW_IDS, TABLES, VECTORS, Row, rows_of, table_of

@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_core import CommitProperties, DeltaTable, write_deltalake
-from delta_core.engines.arrow.storage.local import LocalStorage
 from delta_core.errors import (
     EngineError,
     InvalidArgumentError,
@@ -26,7 +25,8 @@ from delta_core.errors import (
     VersionNotFoundError,
 )
 from delta_core.operations import VacuumOptions, VacuumPlan, plan_vacuum, run_vacuum
-from delta_core.operations.reachable import PathSet
+from delta_core.operations.vacuum.reachable import PathSet
+from delta_core.storage.local import LocalStorage
 from delta_core.testing.table_builder import TableBuilder
 from tests.operations.row_tables import FEED, MAPPED, TABLES, VECTORS, rows_of, table_of
 
@@ -601,7 +601,7 @@ def test_files_that_a_restore_needs_again_stay_if_it_came_after_the_plan(make: C
 
 
 def test_plan_of_many_files_is_kept_on_disk(monkeypatch: pytest.MonkeyPatch, make: Callable[..., DeltaTable]) -> None:
-    monkeypatch.setattr("delta_core.operations.vacuum_plan._IN_MEMORY", 100)
+    monkeypatch.setattr("delta_core.operations.vacuum.plan._IN_MEMORY", 100)
     for module in ("vacuum", "vacuum_listing"):
         monkeypatch.setattr(f"delta_core.operations.{module}.WINDOW", 10)
     table = make()
@@ -616,7 +616,7 @@ def test_clock_that_is_ahead_of_the_stores_deletes_nothing(
     table = make()
     put(root_of(table), "junk", age_hours=24 * 6.5)
     now = time.time_ns
-    monkeypatch.setattr("delta_core.operations.vacuum.time.time_ns", lambda: now() + 24 * HOUR * 1_000_000)
+    monkeypatch.setattr("delta_core.operations.vacuum.operation.time.time_ns", lambda: now() + 24 * HOUR * 1_000_000)
     with pytest.raises(EngineError, match="clock"):
         table.vacuum(full=True, dry_run=False)
     assert "junk" in files(root_of(table))

@@ -35,8 +35,8 @@ from delta_core.errors import (
     SchemaMismatchError,
     TableExistsError,
 )
-from delta_core.log import parts as log_parts
-from delta_core.transaction import AddAction, RemoveAction
+from delta_core.kernel.log import parts as log_parts
+from delta_core.table.transaction import AddAction, RemoveAction
 
 ROWS = pa.table(
     {"id": pa.array(range(6), pa.int64()), "kind": ["a", "b", "c"] * 2, "x": [0.5, None, 2.5, 3.5, 4.5, 5.5]}
@@ -278,8 +278,8 @@ def test_application_version_is_written_once(uri: Path) -> None:
 
 
 def test_lost_race_to_create_a_table_states_so(tmp_path: Path) -> None:
+    from delta_core.kernel.snapshot import open_context
     from delta_core.operations.write import WriteOptions, write_table
-    from delta_core.snapshot import open_context
 
     with pytest.raises(ConcurrentAppendError, match="meanwhile"):
         write_table(

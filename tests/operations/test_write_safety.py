@@ -12,8 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.commit import transaction as transactions
-from delta_core.commit.committer import StoreCommitter
 from delta_core.errors import (
     ConcurrentAppendError,
     InvalidArgumentError,
@@ -22,13 +20,15 @@ from delta_core.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
+from delta_core.kernel.commit import transaction as transactions
+from delta_core.kernel.commit.committer import StoreCommitter
+from delta_core.kernel.plugins.committer import Outcome, Proposal
+from delta_core.kernel.snapshot import Snapshot, open_context, open_snapshot
+from delta_core.kernel.write.source import open_source
 from delta_core.operations.create import create_table
 from delta_core.operations.write import TableWrite, WriteOptions, run_write
-from delta_core.plugins.committer import Outcome, Proposal
-from delta_core.protocol.schema import Schema
-from delta_core.snapshot import Snapshot, open_context, open_snapshot
-from delta_core.transaction import AddAction
-from delta_core.write.source import open_source
+from delta_core.schema.fields import Schema
+from delta_core.table.transaction import AddAction
 
 
 @pytest.fixture

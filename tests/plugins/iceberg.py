@@ -19,8 +19,8 @@ from delta_core.errors import (
     TypeChangeError,
     UnsupportedOperationError,
 )
-from delta_core.plugins.state import TableState
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.plugins.state import TableState
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from tests.plugins.written import append, begin, create, rows
 

@@ -19,8 +19,8 @@ from delta_core.errors import (
     SchemaError,
     UnsupportedExpressionError,
 )
-from delta_core.plugins.state import TableState
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.plugins.state import TableState
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
 from tests.plugins.written import append, begin, create, peer_rows, rows

@@ -12,7 +12,7 @@ import pytest
 
 import delta_core.api
 import delta_plugins
-from delta_core.plugins.registry import PluginRegistry
+from delta_core.kernel.plugins.registry import PluginRegistry
 
 ROOT = Path(delta_plugins.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))

@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from delta_core.commit.intents import REMOVED_FILE
 from delta_core.errors import UnsupportedOperationError
-from delta_core.plugins.state import TableState
-from delta_core.protocol.actions import Metadata
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.commit.intents import REMOVED_FILE
+from delta_core.kernel.plugins.state import TableState
+from delta_core.kernel.protocol.actions import Metadata
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.testing.feature_contract import FeatureContract, attempt_view, table_state
 from tests.plugins.written import append, begin, create, overwrite, peer_rows, rows
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from delta_core.plugins.registry import PluginRegistry
-from delta_core.plugins.state import TableState
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.kernel.plugins.state import TableState
 from delta_core.testing.feature_contract import FeatureContract, table_state
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import (
     CatalogRequiredError,
     CommitStateUnknownError,
@@ -21,15 +20,16 @@ from delta_core.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
+from delta_core.kernel.commit.transaction import CommitResult, Transaction
+from delta_core.kernel.plugins.catalog import StagedCommit, allows
+from delta_core.kernel.snapshot import Snapshot, TableContext, open_context, open_snapshot
+from delta_core.kernel.write.files import write_files
 from delta_core.operations.create import create_table
-from delta_core.operations.feature_add import add_features
-from delta_core.operations.feature_drop import DropFeatureOptions, drop_feature
+from delta_core.operations.feature.add import add_features
+from delta_core.operations.feature.drop import DropFeatureOptions, drop_feature
 from delta_core.operations.write import WriteOptions, write_table
-from delta_core.plugins.catalog import StagedCommit, allows
-from delta_core.protocol.schema import Schema
-from delta_core.snapshot import Snapshot, TableContext, open_context, open_snapshot
+from delta_core.schema.fields import Schema
 from delta_core.testing.memory_catalog import MemoryCatalog
-from delta_core.write.files import write_files
 from tests.plugins.written import create
 
 SCHEMA = Schema.from_arrow(pa.schema([("id", pa.int64())]))

@@ -22,13 +22,13 @@ from delta_core.errors import (
     UnsupportedOperationError,
     VersionNotFoundError,
 )
-from delta_core.plugins.plans import ReadRequest
-from delta_core.plugins.rules import ChangeCapture
-from delta_core.plugins.state import TableState
-from delta_core.protocol.actions import Metadata
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.schema_history import why_unreadable
-from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.kernel.plugins.plans import ReadRequest
+from delta_core.kernel.plugins.rules import ChangeCapture
+from delta_core.kernel.plugins.state import TableState
+from delta_core.kernel.protocol.actions import Metadata
+from delta_core.kernel.protocol.schema_history import why_unreadable
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
+from delta_core.schema.fields import Schema
 from delta_core.testing.data_files import as_schema
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, attempt_view, table_state
 from delta_core.testing.table_builder import TableBuilder

@@ -22,10 +22,10 @@ from delta_core.errors import (
     UnsupportedExpressionError,
     UnsupportedOperationError,
 )
-from delta_core.plugins.state import TableState
-from delta_core.protocol.actions import Metadata
-from delta_core.protocol.types import ArrayType, Field, PrimitiveType, StructType, type_to_json
-from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.kernel.plugins.state import TableState
+from delta_core.kernel.protocol.actions import Metadata
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
+from delta_core.schema.types import ArrayType, Field, PrimitiveType, StructType, type_to_json
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from delta_plugins.check_constraints.operations import add_constraint
 from tests.plugins.written import append, begin, create, files_of, overwrite, peer_rows, rows

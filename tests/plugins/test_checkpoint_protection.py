@@ -1,6 +1,6 @@
 """Feature checkpointProtection: readers ignore it; a property switches it on."""
 
-from delta_core.plugins.state import TableState
+from delta_core.kernel.plugins.state import TableState
 from delta_core.testing.feature_contract import FeatureContract, table_state
 
 PROPERTY = "delta.requireCheckpointProtectionBeforeVersion"

@@ -1,6 +1,6 @@
 """Feature clustering: readers ignore it; its domain makes it active."""
 
-from delta_core.plugins.state import TableState
+from delta_core.kernel.plugins.state import TableState
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 
 

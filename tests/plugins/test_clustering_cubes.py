@@ -13,7 +13,7 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import UnsupportedOperationError
-from delta_core.protocol.actions import FILE_COLUMNS
+from delta_core.kernel.protocol.actions import FILE_COLUMNS
 from delta_plugins.clustering.cubes import choose_files
 
 COLUMNS = ("x", "s.y")

@@ -11,7 +11,6 @@ import pytest
 from msgspec.structs import replace
 
 from delta_core import DeltaTable
-from delta_core.commit.transaction import CommitResult
 from delta_core.errors import (
     ColumnNotFoundError,
     CommitConflictError,
@@ -21,11 +20,12 @@ from delta_core.errors import (
     SchemaError,
     UnsupportedOperationError,
 )
+from delta_core.kernel.commit.transaction import CommitResult
+from delta_core.kernel.snapshot import open_context, open_snapshot
 from delta_core.operations.create import create_table
 from delta_core.operations.write import WriteOptions, write_table
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.types import Field, StructType
-from delta_core.snapshot import open_context, open_snapshot
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import Field, StructType
 from delta_core.testing.feature_contract import table_state
 from delta_core.testing.table_builder import TableBuilder
 from delta_plugins.clustering.logic import clustering_columns

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from delta_core.errors import UnsupportedFeatureError
-from delta_core.plugins.state import TableState
+from delta_core.kernel.plugins.state import TableState
 from delta_core.testing.feature_contract import FeatureContract, table_state
 
 ANNOTATED = {"name": "a", "type": "long", "metadata": {"__COLLATIONS": {"a": "ICU.en_US"}}}

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from delta_core.errors import SchemaError, UnsupportedFeatureError
-from delta_core.plugins.state import TableState
-from delta_core.protocol.schema import FIELD_ID, ColumnMap
+from delta_core.kernel.plugins.state import TableState
+from delta_core.schema.fields import FIELD_ID, ColumnMap
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 
 MODE = "delta.columnMapping.mode"

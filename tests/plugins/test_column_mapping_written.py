@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from delta_core.errors import InvalidArgumentError, SchemaError, TypeChangeError
-from delta_core.protocol.schema import Schema, walk
-from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.schema.fields import Schema, walk
+from delta_core.schema.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
 from delta_core.testing.feature_contract import table_state
 from delta_plugins.column_mapping.assign import with_ids
 from tests.plugins.written import append, begin, create, overwrite, rows

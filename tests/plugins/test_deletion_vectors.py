@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.errors import CorruptTableError
-from delta_core.plugins.plans import ReadRequest
-from delta_core.plugins.rules import VECTOR_LOCATION, RowSelector
-from delta_core.plugins.state import TableState
-from delta_core.protocol.actions import DELETION_VECTOR
+from delta_core.kernel.plugins.plans import ReadRequest
+from delta_core.kernel.plugins.rules import VECTOR_LOCATION, RowSelector
+from delta_core.kernel.plugins.state import TableState
+from delta_core.kernel.protocol.actions import DELETION_VECTOR
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from delta_core.testing.vector_bytes import encode_vector, encode_vector_file, encode_z85
 from delta_plugins.deletion_vectors import DeletionVectorError

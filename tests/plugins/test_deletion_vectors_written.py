@@ -15,16 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from delta_core.commit.intents import READ_FILE, REMOVED_FILE
-from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import (
     ConcurrentDeleteDeleteError,
     InvalidArgumentError,
     TooManyAttemptsError,
     UnsupportedOperationError,
 )
+from delta_core.kernel.commit.intents import READ_FILE, REMOVED_FILE
+from delta_core.kernel.commit.transaction import CommitResult, Transaction
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.kernels.row_set import RowSet
-from delta_core.snapshot import open_snapshot
 from delta_core.testing.feature_contract import attempt_view, table_state
 from delta_plugins.deletion_vectors.logic import decode, is_absolute, locate, vector_paths
 from delta_plugins.deletion_vectors.write import check_commit, encode

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from delta_core.plugins import hookspecs, rules
-from delta_core.plugins.features import TableFeature
-from delta_core.plugins.registry import PluginRegistry
-from delta_core.protocol.legacy_versions import IMPLIED_BY_READER, IMPLIED_BY_WRITER
+from delta_core.kernel.plugins import hookspecs, rules
+from delta_core.kernel.plugins.features import TableFeature
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.kernel.protocol.legacy_versions import IMPLIED_BY_READER, IMPLIED_BY_WRITER
 
 DOCS = Path(__file__).parents[2] / "docs"
 PLUGINS = (DOCS / "plugins.md").read_text()

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from delta_core.commit.transaction import Transaction
 from delta_core.errors import UnsupportedOperationError
-from delta_core.protocol.actions import Metadata
-from delta_core.snapshot import open_context, open_snapshot
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.protocol.actions import Metadata
+from delta_core.kernel.snapshot import open_context, open_snapshot
 from delta_core.testing.feature_contract import FeatureContract, attempt_view, table_state
 from tests.plugins.written import append, begin, create, peer_rows
 

@@ -22,9 +22,9 @@ from delta_core.engines.arrow import engine
 from delta_core.errors import DataFileError, MissingDependencyError, UnsupportedFeatureError
 from delta_core.expressions import bind
 from delta_core.expressions.ast import Call, Column
-from delta_core.plugins.registry import PluginRegistry
-from delta_core.protocol.schema import Schema
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.schema.fields import Schema
 from delta_core.testing.table_builder import TableBuilder
 
 CHECKSUM, TTL = "example.rowChecksum", "example.rowTtl"

@@ -20,9 +20,9 @@ from delta_core.errors import (
     TypeChangeError,
     UnsupportedExpressionError,
 )
-from delta_core.plugins.rules import RowCheck
-from delta_core.plugins.state import TableState
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.plugins.rules import RowCheck
+from delta_core.kernel.plugins.state import TableState
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from tests.plugins.written import append, create, overwrite, peer_rows, rows
 

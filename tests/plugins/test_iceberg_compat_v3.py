@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from delta_core.errors import FeatureRequirementError, SchemaError
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.kernels.row_set import RowSet
-from delta_core.snapshot import open_snapshot
 from tests.plugins.iceberg import FIELDS, IcebergContract
 from tests.plugins.written import append, begin, create, rows
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from delta_core.errors import FeatureRequirementError, SchemaError
-from delta_core.plugins.state import TableState
-from delta_core.protocol.schema import walk
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.plugins.state import TableState
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.schema.fields import walk
 from delta_core.testing.feature_contract import FeatureContract, table_state
 from tests.plugins.written import append, create, rows
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from delta_core.errors import UnsupportedFeatureError
-from delta_core.plugins.state import TableState
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.plugins.state import TableState
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.testing.feature_contract import FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
 from tests.plugins.written import append, create

@@ -19,13 +19,13 @@ from delta_core.errors import (
     SchemaError,
     SchemaMismatchError,
 )
+from delta_core.kernel.plugins.state import TableState
+from delta_core.kernel.snapshot import open_context, open_snapshot
+from delta_core.kernel.write.files import write_files
+from delta_core.kernel.write.source import open_source
 from delta_core.operations.write import TableWrite, WriteOptions, write_table
-from delta_core.plugins.state import TableState
-from delta_core.protocol.schema import Field, Schema
-from delta_core.snapshot import open_context, open_snapshot
+from delta_core.schema.fields import Field, Schema
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, attempt_view, table_state
-from delta_core.write.files import write_files
-from delta_core.write.source import open_source
 from delta_plugins.identity_columns.logic import Identity
 from delta_plugins.identity_columns.operations import sync_identity
 from tests.plugins.written import append, begin, create, field_metadata, overwrite, peer_rows, rows

@@ -3,8 +3,8 @@
 import pytest
 
 from delta_core.errors import CorruptTableError
-from delta_core.plugins.rules import CommitTimestamp
-from delta_core.plugins.state import TableState
+from delta_core.kernel.plugins.rules import CommitTimestamp
+from delta_core.kernel.plugins.state import TableState
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from delta_plugins.in_commit_timestamp.logic import commit_timestamps
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import UnsupportedFeatureError
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.commit.transaction import CommitResult, Transaction
+from delta_core.kernel.snapshot import open_snapshot
 from tests.commit.conftest import added
 from tests.plugins.written import append, begin, create
 

@@ -18,8 +18,8 @@ from delta_core.errors import (
     UnsupportedExpressionError,
     UnsupportedOperationError,
 )
-from delta_core.plugins.state import TableState
-from delta_core.protocol.actions import Metadata
+from delta_core.kernel.plugins.state import TableState
+from delta_core.kernel.protocol.actions import Metadata
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from delta_plugins.invariants.logic import row_checks
 from tests.plugins.written import append, create, files_of, peer_rows, rows

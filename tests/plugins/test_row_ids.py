@@ -5,10 +5,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from delta_core.expressions.ast import Call, FileConstant, PhysicalColumn, RowPosition
-from delta_core.plugins.plans import ReadRequest
-from delta_core.plugins.state import TableState
-from delta_core.protocol.types import PrimitiveType
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.plugins.plans import ReadRequest
+from delta_core.kernel.plugins.state import TableState
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.schema.types import PrimitiveType
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
 

@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from delta_core.commit.intents import READ_FILE
-from delta_core.commit.transaction import CommitResult
 from delta_core.errors import CorruptTableError, InvalidArgumentError, SchemaError, UnsupportedOperationError
+from delta_core.kernel.commit.intents import READ_FILE
+from delta_core.kernel.commit.transaction import CommitResult
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.kernel.plugins.rules import ActionColumn, ExtraAction, HiddenColumn
+from delta_core.kernel.protocol.actions import ADDED_FILE
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.kernel.write.files import write_files
 from delta_core.kernels.row_set import RowSet
-from delta_core.plugins.registry import PluginRegistry
-from delta_core.plugins.rules import ActionColumn, ExtraAction, HiddenColumn
-from delta_core.protocol.actions import ADDED_FILE
-from delta_core.snapshot import open_snapshot
 from delta_core.testing.feature_contract import attempt_view, table_state
-from delta_core.write.files import write_files
 from delta_plugins.row_tracking.write import commit_rules
 from tests.plugins.written import append, begin, create, overwrite
 

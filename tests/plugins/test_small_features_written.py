@@ -14,11 +14,11 @@ from deltalake import QueryBuilder
 from msgspec.structs import replace
 
 from delta_core.errors import CatalogRequiredError, InvalidArgumentError, UnsupportedFeatureError
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.kernel.write.files import write_files
 from delta_core.kernels.row_set import RowSet
-from delta_core.snapshot import open_snapshot
 from delta_core.testing.feature_contract import FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
-from delta_core.write.files import write_files
 from tests.plugins.written import append, begin, create, peer_rows, rows
 
 FIELDS: list[dict[str, Any]] = [{"name": "id", "type": "long"}, {"name": "kind", "type": "string"}]

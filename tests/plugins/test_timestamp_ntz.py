@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from delta_core.errors import UnsupportedFeatureError
-from delta_core.plugins.state import TableState
-from delta_core.protocol.schema import arrow_schema, check_types
+from delta_core.kernel.plugins.state import TableState
+from delta_core.schema.fields import arrow_schema, check_types
 from delta_core.testing.feature_contract import FeatureContract, table_state
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from delta_core.errors import SchemaError, TypeChangeError
-from delta_core.plugins.state import TableState
-from delta_core.protocol.types import Field, PrimitiveType, StructType
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.plugins.state import TableState
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.schema.types import Field, PrimitiveType, StructType
 from delta_core.testing.feature_contract import FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
 from delta_plugins.type_widening.logic import is_readable, is_widening

@@ -12,9 +12,9 @@ import pytest
 from msgspec.structs import replace
 
 from delta_core.errors import TypeChangeError
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.types import Field, StructType
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import Field, StructType
 from delta_core.testing.feature_contract import table_state
 from delta_plugins.type_widening.record import with_changes
 from tests.plugins.written import append, begin, create, field_metadata, overwrite, rows

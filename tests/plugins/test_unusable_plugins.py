@@ -23,9 +23,9 @@ from delta_core.errors import (
     PluginError,
     UnsupportedFeatureError,
 )
-from delta_core.plugins import registry as registries
-from delta_core.plugins.registry import PluginRegistry
-from delta_core.protocol.legacy_versions import IMPLIED_BY_READER, IMPLIED_BY_WRITER
+from delta_core.kernel.plugins import registry as registries
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.kernel.protocol.legacy_versions import IMPLIED_BY_READER, IMPLIED_BY_WRITER
 from delta_core.testing.table_builder import TableBuilder
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core.errors import CorruptTableError
-from delta_core.plugins.state import TableState
+from delta_core.kernel.plugins.state import TableState
 from delta_core.testing.feature_contract import FeatureContract, table_state
 from delta_plugins.v2_checkpoint.logic import plan_checkpoint, sidecar_names
 

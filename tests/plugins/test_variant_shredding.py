@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.errors import DataFileError
-from delta_core.plugins.state import TableState
-from delta_core.protocol.types import VARIANT
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.plugins.state import TableState
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.schema.types import VARIANT
 from delta_core.testing.feature_contract import FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
 from delta_core.testing.variant_bytes import encode_metadata, encode_value, names_of

@@ -12,8 +12,8 @@ import pytest
 
 from delta_core import DeltaTable, Field, PrimitiveType, Schema, StructType, write_deltalake
 from delta_core.errors import SchemaError
-from delta_core.protocol.types import VARIANT
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.schema.types import VARIANT
 from delta_core.testing.feature_contract import FeatureContract, table_state
 from delta_core.testing.variant_bytes import encode_metadata, encode_value
 from tests.plugins.written import append, create, rows

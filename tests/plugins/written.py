@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable as PeerTable
 
-from delta_core.commit.transaction import CommitResult, Transaction
+from delta_core.kernel.commit.transaction import CommitResult, Transaction
+from delta_core.kernel.snapshot import Snapshot, open_context, open_snapshot
 from delta_core.operations.create import create_table
 from delta_core.operations.write import WriteOptions, write_table
-from delta_core.protocol.schema import Schema
-from delta_core.snapshot import Snapshot, open_context, open_snapshot
+from delta_core.schema.fields import Schema
 
 
 def create(

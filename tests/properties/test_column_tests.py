@@ -22,10 +22,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from delta_core.engines.arrow.parquet.columns import GroupReader
-from delta_core.engines.arrow.parquet.opened_file import DataFile
-from delta_core.kernels.gather import SelectionVector
-from delta_core.kernels.parquet_pages import (
+from delta_core.engines.conditions import (
     ColumnTest,
     JoinedTest,
     NullTest,
@@ -34,6 +31,9 @@ from delta_core.kernels.parquet_pages import (
     ValueRange,
     ValueSet,
 )
+from delta_core.kernels.gather import SelectionVector
+from delta_core.parquet.columns import GroupReader
+from delta_core.parquet.opened_file import DataFile
 from tests.example_counts import examples
 
 TYPES = {

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from delta_core import DeltaTable
-from delta_core.engines.arrow.parquet import columns, joined_files
 from delta_core.expressions.ast import Expression
-from delta_core.protocol.types import PrimitiveType, arrow_to_type
-from delta_core.scan.apply import CompiledPlan
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.scan.apply import CompiledPlan
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.parquet import columns, joined_files
+from delta_core.schema.types import PrimitiveType, arrow_to_type
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 from tests.example_counts import examples

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable
-from delta_core.plugins.registry import PluginRegistry
+from delta_core.kernel.plugins.registry import PluginRegistry
 from delta_core.testing.table_builder import TableBuilder
 
 FEATURES = [

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core.errors import DeltaError
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 
 ROW_ID, ROW_VERSION = "_row-id-col-1", "_row-commit-version-col-1"

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from delta_core.errors import CorruptTableError, ExpressionError
-from delta_core.snapshot import open_snapshot
-from delta_core.table import DeltaTable
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.table.delta_table import DeltaTable
+from delta_core.table.writer import write_deltalake
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
-from delta_core.writer import write_deltalake
 
 VALUES: dict[str, Any] = {
     "boolean": True,

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core.snapshot import open_snapshot
-from delta_core.table import DeltaTable
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.table.delta_table import DeltaTable
 from delta_core.testing.table_builder import TableBuilder
 from tests.example_counts import examples
 

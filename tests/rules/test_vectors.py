@@ -11,7 +11,7 @@ import pytest
 
 from delta_core.engines.records import RangeRequest
 from delta_core.errors import CorruptTableError
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 from delta_core.testing.vector_bytes import decode_z85, encode_vector, encode_vector_file, encode_z85, vector_path

@@ -298,7 +298,7 @@ atexit.register(print, True, [])
 def test_interpreter_exits_with(what: str) -> None:
     code = (
         "import atexit, threading, time\nimport pyarrow as pa\nfrom delta_core.runtime import threads\n"
-        "from delta_core.runtime.threads import *\nfrom delta_core.engines.arrow.ordered import run_ordered\n"
+        "from delta_core.runtime.threads import *\nfrom delta_core.runtime.ordered import run_ordered\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code + AT_EXIT[what]],

@@ -15,11 +15,11 @@ from delta_core.errors import ExpressionError
 from delta_core.expressions import bind, format_sql, parse_sql, plan_skipping
 from delta_core.expressions.ast import Call, Cast, Expression, check_depth, column, leaves, literal, transform
 from delta_core.expressions.polars_filters import from_polars
-from delta_core.protocol.schema import ColumnMap
-from delta_core.protocol.types import PrimitiveType
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
 from delta_core.runtime.recursion import MOST_NESTED, each, run
-from delta_core.snapshot import Snapshot, open_snapshot
-from delta_core.writer import write_deltalake
+from delta_core.schema.fields import ColumnMap
+from delta_core.schema.types import PrimitiveType
+from delta_core.table.writer import write_deltalake
 
 #: A little less than the limit, since a comparison and what it compares are levels too.
 DEEP = MOST_NESTED - 5

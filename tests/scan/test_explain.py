@@ -13,11 +13,11 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.cli.app import main
-from delta_core.engines.arrow.parquet import columns as parquet_columns
-from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
-from delta_core.engines.arrow.parquet.filtered_groups import FilteredGroups
 from delta_core.engines.records import FileRead
-from delta_core.plugins.registry import PluginRegistry
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.parquet import columns as parquet_columns
+from delta_core.parquet.data_files import ArrowDataFiles
+from delta_core.parquet.filtered_groups import FilteredGroups
 from delta_core.testing.table_builder import TableBuilder
 from tests.testing.honest_plugin import LIMIT, NAME, ON, Plugin
 

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from delta_core.expressions import bind, format_sql, parse_sql
 from delta_core.expressions.ast import Call, Values, column, literal
 from delta_core.expressions.filters import from_filters
-from delta_core.protocol.schema import Schema
-from delta_core.snapshot import Snapshot, open_snapshot
-from delta_core.writer import write_deltalake
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
+from delta_core.schema.fields import Schema
+from delta_core.table.writer import write_deltalake
 
 ROWS = 600
 DAY = dt.date(2020, 1, 1)

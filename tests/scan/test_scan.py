@@ -19,16 +19,16 @@ from delta_core.errors import (
     PluginConflictError,
 )
 from delta_core.expressions.ast import Call, Column, FileConstant, PhysicalColumn, RowPosition, literal
+from delta_core.kernel.log.files import FileSet
+from delta_core.kernel.plugins.features import TableFeature
+from delta_core.kernel.plugins.hookspecs import hookimpl
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.kernel.plugins.rules import MetadataColumn, ReadCheck, RowFilter
+from delta_core.kernel.scan import vectors
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.kernels.row_set import RowSet
-from delta_core.log.files import FileSet
-from delta_core.plugins.features import TableFeature
-from delta_core.plugins.hookspecs import hookimpl
-from delta_core.plugins.registry import PluginRegistry
-from delta_core.plugins.rules import MetadataColumn, ReadCheck, RowFilter
-from delta_core.protocol.types import ArrayType, Field, MapType, PrimitiveType, StructType
 from delta_core.runtime.threads import running_threads
-from delta_core.scan import vectors
-from delta_core.snapshot import open_snapshot
+from delta_core.schema.types import ArrayType, Field, MapType, PrimitiveType, StructType
 from delta_core.testing.table_builder import TableBuilder
 
 LONG, STRING = PrimitiveType("long"), PrimitiveType("string")

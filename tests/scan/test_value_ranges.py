@@ -18,11 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
-from delta_core.errors import ExpressionError
-from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, Values
-from delta_core.expressions.binding import bind
-from delta_core.expressions.sql import parse_sql
-from delta_core.kernels.parquet_pages import (
+from delta_core.engines.conditions import (
     WILDCARD,
     JoinedTest,
     NullTest,
@@ -32,12 +28,16 @@ from delta_core.kernels.parquet_pages import (
     ValueRange,
     ValueSet,
 )
-from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
-from delta_core.protocol.types import Field, PrimitiveType, StructType
-from delta_core.scan.plan import ConstantSource, PhysicalSource
-from delta_core.scan.value_ranges import column_test
-from delta_core.snapshot import open_snapshot
-from delta_core.writer import write_deltalake
+from delta_core.engines.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties
+from delta_core.errors import ExpressionError
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, Values
+from delta_core.expressions.binding import bind
+from delta_core.expressions.sql import parse_sql
+from delta_core.kernel.scan.plan import ConstantSource, PhysicalSource
+from delta_core.kernel.scan.value_ranges import column_test
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.schema.types import Field, PrimitiveType, StructType
+from delta_core.table.writer import write_deltalake
 
 X = Column(("x",))
 Y = Column(("y",))

@@ -28,10 +28,11 @@ from pyspark.sql import functions as F
 
 import delta_core
 from delta_core import write_deltalake
-from delta_core.operations import footers, vacuum
+from delta_core.engines.spark.relations import spark_engine
+from delta_core.engines.spark.spread import SparkSpread
+from delta_core.operations import footers
+from delta_core.operations.vacuum.operation import operation as vacuum
 from delta_core.spark import DeltaTable, read, write
-from delta_core.spark.relations import spark_engine
-from delta_core.spark.spread import SparkSpread
 from delta_core.testing.table_builder import TableBuilder
 from tests.example_counts import IS_LONG
 from tests.operations.killing import Killer, Staller, killing

@@ -13,7 +13,7 @@ import pytest
 from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
 from delta_core.expressions import bind, parse_sql
 from delta_core.expressions.ast import column
-from delta_core.protocol.schema import Schema
+from delta_core.schema.fields import Schema
 
 pytestmark = pytest.mark.spark
 

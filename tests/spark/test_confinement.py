@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from delta_core.engines.arrow.storage.stores import open_storage
+from delta_core.engines.spark.plan.files import hadoop_path
+from delta_core.engines.spark.plan.replay import SETTING
 from delta_core.errors import EngineError, ExternalPathError
 from delta_core.spark import read, read_changes, register, sql, write
-from delta_core.spark.plan.files import hadoop_path
-from delta_core.spark.plan.replay import SETTING
+from delta_core.storage.stores import open_storage
 from tests.confinement.hostile import IDS, STOLEN, Reference, Spies, files_below, hostile, parquet, served, watched
 from tests.example_counts import chosen
 

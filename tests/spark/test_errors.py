@@ -14,6 +14,7 @@ import pytest
 
 import delta_core.spark as ds
 from delta_core import DeltaTable
+from delta_core.engines.spark import failures
 from delta_core.errors import (
     AccessDeniedError,
     ConstraintViolationError,
@@ -27,8 +28,7 @@ from delta_core.errors import (
     UnsupportedOperationError,
     VersionNotFoundError,
 )
-from delta_core.protocol.types import Field, PrimitiveType, StructType
-from delta_core.spark import failures
+from delta_core.schema.types import Field, PrimitiveType, StructType
 from tests.corpus.records import path_of
 
 pytestmark = pytest.mark.spark
@@ -388,7 +388,7 @@ def test_statement_that_only_reads_our_tables_runs(spark: Any, table: str) -> No
 def test_unforeseen_error_in_answer_to_the_driver_is_an_engine_error(
     spark: Any, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from delta_core.spark.plan.listing import FileListing
+    from delta_core.engines.spark.plan.listing import FileListing
 
     frame = ds.read(spark, table)
 

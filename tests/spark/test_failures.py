@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from delta_core.engines.arrow.storage.local import LocalStorage
+from delta_core.engines.spark import failures
+from delta_core.engines.spark.plan.replay import plan_replay
 from delta_core.errors import CorruptTableError, DataFileError, DataFileNotFoundError, DeltaError, EngineError
-from delta_core.snapshot import open_snapshot
-from delta_core.spark import failures, read
-from delta_core.spark.plan.replay import plan_replay
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.spark import read
+from delta_core.storage.local import LocalStorage
 from delta_core.testing.table_builder import TableBuilder
 from delta_plugins.deletion_vectors.logic import DeletionVectorError
 from tests.example_counts import chosen

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable
+from delta_core.engines.spark.expressions import check_zone, to_sql
 from delta_core.errors import DataFileError, UnsupportedExpressionError, UnsupportedOperationError
 from delta_core.expressions import bind
 from delta_core.expressions.ast import Call, Cast, Column, Literal
-from delta_core.protocol.types import PrimitiveType
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.schema.types import PrimitiveType
 from delta_core.spark import read, read_changes
-from delta_core.spark.expressions import check_zone, to_sql
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 from tests.corpus.records import named, path_of, present

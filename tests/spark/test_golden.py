@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pytest
 
 from delta_core.errors import CorruptTableError
-from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 from delta_core.spark import read
 from delta_core.testing.comparison import assert_same_rows
 from delta_plugins.variant_type.logic import variant_to_json

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.snapshot import Snapshot, open_context, open_snapshot
-from delta_core.spark import snapshots as held
-from delta_core.spark.snapshots import SETTING, Stamps, open_latest
+from delta_core.engines.spark import snapshots as held
+from delta_core.engines.spark.snapshots import SETTING, Stamps, open_latest
+from delta_core.kernel.snapshot import Snapshot, open_context, open_snapshot
 
 SESSION = SimpleNamespace(conf={})
 COLUMNS = ["path", "size", "stats"]

@@ -12,9 +12,9 @@ import pytest
 
 import delta_core.spark as ds
 from delta_core import DeltaTable, write_deltalake
+from delta_core.engines.spark.merge import _Merge
+from delta_core.engines.spark.write.job import Job
 from delta_core.errors import EngineError
-from delta_core.spark.merge import _Merge
-from delta_core.spark.write.job import Job
 from tests.example_counts import IS_LONG, chosen
 from tests.operations.killing import KilledError, Killer, killing
 from tests.operations.row_tables import FEED, ROW_IDS, VECTORS, Row, rows_of, table_of

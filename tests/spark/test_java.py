@@ -9,10 +9,10 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from delta_core.spark.java import sources
+from delta_core.engines.spark.java import sources
 
 #: Folders by the Python package, and the Java package of the classes in them.
-FOLDERS = {"delta_core.spark.java": sources.PACKAGE, "delta_core.spark.drop_in": "delta"}
+FOLDERS = {"delta_core.engines.spark.java": sources.PACKAGE, "delta_core.engines.spark.drop_in": "delta"}
 ROOT = Path(sources.__file__).parents[3]
 JARS = Path(pyspark.__file__).parent / "jars"
 

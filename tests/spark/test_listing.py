@@ -11,10 +11,10 @@ from urllib.parse import quote, unquote
 
 import pytest
 
+from delta_core.engines.spark.java import driver_classes
+from delta_core.engines.spark.plan import handover, listing
 from delta_core.errors import CheckpointError
 from delta_core.spark import read, read_changes
-from delta_core.spark.java import driver_classes
-from delta_core.spark.plan import handover, listing
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 from tests.spark.conftest import plain

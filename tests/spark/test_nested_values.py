@@ -10,8 +10,8 @@ import pytest
 
 import delta_core.spark as ds
 from delta_core import DeltaTable, write_deltalake
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.types import Field, PrimitiveType
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import Field, PrimitiveType
 
 pytestmark = pytest.mark.spark
 STRUCT = pa.struct([("x", pa.int64()), ("y", pa.string())])

@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_core.engines.spark.plan import replay, replay_cache
+from delta_core.engines.spark.plan.checkpoint_frame import canonical_path
+from delta_core.engines.spark.plan.frame import frame
+from delta_core.engines.spark.plan.replay import SETTING, plan_replay
 from delta_core.errors import CheckpointError, InvalidArgumentError
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.kernels.dedup import KeySet
-from delta_core.snapshot import open_snapshot
 from delta_core.spark import read
-from delta_core.spark.plan import replay, replay_cache
-from delta_core.spark.plan.checkpoint_frame import canonical_path
-from delta_core.spark.plan.frame import frame
-from delta_core.spark.plan.replay import SETTING, plan_replay
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 from tests.corpus.records import path_of, present

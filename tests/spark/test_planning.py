@@ -170,7 +170,7 @@ def marked(tmp_path_factory: Any) -> TableBuilder:
 def test_every_form_of_vectors_drops_the_same_rows(
     spark: Any, marked: TableBuilder, form: str, monkeypatch: Any
 ) -> None:
-    from delta_core.spark.plan import indexed_route as indexed
+    from delta_core.engines.spark.plan import indexed_route as indexed
 
     if form == "roaring":
         monkeypatch.setattr(indexed, "_SMALL", 0)
@@ -189,7 +189,7 @@ def test_every_form_of_vectors_drops_the_same_rows(
 def test_tests_of_rows_stay_within_the_vector(spark: Any) -> None:
     from pyspark.sql import functions as F
 
-    from delta_core.spark.plan.private import bit_test, roaring_test
+    from delta_core.engines.spark.plan.private import bit_test, roaring_test
 
     rows = RowSet.from_positions([0, 5, 63])
     frame = spark.createDataFrame([(i,) for i in (-1, 0, 5, 63, 64, 6400, 2**31, 2**40)], "r bigint")

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core import write_deltalake
+from delta_core.engines.spark.plan import private
 from delta_core.errors import (
     ColumnNotFoundError,
     DataFileNotFoundError,
@@ -21,9 +22,8 @@ from delta_core.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.spark import read
-from delta_core.spark.plan import private
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 from tests.corpus.records import named, path_of, present

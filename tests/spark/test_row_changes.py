@@ -16,6 +16,9 @@ import pytest
 
 import delta_core.spark as ds
 from delta_core import DeltaTable, write_deltalake
+from delta_core.engines.spark import relations
+from delta_core.engines.spark.relations import row_sets, spark_engine
+from delta_core.engines.spark.write import modes
 from delta_core.errors import (
     ColumnNotFoundError,
     ConcurrentDeleteDeleteError,
@@ -28,13 +31,10 @@ from delta_core.errors import (
     UnsupportedExpressionError,
     UnsupportedOperationError,
 )
+from delta_core.kernel.scan.scan import Scan
 from delta_core.kernels.row_set import RowSets
 from delta_core.operations import ChangeOptions, UpdateOptions, delete_rows, update_rows
 from delta_core.operations.row_changes import RowChanges
-from delta_core.scan.scan import Scan
-from delta_core.spark import relations
-from delta_core.spark.relations import row_sets, spark_engine
-from delta_core.spark.write import modes
 from tests.example_counts import chosen
 
 pytestmark = pytest.mark.spark

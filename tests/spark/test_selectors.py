@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from delta_core.engines.spark.plan import replay_cache
+from delta_core.engines.spark.plan.replay import plan_replay
 from delta_core.errors import DataFileError
-from delta_core.log.checkpoint_writer import write_checkpoint
-from delta_core.plugins.registry import PluginRegistry
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.log.checkpoint_writer import write_checkpoint
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.spark import read
-from delta_core.spark.plan import replay_cache
-from delta_core.spark.plan.replay import plan_replay
 from delta_core.testing.table_builder import TableBuilder
 from tests.spark import skipping_plugin
 from tests.spark.skipping_plugin import FIELD, NAME

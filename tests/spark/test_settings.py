@@ -13,6 +13,8 @@ import pytest
 
 import delta_core.spark as ds
 from delta_core import DeltaTable
+from delta_core.engines.spark.plan import private
+from delta_core.engines.spark.settings import session_settings
 from delta_core.errors import (
     ColumnNotFoundError,
     DeltaError,
@@ -21,8 +23,6 @@ from delta_core.errors import (
     SchemaMismatchError,
     UnsupportedOperationError,
 )
-from delta_core.spark.plan import private
-from delta_core.spark.settings import session_settings
 
 pytestmark = pytest.mark.spark
 

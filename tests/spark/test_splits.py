@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.spark.plan import splits
-from delta_core.spark.plan.frame import frame
-from delta_core.spark.plan.splits import split_bytes
+from delta_core.engines.spark.plan import splits
+from delta_core.engines.spark.plan.frame import frame
+from delta_core.engines.spark.plan.splits import split_bytes
 from tests.operations.row_tables import table_of
 
 MB = 1 << 20
@@ -72,7 +72,7 @@ def test_scan_of_a_change_has_the_tasks_that_are_proposed(
     for i in range(6):
         write_deltalake(str(tmp_path), table_of([(i, "a", 0.5)]), mode="append")
     scan = DeltaTable(str(tmp_path)).snapshot().scan()
-    monkeypatch.setattr("delta_core.spark.plan.indexed_route.split_bytes", lambda *_: 2 * splits._OPEN_BYTES)
+    monkeypatch.setattr("delta_core.engines.spark.plan.indexed_route.split_bytes", lambda *_: 2 * splits._OPEN_BYTES)
     counts = [frame(spark, scan, is_even=even).rdd.getNumPartitions() for even in (True, False)]
     assert counts == [3, 2]
     assert spark.conf.get("spark.sql.files.maxPartitionBytes") == "134217728b"

@@ -11,8 +11,8 @@ import pytest
 
 import delta_core.spark as ds
 from delta_core import DeltaTable
+from delta_core.engines.spark import stream_write
 from delta_core.errors import ConstraintViolationError, InvalidArgumentError
-from delta_core.spark import stream_write
 
 pytestmark = pytest.mark.spark
 

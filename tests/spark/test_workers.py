@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import delta_core
-from delta_core.spark.plan import private
+from delta_core.engines.spark.plan import private
 from delta_core.testing.table_builder import TableBuilder
 
 pytestmark = pytest.mark.spark

@@ -19,7 +19,7 @@ from delta_core.errors import (
     SchemaMismatchError,
     TableExistsError,
 )
-from delta_core.snapshot import open_context
+from delta_core.kernel.snapshot import open_context
 
 pytestmark = pytest.mark.spark
 
@@ -379,7 +379,7 @@ def test_failing_query_leaves_the_table_as_it_was(spark: Any, tmp_path: Path) ->
 
 def test_lost_race_deletes_what_was_written(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ds.write(spark.range(3), tmp_path)
-    from delta_core.spark.write import modes as module
+    from delta_core.engines.spark.write import modes as module
 
     original = module.write_frame
 
@@ -408,7 +408,7 @@ def test_user_query_runs_once_with_its_observation(spark: Any, tmp_path: Path) -
 
 
 def test_rows_never_pass_through_python(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from delta_core.spark.write.job import Job
+    from delta_core.engines.spark.write.job import Job
 
     plans = []
     original = Job.run

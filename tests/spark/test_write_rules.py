@@ -13,7 +13,7 @@ import pytest
 import delta_core.spark as ds
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import ConstraintViolationError, SchemaMismatchError, UnsupportedExpressionError
-from delta_core.protocol.types import Field, PrimitiveType, StructType
+from delta_core.schema.types import Field, PrimitiveType, StructType
 from tests.corpus.records import path_of
 
 pytestmark = pytest.mark.spark
@@ -149,7 +149,7 @@ def test_schema_is_enforced_at_every_depth(
 
 
 def test_elements_and_values_are_checked(spark: Any, tmp_path: Path) -> None:
-    from delta_core.protocol.types import ArrayType, MapType
+    from delta_core.schema.types import ArrayType, MapType
 
     create(tmp_path, Field("a", ArrayType(LONG, False)), Field("m", MapType(TEXT, NESTED, False)))
     good = "SELECT array(1L) AS a, map('k', named_struct('x', 1L, 'y', 'z')) AS m UNION ALL SELECT NULL, NULL"

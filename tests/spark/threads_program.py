@@ -14,8 +14,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from delta_core.engines.spark.plan import private
 from delta_core.spark import read
-from delta_core.spark.plan import private
 
 THREADS, READS = 4, 5
 

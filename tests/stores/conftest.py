@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from delta_core.commit.committer import prove_exclusive
-from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.engines.interface import Storage
+from delta_core.kernel.commit.committer import prove_exclusive
+from delta_core.storage.stores import open_storage
 from tests.stores.servers import SERVERS, Server, ServerMissingError
 
 

@@ -15,8 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_core import DeltaTable, QueryBuilder, query, write_deltalake
+from delta_core import DeltaTable, QueryBuilder, write_deltalake
 from delta_core.errors import EngineError
+from delta_core.table import query
 
 ROWS = 40
 SUM = sum(range(ROWS))

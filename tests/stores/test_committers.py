@@ -13,10 +13,10 @@ import pytest
 from msgspec import Struct
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.commit.committer import StoreCommitter
 from delta_core.errors import PluginConflictError
-from delta_core.log import committers
-from delta_core.plugins.committer import Outcome, Proposal
+from delta_core.kernel.commit.committer import StoreCommitter
+from delta_core.kernel.log import committers
+from delta_core.kernel.plugins.committer import Outcome, Proposal
 
 ROWS = pa.table({"id": [1, 2]})
 

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pytest
 
 from delta_core import CommitProperties, DeltaTable, Transaction, write_deltalake
-from delta_core.commit.committer import StoreCommitter
-from delta_core.engines.arrow.parquet import data_writer, parts
-from delta_core.engines.arrow.storage.local import LocalStorage
 from delta_core.errors import CommitError, EngineError, TableNotFoundError
-from delta_core.plugins.committer import Outcome, Proposal
-from delta_core.snapshot import open_snapshot
-from delta_core.write.files import write_files
+from delta_core.kernel.commit.committer import StoreCommitter
+from delta_core.kernel.plugins.committer import Outcome, Proposal
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.kernel.write.files import write_files
+from delta_core.parquet import data_writer, parts
+from delta_core.storage.local import LocalStorage
 
 #: What a handle is for is read from /proc.
 names_handles = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system has no /proc/self/fd")

@@ -13,15 +13,15 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import RangeRequest
 from delta_core.errors import CommitError, CommitStateUnknownError, EngineError, InvalidArgumentError
-from delta_core.log.committers import find_committer
-from delta_core.log.names import commit_name
-from delta_core.plugins.committer import Committed, Committer, Conflict
+from delta_core.kernel.log.committers import find_committer
+from delta_core.kernel.log.names import commit_name
+from delta_core.kernel.plugins.committer import Committed, Committer, Conflict
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.runtime.processes import PerProcess
-from delta_core.snapshot import open_snapshot
+from delta_core.storage.stores import open_storage
 from delta_core.testing.committer_contract import CommitterContract, proposal
 from delta_plugins.dynamodb import committer as module
 from delta_plugins.dynamodb.committer import DynamoCommitter, committer

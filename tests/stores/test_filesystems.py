@@ -15,8 +15,6 @@ import pytest
 from benchmarks.latency import LatencyFileSystem
 from benchmarks.latency import register as register_latency
 from delta_core import DeltaTable, write_deltalake
-from delta_core.commit.committer import StoreCommitter, prove_exclusive
-from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import RangeRequest
 from delta_core.errors import (
@@ -26,7 +24,9 @@ from delta_core.errors import (
     InvalidArgumentError,
     UnsupportedOperationError,
 )
-from delta_core.plugins.committer import Committed, Conflict, Proposal
+from delta_core.kernel.commit.committer import StoreCommitter, prove_exclusive
+from delta_core.kernel.plugins.committer import Committed, Conflict, Proposal
+from delta_core.storage.stores import open_storage
 from delta_core.testing.storage_contract import StorageContract
 from delta_core.testing.table_builder import TableBuilder
 from tests.stores.filesystems import register
@@ -121,7 +121,7 @@ def test_filesystem_that_loses_commits_is_rejected(scheme: str, what: str, tmp_p
 
 
 def test_proof_holds_for_its_store_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from delta_core.commit import committer
+    from delta_core.kernel.commit import committer
 
     monkeypatch.setattr(committer, "_proven", set())
     first, second = (open_storage(f"memory://{name}/t") for name in ("one", "two"))

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.commit.committer import StoreCommitter
-from delta_core.engines.arrow.storage import local_files
-from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import RangeRequest
 from delta_core.errors import CommitError, EngineError
-from delta_core.plugins.committer import Conflict, Proposal
+from delta_core.kernel.commit.committer import StoreCommitter
+from delta_core.kernel.plugins.committer import Conflict, Proposal
+from delta_core.storage import local_files
+from delta_core.storage.stores import open_storage
 from delta_core.testing.storage_contract import StorageContract
 
 Files = Callable[[], list[str]]

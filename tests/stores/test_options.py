@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from delta_core import DeltaTable
-from delta_core.engines.arrow.storage.credentials import fsspec_options
 from delta_core.errors import DeltaError, InvalidArgumentError
+from delta_core.storage.credentials import fsspec_options
 
 STORES = {"s3": "s3://bucket/t", "gs": "gs://bucket/t", "abfss": "abfss://c@account.dfs.core.windows.net/t"}
 

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core import DeltaTable, WriterProperties, write_deltalake
-from delta_core.engines.arrow.parquet import columns as own_decoder
-from delta_core.engines.arrow.parquet import data_files, filtered_groups
-from delta_core.engines.arrow.storage import prefetch
-from delta_core.engines.arrow.storage.remote import CONCURRENCY
+from delta_core.parquet import columns as own_decoder
+from delta_core.parquet import data_files, filtered_groups
 from delta_core.runtime.threads import running_threads
+from delta_core.storage import prefetch
+from delta_core.storage.remote import CONCURRENCY
 from tests.stores import stepped
 
 ROWS = 100_000

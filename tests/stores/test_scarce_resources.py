@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.commit import committer
 from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
-from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
-from delta_core.engines.arrow.storage.stores import LocalStorage
 from delta_core.errors import CheckpointError, CommitError, CorruptTableError, DataFileError, EngineError
+from delta_core.kernel.commit import committer
+from delta_core.parquet.data_files import ArrowDataFiles
+from delta_core.storage.stores import LocalStorage
 
 OF_SYSTEM = [errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOMEM, errno.ESTALE]
 
@@ -133,7 +133,7 @@ import _thread, sys
 from itertools import count
 import pyarrow as pa
 from delta_core import DeltaTable, write_deltalake
-from delta_core.engines.arrow.parquet import data_writer
+from delta_core.parquet import data_writer
 
 start, begun, there_are = _thread.start_new_thread, count(), int(sys.argv[2])
 

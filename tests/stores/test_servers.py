@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.engines.interface import Storage
-from delta_core.log.names import commit_name
+from delta_core.kernel.log.names import commit_name
+from delta_core.storage.stores import open_storage
 from delta_core.testing.storage_contract import StorageContract
 from tests.stores.conftest import place
 from tests.stores.servers import Server

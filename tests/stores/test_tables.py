@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.commit.committer import StoreCommitter
-from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import RangeRequest
 from delta_core.errors import TableNotFoundError
-from delta_core.log.names import commit_name
-from delta_core.plugins.committer import Committer
+from delta_core.kernel.commit.committer import StoreCommitter
+from delta_core.kernel.log.names import commit_name
+from delta_core.kernel.plugins.committer import Committer
+from delta_core.storage.stores import open_storage
 from delta_core.testing.committer_contract import CommitterContract
 from tests.stores.conftest import place
 from tests.stores.servers import Server

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from delta_core.errors import CorruptTableError, SchemaError
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.types import ArrayType, DataType, Field, PrimitiveType, StructType, check_nesting
-from delta_core.snapshot import open_snapshot
-from delta_core.table import DeltaTable
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import ArrayType, DataType, Field, PrimitiveType, StructType, check_nesting
+from delta_core.table.delta_table import DeltaTable
+from delta_core.table.writer import write_deltalake
 from delta_core.testing.table_builder import TableBuilder
-from delta_core.writer import write_deltalake
 
 #: The most of each that are written, and read again.
 MOST = {"struct": 62, "list": 46, "map": 31}

@@ -15,12 +15,12 @@ import pytest
 
 import delta_core
 from delta_core import DeltaTable, exceptions, open_table, write_deltalake
-from delta_core.engines.arrow.storage.log_files import ArrowLogFiles
+from delta_core.engines.arrow.log_files import ArrowLogFiles
 from delta_core.errors import InvalidArgumentError, TableNotFoundError, UnsupportedOperationError, VersionNotFoundError
-from delta_core.interop import file_tables
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.table.interop import file_tables
+from delta_core.table.transaction import CommitProperties, Transaction
 from delta_core.testing.table_builder import TableBuilder
-from delta_core.transaction import CommitProperties, Transaction
 
 
 def _ids(table: DeltaTable) -> list[int]:
@@ -485,7 +485,7 @@ def test_open_table_requests_installed_formats(tmp_path: Path, monkeypatch: pyte
         def load(self) -> type[OtherFormat]:
             return OtherFormat
 
-    monkeypatch.setattr("delta_core.table.entry_points", {"delta_core.formats": (Point(),)}.get)
+    monkeypatch.setattr("delta_core.table.delta_table.entry_points", {"delta_core.formats": (Point(),)}.get)
     (tmp_path / "other").touch()
     assert open_table(tmp_path, timezone="UTC").options == {"timezone": "UTC"}
     with pytest.raises(TableNotFoundError, match="delta, other"):

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from delta_core import DeltaTable, write_deltalake
 from delta_core.cli import main
 from delta_core.errors import ColumnNotFoundError, ConstraintViolationError, ExpressionError
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.types import Field, PrimitiveType
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import Field, PrimitiveType
 from delta_core.testing.table_builder import TableBuilder
 from tests.example_counts import examples
 

@@ -234,7 +234,7 @@ def test_query_that_fails_raises_the_engines_words(engine: str, sql: str) -> Non
 
 
 def test_query_builder_without_an_engine_states_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("delta_core.query.find_spec", lambda name: None)
+    monkeypatch.setattr("delta_core.table.query.find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match=r"neither is installed\. Run: .*\[sql\]'$"):
         QueryBuilder()
     with pytest.raises(MissingDependencyError, match=r"SQL needs duckdb, which is not installed\. Run: .* duckdb$"):
@@ -253,7 +253,7 @@ def test_spark_without_pyspark_states_what_to_install() -> None:
 def test_library_that_is_not_installed_is_named_with_its_extra(
     builder: TableBuilder, monkeypatch: pytest.MonkeyPatch, package: str, call: str
 ) -> None:
-    monkeypatch.setattr("delta_core.interop.find_spec", lambda name: None)
+    monkeypatch.setattr("delta_core.table.interop.find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match=rf"pip install 'delta-core-lake\[{package}\]'"):
         getattr(DeltaTable(builder.uri), call)()
 

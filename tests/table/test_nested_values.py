@@ -11,8 +11,8 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 from delta_core.cli import main
 from delta_core.errors import ColumnNotFoundError, ConstraintViolationError, InvalidArgumentError
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.types import Field, PrimitiveType
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import Field, PrimitiveType
 
 STRUCT = pa.struct([("x", pa.int64()), ("y", pa.string())])
 ROWS = pa.table(

@@ -109,11 +109,15 @@ def test_writes_are_logged_at_info_and_reads_at_debug(tmp_path: Path, caplog: py
         table.create_checkpoint()
     found = messages(caplog)
     assert (
-        "delta_core.commit.transaction",
+        "delta_core.kernel.commit.transaction",
         "INFO",
         f"Committed version 0 of {uri}: CREATE TABLE AS SELECT (n ms)",
     ) in found
-    assert ("delta_core.log.checkpoint_writer", "INFO", f"Wrote the checkpoint of version 0 of {uri} (n ms)") in found
+    assert (
+        "delta_core.kernel.log.checkpoint_writer",
+        "INFO",
+        f"Wrote the checkpoint of version 0 of {uri} (n ms)",
+    ) in found
     texts = [text for _, level, text in found if level == "DEBUG"]
     for expected in (
         r"Wrote 1 files: 3 rows, \d+ bytes, below .* \(n ms\)",

@@ -32,16 +32,16 @@ PRIMITIVES = (
 
 
 def _both(build):  # type: ignore[no-untyped-def]
-    return build(delta_core.protocol.schema), build(peer)
+    return build(delta_core.schema.fields), build(peer)
 
 
 @pytest.mark.parametrize("name", ["Schema", "StructType", "ArrayType", "MapType", "PrimitiveType", "Field"])
 def test_text_that_is_no_json_is_rejected_as_the_peer_rejects_it(name: str) -> None:
-    for kind in (getattr(delta_core.protocol.schema, name), getattr(peer, name)):
+    for kind in (getattr(delta_core.schema.fields, name), getattr(peer, name)):
         with pytest.raises(ValueError):  # noqa: PT011 (the peer raises no other)
             kind.from_json('{"type":')
     with pytest.raises(delta_core.exceptions.DeltaError, match="expected a type's JSON"):
-        getattr(delta_core.protocol.schema, name).from_json('{"type":')
+        getattr(delta_core.schema.fields, name).from_json('{"type":')
 
 
 @pytest.mark.parametrize("name", PRIMITIVES)

@@ -18,7 +18,7 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import EngineError, UnsupportedOperationError
 from delta_core.handles.opening import Opening, Pickled
 from delta_core.handles.secrets import secret_names, shown_uri, without_secrets
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 
 SECRETS = {

@@ -6,7 +6,7 @@ import pytest
 
 from delta_core import QueryBuilder
 from delta_core.errors import EngineError
-from delta_core.table import DeltaTable
+from delta_core.table.delta_table import DeltaTable
 from delta_core.testing.table_builder import TableBuilder
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.errors import InvalidArgumentError
-from delta_core.log.timestamps import format_ms, parse_ms
+from delta_core.kernel.log.timestamps import format_ms, parse_ms
 
 INSTANT_MS = 1_517_005_809_000  # 2018-01-26T22:30:09Z
 

@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_core.log.checkpoint_writer import write_checkpoint
+from delta_core.kernel.log.checkpoint_writer import write_checkpoint
+from delta_core.kernel.snapshot import open_context, open_snapshot
 from delta_core.operations.create import create_table
-from delta_core.protocol.schema import Schema
-from delta_core.snapshot import open_context, open_snapshot
-from delta_core.writer import write_deltalake
+from delta_core.schema.fields import Schema
+from delta_core.table.writer import write_deltalake
 
 FEW, MANY = 100, 800
 NAMED = "delta.dataSkippingStatsColumns"

@@ -28,9 +28,9 @@ from delta_core.api import (
     RowFilter,
     RowSelector,
 )
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.kernel.plugins.state import TableState
 from delta_core.kernels.row_set import RowSet
-from delta_core.plugins.registry import PluginRegistry
-from delta_core.plugins.state import TableState
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from tests.testing import honest_plugin as honest
 from tests.testing.honest_plugin import FEATURE, LIMIT, LONG, NAME, ON, READ, STRING, WRITE, Plugin, commit, is_on

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from delta_core.commit.transaction import Transaction
-from delta_core.plugins.features import TableFeature
-from delta_core.plugins.hookspecs import hookimpl
-from delta_core.plugins.registry import PluginRegistry
-from delta_core.plugins.rules import MetadataColumn
-from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.plugins.features import TableFeature
+from delta_core.kernel.plugins.hookspecs import hookimpl
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.kernel.plugins.rules import MetadataColumn
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
+from delta_core.kernel.write.files import Written, write_files
 from delta_core.testing.table_builder import TableBuilder
-from delta_core.write.files import Written, write_files
 
 #: From a schema, and write rules of a plugin, to a new table's snapshot.
 Make = Callable[..., Snapshot]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core.errors import SchemaMismatchError
-from delta_core.write.convert import conversion
+from delta_core.kernel.write.convert import conversion
 
 UTC = pa.timestamp("us", "UTC")
 STRUCT = pa.struct([("a", pa.int64()), ("b", pa.string())])

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from delta_core.engines.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.errors import ConstraintViolationError, ExpressionError, InvalidArgumentError, SchemaMismatchError
 from delta_core.expressions.ast import (
     Call,
@@ -26,15 +27,21 @@ from delta_core.expressions.ast import (
     TaskRow,
     column,
 )
-from delta_core.log.files import FileSet
-from delta_core.plugins.rules import ChangeCapture, FileRequirement, FillColumn, HiddenColumn, MetadataColumn, RowCheck
-from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
-from delta_core.protocol.types import PrimitiveType
-from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.kernel.log.files import FileSet
+from delta_core.kernel.plugins.rules import (
+    ChangeCapture,
+    FileRequirement,
+    FillColumn,
+    HiddenColumn,
+    MetadataColumn,
+    RowCheck,
+)
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
+from delta_core.kernel.write.files import Written, describe_files, write_change_files, write_files
+from delta_core.kernel.write.plan import plan_write
+from delta_core.schema.types import PrimitiveType
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
-from delta_core.write.files import Written, describe_files, write_change_files, write_files
-from delta_core.write.plan import plan_write
 from tests.write.conftest import Make, append
 
 LONG, STRING = PrimitiveType("long"), PrimitiveType("string")
@@ -235,7 +242,7 @@ def test_files_that_can_not_be_described_are_deleted(
     def fail(*_: Any) -> str:
         raise error
 
-    monkeypatch.setattr("delta_core.write.files.statistics_json", fail)
+    monkeypatch.setattr("delta_core.kernel.write.files.statistics_json", fail)
     with pytest.raises(type(error)):
         append(snapshot, pa.table({"a": [1]}))
     assert not list(Path(snapshot.uri).rglob("*.parquet"))

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.write.names import encode_path, file_name, partition_directory, random_prefix
+from delta_core.kernel.write.names import encode_path, file_name, partition_directory, random_prefix
 
 
 def test_directory_is_escaped_as_hive_does_and_then_as_a_uri() -> None:

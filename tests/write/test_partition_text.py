@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.errors import SchemaMismatchError, UnsupportedOperationError
-from delta_core.log.partition_values import parse_partition_values
-from delta_core.protocol.types import PrimitiveType
-from delta_core.write.partition_text import format_partition_values
+from delta_core.kernel.log.partition_values import parse_partition_values
+from delta_core.kernel.write.partition_text import format_partition_values
+from delta_core.schema.types import PrimitiveType
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "boolean": st.booleans(),

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from delta_core.errors import ColumnNotFoundError, HookContractError, InvalidArgumentError, PluginConflictError
 from delta_core.expressions.ast import Call, Column, Literal, PhysicalColumn, TaskRow, column
-from delta_core.log.indexed_columns import statistics_leaves
-from delta_core.plugins.registry import PluginSet
-from delta_core.plugins.rules import FileRequirement, FillColumn, HiddenColumn, MetadataColumn, RowCheck
-from delta_core.plugins.state import advance
-from delta_core.protocol.types import ArrayType, Field, MapType, PrimitiveType, StructType, type_to_json
+from delta_core.kernel.log.indexed_columns import statistics_leaves
+from delta_core.kernel.plugins.registry import PluginSet
+from delta_core.kernel.plugins.rules import FileRequirement, FillColumn, HiddenColumn, MetadataColumn, RowCheck
+from delta_core.kernel.plugins.state import advance
+from delta_core.kernel.write.plan import WritePlan, plan_write
+from delta_core.schema.types import ArrayType, Field, MapType, PrimitiveType, StructType, type_to_json
 from delta_core.testing.feature_contract import table_state
-from delta_core.write.plan import WritePlan, plan_write
 from tests.write.conftest import Asking
 
 LONG, STRING = PrimitiveType("long"), PrimitiveType("string")

@@ -6,19 +6,17 @@ from typing import Any
 
 import pytest
 
+from delta_core.engines.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.errors import InvalidArgumentError
-from delta_core.protocol.properties import (
-    BloomFilterProperties,
-    ColumnProperties,
-    WriterProperties,
+from delta_core.kernel.protocol.properties import (
     normalize_properties,
     parse_columns,
     parse_duration_ms,
     parse_size,
     read_property,
 )
+from delta_core.kernel.write.properties import target_file_size, writer_properties
 from delta_core.testing.feature_contract import table_state
-from delta_core.write.properties import target_file_size, writer_properties
 
 
 @pytest.mark.parametrize(

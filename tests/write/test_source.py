@@ -14,8 +14,8 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import CommitConflictError, InvalidArgumentError, SchemaMismatchError, TableExistsError
-from delta_core.write import source as sources
-from delta_core.write.source import open_source
+from delta_core.kernel.write import source as sources
+from delta_core.kernel.write.source import open_source
 
 ROWS = pa.table({"id": [1, 2, 3]})
 AGAIN = "was read before"

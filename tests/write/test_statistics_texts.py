@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
-from delta_core.engines.arrow.storage.local import LocalStorage
 from delta_core.errors import DataFileError, DataFileNotFoundError, InvalidArgumentError, SchemaMismatchError
-from delta_core.kernels.footers import read_footers
-from delta_core.write.stats import statistics_json, statistics_texts
+from delta_core.kernel.write.stats import statistics_json, statistics_texts
+from delta_core.parquet.data_files import ArrowDataFiles
+from delta_core.parquet.local_footers import read_footers
+from delta_core.storage.local import LocalStorage
 
 _TIMES = st.datetimes(dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999_999))
 _VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
@@ -101,7 +101,7 @@ def test_files_of_other_stores_have_the_same_texts(tmp_path: Path, monkeypatch: 
     pq.write_table(rows, tmp_path / "a.parquet")
     files = data_files(tmp_path)
     local = texts_of(files, ["a.parquet"])
-    monkeypatch.setattr("delta_core.engines.arrow.parquet.footers.ArrowFooters._window", lambda *_: None)
+    monkeypatch.setattr("delta_core.parquet.footers.ArrowFooters._window", lambda *_: None)
     assert texts_of(data_files(tmp_path), ["a.parquet"]) == local
 
 
@@ -113,7 +113,7 @@ def test_more_files_than_one_window_are_in_order(tmp_path: Path) -> None:
 
 
 def test_footers_that_are_not_kept_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("delta_core.engines.arrow.parquet.footers._MOST_BYTES", 0)
+    monkeypatch.setattr("delta_core.parquet.footers._MOST_BYTES", 0)
     pq.write_table(pa.table({"long": pa.array([7], pa.int64())}), tmp_path / "a.parquet")
     footers = data_files(tmp_path).footers(["a.parquet"])
     assert len(footers.schemas()) == 1

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.engines.records import ColumnStatistics
+from delta_core.kernel.write.stats import statistics_json, truncate_max, truncate_min
 from delta_core.kernels.stats import StatField, parse_stats
-from delta_core.write.stats import statistics_json, truncate_max, truncate_min
 
 #: Texts that share long prefixes and hold the characters around the tie-breakers.
 TEXTS = st.text(st.sampled_from(["a", "b", "~", "\x7f", "\x80", "é", "\ud7ff", "\ue000", "\U0001f600", "\U0010ffff"]))

@@ -11,12 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from delta_core.engines.arrow import parts
-from delta_core.engines.arrow.storage.boundary import AllowExternal
-from delta_core.engines.arrow.storage.log_files import ArrowLogFiles
-from delta_core.engines.arrow.storage.stores import open_storage
+from delta_core.engines.arrow.log_files import ArrowLogFiles
 from delta_core.engines.engine import Engine
 from delta_core.runtime.processes import PerProcess
 from delta_core.runtime.threads import ThreadPool
+from delta_core.storage.boundary import AllowExternal
+from delta_core.storage.stores import open_storage
 
 if TYPE_CHECKING:
     from delta_core.engines.interface import Storage

@@ -12,17 +12,17 @@ from msgspec import Struct
 from delta_core.engines.arrow.evaluate.evaluator import read_column
 from delta_core.engines.engine import Engine
 from delta_core.engines.interface import Evaluator, Relation
+from delta_core.engines.writer_properties import WriterProperties
 from delta_core.errors import SchemaMismatchError
 from delta_core.expressions.ast import Column, Expression, Leaf, leaves
 from delta_core.expressions.plugin_functions import Function
+from delta_core.kernel.write.files import Written, write_change_files, write_files
+from delta_core.kernel.write.plan import Origin, WritePlan
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.kernels.row_set import RowSets
-from delta_core.protocol.properties import WriterProperties
-from delta_core.protocol.schema import Path
 from delta_core.runtime.threads import num_cores
-from delta_core.write.files import Written, write_change_files, write_files
-from delta_core.write.plan import Origin, WritePlan
+from delta_core.schema.fields import Path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

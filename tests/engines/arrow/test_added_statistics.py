@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core.engines.arrow.parquet.added_statistics import ChunkStatistics, text_statistics, with_statistics
-from delta_core.engines.arrow.parquet.footer import footer_bytes, parse_footer
 from delta_core.errors import InternalError
+from delta_core.parquet.added_statistics import ChunkStatistics, text_statistics, with_statistics
+from delta_core.parquet.footer import footer_bytes, parse_footer
 
 
 def footer(table: pa.Table, **options: Any) -> bytes:

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core.engines.arrow import engine
-from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.interface import CheckpointHandle
 from delta_core.kernels.arrow_buffers import one_array
+from delta_core.parquet.reader import ParquetFile
 
 TEXTS = pa.map_(pa.string(), pa.string())
 VECTOR = pa.struct([("storageType", pa.string()), ("offset", pa.int32()), ("cardinality", pa.int64())])

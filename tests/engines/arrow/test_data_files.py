@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.engines.arrow import ordered
 from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
-from delta_core.engines.arrow.parquet import columns as parquet_columns
-from delta_core.engines.arrow.parquet import data_files
-from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
-from delta_core.engines.arrow.parquet.row_groups import GroupPruner
-from delta_core.engines.arrow.storage.stores import LocalStorage
 from delta_core.engines.records import FileRead
 from delta_core.errors import DataFileError, DataFileNotFoundError
 from delta_core.expressions.ast import Call, FileStatistic, Literal
-from delta_core.protocol.schema import FIELD_ID, arrow_schema
-from delta_core.protocol.types import (
+from delta_core.parquet import columns as parquet_columns
+from delta_core.parquet import data_files
+from delta_core.parquet.data_files import ArrowDataFiles
+from delta_core.parquet.row_groups import GroupPruner
+from delta_core.runtime import ordered
+from delta_core.runtime.threads import num_cores, running_threads
+from delta_core.schema.fields import FIELD_ID, arrow_schema
+from delta_core.schema.types import (
     BASE_TYPES,
     TIMESTAMP_NTZ,
     VARIANT,
@@ -33,7 +33,7 @@ from delta_core.protocol.types import (
     PrimitiveType,
     StructType,
 )
-from delta_core.runtime.threads import num_cores, running_threads
+from delta_core.storage.stores import LocalStorage
 
 TYPES = {**BASE_TYPES, "timestamp_ntz": TIMESTAMP_NTZ, "variant": VARIANT}
 

@@ -20,13 +20,13 @@ import pytest
 from msgspec.structs import replace
 
 from delta_core.engines.arrow import engine
-from delta_core.engines.arrow.parquet import data_writer, parts
-from delta_core.engines.arrow.parquet.data_writer import write_parquet_files
-from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.engines.records import FileWrite, WrittenFile
+from delta_core.engines.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.errors import EngineError
-from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
+from delta_core.parquet import data_writer, parts
+from delta_core.parquet.data_writer import write_parquet_files
 from delta_core.runtime.threads import running_threads
+from delta_core.storage.stores import open_storage
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 

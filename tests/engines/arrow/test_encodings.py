@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core import ColumnProperties, DeltaTable, WriterProperties, write_deltalake
-from delta_core.engines.arrow.parquet.statistics import parquet_leaves
 from delta_core.errors import DataFileError
-from delta_core.transaction import AddAction
+from delta_core.parquet.statistics import parquet_leaves
+from delta_core.table.transaction import AddAction
 
 MOMENT = dt.datetime(2024, 5, 1, 12, tzinfo=dt.UTC)
 VALUES: dict[pa.DataType, list[Any]] = {

@@ -22,8 +22,8 @@ from delta_core.expressions import bind, format_sql, parse_sql
 from delta_core.expressions.ast import Call, Column, PartitionValue, PhysicalColumn, literal
 from delta_core.expressions.functions import REWRITES, function_names
 from delta_core.expressions.plugin_functions import Function
-from delta_core.protocol.schema import Schema
-from delta_core.protocol.types import PrimitiveType
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import PrimitiveType
 
 UTC = dt.UTC
 NAN = math.nan

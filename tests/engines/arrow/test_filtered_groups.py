@@ -16,17 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_core import DeltaTable, convert_to_deltalake, write_deltalake
-from delta_core.engines.arrow.parquet import columns as parquet_columns
-from delta_core.engines.arrow.parquet import filtered_groups
-from delta_core.engines.arrow.parquet.columns import GroupReader
-from delta_core.engines.arrow.parquet.filtered_groups import FilteredGroups
-from delta_core.engines.arrow.parquet.opened_file import DataFile
-from delta_core.engines.arrow.parquet.types import plan_file
 from delta_core.engines.records import FileRead, RowTest
 from delta_core.kernels.gather import SelectionVector
 from delta_core.kernels.memory import allocated_bytes
-from delta_core.kernels.parquet_pages import ColumnChunk, read_chunks
-from delta_core.protocol.types import Field, StructType, arrow_to_type
+from delta_core.parquet import columns as parquet_columns
+from delta_core.parquet import filtered_groups
+from delta_core.parquet.columns import GroupReader
+from delta_core.parquet.filtered_groups import FilteredGroups
+from delta_core.parquet.opened_file import DataFile
+from delta_core.parquet.pages import ColumnChunk, read_chunks
+from delta_core.parquet.types import plan_file
+from delta_core.schema.types import Field, StructType, arrow_to_type
 
 ROWS = 1_000
 TABLE = pa.table(

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core import DeltaTable, convert_to_deltalake
-from delta_core.engines.arrow.parquet.opened_file import DataFile
+from delta_core.parquet.opened_file import DataFile
 
 ROWS = 600
 

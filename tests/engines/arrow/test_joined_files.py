@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.engines.arrow.parquet import columns, data_files, joined_files
-from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
-from delta_core.engines.arrow.storage.local import LocalStorage
 from delta_core.engines.records import FileRead
 from delta_core.errors import DataFileError, DataFileNotFoundError, ExpressionError
-from delta_core.protocol.types import Field, PrimitiveType, StructType
-from delta_core.scan.apply import CompiledPlan
+from delta_core.kernel.scan.apply import CompiledPlan
+from delta_core.parquet import columns, data_files, joined_files
+from delta_core.parquet.data_files import ArrowDataFiles
+from delta_core.schema.types import Field, PrimitiveType, StructType
+from delta_core.storage.local import LocalStorage
 from delta_core.testing.table_builder import TableBuilder
 
 FILES, ROWS = 30, 7

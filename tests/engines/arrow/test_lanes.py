@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pytest
 
 from delta_core import DeltaTable, WriterProperties, write_deltalake
-from delta_core.engines.arrow import lanes
-from delta_core.engines.arrow.ordered import run_ordered
-from delta_core.engines.arrow.parquet import columns, data_files, parts, stretches
+from delta_core.parquet import columns, data_files, parts, stretches
+from delta_core.runtime import lanes
+from delta_core.runtime.ordered import run_ordered
 
 
 def test_parts_meet_on_several_threads_and_return_in_order() -> None:
@@ -129,7 +129,7 @@ def test_forked_child_decodes_on_threads_of_its_own(table: DeltaTable) -> None:
     program = f"""
 import os
 from delta_core import DeltaTable
-from delta_core.engines.arrow.parquet import data_files, stretches
+from delta_core.parquet import data_files, stretches
 stretches._LANE_NANOSECONDS = 0
 data_files.num_cores = lambda: 3
 table = DeltaTable({table.table_uri!r})
@@ -147,7 +147,7 @@ def test_read_while_the_interpreter_exits(table: DeltaTable) -> None:
     program = f"""
 import atexit
 from delta_core import DeltaTable
-from delta_core.engines.arrow.parquet import data_files, stretches
+from delta_core.parquet import data_files, stretches
 stretches._LANE_NANOSECONDS = 0
 data_files.num_cores = lambda: 3
 table = DeltaTable({table.table_uri!r})

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from delta_core import DeltaTable
-from delta_core.engines.arrow.parquet import columns, data_files, joined_files
 from delta_core.errors import DataFileError
-from delta_core.protocol.types import arrow_to_type
+from delta_core.parquet import columns, data_files, joined_files
+from delta_core.schema.types import arrow_to_type
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 from tests.example_counts import examples

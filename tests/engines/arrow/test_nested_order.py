@@ -14,7 +14,7 @@ from delta_core.engines.arrow.evaluate.evaluator import compile_expression
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions import parse_sql
 from delta_core.expressions.ast import Call, Cast, Column, Expression
-from delta_core.protocol.types import ArrayType, PrimitiveType
+from delta_core.schema.types import ArrayType, PrimitiveType
 
 ONE, NULL, TWO = "named_struct('x', 1, 'y', 'a')", "named_struct('x', 1, 'y', cast(null as string))", "struct(2, 'a')"
 #: What Spark 4 returns.

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_core.engines.arrow.ordered import run_ordered
-from delta_core.engines.arrow.parquet.data_files import _Room
-from delta_core.engines.arrow.parquet.data_writer import _Runs
 from delta_core.errors import EngineError
+from delta_core.parquet.data_files import _Room
+from delta_core.parquet.data_writer import _Runs
+from delta_core.runtime.ordered import run_ordered
 from delta_core.runtime.threads import ThreadPool, running_threads
 from tests.interrupts import interrupted_everywhere
 

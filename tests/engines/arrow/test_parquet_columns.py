@@ -18,13 +18,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.engines.arrow.parquet import columns as parquet_columns
-from delta_core.engines.arrow.parquet import stretches
-from delta_core.engines.arrow.parquet.columns import GroupReader
-from delta_core.engines.arrow.parquet.opened_file import DataFile
-from delta_core.engines.arrow.parquet.stretches import Own
 from delta_core.kernels.gather import SelectionVector
-from delta_core.kernels.parquet_pages import ColumnChunk, read_chunks
+from delta_core.parquet import columns as parquet_columns
+from delta_core.parquet import stretches
+from delta_core.parquet.columns import GroupReader
+from delta_core.parquet.opened_file import DataFile
+from delta_core.parquet.pages import ColumnChunk, read_chunks
+from delta_core.parquet.stretches import Own
 
 ROWS = 1_000
 TABLE = pa.table(

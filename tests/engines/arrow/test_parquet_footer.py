@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
-from delta_core.engines.arrow.parquet.footer import read_footer
-from delta_core.engines.arrow.parquet.opened_file import ArrowFooter, DataFile
-from delta_core.engines.arrow.parquet.types import plan_file
-from delta_core.protocol.types import Field, PrimitiveType, StructType, arrow_to_type
+from delta_core.parquet.footer import read_footer
+from delta_core.parquet.opened_file import ArrowFooter, DataFile
+from delta_core.parquet.types import plan_file
+from delta_core.schema.types import Field, PrimitiveType, StructType, arrow_to_type
 
 ROOT = Path(__file__).parents[3]
 CASES = 3000
@@ -76,7 +76,7 @@ def damage_and_read(seed: int, cases: int) -> None:
 def test_sound_footer_is_read_from_paths_and_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_path: bool, tail: int
 ) -> None:
-    monkeypatch.setattr("delta_core.engines.arrow.parquet.footer._TAIL_BYTES", tail)
+    monkeypatch.setattr("delta_core.parquet.footer._TAIL_BYTES", tail)
     (tmp_path / "f").write_bytes(sample())
     source = str(tmp_path / "f") if as_path else pa.OSFile(str(tmp_path / "f"))
     assert read_footer(source).equals(pq.read_metadata(tmp_path / "f"))

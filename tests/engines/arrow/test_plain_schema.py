@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.engines.arrow.parquet.opened_file import DataFile, Layout, leaf_of
-from delta_core.engines.arrow.parquet.plain_schema import plain_schema
-from delta_core.engines.arrow.parquet.reader import ParquetFile
-from delta_core.kernels._parquet_footer import Footer
+from delta_core.parquet._footer import Footer
+from delta_core.parquet.opened_file import DataFile, Layout, leaf_of
+from delta_core.parquet.plain_schema import plain_schema
+from delta_core.parquet.reader import ParquetFile
 
 PLAIN = [
     pa.bool_(),

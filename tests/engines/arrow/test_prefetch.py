@@ -6,15 +6,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core.engines.arrow.parquet import data_files
-from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
-from delta_core.engines.arrow.storage import prefetch
 from delta_core.engines.records import FileRead
 from delta_core.errors import DataFileError, DataFileNotFoundError
-from delta_core.protocol.schema import arrow_schema
-from delta_core.protocol.types import BASE_TYPES, Field, StructType
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.parquet import data_files
+from delta_core.parquet.data_files import ArrowDataFiles
 from delta_core.runtime.threads import running_threads
-from delta_core.snapshot import open_snapshot
+from delta_core.schema.fields import arrow_schema
+from delta_core.schema.types import BASE_TYPES, Field, StructType
+from delta_core.storage import prefetch
 from delta_core.testing.table_builder import TableBuilder
 
 COLUMNS = StructType([Field("x", "long")])

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.engines.records import RangeRequest
 from delta_core.errors import EngineError
+from delta_core.storage.stores import open_storage
 
 
 @pytest.fixture(params=["disk", "memory"])

@@ -12,8 +12,8 @@ from delta_core.engines.interface import Relations
 from delta_core.errors import SchemaMismatchError
 from delta_core.expressions import parse_sql
 from delta_core.expressions.ast import Column, literal
-from delta_core.protocol.types import PrimitiveType
-from delta_core.snapshot import open_snapshot
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.schema.types import PrimitiveType
 from delta_core.testing.table_builder import TableBuilder
 
 ROWS = pa.table({"id": [1, 2, None], "s": [{"x": 5}, None, {"x": 7}]})

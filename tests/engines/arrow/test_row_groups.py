@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core.engines.arrow.parquet.opened_file import ArrowFooter, DataFile
-from delta_core.engines.arrow.parquet.row_groups import group_bounds, kept_groups
 from delta_core.expressions.ast import FileStatistic
-from delta_core.protocol.types import PrimitiveType
+from delta_core.parquet.opened_file import ArrowFooter, DataFile
+from delta_core.parquet.row_groups import group_bounds, kept_groups
+from delta_core.schema.types import PrimitiveType
 
 #: More digits than Python's default context keeps.
 WIDE = Decimal(-1234567890123456789012345678901234567)

@@ -16,15 +16,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core.engines.arrow.parquet import columns as parquet_columns
-from delta_core.engines.arrow.parquet import stretches
-from delta_core.engines.arrow.parquet.columns import GroupReader
-from delta_core.engines.arrow.parquet.opened_file import DataFile
-from delta_core.engines.arrow.storage import prefetch
-from delta_core.engines.arrow.storage.prefetch import RangedSource
 from delta_core.engines.records import RangeRequest
-from delta_core.kernels import parquet_pages
 from delta_core.kernels.gather import SelectionVector
+from delta_core.parquet import columns as parquet_columns
+from delta_core.parquet import pages as parquet_pages
+from delta_core.parquet import stretches
+from delta_core.parquet.columns import GroupReader
+from delta_core.parquet.opened_file import DataFile
+from delta_core.storage import prefetch
+from delta_core.storage.prefetch import RangedSource
 from tests.example_counts import examples
 from tests.kernels.test_parquet_nested import FORMS, NESTED, value
 

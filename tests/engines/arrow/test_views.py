@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core import DeltaTable
-from delta_core.engines.arrow.parquet.opened_file import DataFile
-from delta_core.transaction import AddAction
+from delta_core.parquet.opened_file import DataFile
+from delta_core.table.transaction import AddAction
 
 TEXTS = ["a", None, "", "a text that is longer than the twelve bytes of a view"] * 5
 
@@ -54,7 +54,7 @@ def written(path: Path, files: int = 1, *, large: bool = False, **options: Any) 
 def test_views_are_read_as_what_parquet_stores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], decoder: str
 ) -> None:
-    monkeypatch.setattr("delta_core.engines.arrow.parquet.columns.USES_OWN_DECODER", decoder == "own")
+    monkeypatch.setattr("delta_core.parquet.columns.USES_OWN_DECODER", decoder == "own")
     table = written(tmp_path, **options)
     rows = table.to_pyarrow_table()
     assert rows.schema.types[1:4] == [pa.string(), pa.binary(), pa.string()]

@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_core.kernels._parquet_footer import Footer
-from delta_core.kernels._parquet_pages import has_zstd
+from delta_core.parquet._footer import Footer
+from delta_core.parquet._pages import has_zstd
 
 __all__ = ["COMPILER", "build", "write_seeds"]
 

@@ -23,7 +23,7 @@ from delta_core.expressions.coercion import name_of, same_type, spark_name
 from delta_core.expressions.literals import TRIMMED
 from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.decimals import checked_cast, round_half_up
-from delta_core.protocol.types import ArrayType, DataType, StructType
+from delta_core.schema.types import ArrayType, DataType, StructType
 
 __all__ = ["cast_kernel", "java_double"]
 

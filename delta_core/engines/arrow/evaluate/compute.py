@@ -23,7 +23,7 @@ from delta_core.kernels import compute
 from delta_core.kernels.arrow_buffers import array_of, values_of
 from delta_core.kernels.arrow_buffers import is_valid as validity
 from delta_core.kernels.arrow_buffers import scalar_of as typed
-from delta_core.protocol.types import DataType, PrimitiveType
+from delta_core.schema.types import DataType, PrimitiveType
 
 __all__ = [
     "CallInfo",

@@ -36,8 +36,8 @@ from delta_core.expressions.functions import is_builtin
 from delta_core.expressions.printing import format_sql
 from delta_core.expressions.typing_rules import Typed
 from delta_core.kernels.arrow_buffers import is_valid, number_array, one_array, values_of
-from delta_core.protocol.types import DataType, PrimitiveType, arrow_to_type
 from delta_core.runtime.recursion import Steps, each, run
+from delta_core.schema.types import DataType, PrimitiveType, arrow_to_type
 
 if TYPE_CHECKING:
     from delta_core.expressions.plugin_functions import Function

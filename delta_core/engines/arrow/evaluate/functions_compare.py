@@ -22,7 +22,7 @@ from delta_core.expressions.ast import Literal, Values
 from delta_core.expressions.coercion import DOUBLE, as_decimal, name_of, spark_name
 from delta_core.expressions.typing_rules import are_comparable
 from delta_core.kernels.arrow_buffers import array_of, bool_array, is_valid
-from delta_core.protocol.types import DataType, PrimitiveType
+from delta_core.schema.types import DataType, PrimitiveType
 
 __all__ = ["MAKERS", "comparison"]
 

@@ -17,7 +17,7 @@ from delta_core.engines.arrow.evaluate import compute as pc
 from delta_core.engines.arrow.evaluate.compute import CallInfo, Kernel, Maker, on_arrays, to_numpy
 from delta_core.errors import UnsupportedExpressionError
 from delta_core.kernels.arrow_buffers import values_of
-from delta_core.protocol.types import arrow_to_type
+from delta_core.schema.types import arrow_to_type
 
 __all__ = ["MAKERS", "hash_values"]
 

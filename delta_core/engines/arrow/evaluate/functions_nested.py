@@ -17,7 +17,7 @@ from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions.coercion import spark_name
 from delta_core.expressions.typing_rules import are_comparable
 from delta_core.kernels.arrow_buffers import number_array
-from delta_core.protocol.types import ArrayType, MapType
+from delta_core.schema.types import ArrayType, MapType
 
 __all__ = ["MAKERS"]
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from delta_core.engines.arrow.evaluate.compute import Kernel
 from delta_core.engines.arrow.evaluate.result_size import take
 from delta_core.kernels.arrow_buffers import is_valid, mask_of, number_array
-from delta_core.protocol.types import ArrayType, DataType, PrimitiveType, StructType
+from delta_core.schema.types import ArrayType, DataType, PrimitiveType, StructType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,0 +1,136 @@
+"""Places of tables by their names: paths in backticks, and tables of the session's catalog."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from delta_core.engines.spark.failures import reason
+from delta_core.engines.spark.plan import private
+from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError, UnsupportedOperationError
+
+__all__ = ["TablePlan", "is_path_name", "path_in", "plan_table", "table_path"]
+
+_PATH = re.compile(r"(?:delta|delta_core|parquet)\s*\.\s*`((?:[^`]|``)+)`", re.IGNORECASE)
+
+
+class TablePlan(Struct, frozen=True):
+    """Where a table is to be made.
+
+    Parameters
+    ----------
+    path : str
+        Its place.
+    name : str, optional
+        The name to register it by in the session's catalog; None if there is none, or it is registered already.
+    is_known : bool
+        Whether the catalog has the table already.
+    """
+
+    path: str
+    name: str | None = None
+    is_known: bool = False
+
+    def register(self, spark: Any, is_managed: bool = False) -> None:
+        """Add the table to the session's catalog, if it has a name to register it by."""
+        if self.name is not None:
+            private.register_delta_table(spark, self.name, self.path, is_managed)
+
+
+def path_in(name: str) -> str | None:
+    """Return the path in a name such as ``delta.`path```, None if it is a name of a catalog."""
+    found = _PATH.fullmatch(name.strip())
+    return None if found is None else found[1].replace("``", "`")
+
+
+def table_path(spark: Any, name: str) -> str:
+    """Return the place of the table that a name such as ``delta.`path```, or one of the session's catalog, is for.
+
+    Raises
+    ------
+    TableNotFoundError
+        The catalog has no such table, or it is not a Delta table.
+    UnsupportedOperationError
+        For a catalog of Spark Connect.
+    """
+    path = path_in(name)
+    if path is not None:
+        return path
+    _check_classic(spark, "forName", "Use forPath.")
+    try:
+        location, provider = private.table_location(spark, name)
+    except Exception as e:
+        raise TableNotFoundError(f"The session's catalog has no table {name!r}: {reason(e)}", path=name) from e
+    if provider.lower() != "delta":
+        raise TableNotFoundError(
+            f"The table {name!r} is one of {provider or 'no provider'}, expected delta.", path=name
+        )
+    return location
+
+
+def is_path_name(name: Sequence[str]) -> bool:
+    """Whether the parts of a name in SQL are those of ``delta.`path```: names of tables have no slash."""
+    return len(name) == 2 and name[0].lower() == "delta" and "/" in name[1]
+
+
+def plan_table(spark: Any, name: str | None, location: str | None) -> TablePlan:
+    """Return where a table of a name, a location, or both is to be made.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session, if the name is one of a catalog.
+    name : str, optional
+        A name such as ``delta.`path```, or one of the session's catalog.
+    location : str, optional
+        The place; for a name of the catalog its default unless given.
+
+    Raises
+    ------
+    InvalidArgumentError
+        There is neither, or the name has another place.
+    TableExistsError
+        The catalog has something else of this name.
+    UnsupportedOperationError
+        For a catalog of Spark Connect.
+    """
+    path = None if name is None else path_in(name)
+    if name is None or path is not None:
+        found = location or path
+        if found is None:
+            raise InvalidArgumentError("The table has no place: call location(path) or tableName(name).")
+        if path is not None and location is not None and not _same(path, location):
+            raise _elsewhere(str(name), path, location)
+        return TablePlan(found)
+    _check_classic(spark, "tableName", "Use a location.")
+    if not private.is_known_name(spark, name):
+        return TablePlan(location or private.default_location(spark, name), name)
+    if not private.is_delta_table(spark, name):
+        raise TableExistsError(
+            f"The session's catalog has another kind of table or view named {name!r}, expected a Delta table or none.",
+            path=name,
+        )
+    found = private.table_location(spark, name)[0]
+    if location is not None and not _same(found, location):
+        raise _elsewhere(name, found, location)
+    return TablePlan(found, is_known=True)
+
+
+def _same(a: str, b: str) -> bool:
+    return a.removeprefix("file://").rstrip("/") == b.removeprefix("file://").rstrip("/")
+
+
+def _elsewhere(name: str, path: str, location: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"The table {name} is at {path}; found another location, {location}. Leave one out.")
+
+
+def _check_classic(spark: Any, call: str, instead: str) -> None:
+    if not private.is_available(spark):
+        raise UnsupportedOperationError(
+            f"{call} needs a classic session: Spark Connect's catalog does not return the location of a table. "
+            f"{instead}",
+            operation=call,
+        )

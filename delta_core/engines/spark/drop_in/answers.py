@@ -1,0 +1,178 @@
+"""What the driver's Java calls for tables of the format delta, and for statements about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from delta_core.engines.spark.chars import with_declared_types
+from delta_core.engines.spark.drop_in.definitions import create
+from delta_core.engines.spark.drop_in.options import Options, read_frame, stream_frame, write_arguments
+from delta_core.engines.spark.drop_in.statements import change, parse_text, run_text
+from delta_core.engines.spark.drop_in.writes import save, save_batch
+from delta_core.engines.spark.plan.frame import frame
+from delta_core.engines.spark.plan.private import callback, local_place
+from delta_core.engines.spark.settings import session_settings
+from delta_core.engines.spark.snapshots import identity, open_latest
+from delta_core.engines.spark.types import spark_schema
+from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
+from delta_core.kernel.snapshot import Snapshot, open_snapshot
+from delta_core.kernel.write.schema_checks import CHAR_VARCHAR
+from delta_core.schema.types import Field, StructType
+from delta_core.table.delta_table import DeltaTable
+
+__all__ = ["Answers"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MODES = ("append", "complete")
+_CREATING = ("CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect")
+
+
+class Answers:
+    """Answers the calls of one driver.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The first session; others are found by the object of Java that a call contains.
+    """
+
+    def __init__(self, spark: Any) -> None:
+        self._spark = spark
+
+    def answer(self, request: Any) -> Any:
+        """Return what a call requests: its kind, then its arguments."""
+        kind, *arguments = list(request)
+        return getattr(self, f"_{kind}")(*arguments)
+
+    def _session(self, session: Any) -> Any:
+        same = session.equals(self._spark._jsparkSession)
+        return self._spark if same else SparkSession(self._spark.sparkContext, session)
+
+    def _reject(self, what: str) -> None:
+        raise UnsupportedOperationError(
+            f"Found {what}, for the format delta, which delta_core.spark.configure does not offer. Use "
+            "delta_core.spark.sql, delta_core.spark.DeltaTable or delta_core.spark.write."
+        )
+
+    # --- paths ---
+
+    def _read(self, session: Any, options: Any) -> Any:
+        return read_frame(self._session(session), Options.of(options))._jdf
+
+    def _write(self, session: Any, options: Any, mode: str, rows: Any) -> None:
+        save(DataFrame(rows, self._session(session)), Options.of(options), mode)
+
+    def _stream(self, session: Any, options: Any) -> Any:
+        return stream_frame(self._session(session), Options.of(options))._jdf
+
+    def _sink(self, options: Any, mode: str) -> None:
+        given = Options.of(options)
+        given.check_path()
+        write_arguments(without_query(given))
+        if mode.lower() not in _MODES:
+            raise InvalidArgumentError(
+                f"Found output mode {mode}, expected append or complete. To merge the changed rows of an aggregation, "
+                "call DeltaTable.merge in a function of foreachBatch."
+            )
+
+    def _batch(
+        self, session: Any, options: Any, partitions: Any, mode: str, query: str, number: int, rows: Any
+    ) -> None:
+        frame_ = DataFrame(rows, self._session(session))
+        given = without_query(Options.of(options))
+        save_batch(frame_, given, list(map(str, partitions)), mode.lower(), (str(query), int(number)))
+
+    # --- names ---
+
+    def _exists(self, path: str) -> bool:
+        return bool(DeltaTable.is_deltatable(path))
+
+    def _table(self, session: Any, place: str, version: Any, micros: Any) -> Any:
+        spark, uri = self._session(session), local_place(place)
+        session_settings(spark)
+        zone = str(spark.conf.get("spark.sql.session.timeZone"))
+        if version is None and micros is None:
+            snapshot = open_latest(spark, uri, None, zone)
+        elif version is not None:
+            number = Options({"versionasof": str(version)}).number("versionAsOf")
+            snapshot = open_snapshot(uri, number, timezone=zone)
+        else:
+            snapshot = open_snapshot(uri, timestamp=_EPOCH + timedelta(microseconds=int(micros)), timezone=zone)
+        return callback(self._spark, _Table(spark, snapshot, uri).answer)
+
+    # --- statements ---
+
+    def _parse(self, session: Any, text: str) -> str | None:
+        found = parse_text(self._session(session), text)
+        return None if found is None else found.json()
+
+    def _run(self, session: Any, kind: str, what: Any, target: Any, query: Any, saves: bool) -> Any:
+        spark = self._session(session)
+        if kind == "text":
+            return run_text(spark, what)._jdf
+        name = [str(part) for part in target]
+        if str(what.getClass().getSimpleName()) in _CREATING:
+            return create(spark, what, name, query, saves)
+        found = change(spark, what, name, query)
+        return None if found is None else found._jdf
+
+
+def without_query(options: Options) -> Options:
+    """Return options of a stream's writer without those that are Spark's own."""
+    own = ("checkpointlocation", "queryname")
+    return Options({name: text for name, text in options.texts.items() if name not in own})
+
+
+class _Table:
+    """A version of a table that a query names."""
+
+    def __init__(self, spark: Any, snapshot: Snapshot, uri: str) -> None:
+        self._spark, self._snapshot, self._uri = spark, snapshot, uri
+
+    def answer(self, request: Any) -> Any:
+        """Return a fact as escaped texts; or, for options, the rows."""
+        if isinstance(request, str):
+            facts: dict[str, Callable[[], list[str]]] = {
+                "schema": lambda: [_shown(self._snapshot).json()],
+                "partitions": lambda: list(self._snapshot.state.partition_columns),
+                "properties": self._properties,
+            }
+            return "&".join(quote(text, safe="") for text in facts[request]())
+        return self._rows(Options.of(request))
+
+    def _properties(self) -> list[str]:
+        metadata, protocol = self._snapshot.metadata, self._snapshot.protocol
+        found = {
+            "delta.minReaderVersion": str(protocol.min_reader_version),
+            "delta.minWriterVersion": str(protocol.min_writer_version),
+            **metadata.configuration,
+        }
+        if metadata.description is not None:
+            found["comment"] = metadata.description
+        return [text for pair in found.items() for text in pair]
+
+    def _rows(self, options: Options) -> Any:
+        travels = options.text("versionAsOf") is not None or options.text("timestampAsOf") is not None
+        feed = any(options.text(n) is not None for n in ("readChangeFeed", "readChangeData"))
+        if travels or feed:
+            # a version that Spark did not look up, or changes, which have more columns than the relation
+            return read_frame(self._spark, Options({**options.texts, "path": self._uri}))._jdf
+        options.check(frozenset({"path"}), "Use the arguments of delta_core.spark.read.")
+        scan = self._snapshot.scan()
+        rows = frame(self._spark, scan, "auto", None, None, identity(self._snapshot))
+        return with_declared_types(rows, self._snapshot.schema, session_settings(self._spark))._jdf
+
+
+def _shown(snapshot: Snapshot) -> T.StructType:
+    """Return the schema as statements describe it: with comments and declared types, by which Spark compares texts."""
+    plain = spark_schema(
+        StructType(Field(f.name, f.type, f.nullable) for f in snapshot.schema.fields), snapshot.state.types
+    )
+    kept = [{n: f.metadata[n] for n in ("comment", CHAR_VARCHAR) if n in f.metadata} for f in snapshot.schema.fields]
+    return T.StructType([T.StructField(f.name, f.dataType, True, m) for f, m in zip(plain.fields, kept, strict=True)])

@@ -1,0 +1,183 @@
+"""CREATE TABLE and REPLACE TABLE, with and without a query, and ``saveAsTable``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+from pyspark.sql import DataFrame
+
+from delta_core.engines.spark.catalog import TablePlan, is_path_name, plan_table
+from delta_core.engines.spark.chars import declared_field
+from delta_core.engines.spark.conditions import portable_definition
+from delta_core.engines.spark.drop_in.options import Options, write_arguments
+from delta_core.engines.spark.drop_in.writes import overwriting
+from delta_core.engines.spark.plan import definitions, private
+from delta_core.engines.spark.plan.definitions import TableSpec
+from delta_core.engines.spark.plan.statements import run_query
+from delta_core.engines.spark.relations import spark_engine
+from delta_core.engines.spark.save import write
+from delta_core.engines.spark.settings import session_settings
+from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError
+from delta_core.expressions.printing import quote_name
+from delta_core.kernel.protocol.properties import normalize_properties
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import Field, StructType
+from delta_core.table.delta_table import DeltaTable
+
+__all__ = ["create"]
+
+Existing = Literal["error", "ignore", "replace"]
+
+
+class _Target(Struct, frozen=True):
+    """The table that a statement makes."""
+
+    plan: TablePlan
+    is_managed: bool
+    exists: bool
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the table is there by its name, or by its path if it has none."""
+        return self.plan.is_known or (self.plan.name is None and self.exists)
+
+
+def create(spark: Any, node: Any, name: Sequence[str], query: Any, saves: bool) -> None:
+    """Run a node of Spark that creates or replaces a table.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session.
+    node : object
+        The node.
+    name : sequence of str
+        The name in the session's catalog, or ``delta`` and a path.
+    query : object, optional
+        Its query, analysed.
+    saves : bool
+        Whether ``saveAsTable`` made it, which keeps the definition of a table that it overwrites.
+
+    Raises
+    ------
+    TableExistsError, TableNotFoundError
+        The table is there, or not, against what the statement allows.
+    UnsupportedOperationError
+        The statement has a clause that tables of the format delta can't have.
+    InvalidArgumentError
+        The place, columns or properties do not fit the table that is there.
+    """
+    session_settings(spark)
+    spec = definitions.table_spec(node)
+    target = _target(spark, spec, name)
+    existing: Existing = definitions.existing(node)
+    if existing == "replace" and definitions.must_exist(node) and not (target.is_taken and target.exists):
+        raise TableNotFoundError(
+            f"There is no table {'.'.join(name)} to replace. Use CREATE OR REPLACE.", path=target.plan.path
+        )
+    if existing != "replace" and target.is_taken:
+        if existing == "error":
+            raise TableExistsError(
+                f"The table {'.'.join(name)} exists already, at {target.plan.path}.", path=target.plan.path
+            )
+        return
+    if query is not None:
+        _write(run_query(spark, query), definitions.write_options(node), spec, target, existing, saves)
+    else:
+        _define(spark, node, spec, target, existing)
+    target.plan.register(spark, target.is_managed)
+
+
+def _target(spark: Any, spec: TableSpec, name: Sequence[str]) -> _Target:
+    location, is_managed = spec.location, False
+    if is_path_name(name):
+        text = f"delta.`{name[1].replace('`', '``')}`"
+    else:
+        if not spark.catalog.databaseExists(name[0]):
+            raise InvalidArgumentError(f"The session's catalog has no database {name[0]!r}. Create it first.")
+        text = ".".join(map(quote_name, name))
+        is_managed = location is None
+        location = None if location is None else private.qualified_place(spark, location, name[0])
+    plan = plan_table(spark, text, location)
+    return _Target(plan, is_managed, bool(DeltaTable.is_deltatable(plan.path)))
+
+
+# --- without a query -----------------------------------------------------------------------
+
+
+def _define(spark: Any, node: Any, spec: TableSpec, target: _Target, existing: Existing) -> None:
+    fields = [_field(json.loads(text)) for text in definitions.columns(node)]
+    if existing != "replace" and target.exists:
+        _check_same(spec, fields, target.plan.path)
+        return
+    if not fields:
+        raise InvalidArgumentError(
+            f"Found no columns and no table at {target.plan.path}. Name the columns, or the location of a table."
+        )
+    properties, columns = portable_definition(spark, spec.properties, fields)
+    path = target.plan.path
+    DeltaTable.create(
+        path,
+        Schema(columns),
+        "overwrite" if existing == "replace" else "error",
+        list(spec.partition_by),
+        description=spec.comment,
+        configuration=properties,
+        cluster_by=spec.cluster_by,
+        engine=spark_engine(spark, path),
+    )
+
+
+def _field(found: Mapping[str, Any]) -> Field:
+    (f,) = StructType.from_json(json.dumps({"type": "struct", "fields": [found]})).fields
+    return declared_field(f)
+
+
+def _check_same(spec: TableSpec, fields: Sequence[Field], path: str) -> None:
+    """Reject a definition that is not that of the table at its place."""
+    table = DeltaTable(path)
+    snapshot = table.snapshot()
+    metadata, schema = snapshot.metadata, snapshot.schema
+    asked = normalize_properties(dict(spec.properties))
+    different = [n for n, text in asked.items() if metadata.configuration.get(n) != text]
+    what = None
+    if fields and [(f.name.lower(), f.type) for f in fields] != [(f.name.lower(), f.type) for f in schema.fields]:
+        what = f"columns {schema.to_json()}"
+    elif fields and [n.lower() for n in spec.partition_by] != [n.lower() for n in metadata.partition_columns]:
+        what = f"partition columns {list(metadata.partition_columns)}"
+    elif different:
+        what = f"value {metadata.configuration.get(different[0])!r} for the property {different[0]}"
+    if what is not None:
+        raise InvalidArgumentError(
+            f"The table at {path} exists with another definition: it has the {what}. Leave the definition out of "
+            "CREATE TABLE, or repeat that of the table.",
+            path=path,
+        )
+
+
+# --- with a query --------------------------------------------------------------------------
+
+
+def _write(
+    rows: DataFrame, given: Mapping[str, str], spec: TableSpec, target: _Target, existing: Existing, saves: bool
+) -> None:
+    options = Options.of({k: v for k, v in given.items() if k.lower() != "path"})
+    arguments = write_arguments(options)
+    arguments |= {"cluster_by": list(spec.cluster_by)} if spec.cluster_by else {}
+    arguments |= {"partition_by": list(spec.partition_by)} if spec.partition_by else {}
+    arguments |= {"properties": dict(spec.properties)} if spec.properties else {}
+    arguments |= {} if spec.comment is None else {"description": spec.comment}
+    path, mode = target.plan.path, "error"
+    if existing == "replace" and target.exists:
+        mode = "overwrite"
+        if saves:
+            arguments = overwriting(rows, path, arguments)
+        else:
+            arguments["replace_definition"] = True
+            arguments.pop("schema_mode", None)
+    elif saves and arguments.get("schema_mode") == "overwrite":
+        del arguments["schema_mode"]
+    write(rows, path, mode, **arguments)  # type: ignore[arg-type]  # checked there

@@ -1,0 +1,216 @@
+"""Options of the format delta, as arguments of the functions that read and write."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+from pyspark.sql import DataFrame
+
+from delta_core.engines.spark.read import read, read_changes
+from delta_core.engines.spark.stream_changes import read_changes_stream
+from delta_core.engines.spark.stream_read import read_stream
+from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
+
+__all__ = ["Options", "read_frame", "stream_frame", "write_arguments"]
+
+_READ = frozenset({"path", "versionasof", "timestampasof"})
+_CHANGES = frozenset({"readchangefeed", "readchangedata"})
+_CHANGES_READ = _CHANGES | {"path", "startingversion", "startingtimestamp", "endingversion", "endingtimestamp"}
+#: Of both kinds of streams.
+_STARTS = frozenset({
+    "path", "startingversion", "startingtimestamp", "maxfilespertrigger", "maxbytespertrigger", "failondataloss",
+    "schematrackinglocation", "schemalocation", "streamingsourcetrackingid", "allowsourcecolumndrop",
+    "allowsourcecolumnrename", "allowsourcecolumntypechange", "excluderegex",
+})  # fmt: skip
+_STREAM = _STARTS | {"ignoredeletes", "ignorechanges", "skipchangecommits"}
+_WRITE = frozenset({
+    "path", "mergeschema", "overwriteschema", "replacewhere", "partitionoverwritemode", "usermetadata", "txnappid",
+    "txnversion", "__partition_columns", "__clustering_columns", "optimizewrite", "maxrecordsperfile", "compression",
+})  # fmt: skip
+_SIZE = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
+
+
+class Options(Struct, frozen=True):
+    """Options by their names in lower case."""
+
+    texts: Mapping[str, str]
+
+    @classmethod
+    def of(cls, given: Mapping[Any, Any]) -> Options:
+        """Return options that Spark passes."""
+        return cls({str(name).lower(): str(value) for name, value in dict(given).items()})
+
+    @property
+    def path(self) -> str:
+        """The path; InvalidArgumentError if there is none."""
+        self.check_path()
+        return self.texts["path"]
+
+    def check_path(self) -> None:
+        """Reject options without a path.
+
+        Raises
+        ------
+        InvalidArgumentError
+            There is none.
+        """
+        if "path" not in self.texts:
+            raise InvalidArgumentError(
+                "Found no path for the format delta. Pass the table's path to load, save or start."
+            )
+
+    def check(self, known: frozenset[str], instead: str) -> None:
+        """Reject options that are not known.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            For such an option.
+        """
+        if unknown := sorted(self.texts.keys() - known):
+            raise UnsupportedOperationError(
+                f"Found the options {', '.join(unknown)}, which the format delta of delta_core does not have. {instead}"
+            )
+
+    def text(self, name: str) -> str | None:
+        """Return an option, None if it is not given."""
+        return self.texts.get(name.lower())
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """Return whether an option is true.
+
+        Raises
+        ------
+        InvalidArgumentError
+            It has another value.
+        """
+        found = (self.text(name) or str(default)).lower()
+        if found not in ("true", "false"):
+            raise InvalidArgumentError(f"Found {found!r} for the option {name}, expected true or false.")
+        return found == "true"
+
+    def number(self, name: str) -> int | None:
+        """Return an option as a whole number, None if it is not given.
+
+        Raises
+        ------
+        InvalidArgumentError
+            It has another value.
+        """
+        found = self.text(name)
+        if found is not None and not (found.isascii() and found.isdigit()):
+            raise InvalidArgumentError(f"Found {found!r} for the option {name}, expected a whole number from 0 on.")
+        return None if found is None else int(found)
+
+    def size(self, name: str) -> int | None:
+        """Return an option as bytes, None if it is not given.
+
+        Raises
+        ------
+        InvalidArgumentError
+            It has another value.
+        """
+        found = self.text(name)
+        match = None if found is None else _SIZE.fullmatch(found.strip())
+        if found is not None and match is None:
+            raise InvalidArgumentError(f"Found {found!r} for the option {name}, expected a size such as 512m.")
+        return None if match is None else int(match[1]) << 10 * " kmgt".index(match[2].lower() or " ")
+
+    def version(self, name: str) -> Any:
+        """Return an option as a version or ``latest``, None if it is not given.
+
+        Raises
+        ------
+        InvalidArgumentError
+            It has another value.
+        """
+        return "latest" if (self.text(name) or "").lower() == "latest" else self.number(name)
+
+
+def _has_changes(options: Options) -> bool:
+    return any(options.flag(name) for name in _CHANGES if options.text(name) is not None)
+
+
+def read_frame(spark: Any, options: Options) -> DataFrame:
+    """Return the rows that ``spark.read`` loads."""
+    if not _has_changes(options):
+        options.check(_READ | _CHANGES, "Use the arguments of delta_core.spark.read.")
+        return read(spark, options.path, options.number("versionAsOf"), options.text("timestampAsOf"))
+    options.check(_CHANGES_READ, "Use the arguments of delta_core.spark.read_changes.")
+    return read_changes(
+        spark,
+        options.path,
+        options.number("startingVersion"),
+        options.number("endingVersion"),
+        start_timestamp=options.text("startingTimestamp"),
+        end_timestamp=options.text("endingTimestamp"),
+    )
+
+
+def stream_frame(spark: Any, options: Options) -> DataFrame:
+    """Return the rows that ``spark.readStream`` loads."""
+    starts: dict[str, Any] = {
+        "start": options.version("startingVersion"),
+        "start_timestamp": options.text("startingTimestamp"),
+        "max_bytes": options.size("maxBytesPerTrigger"),
+        "fail_on_data_loss": options.flag("failOnDataLoss", True),
+        "exclude_regex": options.text("excludeRegex"),
+        "schema_tracking_location": options.text("schemaTrackingLocation") or options.text("schemaLocation"),
+        "source_tracking_id": options.text("streamingSourceTrackingId"),
+        "allow_source_column_drop": options.text("allowSourceColumnDrop"),
+        "allow_source_column_rename": options.text("allowSourceColumnRename"),
+        "allow_source_column_type_change": options.text("allowSourceColumnTypeChange"),
+    }
+    files = options.number("maxFilesPerTrigger")
+    if files is not None or starts["max_bytes"] is not None:
+        starts["max_files"] = files
+    if _has_changes(options):
+        options.check(_STARTS | _CHANGES, "Use the arguments of delta_core.spark.read_changes_stream.")
+        return read_changes_stream(spark, options.path, **starts)
+    options.check(_STREAM | _CHANGES, "Use the arguments of delta_core.spark.read_stream.")
+    return read_stream(
+        spark,
+        options.path,
+        **starts,
+        skip_change_commits=options.flag("skipChangeCommits"),
+        ignore_deletes=options.flag("ignoreDeletes"),
+        ignore_changes=options.flag("ignoreChanges"),
+    )
+
+
+def write_arguments(options: Options) -> dict[str, Any]:
+    """Return the arguments of `write` for the options of ``df.write``, without those at their defaults.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        For an option that is not known.
+    InvalidArgumentError
+        For a value that an option can't have.
+    """
+    options.check(_WRITE, "Use the arguments of delta_core.spark.write.")
+    app, number = options.text("txnAppId"), options.number("txnVersion")
+    if (app is None) != (number is None):
+        raise InvalidArgumentError("Found only one of the options txnAppId and txnVersion, expected both or none.")
+    merge, replace = options.flag("mergeSchema"), options.flag("overwriteSchema")
+    mode_without = "fixed" if options.text("mergeSchema") is not None else None
+    codec = options.text("compression")
+    partition_by, cluster_by = options.text("__partition_columns"), options.text("__clustering_columns")
+    mode = options.text("partitionOverwriteMode")
+    found: dict[str, Any] = {
+        "schema_mode": "overwrite" if replace else "merge" if merge else mode_without,
+        "partition_by": json.loads(partition_by) if partition_by else None,
+        "cluster_by": json.loads(cluster_by) if cluster_by else None,
+        "replace_where": options.text("replaceWhere"),
+        "partition_overwrite_mode": None if mode is None else mode.lower(),
+        "user_metadata": options.text("userMetadata"),
+        "txn": None if app is None else (app, number),
+        "optimize_write": options.flag("optimizeWrite") if options.text("optimizeWrite") is not None else None,
+        "max_records_per_file": options.number("maxRecordsPerFile"),
+        "parquet_options": None if codec is None else {"compression": codec},
+    }
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,131 @@
+"""A session that has the format delta: its extension and its catalog are compiled before it starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from delta_core.engines.spark.drop_in.answers import Answers
+from delta_core.engines.spark.failures import convert_failures
+from delta_core.engines.spark.java.driver_classes import compiled
+from delta_core.engines.spark.java.sources import source
+from delta_core.engines.spark.plan.private import callback, check_version, is_available
+from delta_core.errors import UnsupportedOperationError
+
+__all__ = ["configure"]
+
+_EXTENSIONS, _CATALOG = "spark.sql.extensions", "spark.sql.catalog.spark_catalog"
+_OWN = {_EXTENSIONS: "delta.Extensions", _CATALOG: "delta.Catalog"}
+#: Classes that programs for delta-spark name in these settings: those of this library are in their places.
+_PEER = {
+    _EXTENSIONS: "io.delta.sql.DeltaSparkSessionExtension",
+    _CATALOG: "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+_INSTEAD = "Use delta_core.spark.read, write and sql, which need no set-up."
+
+
+def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
+    """Return a builder whose session has the format ``delta``, for paths and for tables of its catalog.
+
+    Parameters
+    ----------
+    builder : SparkSession.Builder
+        Of a classic session that does not exist yet.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        By ``getOrCreate``: delta-spark is in the session, a session exists already, it is one of Spark Connect, another
+        catalog has the name ``spark_catalog``, or the version of PySpark is untested.
+    EngineError
+        By ``getOrCreate``: this version of Spark can't compile the format.
+
+    Notes
+    -----
+    Nothing is downloaded: the driver compiles the format with Spark's own compiler, and executors need none of it. The
+    settings ``spark.sql.extensions`` and ``spark.sql.catalog.spark_catalog`` get classes of this library; those of
+    delta-spark are left out of them.
+    """
+    found = _Builder()
+    found._options = dict(builder._options)
+    return found
+
+
+class _Builder(SparkSession.Builder):  # type: ignore[misc, unused-ignore]  # PySpark declares a property
+    def getOrCreate(self) -> SparkSession:  # noqa: N802 (PySpark's name)
+        check_version()
+        before = SparkSession.getActiveSession() or getattr(SparkSession, "_instantiatedSession", None)
+        if before is None and "spark.remote" not in self._options:
+            self._load()
+        spark = super().getOrCreate()
+        if not is_available(spark):
+            raise UnsupportedOperationError(
+                f"Spark Connect and untested versions of PySpark can't have the format delta. {_INSTEAD}"
+            )
+        if getattr(spark, "_delta_core_format", None) is None:
+            _connect(spark)
+        return spark
+
+    def _load(self) -> None:
+        """Have the driver's Java process load the format, and the session's settings name it."""
+        conf = SparkConf()
+        for name, value in self._options.items():
+            conf.set(name, value)
+        SparkContext._ensure_initialized(conf=conf)  # starts that process, as the session would
+        defaults = SparkConf()
+        _check_alone(_loader(SparkContext))
+        _add_classes(SparkContext)
+        given = {name: self._options.get(name) or defaults.get(name, "") for name in _OWN}
+        other = given[_CATALOG] not in ("", "builtin", _PEER[_CATALOG], _OWN[_CATALOG])
+        if other:
+            raise UnsupportedOperationError(
+                f"Found the catalog {given[_CATALOG]} as {_CATALOG}, in whose place the format delta needs its own. "
+                f"Configure that catalog under another name. Or: {_INSTEAD}"
+            )
+        extensions = [
+            e for e in str(given[_EXTENSIONS]).split(",") if e and e not in (_PEER[_EXTENSIONS], _OWN[_EXTENSIONS])
+        ]
+        self._options[_EXTENSIONS] = ",".join([*extensions, _OWN[_EXTENSIONS]])
+        self._options[_CATALOG] = _OWN[_CATALOG]
+
+
+def _loader(context: Any) -> Any:
+    return context._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+
+
+def _check_alone(loader: Any) -> None:
+    for name in (
+        "org/apache/spark/sql/delta/sources/DeltaDataSource.class",
+        "io/delta/sql/DeltaSparkSessionExtension.class",
+    ):
+        if loader.getResource(name) is not None:
+            raise UnsupportedOperationError(
+                "Found delta-spark in the session, whose format is also named delta. Remove its jar. Or: "
+                f"{_INSTEAD} It is without configure then."
+            )
+
+
+def _add_classes(context: Any) -> None:
+    """Add the classes to those of the driver, unless it has them from an earlier session."""
+    loader, jvm = _loader(context), context._jvm
+    if loader.getResource("delta/DefaultSource.class") is None:
+        loader.addURL(jvm.java.io.File(str(compiled(jvm, source(__package__)))).toURI().toURL())
+
+
+def _connect(spark: Any) -> None:
+    """Have the session's driver call this process for its tables."""
+    loader = _loader(spark)
+    _check_alone(loader)
+    made = None
+    if loader.getResource("delta/Python.class") is not None:
+        made = loader.loadClass("delta.Python").getConstructors()[0].newInstance(None)
+    if made is None or not made.serves(spark._jsparkSession):
+        raise UnsupportedOperationError(
+            "A session or its SparkContext exists already, and the format delta can only be added to a new one. Call "
+            "delta_core.spark.configure before the first getOrCreate, or stop the session."
+        )
+    convert_failures()
+    made.connect(callback(spark, Answers(spark).answer))
+    spark._delta_core_format = made

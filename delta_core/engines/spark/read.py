@@ -1,0 +1,176 @@
+"""Tables and their changes as DataFrames."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame, SparkSession
+
+from delta_core.engines.spark.chars import with_declared_types
+from delta_core.engines.spark.conditions import portable_text
+from delta_core.engines.spark.failures import convert_failures
+from delta_core.engines.spark.plan import private
+from delta_core.engines.spark.plan.frame import Route, frame
+from delta_core.engines.spark.predicates import condition, files_for, selected
+from delta_core.engines.spark.settings import SessionSettings, session_settings
+from delta_core.engines.spark.snapshots import identity, open_latest
+from delta_core.kernel.snapshot import open_snapshot
+from delta_core.table.delta_table import DeltaTable
+
+__all__ = ["read", "read_changes"]
+
+
+def read(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    metadata: Sequence[str] = (),
+    predicate: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    commits: Any = None,
+    plugins: Any = None,
+    timezone: str | None = None,
+    route: Route = "auto",
+    vector_bytes: int | None = None,
+    parallel_from: int | None = None,
+    allow_external: Sequence[str] | Literal[False] | None = None,
+) -> DataFrame:
+    """Return a table's rows.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session, or one of Spark Connect.
+    uri : str or path
+        A local path or the URI of any file system that fsspec and Hadoop support.
+    version, timestamp : optional
+        Which version, or the last one at a time; the latest if neither is given.
+    columns : sequence of str, optional
+        Names, dotted ones reach into structs; all unless given.
+    metadata : sequence of str
+        Metadata columns, behind the others: ``_file_path``, ``_file_row_index`` and what the table's features offer,
+        as ``_row_id`` and ``_row_commit_version``.
+    predicate : str, filters or Expression, optional
+        The same as ``.where`` on the result, for text in Spark's own SQL; it may name columns that are not requested.
+        Files are skipped for any ``.where`` and join, with or without it.
+    storage_options : Mapping, optional
+        For the log and the vectors, which Python reads; data files are read with what Hadoop is configured for.
+    commits : CommitSource, optional
+        The catalog of a catalog-managed table.
+    plugins : PluginRegistry, optional
+        Which table features there are; by default those installed.
+    timezone : str, optional
+        The zone of partition timestamps that name none; the session's unless given.
+    route : "auto", "index" or "join"
+        How constants and vectors reach the rows; see docs/spark.md.
+    vector_bytes : int, optional
+        How many bytes of deletion vectors the driver may hold.
+    parallel_from : int, optional
+        How many file actions the checkpoint must hold for a job of Spark to replay the log, instead of this process;
+        what ``spark.delta_core.parallelPlanning.minActions`` specifies in the session unless given; else a job does so
+        from 20,000,000 actions on if executors have 32 cores, with fewer cores from accordingly more actions on.
+    allow_external : sequence of str or False, optional
+        Prefixes of places outside the table's root that its log may name. Spark reads with credentials of its own, so
+        that of object stores another bucket has to be named too. See docs/stores.md.
+
+    Raises
+    ------
+    TableNotFoundError, VersionNotFoundError, UnsupportedFeatureError, LogError, CheckpointError
+        As `open_snapshot` does.
+    UnsupportedExpressionError
+        A rule of the table can't be evaluated in this session.
+
+    Notes
+    -----
+    Every column is nullable. What a row check finds, and files that are missing, fail the action that reads them. In
+    classic Spark, an action raises this library's errors under their own types.
+    """
+    settings = _prepare(spark)
+    zone = timezone or _zone(spark)
+    if version is None and timestamp is None and commits is None and plugins is None:
+        snapshot = open_latest(spark, os.fspath(uri), storage_options, zone, allow_external)
+    else:
+        snapshot = open_snapshot(
+            uri,
+            version,
+            timestamp,
+            storage_options=storage_options,
+            commits=commits,
+            plugins=plugins,
+            timezone=zone,
+            allow_external=allow_external,
+        )
+    same = "" if commits is not None or plugins is not None else identity(snapshot, storage_options, allow_external)
+    if predicate is None:
+        rows = frame(spark, snapshot.scan(columns, metadata), route, vector_bytes, parallel_from, same)
+        return with_declared_types(rows, snapshot.schema, settings)
+    predicate = portable_text(spark, predicate)
+    files = files_for(spark, snapshot, predicate, route)
+    rows = frame(spark, snapshot.scan(None, metadata, files=files), route, vector_bytes, parallel_from, same)
+    rows = with_declared_types(rows, snapshot.schema, settings).where(condition(snapshot, predicate))
+    return rows if columns is None else selected(rows, snapshot, columns, metadata)
+
+
+def read_changes(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    start_version: int | None = None,
+    end_version: int | None = None,
+    *,
+    start_timestamp: str | datetime | None = None,
+    end_timestamp: str | datetime | None = None,
+    columns: Sequence[str] | None = None,
+    allow_out_of_range: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    commits: Any = None,
+    plugins: Any = None,
+    timezone: str | None = None,
+    route: Route = "auto",
+    vector_bytes: int | None = None,
+    allow_external: Sequence[str] | Literal[False] | None = None,
+) -> DataFrame:
+    """Return the rows that a range of versions inserted, deleted and updated.
+
+    Behind the table's columns are ``_change_type``, ``_commit_version`` and ``_commit_timestamp``. Both ends are part
+    of the range.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        If the table's features keep no changes. Further errors are those of `read` and of the operation ``changes``.
+    """
+    settings = _prepare(spark)
+    table = DeltaTable(
+        uri,
+        storage_options=storage_options,
+        commits=commits,
+        plugins=plugins,
+        timezone=timezone or _zone(spark),
+        allow_external=allow_external,
+    )
+    scan = table.operation("changes")(
+        start_version,
+        end_version,
+        start_timestamp=start_timestamp,
+        end_timestamp=end_timestamp,
+        columns=columns,
+        allow_out_of_range=allow_out_of_range or settings.allows_later_timestamps,
+    )
+    return with_declared_types(frame(spark, scan, route, vector_bytes), table.snapshot().schema, settings)
+
+
+def _prepare(spark: Any) -> SessionSettings:
+    private.check_version()
+    if private.is_available(spark):
+        convert_failures()
+    return session_settings(spark)
+
+
+def _zone(spark: Any) -> str:
+    return str(spark.conf.get("spark.sql.session.timeZone"))

@@ -1,0 +1,207 @@
+"""DataFrames into tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from msgspec import structs
+from pyspark.sql import Column, DataFrame
+
+from delta_core.engines.spark.conditions import portable_definition, portable_text
+from delta_core.engines.spark.failures import convert_failures
+from delta_core.engines.spark.plan.private import check_version, is_available
+from delta_core.engines.spark.relations import spark_engine
+from delta_core.engines.spark.settings import SessionSettings, session_settings
+from delta_core.engines.spark.write.files import FrameOptions
+from delta_core.engines.spark.write.modes import FrameWriteOptions, write_rows
+from delta_core.errors import InvalidArgumentError
+from delta_core.kernel.commit.options import MAX_COMMIT_RETRIES
+from delta_core.kernel.snapshot import TableContext, open_context
+from delta_core.operations import compact_after
+from delta_core.operations.create import column_names
+from delta_core.operations.write import WriteOptions
+
+__all__ = ["write"]
+
+
+def write(
+    df: DataFrame,
+    uri: str | os.PathLike[str],
+    mode: Literal["error", "append", "overwrite", "ignore"] = "error",
+    *,
+    partition_by: Sequence[str] | str | None = None,
+    cluster_by: Sequence[str] = (),
+    schema_mode: Literal["merge", "overwrite", "fixed"] | None = None,
+    replace_definition: bool = False,
+    replace_where: Any = None,
+    replace_using: Sequence[str] | str = (),
+    replace_on: str | Column | None = None,
+    partition_overwrite_mode: Literal["static", "dynamic"] | None = None,
+    properties: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    txn: tuple[str, int] | None = None,
+    user_metadata: str | None = None,
+    custom_metadata: Mapping[str, Any] | None = None,
+    data_change: bool = True,
+    max_records_per_file: int | None = None,
+    optimize_write: bool | None = None,
+    parquet_options: Mapping[str, str] | None = None,
+    max_commit_retries: int = MAX_COMMIT_RETRIES,
+    storage_options: Mapping[str, Any] | None = None,
+    commits: Any = None,
+    plugins: Any = None,
+    route: Literal["auto", "plain"] = "auto",
+    allow_external: Sequence[str] | Literal[False] | None = None,
+) -> int | None:
+    """Write a DataFrame's rows into a table, creating it if there is none.
+
+    Parameters
+    ----------
+    df : DataFrame
+        The rows; columns are matched by name, ignoring case.
+    uri : str or path
+        A local path or the URI of any file system that fsspec and Hadoop support.
+    mode : str
+        ``error``, ``append``, ``overwrite`` or ``ignore``, by what to do with a table that exists.
+    partition_by : str or sequence of str, optional
+        The partition columns of a table that is created; of one that exists, they must be its own.
+    cluster_by : sequence of str
+        Clustering columns of a table that is created, or whose schema is overwritten.
+    schema_mode : str, optional
+        ``merge`` adds columns that only the rows have; ``overwrite``, with mode overwrite, takes the rows' schema;
+        ``fixed`` rejects rows with other columns. Unless given, the session's setting
+        ``spark.databricks.delta.schema.autoMerge.enabled`` decides between the first and the last.
+    replace_definition : bool
+        With overwrite: take the rows' schema, and of partitioning, properties and description what these arguments
+        specify, as if the table were created.
+    replace_where : str or Expression, optional
+        With overwrite: replace only the rows that it selects; the new rows must fit it.
+    replace_using : sequence of str
+        With overwrite: replace the rows that are equal to a new row in these columns; null equals nothing.
+    replace_on : str or Column, optional
+        With overwrite: replace the rows for which the condition holds with a new row. The table's columns are those of
+        ``t``, the new rows' those of ``s``: ``t.id <=> s.id``.
+    partition_overwrite_mode : str, optional
+        ``dynamic``, with overwrite: replace only the partitions that the new rows are in; ``static``: all rows. Unless
+        given, the session's setting ``spark.sql.sources.partitionOverwriteMode`` decides for a partitioned table.
+    properties : Mapping, optional
+        Of a table that is created.
+    name, description : str, optional
+        Texts of a table that is created, or whose schema is overwritten.
+    txn : (str, int), optional
+        An application's id and version: rows of a version that the table has already are not written again. Unless
+        given, the session's settings ``spark.databricks.delta.write.txnAppId`` and ``txnVersion``.
+    user_metadata : str, optional
+        ``userMetadata`` of the commit; ``spark.databricks.delta.commitInfo.userMetadata`` unless given.
+    custom_metadata : Mapping, optional
+        Further fields of ``commitInfo``.
+    data_change : bool
+        False, with overwrite: the rows are those that they replace, arranged otherwise.
+    max_records_per_file : int, optional
+        A file ends with so many rows; without limit unless given.
+    optimize_write : bool, optional
+        Shuffle rows into tasks of the size of a file first. Unless given, the session's setting
+        ``spark.databricks.delta.optimizeWrite.enabled``, then the property ``delta.autoOptimize.optimizeWrite``.
+    parquet_options : Mapping, optional
+        Of Spark's Parquet writer, as ``parquet.block.size`` and ``compression``.
+    max_commit_retries : int
+        How often to try again after another writer's commit came first.
+    storage_options : Mapping, optional
+        For the log, which Python writes; data files are written with what Hadoop is configured for.
+    commits : CommitSource, optional
+        The catalog of a catalog-managed table.
+    plugins : PluginRegistry, optional
+        Which table features there are; by default those installed.
+    route : "auto" or "plain"
+        ``plain`` goes without Spark's private interfaces, as Spark Connect always does.
+    allow_external : sequence of str or False, optional
+        As for `read`: of files whose rows are kept.
+
+    Returns
+    -------
+    int or None
+        The version; None if there was nothing to do.
+
+    Raises
+    ------
+    TableExistsError, SchemaMismatchError, ConstraintViolationError, CommitConflictError
+        The table is as it was, and nothing that was written is left.
+    EngineError
+        The Spark job failed; Spark's own error is its cause.
+    InvalidArgumentError
+        For another kind of DataFrame, or an argument or setting with a value that it can't have.
+    UnsupportedOperationError
+        The session has a setting of Delta that this library does not follow.
+
+    Notes
+    -----
+    One Spark job fills, checks and writes rows; statistics come from the footers. ``replace_*`` read the rows that they
+    keep with Spark too.
+    """
+    check_version()
+    if not hasattr(df, "sparkSession"):
+        raise InvalidArgumentError(
+            f"Found {type(df).__name__} for df, expected a DataFrame of PySpark. Use delta_core.write_deltalake for "
+            "other rows."
+        )
+    if max_records_per_file is not None and (type(max_records_per_file) is not int or max_records_per_file < 1):
+        raise InvalidArgumentError(f"Found max_records_per_file={max_records_per_file!r}, expected a number above 0.")
+    if is_available(df.sparkSession):
+        convert_failures()
+    spark, place = df.sparkSession, os.fspath(uri)
+    settings = session_settings(spark)
+    using = (replace_using,) if isinstance(replace_using, str) else tuple(replace_using)
+    options = WriteOptions(
+        mode=mode,
+        replace_where=portable_text(spark, replace_where),
+        partition_overwrite=partition_overwrite_mode or "static",
+        schema_mode=None if schema_mode == "fixed" else schema_mode,
+        replaces_definition=replace_definition,
+        partition_by=None if partition_by is None else column_names("partition_by", partition_by),
+        cluster_by=column_names("cluster_by", cluster_by or ()),
+        properties=None if properties is None else portable_definition(spark, properties)[0],
+        name=name,
+        description=description,
+        transactions=dict([txn]) if txn else settings.transactions,
+        data_change=data_change,
+        user_metadata=user_metadata,
+        custom_metadata=custom_metadata or {},
+        max_commit_retries=max_commit_retries,
+    )
+    optimize = settings.optimizes_writes if optimize_write is None else optimize_write
+    files = FrameOptions(max_records_per_file, optimize, parquet_options or {}, route == "plain")
+    own = FrameWriteOptions(using, portable_text(spark, replace_on), files)
+    engine = spark_engine(spark, place, storage_options, allow_external, files)
+    context = open_context(place, storage_options, engine, commits=commits, plugins=plugins)
+    if schema_mode is None:
+        options = _evolving(options, settings)
+    if partition_overwrite_mode is None and not own.replaces:
+        options = _dynamic(context, options, settings)
+    result = write_rows(context, df, options, own)
+    if not txn:
+        settings.finish_transaction(spark)
+    if result is None:
+        return None
+    compact_after(result.snapshot, settings.compaction)
+    return result.version
+
+
+def _evolving(options: WriteOptions, settings: SessionSettings) -> WriteOptions:
+    """Return options of a write that adds columns, if the session requests that of writes like this one."""
+    if not settings.merges_schema or not options.data_change or options.replaces_definition:
+        return options
+    return structs.replace(options, schema_mode="merge")
+
+
+def _dynamic(context: TableContext, options: WriteOptions, settings: SessionSettings) -> WriteOptions:
+    """Return options of an overwrite of some partitions, if the session requests that of writes like this one."""
+    is_whole = options.mode == "overwrite" and options.data_change and not options.replaces_definition
+    if not settings.is_dynamic or not is_whole or options.replace_where is not None:
+        return options
+    base = context.find() if options.schema_mode != "overwrite" else None
+    if base is None or not base.state.partition_columns:
+        return options
+    return structs.replace(options, partition_overwrite="dynamic")

@@ -1,0 +1,282 @@
+"""Settings of a session that change what Delta does: each is followed, or rejected by its name.
+
+`delta_settings.json` lists those of delta-spark. A read of all settings is one call of the driver.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from msgspec import Struct
+
+from delta_core.engines.engine import CommitDefaults
+from delta_core.engines.spark.plan import private
+from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, UnsupportedOperationError, did_you_mean
+from delta_core.expressions.ast import Column, Expression, leaves
+from delta_core.kernel.commit.options import PostCommitHookProperties
+from delta_core.kernel.protocol.properties import parse_size
+from delta_core.schema.fields import Path, find, format_path
+from delta_core.schema.types import StructType
+
+__all__ = ["PLAIN_CHARS", "SessionSettings", "column_paths", "session_settings"]
+
+#: How the names of delta-spark's settings begin, and those of the properties of new tables.
+_DELTA = "spark.databricks.delta."
+_DEFAULTS = f"{_DELTA}properties.defaults."
+_DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
+_APP, _VERSION = f"{_DELTA}write.txnAppId", f"{_DELTA}write.txnVersion"
+_RESET = f"{_DELTA}write.txnVersion.autoReset.enabled"
+_COMPACT = f"{_DELTA}autoCompact."
+_CASE, _ASSIGNMENT = "spark.sql.caseSensitive", "spark.sql.storeAssignmentPolicy"
+PLAIN_CHARS = "spark.sql.legacy.charVarcharAsString"
+_STORES = "spark.delta.logStore."
+#: How names begin that are read where a stream starts.
+_STREAMS = tuple(f"{_DELTA}streaming.allowSourceColumn{kind}" for kind in ("Drop", "Rename", "TypeChange"))
+#: Stores of commits that are safe beside a writer that creates each commit's file only if there is none.
+_SAFE_STORES = ("HDFSLogStore", "AzureLogStore", "GCSLogStore", "LocalLogStore", "S3SingleDriverLogStore")
+
+
+class SessionSettings(Struct, frozen=True):
+    """What a session sets.
+
+    Parameters
+    ----------
+    texts : Mapping of str to str
+        The settings by their names, without those that have their defaults.
+    """
+
+    texts: Mapping[str, str]
+
+    @property
+    def commit_defaults(self) -> CommitDefaults:
+        """What commits and new tables have, if their caller does not specify it."""
+        return CommitDefaults(self.texts.get(f"{_DELTA}commitInfo.userMetadata"), self.properties)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties of tables that are created."""
+        return {f"delta.{n[len(_DEFAULTS) :]}": text for n, text in self.texts.items() if n.startswith(_DEFAULTS)}
+
+    @property
+    def transactions(self) -> dict[str, int]:
+        """The application and the version of a write, none if they are not set.
+
+        Raises
+        ------
+        InvalidArgumentError
+            One of the two settings is missing, or the version is no whole number.
+        """
+        app, version = self.texts.get(_APP), self.texts.get(_VERSION)
+        if app is None and version is None:
+            return {}
+        if app is None or version is None:
+            raise InvalidArgumentError(
+                f"Found only {_VERSION if app is None else _APP} in the session, expected both {_APP} and {_VERSION}, "
+                "or none.",
+                setting=_VERSION if app is None else _APP,
+            )
+        if not (version.isascii() and version.isdigit()):
+            raise InvalidArgumentError(
+                f"Found {version!r} for the setting {_VERSION}, expected a whole number from 0 on.", setting=_VERSION
+            )
+        return {app: int(version)}
+
+    def finish_transaction(self, spark: Any) -> None:
+        """Unset the version of a write that is done, if the session requests that."""
+        if self.transactions and self.flag(_RESET):
+            spark.conf.unset(_VERSION)
+
+    @property
+    def merges_schema(self) -> bool:
+        """Whether writes and merges add columns unless they specify otherwise."""
+        return self.flag(f"{_DELTA}schema.autoMerge.enabled") or False
+
+    @property
+    def optimizes_writes(self) -> bool | None:
+        """Whether rows are shuffled before they are written; None: the table decides."""
+        return self.flag(f"{_DELTA}optimizeWrite.enabled")
+
+    @property
+    def optimize_size(self) -> int | None:
+        """The size of files that OPTIMIZE writes, in bytes."""
+        return self.size(f"{_DELTA}optimize.maxFileSize")
+
+    @property
+    def compaction(self) -> PostCommitHookProperties:
+        """Whether and how small files are joined after a commit."""
+        enabled = self.texts.get(f"{_COMPACT}enabled")
+        found: dict[str, Any] = {
+            "auto_compact_min_files": self.size(f"{_COMPACT}minNumFiles"),
+            "auto_compact_max_file_size": self.size(f"{_COMPACT}maxFileSize"),
+        }
+        given = {name: value for name, value in found.items() if value is not None}
+        return PostCommitHookProperties(auto_compact=None if enabled is None else enabled.lower() != "false", **given)
+
+    @property
+    def allows_later_timestamps(self) -> bool:
+        """Whether a change feed may begin and end after the last commit."""
+        return self.flag(f"{_DELTA}changeDataFeed.timestampOutOfRange.enabled") or False
+
+    @property
+    def checks_retention(self) -> bool:
+        """Whether vacuum keeps the files within the retention of the table."""
+        return self.flag(f"{_DELTA}retentionDurationCheck.enabled") is not False
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether an overwrite replaces only the partitions of the new rows unless it specifies otherwise."""
+        return self.texts.get(_DYNAMIC, "").lower() == "dynamic"
+
+    def flag(self, name: str) -> bool | None:
+        """Return a setting that is true or false, None if it is not set.
+
+        Raises
+        ------
+        InvalidArgumentError
+            It has another value.
+        """
+        found = self.texts.get(name)
+        if found is None:
+            return None
+        if found.strip().lower() not in ("true", "false"):
+            raise InvalidArgumentError(f"Found {found!r} for the setting {name}, expected true or false.", setting=name)
+        return found.strip().lower() == "true"
+
+    def size(self, name: str) -> int | None:
+        """Return a setting that is a number of bytes or of files, None if it is not set.
+
+        Raises
+        ------
+        InvalidArgumentError
+            It has another value.
+        """
+        found = self.texts.get(name)
+        try:
+            return None if found is None else parse_size(found)
+        except ValueError as e:
+            raise InvalidArgumentError(f"Found {found!r} for the setting {name}, expected {e}.", setting=name) from None
+
+    @property
+    def has_plain_chars(self) -> bool:
+        """Whether texts of the types ``char(n)`` and ``varchar(n)`` are plain strings, of any length."""
+        return self.flag(PLAIN_CHARS) or False
+
+    @property
+    def pads_chars(self) -> bool:
+        """Whether texts of the type ``char(n)`` are padded where they are read."""
+        return not self.has_plain_chars and self.flag("spark.sql.readSideCharPadding") is not False
+
+    @property
+    def is_case_sensitive(self) -> bool:
+        """Whether the case of letters distinguishes columns."""
+        return self.flag(_CASE) or False
+
+    def check_case(self, schema: StructType, paths: Iterable[Path]) -> None:
+        """Reject columns that only differ from those of a table in the case of letters, if the session regards it.
+
+        Parameters
+        ----------
+        schema : StructType
+            The table's columns.
+        paths : iterable of tuple of str
+            Columns, and fields of structs; those that the table lacks are left to others.
+
+        Raises
+        ------
+        ColumnNotFoundError
+            For such a column.
+        """
+        if not self.is_case_sensitive:
+            return
+        for path in paths:
+            try:
+                found = find(schema, path)[0]
+            except ColumnNotFoundError:
+                continue
+            if found != tuple(path):
+                raise ColumnNotFoundError(
+                    f"Found column {format_path(path)}, expected {format_path(found)}, since the setting {_CASE} is "
+                    "true.",
+                    column=format_path(path),
+                )
+
+
+def column_paths(*expressions: Expression) -> list[Path]:
+    """Return the columns that expressions read, as they spell them."""
+    return [leaf.path for e in expressions for leaf in leaves(e) if isinstance(leaf, Column)]
+
+
+def session_settings(spark: Any) -> SessionSettings:
+    """Return the settings of a session, read in one call.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        A setting is set that changes what Delta does, and that this library does not follow.
+    """
+    texts = private.settings(spark)
+    for name, text in texts.items():
+        if name.startswith((_DELTA, "spark.databricks.io.")):
+            _check(name, text)
+        elif name.startswith(_STORES):
+            _check_store(name, text)
+    policy = texts.get(_ASSIGNMENT, "ANSI")
+    if policy.upper() != "ANSI":
+        raise _unknown(_ASSIGNMENT, policy, "ANSI, since values that do not fit are never changed or replaced by null")
+    return SessionSettings(texts)
+
+
+def _check(name: str, text: str) -> None:
+    known = _known().get(name)
+    if known is None:
+        if not name.startswith((_DEFAULTS, *_STREAMS)) and name.startswith(_DELTA):
+            hint = did_you_mean(name, list(_known()))
+            raise _unknown(name, text, f"a setting of delta-spark 4.4.0; see docs/spark-settings.md.{hint}")
+    elif known["status"] == "rejected" and not _is_default(text, known["default"]):
+        default = known["default"]
+        raise _unknown(name, text, "no such setting" if default is None else f"its default {default}")
+
+
+def _check_store(name: str, text: str) -> None:
+    if not text.endswith(_SAFE_STORES):
+        raise _unknown(
+            name,
+            text,
+            "no such setting, since commits would not be made by this class. For commits through DynamoDB, pass "
+            "storage_options (docs/stores.md)",
+        )
+
+
+def _unknown(name: str, text: str, expected: str) -> UnsupportedOperationError:
+    end = "" if expected.endswith((".", "?")) else "."
+    return UnsupportedOperationError(
+        f"Found the setting {name} = {text} in the session, which delta_core does not follow; expected {expected}{end} "
+        f"Remove it: spark.conf.unset({name!r}).",
+        setting=name,
+        value=text,
+    )
+
+
+def _is_default(text: str, default: str | None) -> bool:
+    if default is None:
+        return False
+    given, known = text.strip().lower(), default.strip().lower()
+    if given == known:
+        return True
+    try:
+        return parse_size(given) == parse_size(known)
+    except ValueError:
+        return False
+
+
+@cache
+def _known() -> Mapping[str, Mapping[str, Any]]:
+    """Return the settings of delta-spark by their names: default, status and meaning."""
+    found: dict[str, Mapping[str, Any]] = json.loads(
+        files(__package__).joinpath("delta_settings.json").read_text(encoding="utf-8")
+    )
+    return found

@@ -1,0 +1,442 @@
+"""Statements about the definition of a table: ALTER TABLE, COMMENT ON TABLE, CLONE and CONVERT TO DELTA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from delta_core.engines.spark.catalog import plan_table
+from delta_core.engines.spark.chars import declared_field
+from delta_core.engines.spark.conditions import portable_definition, portable_text
+from delta_core.engines.spark.plan import private
+from delta_core.engines.spark.results import result_frame
+from delta_core.engines.spark.sql_text import Reader, TablePlace
+from delta_core.engines.spark.table import SparkTable
+from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, TableNotFoundError, UnsupportedOperationError
+from delta_core.expressions.printing import quote_name
+from delta_core.schema.fields import find, format_path
+from delta_core.schema.types import Field, parse_type
+from delta_core.table.alterer import TableAlterer
+
+__all__ = ["DEFINITIONS", "Command", "Run", "bigints", "empty", "shared_table", "target_table"]
+
+#: Runs a statement, with the arguments of `SparkTable` for the table.
+Run: TypeAlias = Callable[[SparkSession, Mapping[str, Any]], DataFrame]
+#: Changes a table.
+Change: TypeAlias = Callable[[SparkTable], Any]
+_CLONED = {
+    "source_table_size": "sourceTableSize",
+    "source_num_of_files": "sourceNumOfFiles",
+    "num_removed_files": "numRemovedFiles",
+    "num_copied_files": "numCopiedFiles",
+    "removed_files_size": "removedFilesSize",
+    "copied_files_size": "copiedFilesSize",
+}
+
+
+class Command(Struct, frozen=True):
+    """A statement about a whole table.
+
+    Parameters
+    ----------
+    run : function(SparkSession, Mapping) -> DataFrame
+        Runs it, with the arguments of `SparkTable` for the table.
+    result : StructType
+        The columns that it returns.
+    shared : TablePlace or str, optional
+        The table, if Spark has the same statement for tables of other kinds.
+    """
+
+    run: Run
+    result: T.StructType = T.StructType([])
+    shared: TablePlace | str | None = None
+
+    def is_for(self, spark: SparkSession) -> bool:
+        """Whether the statement is about a Delta table; one about a table of another kind is left to Spark."""
+        is_named = isinstance(self.shared, str)
+        return not is_named or (private.is_available(spark) and private.is_delta_table(spark, str(self.shared)))
+
+
+#: How statements begin that Spark has for tables of other kinds too.
+_SHARED = (("ALTER", "TABLE"), ("COMMENT", "ON", "TABLE"), ("TRUNCATE", "TABLE"), ("SHOW", "CREATE", "TABLE"))
+
+
+def shared_table(reader: Reader) -> TablePlace | str | None:
+    """Return the table of a statement that Spark has for tables of other kinds too; None for other statements.
+
+    Raises
+    ------
+    InvalidArgumentError
+        No table comes behind the statement's first words.
+    """
+    found = any(reader.take(*words) for words in _SHARED)
+    return reader.table() if found else None
+
+
+def bigints(names: Iterable[str]) -> T.StructType:
+    """Return the schema of columns of whole numbers."""
+    return T.StructType([T.StructField(name, T.LongType()) for name in names])
+
+
+def target_table(spark: SparkSession, table: TablePlace | str, options: Mapping[str, Any]) -> SparkTable:
+    """Return a table that a statement changes or describes.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        The statement names an older version of it.
+    TableNotFoundError
+        There is no such Delta table.
+    """
+    if isinstance(table, str):
+        return SparkTable.forName(spark, table, **options)
+    if table.version is not None or table.timestamp is not None:
+        raise UnsupportedOperationError(
+            "An older version of a table can't be changed or described. Leave VERSION or TIMESTAMP AS OF out.",
+            path=table.uri,
+        )
+    return SparkTable(spark, table.uri, **options)
+
+
+def empty(spark: SparkSession) -> DataFrame:
+    """Return what statements without a result return."""
+    return result_frame(spark, [], T.StructType([]))
+
+
+def _changing(table: TablePlace | str, change: Change) -> Command:
+    """Return what changes a Delta table; a table of another kind is left to Spark."""
+
+    def run(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
+        change(target_table(spark, table, options))
+        return empty(spark)
+
+    return Command(run, shared=table)
+
+
+# --- ALTER TABLE ---------------------------------------------------------------------------
+
+
+def _alter(reader: Reader) -> Command | None:
+    table = reader.table()
+    for words, parse in _CHANGES:
+        if reader.take(*words):
+            change = parse(reader)
+            return None if change is None else _changing(table, change)
+    return None
+
+
+def _altering(call: Callable[[TableAlterer], Any]) -> Change:
+    return lambda found: call(found.table.alter)
+
+
+def _cluster_by(reader: Reader) -> Change:
+    columns = [] if reader.take("NONE") else reader.names()
+    return _altering(lambda alter: alter.cluster_by(columns))
+
+
+def _drop_feature(reader: Reader) -> Change:
+    feature = reader.label()
+    truncate = reader.take("TRUNCATE", "HISTORY")
+    return lambda found: found.dropFeatureSupport(feature, truncate)
+
+
+def _add_constraint(reader: Reader) -> Change:
+    name = reader.label()
+    reader.expect("CHECK")
+    condition = reader.inside()
+    return lambda found: found.table.alter.add_constraint({name: portable_text(found.sparkSession, condition)})
+
+
+def _drop_constraint(reader: Reader) -> Change:
+    is_optional = reader.take("IF", "EXISTS")
+    name = reader.label()
+    return _altering(lambda alter: alter.drop_constraint(name, raise_if_not_exists=not is_optional))
+
+
+def _set_properties(reader: Reader) -> Change:
+    properties = reader.properties()
+    return lambda found: found.table.alter.set_table_properties(portable_definition(found.sparkSession, properties)[0])
+
+
+def _unset_properties(reader: Reader) -> Change:
+    reader.take("IF", "EXISTS")  # delta-spark leaves out without an error what the table does not have
+    names = reader.property_names()
+    return _altering(lambda alter: alter.unset_table_properties(names, raise_if_not_exists=False))
+
+
+# --- columns -------------------------------------------------------------------------------
+
+
+class _Place(Struct, frozen=True):
+    """Where a column is to be: the first, or behind another; where it is if neither."""
+
+    first: bool = False
+    after: str | None = None
+
+    def move(self, alter: TableAlterer, column: str) -> None:
+        """Move a column there."""
+        if self.first or self.after is not None:
+            alter.move_column(column, first=self.first, after=self.after)
+
+
+class _NewColumn(Struct, frozen=True):
+    """A column of ADD COLUMNS."""
+
+    path: tuple[str, ...]
+    type: str
+    comment: str | None
+    place: _Place
+
+    @property
+    def is_last(self) -> bool:
+        """Whether it becomes the last column of the table."""
+        return len(self.path) == 1 and self.place == _Place()
+
+    def field(self) -> Field:
+        """Return it as a column of the table."""
+        metadata = {} if self.comment is None else {"comment": self.comment}
+        return declared_field(Field(self.path[0], _type(self.type), True, metadata))
+
+    def add(self, alter: TableAlterer) -> None:
+        """Add the column as the last one of the table or of its struct, and move it to its place."""
+        self._check_place(alter.table.snapshot().schema)
+        alter.add_column(self.path, _type(self.type), comment=self.comment)
+        self.place.move(alter, format_path(self.path))
+
+    def _check_place(self, schema: Any) -> None:
+        beside: Any = schema if len(self.path) == 1 else find(schema, self.path[:-1])[1].type
+        after = self.place.after
+        if after is not None and beside.get(after) is None:
+            raise ColumnNotFoundError(
+                f"Found AFTER {after}, which is not beside {format_path(self.path)}.", column=after
+            )
+
+
+def _type(text: str) -> Any:
+    return parse_type(T.DataType.fromDDL(text).jsonValue())
+
+
+def _place(reader: Reader) -> _Place:
+    if reader.take("FIRST"):
+        return _Place(first=True)
+    return _Place(after=format_path(reader.name())) if reader.take("AFTER") else _Place()
+
+
+def _add_columns(reader: Reader) -> Change:
+    is_open = reader.take("(")
+    columns = [_new_column(reader)]
+    while reader.take(","):
+        columns.append(_new_column(reader))
+    if is_open:
+        reader.expect(")")
+
+    if len(columns) == 1 and not columns[0].is_last:
+        return _altering(columns[0].add)
+    if not all(c.is_last for c in columns):
+        raise UnsupportedOperationError(
+            "Several columns are added behind the others. Add those with FIRST or AFTER, and fields of structs, one by "
+            "one.",
+            operation="ADD COLUMNS",
+        )
+    return _altering(lambda alter: alter.add_columns([c.field() for c in columns]))
+
+
+def _new_column(reader: Reader) -> _NewColumn:
+    path = reader.name()
+    t, comment, place = reader.type_text(), None, _Place()
+    while True:
+        if reader.take("NOT", "NULL"):
+            raise UnsupportedOperationError(
+                f"Column {format_path(path)} can't be added as NOT NULL: rows that exist have no value for it. Add it "
+                "without, fill it, then use ALTER COLUMN ... SET NOT NULL.",
+                operation="ADD COLUMNS",
+            )
+        if reader.take("COMMENT"):
+            comment = reader.text()
+        elif reader.comes("FIRST") or reader.comes("AFTER"):
+            place = _place(reader)
+        else:
+            return _NewColumn(path, t, comment, place)
+
+
+def _rename_column(reader: Reader) -> Change:
+    column = format_path(reader.name())
+    reader.expect("TO")
+    new = reader.name()
+    if len(new) != 1:
+        raise InvalidArgumentError(f"Found the new name {format_path(new)!r} of {column}, expected one without a dot.")
+    return _altering(lambda alter: alter.rename_column(column, new[0]))
+
+
+def _drop_columns(reader: Reader) -> Change | None:
+    if reader.take("IF", "EXISTS"):
+        return None
+    columns = reader.names()
+    return _altering(lambda alter: alter.drop_column(columns))
+
+
+def _alter_column(reader: Reader) -> Change | None:
+    """Read what becomes of a column; None for what only Spark can read."""
+    column = format_path(reader.name())
+    if reader.take("SET", "DEFAULT"):
+        value = reader.until()
+        return lambda found: found.table.alter.set_default(column, portable_text(found.sparkSession, value))
+    for words, parse in _COLUMN_CHANGES:
+        if reader.take(*words):
+            call = parse(reader, column)
+            return _altering(call)
+    place = _place(reader)
+    if place == _Place():
+        return None
+    return _altering(lambda alter: place.move(alter, column))
+
+
+def _set_comment(reader: Reader, column: str) -> Callable[[TableAlterer], Any]:
+    comment = reader.text()
+    return lambda alter: alter.set_column_comment(column, comment)
+
+
+def _widen(reader: Reader, column: str) -> Callable[[TableAlterer], Any]:
+    t = reader.type_text()
+    return lambda alter: alter.widen_type(column, _type(t))
+
+
+#: What ALTER COLUMN does, by the words behind the column.
+_COLUMN_CHANGES: tuple[tuple[tuple[str, ...], Callable[[Reader, str], Callable[[TableAlterer], Any]]], ...] = (
+    (("SYNC", "IDENTITY"), lambda _, column: lambda alter: alter.sync_identity(column)),
+    (("COMMENT",), _set_comment),
+    (("TYPE",), _widen),
+    (("SET", "NOT", "NULL"), lambda _, column: lambda alter: alter.set_column_not_null(column)),
+    (("DROP", "NOT", "NULL"), lambda _, column: lambda alter: alter.drop_column_not_null(column)),
+    (("DROP", "DEFAULT"), lambda _, column: lambda alter: alter.drop_default(column)),
+)
+#: What ALTER TABLE does, by the words behind the table.
+_CHANGES: tuple[tuple[tuple[str, ...], Callable[[Reader], Change | None]], ...] = (
+    (("CLUSTER", "BY"), _cluster_by),
+    (("DROP", "FEATURE"), _drop_feature),
+    (("ADD", "CONSTRAINT"), _add_constraint),
+    (("DROP", "CONSTRAINT"), _drop_constraint),
+    (("SET", "TBLPROPERTIES"), _set_properties),
+    (("UNSET", "TBLPROPERTIES"), _unset_properties),
+    (("ADD", "COLUMNS"), _add_columns),
+    (("ADD", "COLUMN"), _add_columns),
+    (("RENAME", "COLUMN"), _rename_column),
+    (("DROP", "COLUMNS"), _drop_columns),
+    (("DROP", "COLUMN"), _drop_columns),
+    (("ALTER", "COLUMN"), _alter_column),
+    (("CHANGE", "COLUMN"), _alter_column),
+    (("ALTER",), _alter_column),
+    (("CHANGE",), _alter_column),
+)
+
+
+# --- whole tables --------------------------------------------------------------------------
+
+
+def _comment_on(reader: Reader) -> Command:
+    table = reader.table()
+    reader.expect("IS")
+    comment = "" if reader.take("NULL") else reader.text()
+    return _changing(table, _altering(lambda alter: alter.set_table_description(comment)))
+
+
+def _truncate(reader: Reader) -> Command | None:
+    table = reader.table()
+    return None if reader.comes("PARTITION") else _changing(table, lambda found: found.delete())
+
+
+def _convert(reader: Reader) -> Command:
+    first, *others = reader.name()
+    identifier = ".".join((first, *map(quote_name, others)))
+    collects = not reader.take("NO", "STATISTICS")
+    columns = reader.inside() if reader.take("PARTITIONED", "BY") else None
+
+    def run(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
+        SparkTable.convertToDelta(spark, identifier, columns, collect_stats=collects, **options)
+        return empty(spark)
+
+    return Command(run)
+
+
+class _Clone(Struct, frozen=True):
+    """CREATE TABLE ... CLONE: what to clone, and where to."""
+
+    source: TablePlace | str
+    version: int | str | None
+    target: TablePlace | str
+    is_shallow: bool
+    location: str | None
+    properties: Mapping[str, str]
+    is_optional: bool
+    replaces: bool
+    must_exist: bool
+
+    def run(self, spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
+        """Make the clone and return delta-spark's metrics of it."""
+        named = isinstance(self.target, str)
+        own = None if isinstance(self.target, str) else self.target.uri
+        place = plan_table(spark, self.target if isinstance(self.target, str) else None, self.location or own)
+        if own is not None and self.location not in (None, own):
+            raise InvalidArgumentError(f"Found LOCATION {self.location!r} of a table at {own!r}. Leave one out.")
+        exists = (named and place.is_known) or SparkTable.isDeltaTable(
+            spark, place.path, options.get("storage_options")
+        )
+        if exists and self.is_optional:
+            return empty(spark)
+        if self.must_exist and not exists:
+            raise TableNotFoundError(f"There is no table to replace at {place.path}.", path=place.path)
+        source, given = target_table(spark, self.source, options), (self.is_shallow, self.replaces, self.properties)
+        if self.version is None:
+            made = source.clone(place.path, *given)
+        elif isinstance(self.version, int):
+            made = source.cloneAtVersion(self.version, place.path, *given)
+        else:
+            made = source.cloneAtTimestamp(self.version, place.path, *given)
+        place.register(spark)
+        metrics = made.table.history(1)[0].get("operationMetrics") or {}
+        row = {column: int(metrics.get(name, 0)) for column, name in _CLONED.items()}
+        return result_frame(spark, [row], bigints(_CLONED))
+
+
+def _cloning(replaces: bool, must_exist: bool = False) -> Callable[[Reader], Command | None]:
+    """Return the reader of CREATE or REPLACE TABLE ... CLONE, which leaves tables that are no clones to others."""
+
+    def parse(reader: Reader) -> Command | None:
+        if not reader.has("CLONE"):
+            return None
+        is_optional = not replaces and reader.take("IF", "NOT", "EXISTS")
+        target = reader.table()
+        is_shallow = reader.take("SHALLOW")
+        if not is_shallow:
+            reader.take("DEEP")
+        if not reader.take("CLONE"):
+            return None
+        source, version = reader.versioned_table()
+        properties: Mapping[str, str] = {}
+        location = None
+        while not reader.is_done:
+            if reader.take("TBLPROPERTIES"):
+                properties = reader.properties()
+            else:
+                reader.expect("LOCATION")
+                location = reader.text()
+        given = (source, version, target, is_shallow, location, properties)
+        return Command(_Clone(*given, is_optional, replaces, must_exist).run, bigints(_CLONED))
+
+    return parse
+
+
+#: Statements by their first words.
+DEFINITIONS: tuple[tuple[tuple[str, ...], Callable[[Reader], Command | None]], ...] = (
+    (("ALTER", "TABLE"), _alter),
+    (("COMMENT", "ON", "TABLE"), _comment_on),
+    (("TRUNCATE", "TABLE"), _truncate),
+    (("CONVERT", "TO", "DELTA"), _convert),
+    (("CREATE", "TABLE"), _cloning(replaces=False)),
+    (("CREATE", "OR", "REPLACE", "TABLE"), _cloning(replaces=True)),
+    (("REPLACE", "TABLE"), _cloning(replaces=True, must_exist=True)),
+)

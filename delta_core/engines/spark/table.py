@@ -1,0 +1,873 @@
+"""Tables in the call forms of delta-spark: `delta.tables.DeltaTable` on the operations of this library."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeAlias
+
+from msgspec import structs
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from delta_core import operations
+from delta_core.engines.spark.builder import Definition, SparkTableBuilder, given_columns
+from delta_core.engines.spark.catalog import path_in, plan_table, table_path
+from delta_core.engines.spark.chars import padded_expression
+from delta_core.engines.spark.conditions import (
+    empty_rows,
+    parse_condition,
+    parse_value,
+    portable_definition,
+    portable_text,
+    without_alias,
+)
+from delta_core.engines.spark.failures import convert_failures, failing_as
+from delta_core.engines.spark.merge import merge_frame
+from delta_core.engines.spark.merger import SparkMerger
+from delta_core.engines.spark.optimized import OPTIMIZED, optimized_row
+from delta_core.engines.spark.plan import private
+from delta_core.engines.spark.read import read
+from delta_core.engines.spark.relations import check_session, spark_engine
+from delta_core.engines.spark.results import result_frame
+from delta_core.engines.spark.settings import column_paths, session_settings
+from delta_core.engines.spark.write.rows import given_schema
+from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError, UnsupportedOperationError
+from delta_core.expressions.ast import Expression
+from delta_core.expressions.filters import to_expression
+from delta_core.expressions.sql import is_default, parse_sql
+from delta_core.kernel.protocol.properties import read_property
+from delta_core.kernel.snapshot import Snapshot
+from delta_core.operations.merge.builder import MergeClause
+from delta_core.operations.row_changes import Changed
+from delta_core.operations.write import has_transactions
+from delta_core.schema.fields import Schema
+from delta_core.table import interop
+from delta_core.table.delta_table import DeltaTable
+from delta_core.table.optimizer import TableOptimizer
+from delta_core.table.writer import convert_to_deltalake
+
+__all__ = ["DETAIL", "HISTORY", "RESTORED", "SparkTable"]
+
+#: Runs one of the calls of an optimizer, with the size of files that the session sets.
+_Optimize: TypeAlias = Callable[[TableOptimizer, int | None], Mapping[str, Any]]
+_TEXTS = T.MapType(T.StringType(), T.StringType())
+#: The columns that delta-spark returns of a table's history.
+HISTORY = T.StructType([
+    T.StructField("version", T.LongType()),
+    T.StructField("timestamp", T.TimestampType()),
+    T.StructField("userId", T.StringType()),
+    T.StructField("userName", T.StringType()),
+    T.StructField("operation", T.StringType()),
+    T.StructField("operationParameters", _TEXTS),
+    T.StructField("job", T.StructType([T.StructField(n, T.StringType()) for n in (
+        "jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType")])),
+    T.StructField("notebook", T.StructType([T.StructField("notebookId", T.StringType())])),
+    T.StructField("clusterId", T.StringType()),
+    T.StructField("readVersion", T.LongType()),
+    T.StructField("isolationLevel", T.StringType()),
+    T.StructField("isBlindAppend", T.BooleanType()),
+    T.StructField("operationMetrics", _TEXTS),
+    T.StructField("userMetadata", T.StringType()),
+    T.StructField("engineInfo", T.StringType()),
+])  # fmt: skip
+#: The columns of its description.
+DETAIL = T.StructType([
+    *(T.StructField(n, T.StringType()) for n in ("format", "id", "name", "description", "location")),
+    *(T.StructField(n, T.TimestampType()) for n in ("createdAt", "lastModified")),
+    *(T.StructField(n, T.ArrayType(T.StringType())) for n in ("partitionColumns", "clusteringColumns")),
+    *(T.StructField(n, T.LongType()) for n in ("numFiles", "sizeInBytes")),
+    T.StructField("properties", _TEXTS),
+    *(T.StructField(n, T.IntegerType()) for n in ("minReaderVersion", "minWriterVersion")),
+    T.StructField("tableFeatures", T.ArrayType(T.StringType())),
+])  # fmt: skip
+#: What RESTORE returns: columns, and metrics of the commit.
+RESTORED = {
+    "table_size_after_restore": "tableSizeAfterRestore",
+    "num_of_files_after_restore": "numOfFilesAfterRestore",
+    "num_removed_files": "numRemovedFiles",
+    "num_restored_files": "numRestoredFiles",
+    "removed_files_size": "removedFilesSize",
+    "restored_files_size": "restoredFilesSize",
+}
+
+
+class SparkTable:
+    """A table by its place; each call works on the latest version.
+
+    Made by `forPath` or `forName`. The call forms and results are those of ``delta.tables.DeltaTable``.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session that runs the jobs.
+    path : str or path
+        A local path or the URI of any file system that fsspec and Hadoop support.
+    **options
+        ``storage_options``, ``plugins`` and ``allow_external``, as of `read`.
+
+    Raises
+    ------
+    TableNotFoundError
+        There is no Delta log.
+    """
+
+    def __init__(self, spark: SparkSession, path: str | os.PathLike[str], **options: Any) -> None:
+        private.check_version()
+        if private.is_available(spark):
+            convert_failures()
+        self._spark, self._path, self._options = spark, os.fspath(path), options
+        self._alias: str | None = None
+        self._options = options
+        self._session = session_settings(spark)
+        self._table = _opened(spark, self._path, **options)
+
+    @classmethod
+    def forPath(
+        cls,
+        sparkSession: SparkSession,
+        path: str | os.PathLike[str],
+        hadoopConf: Mapping[str, str] | None = None,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        plugins: Any = None,
+        allow_external: Sequence[str] | Literal[False] | None = None,
+    ) -> SparkTable:
+        """Return the table at a path.
+
+        Parameters
+        ----------
+        sparkSession : SparkSession
+            The session that runs the jobs.
+        path : str or path
+            A local path or the URI of any file system that fsspec and Hadoop support.
+        hadoopConf : Mapping, optional
+            Rejected unless empty: the log is read with ``storage_options``, data files with the session's own settings.
+        storage_options : Mapping, optional
+            For the log and the vectors, which Python reads.
+        plugins : PluginRegistry, optional
+            Which table features there are; by default those installed.
+        allow_external : sequence of str or False, optional
+            As of `read`.
+
+        Raises
+        ------
+        TableNotFoundError
+            There is no Delta log.
+        InvalidArgumentError
+            ``hadoopConf`` has entries.
+        """
+        if hadoopConf:
+            raise InvalidArgumentError(
+                "Found hadoopConf, which only this table would use. Set its entries in the session as "
+                "spark.hadoop.<name>, and pass the credentials for the log in storage_options."
+            )
+        return cls(sparkSession, path, storage_options=storage_options, plugins=plugins, allow_external=allow_external)
+
+    @classmethod
+    def forName(cls, sparkSession: SparkSession, tableOrViewName: str, **options: Any) -> SparkTable:
+        """Return the table of a name in the session's catalog, or of ``delta.`path```.
+
+        Parameters
+        ----------
+        sparkSession : SparkSession
+            A classic session, unless the name contains a path.
+        tableOrViewName : str
+            A table whose provider is ``delta``.
+        **options
+            As of `forPath`.
+
+        Raises
+        ------
+        TableNotFoundError
+            The catalog has no such table, or it is not a Delta table.
+        UnsupportedOperationError
+            On Spark Connect, whose catalog does not return a table's location.
+        """
+        return cls(sparkSession, table_path(sparkSession, tableOrViewName), **options)
+
+    @classmethod
+    def isDeltaTable(
+        cls, sparkSession: SparkSession, identifier: str, storage_options: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Whether there is a Delta log at a path."""
+        del sparkSession
+        return DeltaTable.is_deltatable(path_in(identifier) or identifier, storage_options)
+
+    @property
+    def path(self) -> str:
+        """The place of the table."""
+        return self._path
+
+    @property
+    def table(self) -> DeltaTable:
+        """The latest version as `delta_core.DeltaTable`, whose operations run on Spark."""
+        self._latest()
+        return self._table
+
+    @property
+    def sparkSession(self) -> SparkSession:
+        """The session that runs the jobs."""
+        return self._spark
+
+    # --- making tables ---------------------------------------------------------------------
+
+    @classmethod
+    def create(cls, sparkSession: SparkSession | None = None, **options: Any) -> SparkTableBuilder:
+        """Return a builder of a table that must not exist, in the active session unless one is given.
+
+        ``options`` are those of `forPath`.
+        """
+        return cls._builder("error", sparkSession, options)
+
+    @classmethod
+    def createIfNotExists(cls, sparkSession: SparkSession | None = None, **options: Any) -> SparkTableBuilder:
+        """Return a builder of a table that stays as it is if it exists."""
+        return cls._builder("ignore", sparkSession, options)
+
+    @classmethod
+    def replace(cls, sparkSession: SparkSession | None = None, **options: Any) -> SparkTableBuilder:
+        """Return a builder of a table in place of one that exists, whose rows are removed."""
+        return cls._builder("replace", sparkSession, options)
+
+    @classmethod
+    def createOrReplace(cls, sparkSession: SparkSession | None = None, **options: Any) -> SparkTableBuilder:
+        """Return a builder of a table in place of one that may exist, whose rows are removed."""
+        return cls._builder("overwrite", sparkSession, options)
+
+    @classmethod
+    def _builder(cls, mode: Any, given: SparkSession | None, options: Mapping[str, Any]) -> SparkTableBuilder:
+        spark = SparkSession.getActiveSession() if given is None else given
+        if spark is None:
+            raise InvalidArgumentError("There is no active session of Spark. Pass one.")
+
+        def make(wanted: Definition) -> SparkTable:
+            session_settings(spark)
+            place, storage_options = plan_table(spark, wanted.name, wanted.path), options.get("storage_options")
+            path = place.path
+            if wanted.mode == "replace" and not DeltaTable.is_deltatable(path, storage_options):
+                raise TableNotFoundError(f"There is no table to replace at {path}.", path=path)
+            if wanted.mode == "error" and place.is_known:
+                raise TableExistsError(f"The session's catalog has a table {wanted.name} at {path}.", path=path)
+            properties, fields = portable_definition(spark, wanted.properties, wanted.schema.fields)
+            DeltaTable.create(
+                path,
+                Schema(fields),
+                "overwrite" if wanted.mode == "replace" else wanted.mode,
+                list(wanted.partition_by),
+                description=wanted.comment,
+                configuration=properties,
+                cluster_by=wanted.cluster_by,
+                storage_options=storage_options,
+                plugins=options.get("plugins"),
+                engine=spark_engine(spark, path, storage_options, options.get("allow_external")),
+            )
+            place.register(spark)
+            return cls.forPath(spark, path, **options)
+
+        return SparkTableBuilder(mode, make)
+
+    @classmethod
+    def convertToDelta(
+        cls,
+        sparkSession: SparkSession,
+        identifier: str,
+        partitionSchema: str | T.StructType | None = None,
+        *,
+        collect_stats: bool = True,
+        **options: Any,
+    ) -> SparkTable:
+        """Make a table of a folder of Parquet files, in place; a folder that is a table already stays as it is.
+
+        Executors read the footers, from 1,000 files on.
+
+        Parameters
+        ----------
+        sparkSession : SparkSession
+            The session of the table that is returned.
+        identifier : str
+            ``parquet.`path```.
+        partitionSchema : str or StructType, optional
+            The partition columns with their types; files then lie in folders such as ``day=2024-05-01``.
+        collect_stats : bool
+            Whether bounds and counts of nulls are taken from the footers, so that reads skip files.
+        **options
+            As of `forPath`.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            For the name of a catalog's table.
+        InvalidArgumentError, SchemaError, SchemaMismatchError, DataFileError
+            As for `delta_core.convert_to_deltalake`.
+        """
+        path = path_in(identifier)
+        if path is None:
+            raise UnsupportedOperationError(
+                f"Found the identifier {identifier!r}, expected one such as parquet.`path`: tables of a catalog are "
+                "not converted.",
+                operation="convertToDelta",
+            )
+        session_settings(sparkSession)
+        schema = T.StructType.fromDDL(partitionSchema) if isinstance(partitionSchema, str) else partitionSchema
+        by = None if schema is None else Schema(given_columns(schema))
+        hive: Literal["hive"] | None = None if by is None else "hive"
+        engine = spark_engine(sparkSession, path, options.get("storage_options"), options.get("allow_external"))
+        convert_to_deltalake(path, "ignore", by, hive, collect_stats=collect_stats, engine=engine)
+        return cls.forPath(sparkSession, path, **options)
+
+    # --- reading ---------------------------------------------------------------------------
+
+    def toDF(self) -> DataFrame:
+        """Return the rows of the latest version, as `read` does."""
+        rows = read(self._spark, self._path, **self._options)
+        return rows if self._alias is None else rows.alias(self._alias)
+
+    def alias(self, aliasName: str) -> SparkTable:
+        """Return the table under an alias, by which conditions may name its columns."""
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._alias = aliasName
+        return made
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """Return the commits, newest first: the columns of delta-spark's history."""
+        rows = [_history_row(info) for info in self._latest().history(limit)]
+        return result_frame(self._spark, rows, HISTORY)
+
+    def detail(self) -> DataFrame:
+        """Return one row about the table: the columns of delta-spark's detail."""
+        snapshot = self._latest()
+        metadata, protocol, sizes = snapshot.metadata, snapshot.protocol, interop.sizes(snapshot)
+        features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+        row = (
+            "delta", metadata.id, metadata.name, metadata.description, interop.root_uri(snapshot).rstrip("/"),
+            _time(metadata.created_time), _time(snapshot.timestamp_ms), list(snapshot.state.partition_columns),
+            _clustering(snapshot), sizes.files, sizes.size_bytes, dict(metadata.configuration),
+            protocol.min_reader_version, protocol.min_writer_version, sorted(features or snapshot.state.features),
+        )  # fmt: skip
+        return result_frame(self._spark, [dict(zip(DETAIL.names, row, strict=True))], DETAIL)
+
+    # --- changes of rows -------------------------------------------------------------------
+
+    def delete(self, condition: str | Column | None = None) -> DataFrame:
+        """Delete the rows for which a condition is true; all without one.
+
+        Rows are dropped by deletion vectors if the table has them enabled. Otherwise the files that contain such rows
+        are rewritten without them. If no row is selected, nothing is committed.
+
+        Parameters
+        ----------
+        condition : str or Column, optional
+            In Spark SQL, of the functions that docs/expressions.md lists.
+
+        Returns
+        -------
+        DataFrame
+            One row: ``num_affected_rows``; -1 if files were removed whose number of rows is not known.
+
+        Raises
+        ------
+        ExpressionError, ColumnNotFoundError
+            The condition does not fit the table.
+        UnsupportedExpressionError
+            It contains times as text, and the session's zone is not UTC.
+        UnsupportedOperationError
+            The table is append-only, or the session is one of Spark Connect.
+        CommitConflictError
+            Another writer's commit contradicts this one; nothing of it is left.
+        EngineError
+            A Spark job failed; nothing was changed.
+        """
+        base = self._changeable("delete")
+        options = operations.ChangeOptions(
+            predicate=self._condition(base, condition), transactions=self._session.transactions
+        )
+        with failing_as(f"Spark failed to delete rows of {self._path}", path=self._path):
+            done = operations.delete_rows(base, options)
+        return self._taken(done, {"num_affected_rows": done.metrics.get("numDeletedRows", -1)})
+
+    def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> DataFrame:
+        """Assign new values to columns of the rows for which a condition is true; of all rows without one.
+
+        Parameters
+        ----------
+        condition : str or Column, optional
+            In Spark SQL, of the functions that docs/expressions.md lists.
+        set : Mapping of str to (str or Column)
+            By column, or by a dotted path to a field of a struct: Spark SQL over the row as it was.
+
+        Returns
+        -------
+        DataFrame
+            One row: ``num_affected_rows``.
+
+        Raises
+        ------
+        ExpressionError, ColumnNotFoundError
+            The condition or an assignment does not fit the table.
+        InvalidArgumentError
+            Nothing is assigned, or a column twice.
+        SchemaMismatchError, ConstraintViolationError
+            The new values don't fit the table; nothing was written.
+        UnsupportedExpressionError, UnsupportedOperationError, CommitConflictError, EngineError
+            As for `delete`.
+        """
+        if not isinstance(set, Mapping):
+            raise InvalidArgumentError(f"Found set as {type(set).__name__}, expected a dict of column to value.")
+        base = self._changeable("update")
+        rows = empty_rows(self._spark, base.schema, base.state.types, self._alias)
+        updates = {
+            self._own_name(base, name): v
+            if is_default(v)
+            else without_alias(parse_value(v, rows, f"the value of {name!r}"), base.schema, self._alias)
+            for name, v in set.items()
+        }
+        given = {name: v for name, v in updates.items() if not is_default(v)}
+        self._session.check_case(base.schema, column_paths(*map(parse_sql, updates), *given.values()))
+        updates |= {name: padded_expression(v, base.schema, self._session) for name, v in given.items()}
+        options = operations.UpdateOptions(
+            predicate=self._condition(base, condition), updates=updates, transactions=self._session.transactions
+        )
+        with failing_as(f"Spark failed to update rows of {self._path}", path=self._path):
+            done = operations.update_rows(base, options)
+        return self._taken(done, {"num_affected_rows": done.metrics["numUpdatedRows"]})
+
+    def _numbers(self, found: Mapping[str, int]) -> DataFrame:
+        """Return one row of numbers, a constant of the plan."""
+        values, names = (", ".join(parts) for parts in ((f"{n}L" for n in found.values()), found))
+        return self._spark.sql(f"SELECT * FROM VALUES ({values}) AS t({names})")  # noqa: S608 (numbers, and names of this module)
+
+    def merge(self, source: DataFrame, condition: str | Column) -> SparkMerger:
+        """Merge the rows of a DataFrame into the table: the object that is returned takes clauses, and runs the merge.
+
+        Parameters
+        ----------
+        source : DataFrame
+            The rows. Its query runs once.
+        condition : str or Column
+            Which rows of the table and of the source match. Columns are named by the aliases of both, as
+            ``t.id = s.id``.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The source is no DataFrame of PySpark.
+        UnsupportedOperationError
+            The session is one of Spark Connect.
+        """
+        if not hasattr(source, "sparkSession"):
+            raise InvalidArgumentError(f"Found {type(source).__name__} for source, expected a DataFrame of PySpark.")
+        self._changeable("merge")
+        return SparkMerger(lambda clauses, is_evolving: self._merged(source, condition, clauses, is_evolving))
+
+    def _merged(
+        self, source: DataFrame, condition: Any, clauses: Sequence[MergeClause], is_evolving: bool
+    ) -> DataFrame:
+        base = self._latest()
+        alias = private.alias_of(source)
+        both = empty_rows(self._spark, base.schema, base.state.types, self._alias or "target").join(
+            source if alias else source.alias("source")
+        )
+
+        def made(given: Any, what: str) -> Any:
+            value = parse_value(given, both, what)
+            padded = padded_expression(value, base.schema, self._session, self._alias or "target")
+            # a commit has the text as it was written
+            return portable_text(self._spark, given) if padded is value and isinstance(given, str) else padded
+
+        parsed = [
+            structs.replace(
+                clause,
+                predicate=None if clause.predicate is None else made(clause.predicate, "a condition"),
+                updates=None
+                if clause.updates is None
+                else {n: made(v, f"the value of {n!r}") for n, v in clause.updates.items()},
+            )
+            for clause in clauses
+        ]
+        on = parse_value(condition, both, "the merge condition")
+        if self._session.is_case_sensitive:
+            self._check_merged_case(base, source, alias or "source", on, clauses, both)
+        options = operations.MergeOptions(
+            predicate=made(condition, "the merge condition"),
+            clauses=tuple(parsed),
+            source_alias=alias,
+            target_alias=self._alias,
+            merge_schema=is_evolving or self._session.merges_schema,
+            transactions=self._session.transactions,
+        )
+        done = merge_frame(self._spark, base, source, options)
+        updated, deleted, inserted = (done.metrics[f"numTargetRows{n}"] for n in ("Updated", "Deleted", "Inserted"))
+        return self._taken(
+            done,
+            {
+                "num_affected_rows": updated + deleted + inserted,
+                "num_updated_rows": updated,
+                "num_deleted_rows": deleted,
+                "num_inserted_rows": inserted,
+            },
+        )
+
+    def _check_merged_case(
+        self,
+        base: Snapshot,
+        source: DataFrame,
+        alias: str,
+        on: Expression,
+        clauses: Sequence[MergeClause],
+        both: DataFrame,
+    ) -> None:
+        """Reject names of columns in a merge in another case of letters than the table or the source has them."""
+        texts = [v for c in clauses for v in (c.predicate, *(c.updates or {}).values())]
+        paths = column_paths(
+            on, *(parse_value(v, both, "an expression") for v in texts if v is not None and not is_default(v))
+        )
+        sides = {(self._alias or "target").lower(): base.schema, alias.lower(): given_schema(source)}
+        for path in paths:
+            own = sides.get(path[0].lower()) if len(path) > 1 else None
+            if own is not None:
+                self._session.check_case(own, [path[1:]])
+            elif not any(path[0] in schema.names for schema in sides.values()):
+                for schema in sides.values():
+                    self._session.check_case(schema, [path])
+        assigned = [parse_sql(self._own_name(base, n)) for c in clauses for n in c.updates or ()]
+        stars = [(name,) for name in source.columns if any(c.is_star for c in clauses)]
+        self._session.check_case(base.schema, [*column_paths(*assigned), *stars])
+
+    def optimize(self) -> SparkOptimizer:
+        """Return what compacts the table's files.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            The session is one of Spark Connect.
+        """
+        self._changeable("optimize")
+        return SparkOptimizer(
+            self._optimized,
+            lambda: bool(_clustering(self._latest())),
+            lambda text: str(portable_text(self._spark, text)),
+        )
+
+    def purge(self, where: str | None = None) -> DataFrame:
+        """Write files with deleted rows again without these; return path and metrics as `optimize` does.
+
+        Parameters
+        ----------
+        where : str, optional
+            Only partitions for which this is true.
+
+        Raises
+        ------
+        InvalidArgumentError, UnsupportedOperationError, CommitConflictError, EngineError
+            As for `SparkOptimizer.executeCompaction`.
+        """
+        self._changeable("optimize")
+        return self._optimized(lambda optimize, size: optimize.purge(portable_text(self._spark, where), size))
+
+    def _optimized(self, run: _Optimize, *, is_z_order: bool = False) -> DataFrame:
+        base = self._latest()
+        start = _now_ms()
+        with failing_as(f"Spark failed to write files of {self._path} again", path=self._path):
+            done = run(self._table.optimize, self._session.optimize_size)
+        root = interop.root_uri(self._table.snapshot()).rstrip("/")
+        num_tasks, num_columns = int(self._spark.sparkContext.defaultParallelism), len(base.schema.fields)
+        indexed = read_property(base.metadata.configuration, "delta.dataSkippingNumIndexedCols")
+        columns = num_columns, num_columns if indexed < 0 else min(indexed, num_columns)
+        row = optimized_row(done, (start, _now_ms()), num_tasks, columns, is_z_order=is_z_order)
+        return result_frame(self._spark, [dict(zip(OPTIMIZED.names, (root, row), strict=True))], OPTIMIZED)
+
+    # --- the log ---------------------------------------------------------------------------
+
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
+        """Delete files that no version within the retention needs, and return an empty DataFrame.
+
+        ``spark.databricks.delta.retentionDurationCheck.enabled = false`` allows a shorter retention than the table's.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The retention is shorter than the table's.
+        """
+        self.vacuum_files(retentionHours)
+        return result_frame(self._spark, [], T.StructType([]))
+
+    def vacuum_files(
+        self, retention_hours: float | None = None, *, dry_run: bool = False, full: bool = True
+    ) -> list[str]:
+        """Delete files as `vacuum` does, and return their paths from the table's root.
+
+        Parameters
+        ----------
+        retention_hours : float, optional
+            As of `vacuum`.
+        dry_run : bool
+            Whether the files are only listed.
+        full : bool
+            Whether all files below the root are looked at; otherwise those that the log names as removed.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The retention is shorter than the table's.
+        """
+        table = self.table
+        enforce = self._session.checks_retention
+        return table.vacuum(retention_hours, dry_run=dry_run, enforce_retention_duration=enforce, full=full)
+
+    def restoreToVersion(self, version: int) -> DataFrame:
+        """Restore an older version in a new commit, and return delta-spark's metrics of it."""
+        return self._restored(version)
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+        """Restore the version of a point in time, in the session's zone unless it names one."""
+        return self._restored(timestamp)
+
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
+        """Raise the versions of the protocol; lower ones change nothing.
+
+        Reader version 3 and writer version 7 list the features that the table had before.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For reader version 3 without writer version 7.
+        UnsupportedVersionError
+            For versions that this release does not support.
+        """
+        latest = self._latest()
+        protocol = latest.protocol
+        if readerVersion == 3 and max(writerVersion, protocol.min_writer_version) < 7:
+            raise InvalidArgumentError(
+                f"Found reader version 3 and writer version {writerVersion}, expected writer version 7 beside it."
+            )
+        if readerVersion <= 3 and writerVersion == 7:
+            self._table.adopt(operations.list_features(latest, readerVersion, {}))
+        elif readerVersion > protocol.min_reader_version or writerVersion > protocol.min_writer_version:
+            versions = {"delta.minReaderVersion": str(readerVersion), "delta.minWriterVersion": str(writerVersion)}
+            self._table.alter.set_table_properties(versions)
+
+    def addFeatureSupport(self, featureName: str) -> None:
+        """Add a table feature, with those that it needs."""
+        self._latest()
+        self._table.alter.add_feature(featureName, allow_protocol_versions_increase=True)
+
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Remove a table feature: first what it left in metadata and files, then its name from the protocol."""
+        self._latest()
+        with failing_as(f"Spark failed to rewrite files of {self._path}", path=self._path):
+            self._table.alter.drop_feature(featureName, truncate_history=bool(truncateHistory))
+
+    def generate(self, mode: str) -> None:
+        """Write symlink manifests (``symlink_format_manifest``), as `delta_core.DeltaTable.generate`; no job runs."""
+        self._latest()
+        self._table.generate(mode)  # type: ignore[arg-type]  # it rejects other modes
+
+    def clone(
+        self, target: str, isShallow: bool = False, replace: bool = False, properties: Mapping[str, str] | None = None
+    ) -> SparkTable:
+        """Make a table with the files of the latest version, as copies or by reference; the driver copies them."""
+        self._latest()
+        return self._cloned(target, isShallow, replace, properties)
+
+    def cloneAtVersion(
+        self,
+        version: int,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> SparkTable:
+        """Make a table with the files of a version."""
+        return self._cloned(target, isShallow, replace, properties, version=version)
+
+    def cloneAtTimestamp(
+        self,
+        timestamp: str,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> SparkTable:
+        """Make a table with the files of the version of a time."""
+        return self._cloned(target, isShallow, replace, properties, timestamp=timestamp)
+
+    # --- inside ----------------------------------------------------------------------------
+
+    def _cloned(
+        self, target: str, is_shallow: bool, replace: bool, properties: Mapping[str, str] | None, **version: Any
+    ) -> SparkTable:
+        path = path_in(target) or target
+        properties = None if properties is None else portable_definition(self._spark, properties)[0]
+        engine = spark_engine(self._spark, path, self._options.get("storage_options"))
+        self._table.clone(path, deep=not is_shallow, replace=replace, properties=properties, engine=engine, **version)
+        return type(self).forPath(self._spark, path, **self._options)
+
+    def _latest(self) -> Snapshot:
+        self._session = session_settings(self._spark)
+        self._table.update_incremental()
+        return self._table.snapshot()
+
+    def _changeable(self, call: str) -> Snapshot:
+        if not private.is_available(self._spark):
+            raise UnsupportedOperationError(
+                f"{call} needs a classic session of a known version of Spark; this one is of Spark Connect, or newer. "
+                f"Use delta_core.DeltaTable(path).{call}.",
+                operation=call,
+            )
+        return self._latest()
+
+    def _taken(self, done: Changed, numbers: Mapping[str, int]) -> DataFrame:
+        """Move to the version that a change of rows committed; return its numbers, no row if it was done before."""
+        transactions = self._session.transactions
+        is_repeated = not done.is_committed and has_transactions(done.snapshot, transactions)
+        self._session.finish_transaction(self._spark)
+        compacted = operations.compact_after(done.snapshot, self._session.compaction) if done.is_committed else None
+        self._table.adopt(compacted or done.snapshot)
+        found = self._numbers(numbers)
+        return found.limit(0) if is_repeated else found
+
+    def _condition(self, base: Snapshot, given: str | Column | None) -> str | Expression | None:
+        if given is None:
+            return None
+        rows = empty_rows(self._spark, base.schema, base.state.types, self._alias)
+        parsed = without_alias(parse_condition(given, rows, "the condition"), base.schema, self._alias)
+        self._session.check_case(base.schema, column_paths(parsed))
+        padded = padded_expression(parsed, base.schema, self._session)
+        given, parsed = (given if padded is parsed else padded), padded
+        bound = to_expression(parsed, base.schema, base.plugins.functions)
+        assert bound is not None
+        check_session(bound, self._spark)
+        # the text of a condition goes into the commit as it was written
+        return str(portable_text(self._spark, given)) if isinstance(given, str) and self._alias is None else parsed
+
+    def _own_name(self, base: Snapshot, name: str) -> str:
+        first, _, rest = name.partition(".")
+        is_qualified = self._alias is not None and rest and first.lower() == self._alias.lower()
+        return rest if is_qualified and base.schema.get(first) is None else name
+
+    def _restored(self, target: int | str) -> DataFrame:
+        self._latest()
+        before = self._table.version()
+        self._table.restore(target)
+        infos = self._table.history(1) if self._table.version() > before else [{}]
+        metrics = infos[0].get("operationMetrics") or {}
+        return self._numbers({name: int(metrics.get(known, 0)) for name, known in RESTORED.items()})
+
+
+class SparkOptimizer:
+    """What `SparkTable.optimize` returns.
+
+    Parameters
+    ----------
+    run : function(function(TableOptimizer) -> Mapping, *, is_z_order) -> DataFrame
+        Runs one of the calls of `delta_core.DeltaTable.optimize`.
+    is_clustered : function() -> bool
+        Whether the table has clustering columns.
+    read : function(str) -> str
+        Returns a condition, written for the session, as every session reads it.
+    """
+
+    def __init__(
+        self, run: Callable[..., DataFrame], is_clustered: Callable[[], bool], read: Callable[[str], str]
+    ) -> None:
+        self._run, self._is_clustered, self._read = run, is_clustered, read
+        self._filter: str | None = None
+        self._is_full = False
+
+    def where(self, partitionFilter: str) -> SparkOptimizer:
+        """Select partitions: a condition in Spark SQL on partition columns alone."""
+        self._filter = self._read(partitionFilter)
+        return self
+
+    def full(self) -> SparkOptimizer:
+        """Cluster files again too that are clustered by other columns; for clustered tables."""
+        self._is_full = True
+        return self
+
+    def executeCompaction(self) -> DataFrame:
+        """Join small files, and rewrite files with many deleted rows; return path and metrics as delta-spark does.
+
+        Each group of files is written by a Spark job of one task, several at a time. Rows, row ids and the change feed
+        stay as they are. The rows of a clustered table are ordered by its clustering columns, those of files that are
+        not yet clustered well enough.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The filter uses other columns than partition columns.
+        UnsupportedOperationError
+            A filter for a clustered table, or `full` for another one.
+        CommitConflictError
+            Another writer changed the same files or the definition again and again.
+        EngineError
+            A Spark job failed; nothing was changed.
+        """
+        where, is_full = self._filter, self._is_full
+        if not is_full and not self._is_clustered():
+            return self._run(lambda optimize, size: optimize.compact(where, size))
+        if where is not None:
+            raise UnsupportedOperationError(
+                "The files of a clustered table are chosen by how they are clustered. Leave the condition out.",
+                operation="optimize",
+            )
+        return self._run(lambda optimize, size: optimize.cluster(full=is_full, target_size=size))
+
+    def executeZOrderBy(self, *cols: str | Sequence[str]) -> DataFrame:
+        """Write all rows of each partition again along a Z-order curve through columns; results as of compaction.
+
+        Spark samples the columns, computes each row's place on the curve, and sorts by it.
+
+        Raises
+        ------
+        ColumnNotFoundError
+            The table lacks a column.
+        InvalidArgumentError
+            For partition columns, columns of a type without an order, or a filter as of `executeCompaction`.
+        UnsupportedOperationError
+            The table is clustered.
+        CommitConflictError, EngineError
+            As for `executeCompaction`.
+        """
+        if self._is_clustered():
+            raise UnsupportedOperationError(
+                "The table has columns of its own that its rows are ordered by. Call executeCompaction().",
+                operation="executeZOrderBy",
+            )
+        names = list(cols[0]) if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else list(cols)
+        if not all(isinstance(n, str) for n in names):
+            raise InvalidArgumentError(f"Found {cols!r}, expected names of columns.")
+        where = self._filter
+        return self._run(lambda optimize, size: optimize.z_order([str(n) for n in names], where, size), is_z_order=True)
+
+
+def _opened(
+    spark: Any, path: str, *, storage_options: Any = None, plugins: Any = None, allow_external: Any = None
+) -> DeltaTable:
+    engine = spark_engine(spark, path, storage_options, allow_external)
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    return DeltaTable(path, storage_options=storage_options, engine=engine, plugins=plugins, timezone=zone)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _time(ms: int | None) -> datetime | None:
+    return None if ms is None else datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def _history_row(info: Mapping[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {n: info.get(n) for n in HISTORY.fieldNames()}
+    for name in ("operationParameters", "operationMetrics"):
+        if row[name] is not None:
+            row[name] = {k: v if isinstance(v, str) else json.dumps(v) for k, v in row[name].items()}
+    return {**row, "timestamp": _time(info["timestamp"])}
+
+
+def _clustering(snapshot: Snapshot) -> list[str]:
+    return list(snapshot.plugins.request_values("cluster_by", snapshot.state))

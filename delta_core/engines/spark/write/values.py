@@ -1,0 +1,171 @@
+"""Columns as users pass them, provided to a table's types without losing a value: `write.convert` for Spark.
+
+What may be turned into what is decided there, from the types alone; here a value that does not fit fails its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from delta_core.engines.spark.types import spark_type
+from delta_core.errors import SchemaMismatchError
+from delta_core.expressions.coercion import common_type
+from delta_core.schema.fields import Path, format_path
+from delta_core.schema.types import (
+    ArrayType,
+    DataType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+    TypeDef,
+    parse_decimal,
+)
+
+__all__ = ["BAD_VALUE", "as_nullable", "check_voids", "converted", "without_nullability"]
+
+#: What the message of a value that does not fit begins with.
+BAD_VALUE = "delta_core value: "
+_VOID = PrimitiveType("void")
+#: The start of counting, as an instant and as a wall clock.
+_EPOCH, _NTZ_EPOCH = "TIMESTAMP '1970-01-01 00:00:00Z'", "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
+
+
+def as_nullable(t: DataType) -> DataType:
+    """Return a type with every part nullable and no metadata but what physical fields carry."""
+    if isinstance(t, StructType):
+        return StructType(Field(f.name, as_nullable(f.type), True, f.metadata) for f in t.fields)
+    if isinstance(t, ArrayType):
+        return ArrayType(as_nullable(t.element_type))
+    return MapType(as_nullable(t.key_type), as_nullable(t.value_type)) if isinstance(t, MapType) else t
+
+
+def without_nullability(t: DataType) -> DataType:
+    """Return a type with names and types only, without nullability and metadata."""
+    if isinstance(t, StructType):
+        return StructType(Field(f.name, without_nullability(f.type)) for f in t.fields)
+    if isinstance(t, ArrayType):
+        return ArrayType(without_nullability(t.element_type))
+    return MapType(without_nullability(t.key_type), without_nullability(t.value_type)) if isinstance(t, MapType) else t
+
+
+def check_voids(have: DataType, want: DataType, path: Path) -> None:
+    """Reject a column whose values a table can't hold, because it has a void where the rows have another type.
+
+    Raises
+    ------
+    SchemaMismatchError
+        There is one, though all its values may be null.
+
+    Protocol
+    --------
+    Void Type
+    """
+    if want == _VOID:
+        if have != _VOID:
+            raise SchemaMismatchError(
+                f"Column {format_path(path)} is of type void in the table, which holds no values, and of type "
+                f"{have.type} in the rows. Leave it out, pass a void, or write with schema_mode='merge' (the option "
+                "mergeSchema), which sets the type of the rows in the table.",
+                column=format_path(path),
+                found=have.type,
+                expected="void",
+            )
+    elif isinstance(have, StructType) and isinstance(want, StructType):
+        given = {f.name.lower(): f.type for f in have.fields}
+        for f in want.fields:
+            check_voids(given.get(f.name.lower(), _VOID), f.type, (*path, f.name))
+    elif isinstance(have, ArrayType) and isinstance(want, ArrayType):
+        check_voids(have.element_type, want.element_type, (*path, "element"))
+    elif isinstance(have, MapType) and isinstance(want, MapType):
+        check_voids(have.key_type, want.key_type, (*path, "key"))
+        check_voids(have.value_type, want.value_type, (*path, "value"))
+
+
+def converted(column: Column, have: DataType, want: DataType, types: Mapping[str, TypeDef], path: Path) -> Column:
+    """Return a column as the table's type; the types are known to fit."""
+    if without_nullability(have) == without_nullability(want):
+        return column
+    if have == _VOID:
+        return F.lit(None).cast(spark_type(as_nullable(want), types))
+    if isinstance(have, StructType) and isinstance(want, StructType):
+        return _struct(column, have, want, types, path)
+    if isinstance(have, ArrayType) and isinstance(want, ArrayType):
+        return F.transform(column, _inner(have.element_type, want.element_type, types, (*path, "element")))
+    if isinstance(have, ArrayType) and isinstance(want, MapType):
+        assert isinstance(have.element_type, StructType)
+        key, value = have.element_type.fields
+        entries = MapType(key.type, value.type)
+        return converted(F.map_from_entries(column), entries, want, types, path)
+    if isinstance(have, MapType) and isinstance(want, MapType):
+        return _map(column, have, want, types, path)
+    return _primitive(column, have, want, types, path)
+
+
+def _inner(have: DataType, want: DataType, types: Mapping[str, TypeDef], path: Path) -> Callable[[Column], Column]:
+    return lambda x: converted(x, have, want, types, path)
+
+
+def _struct(column: Column, have: StructType, want: StructType, types: Mapping[str, TypeDef], path: Path) -> Column:
+    given = {f.name.lower(): f for f in have.fields}
+    parts = []
+    for f in want.fields:
+        found = given.get(f.name.lower())
+        if found is None:
+            part = F.lit(None).cast(spark_type(as_nullable(f.type), types))
+        else:
+            part = converted(column.getField(found.name), found.type, f.type, types, (*path, f.name))
+        parts.append(part.alias(f.name))
+    return F.when(column.isNotNull(), F.struct(*parts))
+
+
+def _map(column: Column, have: MapType, want: MapType, types: Mapping[str, TypeDef], path: Path) -> Column:
+    if without_nullability(have.value_type) != without_nullability(want.value_type):
+        change = _inner(have.value_type, want.value_type, types, (*path, "value"))
+        column = F.transform_values(column, lambda _, v: change(v))
+    if without_nullability(have.key_type) != without_nullability(want.key_type):
+        other = _inner(have.key_type, want.key_type, types, (*path, "key"))
+        column = F.transform_keys(column, lambda k, _: other(k))
+    return column
+
+
+def _primitive(column: Column, have: DataType, want: DataType, types: Mapping[str, TypeDef], path: Path) -> Column:
+    target = spark_type(want, types)
+    pair = have.type, want.type
+    if pair == ("timestamp_ntz", "timestamp"):
+        # a wall clock is one in UTC, whatever the session's zone
+        return F.expr(_EPOCH) + (column - F.expr(_NTZ_EPOCH))
+    if pair == ("double", "float"):
+        made = column.cast(target)
+        infinite = (F.abs(made) == float("inf")) & (F.abs(column) != float("inf"))
+        return F.when(infinite, _fail(column, want, path, types)).otherwise(made)
+    if _is_wider(have, want):
+        return column.cast(target)
+    made = column.try_cast(target)
+    same = made.cast(spark_type(have, types)).eqNullSafe(column)
+    return F.when(same, made).otherwise(_fail(column, want, path, types))
+
+
+def _is_wider(have: DataType, want: DataType) -> bool:
+    """Whether every value fits: whole numbers into doubles do not, though Spark widens so."""
+    whole = have.type in ("byte", "short", "integer", "long")
+    if whole and want.type in ("float", "double"):
+        return want.type == "double" and have.type != "long" or have.type in ("byte", "short")
+    if parse_decimal(have.type) is not None and parse_decimal(want.type) is None:
+        return False
+    return common_type(have, want) == want
+
+
+def _fail(column: Column, want: DataType, path: Path, types: Mapping[str, TypeDef]) -> Column:
+    name = format_path(path)
+    text = F.concat(
+        F.lit(f"{BAD_VALUE}Column {name} holds "),
+        column.cast("string"),
+        F.lit(
+            f", which the table's type {want.type} can't hold exactly. Correct it, or cast the column before writing."
+        ),
+    )
+    return F.raise_error(text).cast(spark_type(want, types))

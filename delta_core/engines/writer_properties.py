@@ -1,0 +1,137 @@
+"""How data files are written: the properties of a Parquet file that callers can choose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from delta_core.errors import InvalidArgumentError
+
+__all__ = ["BloomFilterProperties", "ColumnProperties", "WriterProperties", "default_level"]
+
+
+class BloomFilterProperties(Struct, frozen=True):
+    """A Parquet bloom filter.
+
+    Parameters
+    ----------
+    fpp : float, optional
+        The rate of false positives, between 0 and 1.
+    ndv : int, optional
+        How many distinct values to expect in a row group. By default as many as a row group may have rows:
+        ``max_row_group_size``, or 1,048,576. A filter takes a byte or two for each of them in memory until the file
+        is closed; in the file it is as small as the values that it holds permit.
+    """
+
+    set_bloom_filter_enabled: bool | None = None
+    fpp: float | None = None
+    ndv: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.fpp is not None and not 0 < self.fpp < 1:
+            raise InvalidArgumentError(f"Found fpp={self.fpp}, expected a number between 0 and 1.")
+        if self.ndv is not None and self.ndv < 1:
+            raise InvalidArgumentError(f"Found ndv={self.ndv}, expected a whole number above 0.")
+
+
+class ColumnProperties(Struct, frozen=True):
+    """How one column is written to Parquet; None leaves the choice to the writer."""
+
+    dictionary_enabled: bool | None = None
+    statistics_enabled: str | None = None
+    bloom_filter_properties: BloomFilterProperties | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        _among("statistics_enabled", self.statistics_enabled, ("NONE", "CHUNK", "PAGE"))
+        _among("encoding", self.encoding, _ENCODINGS)
+
+
+class WriterProperties(Struct, frozen=True):
+    """How data files are written to Parquet; None leaves the choice to the table's properties, then to the writer.
+
+    Parameters
+    ----------
+    max_row_group_size : int, optional
+        Rows.
+    compression : str, optional
+        UNCOMPRESSED, SNAPPY, GZIP, BROTLI, LZ4, ZSTD or LZ4_RAW.
+    compression_level : int, optional
+        1 to 9 for GZIP (by default 6), 0 to 11 for BROTLI (1), 1 to 22 for ZSTD (1), 1 to 12 for LZ4 and LZ4_RAW; the
+        other codecs have no levels.
+    statistics_truncate_length : int, optional
+        How many characters of a string's bounds go into the table's log.
+    column_properties : Mapping of str to ColumnProperties
+        By column name, dotted for fields of structs.
+    """
+
+    data_page_size_limit: int | None = None
+    dictionary_page_size_limit: int | None = None
+    data_page_row_count_limit: int | None = None
+    write_batch_size: int | None = None
+    max_row_group_size: int | None = None
+    compression: str | None = None
+    compression_level: int | None = None
+    statistics_truncate_length: int | None = None
+    default_column_properties: ColumnProperties | None = None
+    column_properties: Mapping[str, ColumnProperties] | None = None
+    data_page_version: str | None = None
+
+    def __post_init__(self) -> None:
+        _among("compression", self.compression, _COMPRESSIONS)
+        _among("data_page_version", self.data_page_version, ("1.0", "2.0"))
+        for name in (
+            "data_page_size_limit",
+            "dictionary_page_size_limit",
+            "data_page_row_count_limit",
+            "write_batch_size",
+            "max_row_group_size",
+            "statistics_truncate_length",
+        ):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+                raise InvalidArgumentError(f"Found {name}={value!r}, expected a whole number above 0.")
+        if self.compression is not None and self.compression_level is not None:
+            _check_level(self.compression, self.compression_level)
+
+
+#: The levels that each codec has; an encoder takes some others for its nearest one, or fails in the middle of a file.
+_CODEC_LEVELS = {
+    "GZIP": range(1, 10),
+    "BROTLI": range(12),
+    "ZSTD": range(1, 23),
+    "LZ4": range(1, 13),
+    "LZ4_RAW": range(1, 13),
+}
+
+
+def _check_level(codec: str, level: object) -> None:
+    known = _CODEC_LEVELS.get(codec.upper())
+    if known is None:
+        raise InvalidArgumentError(
+            f"Found compression_level={level!r} with {codec}, which has no levels. Leave the level out, or choose "
+            f"{', '.join(_CODEC_LEVELS)}."
+        )
+    if isinstance(level, bool) or not isinstance(level, int) or level not in known:
+        raise InvalidArgumentError(
+            f"Found compression_level={level!r}, expected a whole number from {known[0]} to {known[-1]} for {codec}."
+        )
+
+
+#: PyArrow's own are 9 and 8, which take seven times as long for files that are a hundredth and a tenth smaller.
+_LEVELS = {"GZIP": 6, "BROTLI": 1}
+
+
+def default_level(codec: str) -> int | None:
+    """Return the level of a codec if none is given, as zlib and other writers have it; None is PyArrow's."""
+    return _LEVELS.get(codec.upper())
+
+
+_COMPRESSIONS = ("UNCOMPRESSED", "NONE", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+_ENCODINGS = ("PLAIN", "RLE", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT")
+
+
+def _among(name: str, value: str | None, allowed: Iterable[str]) -> None:
+    if value is not None and value.upper() not in allowed:
+        raise InvalidArgumentError(f"Found {name}={value!r}, expected one of {', '.join(allowed)}.")

@@ -1,0 +1,244 @@
+"""How a commit is made and what follows it: what callers may request. Light, so that the public API can name it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from delta_core.engines.writer_properties import WriterProperties
+from delta_core.errors import InvalidArgumentError
+
+__all__ = [
+    "MAX_COMMIT_RETRIES",
+    "OWN_COMMIT_FIELDS",
+    "AddAction",
+    "AppTransaction",
+    "CommitProperties",
+    "PostCommit",
+    "PostCommitHookProperties",
+    "RemoveAction",
+    "check_commit_fields",
+    "check_properties",
+    "write_arguments",
+    "commit_arguments",
+    "kind_name",
+]
+
+#: How often a lost race is run again.
+MAX_COMMIT_RETRIES = 15
+#: The fields of ``commitInfo`` that each commit sets itself.
+OWN_COMMIT_FIELDS = frozenset(
+    {
+        "timestamp", "operation", "operationParameters", "readVersion", "isolationLevel", "isBlindAppend",
+        "operationMetrics", "engineInfo", "txnId",
+    }
+)  # fmt: skip
+_OWN_LOWERED = frozenset(name.lower() for name in OWN_COMMIT_FIELDS)
+
+
+class PostCommit(Struct, frozen=True):
+    """Which follow-ups are requested.
+
+    Parameters
+    ----------
+    create_checkpoint : bool
+        Write one at each multiple of ``delta.checkpointInterval``.
+    write_checksum : bool
+        Write ``<version>.crc`` if the version before has one.
+    clean_log : bool, optional
+        Whether expired files of the log are deleted after a checkpoint; unless given, the property
+        ``delta.enableExpiredLogCleanup`` decides.
+    """
+
+    create_checkpoint: bool = True
+    write_checksum: bool = True
+    clean_log: bool | None = None
+
+
+class AppTransaction(Struct, frozen=True):
+    """The version that an application reached, for writes that happen once."""
+
+    app_id: str
+    version: int
+    last_updated: int | None = None
+
+
+class CommitProperties(Struct, frozen=True):
+    """How a commit is made.
+
+    Parameters
+    ----------
+    custom_metadata : dict, optional
+        Further fields of ``commitInfo``, whose values have a form in JSON; ``userMetadata`` too.
+    max_commit_retries : int, optional
+        How often a lost race is run again.
+    app_transactions : list of AppTransaction, optional
+        Recorded with the commit; rows of versions that the table has already are not written again.
+    """
+
+    custom_metadata: dict[str, Any] | None = None
+    max_commit_retries: int | None = None
+    app_transactions: list[AppTransaction] | None = None
+
+    def __post_init__(self) -> None:
+        check_commit_fields(self.custom_metadata or {})
+        if self.max_commit_retries is not None and self.max_commit_retries < 0:
+            raise InvalidArgumentError(
+                f"Found max_commit_retries={self.max_commit_retries}, expected a number from 0 on."
+            )
+
+    @property
+    def retries(self) -> int:
+        """The retries in force."""
+        return MAX_COMMIT_RETRIES if self.max_commit_retries is None else self.max_commit_retries
+
+    @property
+    def transactions(self) -> Mapping[str, int]:
+        """The application ids and versions."""
+        return {t.app_id: t.version for t in self.app_transactions or ()}
+
+
+def check_commit_fields(custom: Mapping[str, Any]) -> None:
+    """Reject fields of ``commitInfo`` that can't be written as they were passed.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a name that is no text, a field that the commit sets itself, and a value without a form in JSON.
+    """
+    for name, value in custom.items():
+        if not isinstance(name, str):
+            raise InvalidArgumentError(f"Found the key {name!r} in custom_metadata, expected text.")
+        if name.lower() in _OWN_LOWERED:  # some readers of JSON take names in any case
+            raise InvalidArgumentError(
+                f"custom_metadata has the key {name!r}, which the commit sets itself. Choose another name.", key=name
+            )
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as e:
+            raise InvalidArgumentError(
+                f"custom_metadata[{name!r}] is {value!r}, which JSON can't hold: {e}. Pass it as text.", key=name
+            ) from None
+
+
+class PostCommitHookProperties(Struct, frozen=True):
+    """What follows a commit.
+
+    Parameters
+    ----------
+    create_checkpoint : bool
+        Write checkpoints at ``delta.checkpointInterval``.
+    cleanup_expired_logs : bool, optional
+        Whether expired files of the log are deleted when the commit writes a checkpoint; unless given, the property
+        ``delta.enableExpiredLogCleanup`` decides.
+    auto_compact : bool, optional
+        Whether partitions in which the commit leaves many small files are compacted; unless given, the property
+        ``delta.autoOptimize.autoCompact`` decides.
+    auto_compact_min_files : int
+        How many files below half of the maximum size a partition needs to be compacted.
+    auto_compact_max_file_size : int
+        Bytes of the files that compaction writes.
+    """
+
+    create_checkpoint: bool = True
+    cleanup_expired_logs: bool | None = None
+    auto_compact: bool | None = None
+    auto_compact_min_files: int = 50
+    auto_compact_max_file_size: int = 128 << 20
+
+    def __post_init__(self) -> None:
+        for name in ("auto_compact_min_files", "auto_compact_max_file_size"):
+            found = getattr(self, name)
+            if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+                raise InvalidArgumentError(f"Found {name}={found!r}, expected a whole number from 1 on.")
+
+    @property
+    def post_commit(self) -> PostCommit:
+        """What the commit path takes."""
+        return PostCommit(self.create_checkpoint, clean_log=self.cleanup_expired_logs)
+
+
+class AddAction(Struct, frozen=True):
+    """A data file that lies in its place.
+
+    Parameters
+    ----------
+    path : str
+        From the table's root, not encoded.
+    partition_values : Mapping
+        Texts by logical name, as the log holds them.
+    stats : str
+        Its statistics; empty: they are read from its footer.
+    """
+
+    path: str
+    size: int
+    partition_values: Mapping[str, str | None] = {}
+    modification_time: int = 0
+    data_change: bool = True
+    stats: str = ""
+
+
+class RemoveAction(Struct, frozen=True):
+    """A live file to remove, by its path in the log."""
+
+    path: str
+    data_change: bool = True
+
+
+def check_properties(
+    commit_properties: object, writer_properties: object, post_commithook_properties: object
+) -> tuple[CommitProperties, PostCommitHookProperties]:
+    """Return how to commit and what follows, the defaults where an argument is None.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If an argument is of another class, for example that of ``deltalake``.
+    """
+    for argument, found, kind in (
+        ("commit_properties", commit_properties, CommitProperties),
+        ("writer_properties", writer_properties, WriterProperties),
+        ("post_commithook_properties", post_commithook_properties, PostCommitHookProperties),
+    ):
+        if found is not None and not isinstance(found, kind):
+            raise InvalidArgumentError(
+                f"Found {argument} as {kind_name(found)}; expected {kind.__name__} of delta_core."
+            )
+    commit = commit_properties if isinstance(commit_properties, CommitProperties) else CommitProperties()
+    post = post_commithook_properties
+    return commit, post if isinstance(post, PostCommitHookProperties) else PostCommitHookProperties()
+
+
+def write_arguments(
+    commit_properties: object, writer_properties: object, post_commithook_properties: object
+) -> dict[str, Any]:
+    """Return what options of operations that write rows take for these properties; raises as `check_properties`."""
+    commit, post = check_properties(commit_properties, writer_properties, post_commithook_properties)
+    return {
+        "writer_properties": writer_properties,
+        "transactions": commit.transactions,
+        "custom_metadata": commit.custom_metadata or {},
+        "max_commit_retries": commit.retries,
+        "post": post.post_commit,
+    }
+
+
+def commit_arguments(commit_properties: object, post_commithook_properties: object) -> dict[str, Any]:
+    """Return what `Transaction.commit` takes for the properties that a caller passed; raises as `check_properties`."""
+    commit, post = check_properties(commit_properties, None, post_commithook_properties)
+    return {
+        "custom_metadata": commit.custom_metadata,
+        "max_retries": commit.retries,
+        "post": post.post_commit,
+        "transactions": commit.transactions,
+    }
+
+
+def kind_name(value: object) -> str:
+    """Return the name of a value's class, with its module unless it is Python's own."""
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"

@@ -1,0 +1,71 @@
+"""Points in time as users write them: times to milliseconds since the epoch, versions to whole numbers."""
+
+from __future__ import annotations
+
+import operator
+from datetime import UTC, datetime, timedelta
+from typing import SupportsIndex
+
+from delta_core.errors import InvalidArgumentError
+from delta_core.kernel.log.partition_values import time_zone
+
+__all__ = ["format_ms", "parse_ms", "parse_version"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def parse_version(value: SupportsIndex, what: str = "version", least: int = 0) -> int:
+    """Return a version, given as any kind of whole number (numpy's too).
+
+    Raises
+    ------
+    InvalidArgumentError
+        For anything else, booleans included, and below ``least``; the message contains ``what``.
+    """
+    try:
+        found = -1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        found = -1
+    if isinstance(value, bool) or found < least:
+        raise InvalidArgumentError(f"Found {what} {value!r}, expected a whole number from {least} on.", value=value)
+    return found
+
+
+def parse_ms(value: str | datetime, timezone: str = "UTC") -> int:
+    """Return ms since the epoch of an ISO 8601 text or a datetime, rounded down.
+
+    Parameters
+    ----------
+    value : str or datetime
+        The point in time.
+    timezone : str
+        The zone of a value that names none.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a value that is not a timestamp.
+    """
+    if isinstance(value, str):
+        try:
+            parsed = datetime.fromisoformat(value.strip())
+        except ValueError:
+            raise InvalidArgumentError(
+                f"Found {value!r}, expected a timestamp in ISO 8601 such as 2024-05-01T12:30:00Z.", value=value
+            ) from None
+    else:
+        parsed = value
+    if parsed.tzinfo is None:
+        parsed = parsed.replace(tzinfo=time_zone(timezone))
+    return (parsed - _EPOCH) // timedelta(milliseconds=1)
+
+
+def format_ms(value: int | None, timezone: str = "UTC") -> str | None:
+    """Return ISO 8601 text of ms since the epoch, None for None; what a date can't hold stays a number."""
+    if value is None:
+        return None
+    try:
+        moment = (_EPOCH + timedelta(milliseconds=value)).astimezone(time_zone(timezone))
+    except OverflowError:
+        return str(value)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,156 @@
+"""A plugin's hooks as they are called: what goes wrong in one is reported with plugin and hook."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, get_args
+
+from delta_core.errors import HookContractError, did_you_mean, plugin_errors
+from delta_core.expressions.plugin_functions import Function
+from delta_core.kernel.plugins import answers, hookspecs
+from delta_core.kernel.plugins.hookspecs import PROJECT, RESULTS
+from delta_core.kernel.plugins.rules import (
+    ActionColumn,
+    ChecksumField,
+    CommitRule,
+    CommitTimestamp,
+    FileReference,
+    ReadRule,
+    WriteRule,
+)
+from delta_core.kernel.protocol.actions import DomainMetadata, Metadata
+from delta_core.schema.fields import ColumnMap
+from delta_core.schema.types import TypeDef
+
+__all__ = ["GuardedHooks", "guarded_hooks", "hook_name", "marked_hooks"]
+
+_MARK = f"{PROJECT}_impl"
+#: What each hook returns, or the elements of what it returns; those that are not here are checked if they are used.
+_ANSWERS: Mapping[str, tuple[type, ...]] = {
+    "primitive_types": (TypeDef,),
+    "functions": (Function,),
+    "required_features": (str,),
+    "prepare_metadata": (Metadata,),
+    "prepare_domains": (DomainMetadata,),
+    "accept_type_change": (bool,),
+    "column_map": (ColumnMap,),
+    "read_rules": get_args(ReadRule),
+    "commit_timestamps": (CommitTimestamp,),
+    "write_rules": get_args(WriteRule),
+    "commit_rules": get_args(CommitRule),
+    "finish_metadata": (Metadata,),
+    "rebase_files": (ActionColumn,),
+    "checksum_fields": (ChecksumField,),
+    "file_references": (FileReference,),
+    "retention_limits": (int,),
+    "requires_catalog": (bool,),
+}
+#: The same, by their names in `answers`.
+_LATE_ANSWERS = {"check_table": "TableCheck", "feature_steps": "FeatureStep", "plan_checkpoint": "CheckpointPlan"}
+
+
+def marked_hooks(plugin: Any) -> dict[str, Callable[..., Any]]:
+    """Return the functions of a plugin that are marked as hooks, by their names in the plugin."""
+    found: dict[str, Callable[..., Any]] = {}
+    for name in dir(plugin):
+        function = None if name.startswith("__") else getattr(plugin, name, None)
+        if isinstance(getattr(function, _MARK, None), dict) and inspect.isroutine(function):
+            found[name] = function
+    return found
+
+
+class GuardedHooks:
+    """The hooks of one plugin, as attributes."""
+
+    def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
+        self.__dict__.update(functions)
+
+    def __dir__(self) -> Iterable[str]:
+        # pluggy looks at each attribute, with care: at no more than there are hooks
+        return self.__dict__
+
+
+def hook_name(name: str, function: Callable[..., Any]) -> str:
+    """Return the hook that a marked function implements."""
+    return str(getattr(function, _MARK).get("specname") or name)
+
+
+def guarded_hooks(plugin: Any, feature: str) -> GuardedHooks:
+    """Return a plugin's hooks, each of which reports its errors and wrong answers with the plugin's feature.
+
+    Raises
+    ------
+    HookContractError
+        For a hook that does not exist, or has an argument that its specification lacks.
+    """
+    guarded = {}
+    for name, function in marked_hooks(plugin).items():
+        hook = hook_name(name, function)
+        if hook not in RESULTS:
+            raise _broken(feature, hook, f"does not exist.{did_you_mean(hook, RESULTS)}")
+        known = _arguments(getattr(hookspecs, hook))
+        unknown = [p for p in _arguments(function) if p not in known]
+        if unknown:
+            raise _broken(
+                feature,
+                hook,
+                f"takes the argument {unknown[0]!r}; expected some of: {', '.join(known)}."
+                f"{did_you_mean(unknown[0], known)}",
+            )
+        guarded[name] = _guarded(function, feature, hook)
+    return GuardedHooks(guarded)
+
+
+def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the arguments that a call fills; those with defaults keep them."""
+    code = getattr(function, "__code__", None)
+    if code is None or inspect.ismethod(function) or hasattr(function, "__wrapped__"):
+        found = inspect.signature(function).parameters.values()
+        return tuple(p.name for p in found if p.default is p.empty)
+    # much faster, and a table waits for it
+    return tuple(code.co_varnames[: code.co_argcount - len(function.__defaults__ or ())])
+
+
+def _guarded(function: Callable[..., Any], feature: str, hook: str) -> Callable[..., Any]:
+    kind = RESULTS[hook]
+
+    @functools.wraps(function)
+    def call(*arguments: Any) -> Any:
+        with plugin_errors(feature, f"Hook {hook}", hook):
+            answer = function(*arguments)
+            if kind == "list" and isinstance(answer, Iterable) and not isinstance(answer, (str, bytes)):
+                answer = list(answer)
+        _check_answer(answer, kind, feature, hook)
+        return answer
+
+    return call
+
+
+def _types_of(hook: str) -> tuple[type, ...]:
+    if hook in _LATE_ANSWERS:
+        late = getattr(answers, _LATE_ANSWERS[hook])
+        return get_args(late) or (late,)
+    return _ANSWERS.get(hook, (object,))
+
+
+def _check_answer(answer: Any, kind: str, feature: str, hook: str) -> None:
+    if kind == "check":
+        if answer is not None:
+            raise _broken(feature, hook, f"returned {answer!r}; expected nothing.")
+        return
+    types = _types_of(hook)
+    names = " or ".join(t.__name__ for t in types)
+    if kind == "list":
+        if not isinstance(answer, list):
+            raise _broken(feature, hook, f"returned {answer!r}; expected a list or another iterable.")
+        unexpected = next((a for a in answer if not isinstance(a, types)), None)
+        if unexpected is not None:
+            raise _broken(feature, hook, f"returned {unexpected!r}, which is no rule of it; expected {names}.")
+    elif not isinstance(answer, types) and not (kind == "single" and answer is None):
+        raise _broken(feature, hook, f"returned {answer!r}; expected {names}.")
+
+
+def _broken(feature: str, hook: str, what: str) -> HookContractError:
+    return HookContractError(f"Hook {hook} of plugin {feature!r} {what}", plugin=feature, hook=hook)

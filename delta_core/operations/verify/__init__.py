@@ -1,0 +1,1 @@
+"""Verification of tables, and their repair; `operation` and `repair` are the entries."""

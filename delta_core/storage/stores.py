@@ -1,0 +1,72 @@
+"""Storage of the Arrow engine: local disks directly, everything else through fsspec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from delta_core import storage
+from delta_core.errors import InvalidArgumentError
+from delta_core.runtime.arguments import check_options
+from delta_core.storage.boundary import AllowExternal
+from delta_core.storage.local import LocalStorage
+from delta_core.storage.places import LINK, LOCAL_SCHEMES, local_root, scheme_of
+
+if TYPE_CHECKING:
+    from delta_core.storage import FsspecStorage
+
+__all__ = ["LocalStorage", "open_storage"]
+
+
+def open_storage(
+    uri: str, options: Mapping[str, Any] | None = None, allow_external: AllowExternal = None
+) -> LocalStorage | FsspecStorage:
+    """Return the storage for a table's URI or path; does no I/O.
+
+    Parameters
+    ----------
+    uri : str
+        A local path, or a URI of any file system that fsspec supports, also a chained one.
+    options : Mapping, optional
+        What the file system takes: credentials, endpoints.
+    allow_external : sequence of str, False or None
+        Prefixes of places outside the root that the log may name, beside those on the root's own kind of store; False:
+        none.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an empty URI, a URI without a bucket or with a password, a path that is no UTF-8, and options that are no
+        mapping.
+    EngineError
+        For a relative path if the working directory is gone.
+    """
+    check_options(options)
+    if not uri:
+        raise InvalidArgumentError("The table's URI is empty; expected a path or a URI such as s3://bucket/table.")
+    if scheme_of(uri) in LOCAL_SCHEMES:
+        return LocalStorage(local_root(uri), dict(options or {}), open_storage, allow_external)
+    if not uri.partition("://")[2].strip("/") and scheme_of(uri) != "memory":
+        raise InvalidArgumentError(f"Found the URI {uri!r}, expected a bucket or host and a path behind its scheme.")
+    _check_users(uri)
+    if LINK in uri:
+        return storage.ChainedStorage(uri, dict(options or {}), open_storage, allow_external)
+    return storage.open_remote(uri.rstrip("/"), dict(options or {}), open_storage, allow_external)
+
+
+#: Schemes whose stores take credentials as options only: a user and a password would be part of the bucket's name.
+_WITHOUT_USERS = frozenset({"s3", "s3a", "s3n", "gs", "gcs", "az", "abfs", "abfss", "adl", "http", "https"})
+
+
+def _check_users(uri: str) -> None:
+    """Reject a password in the URI of a store that takes none there, before a library repeats it in its errors."""
+    for link in uri.split(LINK):
+        scheme, _, place = link.partition("://")
+        user, at, _ = place.rpartition("@") if "@" in place else (place.partition("/")[0], "", "")
+        with_password = ":" in user.partition("/")[0] and (at or scheme not in ("http", "https"))
+        if scheme in _WITHOUT_USERS and with_password:
+            raise InvalidArgumentError(
+                f"Found a user and a password in the URI of a table on {scheme}://, which takes none there. Pass "
+                "credentials by storage_options, and the URI without them.",
+                scheme=scheme,
+            )

@@ -1,0 +1,535 @@
+"""`DeltaTable.alter` and names of features, with the call forms of `deltalake`; loads no operation before a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from delta_core import operations
+from delta_core.errors import UnsupportedFeatureError, UnsupportedOperationError, did_you_mean
+from delta_core.kernel.commit.options import CommitProperties, PostCommitHookProperties, commit_arguments
+from delta_core.kernel.plugins.registry import default_registry
+
+if TYPE_CHECKING:
+    from delta_core.kernel.snapshot import Snapshot
+    from delta_core.schema.types import DataType, Field
+
+__all__ = ["AlteredTable", "TableAlterer", "TableFeatures"]
+
+
+class AlteredTable(Protocol):
+    """The table that is altered: a `DeltaTable`."""
+
+    def snapshot(self) -> Snapshot:
+        """Return the version that is loaded."""
+        ...
+
+    def adopt(self, snapshot: Snapshot) -> None:
+        """Move to a version that is at hand."""
+        ...
+
+    def update_incremental(self) -> None:
+        """Move to the latest version."""
+        ...
+
+    def operation(self, name: str) -> Callable[..., Any]:
+        """Return a feature's own operation."""
+        ...
+
+
+#: What ``deltalake`` calls features otherwise than the protocol.
+_PEER_NAMES = {"timestampwithouttimezone": "timestampntz"}
+
+
+class _FeatureNames(type):
+    """Finds a feature of any installed plugin by an attribute."""
+
+    def __getattr__(cls, name: str) -> str:
+        if name.startswith("_"):  # for inspection, copies and pickles, which look for names that need not exist
+            raise AttributeError(name)
+        known = {_attribute(n): n for n in default_registry().names()}
+        wanted = _PEER_NAMES.get(name.lower(), name.lower())
+        if wanted not in known:
+            raise UnsupportedFeatureError(
+                f"No installed plugin provides the feature {name!r}.{did_you_mean(name, dir(cls))} Installed: "
+                f"{', '.join(dir(cls))}.",
+                feature=name,
+            )
+        return known[wanted]
+
+    def __dir__(cls) -> list[str]:
+        return sorted(n[:1].upper() + n[1:] for n in default_registry().names() if n.isidentifier())
+
+
+def _attribute(name: str) -> str:
+    """Return a feature's name as attributes are compared: letters and digits, case does not count."""
+    return "".join(c for c in name if c.isalnum()).lower()
+
+
+class TableFeatures(metaclass=_FeatureNames):
+    """The names of the features that are installed, with upper-case initials: ``TableFeatures.AppendOnly``.
+
+    Each attribute is the protocol's name of the feature, as text.
+    """
+
+
+class TableAlterer:
+    """Changes of a table's definition. Each call commits one version, and the table then has it.
+
+    A column is named by text, dotted for fields of structs (`` `a.b` `` in backticks is a name that contains a dot), or
+    by a sequence with the parts of its path. Calls that change nothing commit nothing. Every call takes
+    ``commit_properties`` and ``post_commithook_properties``, and may raise CommitConflictError if another writer
+    changed the table's definition meanwhile: nothing is committed then.
+    """
+
+    def __init__(self, table: AlteredTable) -> None:
+        self.table = table
+
+    # --- columns ---
+
+    def add_columns(
+        self,
+        fields: Field | Sequence[Field],
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Add nullable columns, and fields to structs that the table has; rows that are there have null in them.
+
+        Raises
+        ------
+        SchemaError
+            For a column that is NOT NULL, that the table has with another type, or whose metadata provides values, such
+            as a default.
+        """
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        self.table.adopt(operations.add_columns(self.table.snapshot(), fields, commit))
+
+    def add_column(
+        self,
+        column: str | Sequence[str],
+        data_type: DataType | str,
+        *,
+        comment: str | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Add a nullable column, or a field of a struct: ``add_column("address.city", "string")``.
+
+        Parameters
+        ----------
+        column : str or sequence of str
+            The column.
+        data_type : DataType or str
+            A type, or its name, such as ``bigint`` or ``struct<a: int>``.
+        comment : str, optional
+            What the column contains.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+
+        Raises
+        ------
+        SchemaError
+            The table has a column of this name.
+        ColumnNotFoundError
+            It has no such struct.
+        """
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        metadata = {} if comment is None else {"comment": comment}
+        self.table.adopt(operations.add_column(self.table.snapshot(), column, data_type, commit, metadata=metadata))
+
+    def rename_column(
+        self,
+        column: str | Sequence[str],
+        name: str,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Rename a column, or a field of a struct. The table needs column mapping.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            The files contain columns by the names of the table; the message names the property that changes this.
+        SchemaError
+            Another column has the name, or a constraint or generated column uses the old one.
+        """
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        self.table.adopt(operations.rename_column(self.table.snapshot(), column, name, commit))
+
+    def drop_column(
+        self,
+        column: str | Sequence[str | Sequence[str]],
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Drop a column, or several, or fields of structs. The table needs column mapping; files keep the values.
+
+        Parameters
+        ----------
+        column : str or sequence
+            One name, or several columns, each as its name or as its path.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            The files contain columns by the names of the table; the message names the property that changes this.
+        SchemaError
+            The partitioning, the clustering, a constraint or a generated column needs the column.
+        """
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        self.table.adopt(operations.drop_columns(self.table.snapshot(), column, commit))
+
+    def move_column(
+        self,
+        column: str | Sequence[str],
+        *,
+        first: bool = False,
+        after: str | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Move a column to the front of the table or of its struct, or behind the column ``after`` beside it."""
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        self.table.adopt(operations.move_column(self.table.snapshot(), column, commit, first=first, after=after))
+
+    def widen_type(
+        self,
+        column: str | Sequence[str],
+        data_type: DataType | str,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Change the type of a column to one that contains all its values; the table needs type widening.
+
+        Parameters
+        ----------
+        column : str or sequence of str
+            ``element``, ``key`` and ``value`` name the parts of lists and maps: ``items.element``.
+        data_type : DataType or str
+            A type, or its name, such as ``bigint``.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+
+        Raises
+        ------
+        TypeChangeError
+            For a change that no feature of the table allows, or of a column that a constraint or generated column uses.
+        """
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        self.table.adopt(operations.widen_type(self.table.snapshot(), column, data_type, commit))
+
+    def set_column_metadata(
+        self,
+        column: str,
+        metadata: dict[str, str],
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Set keys of a column's metadata; other keys stay.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a key that begins with ``delta.``, which only table features set.
+        """
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        self.table.adopt(operations.change_column_metadata(self.table.snapshot(), column, metadata, commit))
+
+    def set_column_comment(
+        self,
+        column: str | Sequence[str],
+        comment: str | None,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Set the comment of a column; None removes it."""
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        self.table.adopt(operations.change_column_metadata(self.table.snapshot(), column, {"comment": comment}, commit))
+
+    def set_column_not_null(
+        self,
+        column: str | Sequence[str],
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Make a column NOT NULL, once every row was checked to have a value in it.
+
+        Raises
+        ------
+        ConstraintViolationError
+            A row has no value there; the table stays as it was.
+        ConcurrentAppendError
+            Rows were added meanwhile, which were not checked.
+        """
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        self.table.adopt(operations.set_not_null(self.table.snapshot(), column, commit))
+
+    def drop_column_not_null(
+        self,
+        column_name: str,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Let a column be null."""
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        self.table.adopt(operations.drop_not_null(self.table.snapshot(), column_name, commit))
+
+    def set_default(
+        self,
+        column: str,
+        expression: str,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Set the value of a column for later writes that leave the column out; rows that are there stay.
+
+        Parameters
+        ----------
+        column : str or sequence of str
+            The column.
+        expression : str
+            Spark SQL without columns; text is in quotes: ``"'new'"``.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+        """
+        self._run("set_default", commit_properties, post_commithook_properties, column, expression)
+
+    def drop_default(
+        self,
+        column: str,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Drop the default of a column: writes that leave it out then write null."""
+        self._run("drop_default", commit_properties, post_commithook_properties, column)
+
+    def cluster_by(
+        self,
+        columns: Sequence[str],
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Set the columns by which files are clustered from now on; an empty list ends clustering."""
+        self._run("cluster_by", commit_properties, post_commithook_properties, columns)
+
+    def sync_identity(self, column: str) -> None:
+        """Have the next values of an identity column begin behind all that the rows contain."""
+        self.table.update_incremental()
+        self.table.operation("sync_identity")(column)
+        self.table.update_incremental()
+
+    # --- constraints ---
+
+    def add_constraint(
+        self,
+        constraints: dict[str, str],
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Add CHECK constraints, Spark SQL by name, once every row was checked to fulfil them.
+
+        Raises
+        ------
+        ConstraintViolationError
+            A row breaks one of them; the table stays as it was.
+        """
+        self._run("add_constraint", commit_properties, post_commithook_properties, constraints)
+
+    def drop_constraint(
+        self,
+        name: str,
+        raise_if_not_exists: bool = True,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Drop a CHECK constraint by its name; case does not count."""
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        self.table.update_incremental()
+        try:
+            drop = self.table.operation("drop_constraint")
+        except UnsupportedOperationError:
+            if raise_if_not_exists:
+                raise
+            return  # a table without the feature has no constraints
+        drop(name, raise_if_not_exists, **commit)
+        self.table.update_incremental()
+
+    # --- the table ---
+
+    def add_feature(
+        self,
+        feature: str | Sequence[str],
+        allow_protocol_versions_increase: bool = False,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Add table features, with those that they need.
+
+        Parameters
+        ----------
+        feature : str or sequence of str
+            Names of the protocol, such as ``TableFeatures`` has them.
+        allow_protocol_versions_increase : bool
+            Whether the reader or writer version may rise, which locks out older programs.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+        """
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        names = [feature] if isinstance(feature, str) else list(feature)
+        self.table.adopt(
+            operations.add_features(
+                self.table.snapshot(), names, commit, allow_higher_versions=allow_protocol_versions_increase
+            )
+        )
+
+    def drop_feature(
+        self,
+        feature: str,
+        *,
+        truncate_history: bool = False,
+        dry_run: bool = False,
+        progress: Callable[[str], None] | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> list[str]:
+        """Remove a table feature: first what it left in metadata and files, then its name from the protocol.
+
+        Rows stay as they are; files with deletion vectors, mapped columns or older types are written again. Several
+        commits are made, and the table reads as before after each: if the call is interrupted, call it again.
+
+        Parameters
+        ----------
+        feature : str
+            The protocol's name.
+        truncate_history : bool
+            Drop a feature that readers need only if no version in the log uses it. Otherwise the feature
+            ``checkpointProtection`` is added, which keeps checkpoints that readers without the dropped feature start
+            from.
+        dry_run : bool
+            Only check and return the steps.
+        progress : function(str), optional
+            Called with a description of each step before it begins.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commits, and application versions of the last one.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows each commit.
+
+        Returns
+        -------
+        list of str
+            Descriptions of the steps.
+        """
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        options = operations.DropFeatureOptions(truncate_history, dry_run, progress, commit)
+        dropped = operations.drop_feature(self.table.snapshot(), feature, options)
+        self.table.adopt(dropped.snapshot)
+        return list(dropped.steps)
+
+    def set_table_properties(
+        self,
+        properties: dict[str, str],
+        raise_if_not_exists: bool = True,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Set table properties, and add the features that they need.
+
+        Parameters
+        ----------
+        properties : dict of str to str
+            ``delta.feature.X`` = ``supported`` adds the feature X.
+        raise_if_not_exists : bool
+            Whether a name that begins with ``delta.`` and is not known is rejected; other names are your own.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+        """
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        self.table.adopt(
+            operations.set_properties(self.table.snapshot(), properties, commit, known_only=raise_if_not_exists)
+        )
+
+    def unset_table_properties(
+        self,
+        names: str | Sequence[str],
+        raise_if_not_exists: bool = True,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Remove table properties; those that features need stay supported, but are no longer active.
+
+        Parameters
+        ----------
+        names : str or sequence of str
+            Their names; the case of those that begin with ``delta.`` does not count.
+        raise_if_not_exists : bool
+            Whether a property that the table does not have is an error.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+        """
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        wanted = [names] if isinstance(names, str) else names
+        self.table.adopt(
+            operations.unset_properties(self.table.snapshot(), wanted, commit, if_exists=not raise_if_not_exists)
+        )
+
+    def set_table_name(
+        self,
+        name: str,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Set the name of the table."""
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        self.table.adopt(operations.set_table_texts(self.table.snapshot(), {"name": name}, commit))
+
+    def set_table_description(
+        self,
+        description: str,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Set the description of the table."""
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        self.table.adopt(operations.set_table_texts(self.table.snapshot(), {"description": description}, commit))
+
+    def _run(
+        self, name: str, commit: CommitProperties | None, post: PostCommitHookProperties | None, *arguments: Any
+    ) -> None:
+        """Run a feature's own operation on the latest version."""
+        options = commit_arguments(commit, post)
+        self.table.update_incremental()
+        self.table.operation(name)(*arguments, **options)
+        self.table.update_incremental()

@@ -1,0 +1,118 @@
+# distutils: language = c++
+# distutils: extra_compile_args = -std=c++17 -pthread
+# distutils: extra_link_args = -pthread
+# distutils: depends = ext/log/json_stats.h ext/log/json_scan.h ext/log/arrow_out.h
+"""JSON statistics to typed columns: the compiled half of delta_core.kernels.stats."""
+
+from cpython.buffer cimport PyBUF_CONTIG_RO, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport uint8_t
+from libcpp cimport bool as cbool
+from libcpp.string cimport string
+
+
+cdef extern from "log/arrow_out.h":
+    cdef struct ArrowArray:
+        pass
+
+
+cdef extern from "log/arrow_out.h" namespace "delta_json":
+    object array_capsule(ArrowArray &) except +
+
+
+cdef extern from "log/json_stats.h" namespace "delta_json":
+    cdef cppclass StatTree:
+        int child(int, const string &) except +
+        cbool set_field(int, char, int, int) except +
+
+    cdef cppclass Texts:
+        const char *text
+        size_t text_bytes
+        const void *offsets
+        cbool large
+        const uint8_t *valid
+        size_t first
+        size_t rows
+
+    cbool read_stats(const StatTree &, const Texts &, int, ArrowArray *) except + nogil
+
+
+cdef class Exported:
+    """A record batch on its way to Arrow; it can be taken once."""
+
+    cdef object schema
+    cdef object array
+
+    def __arrow_c_array__(self, requested_schema=None):
+        if self.array is None:
+            raise ValueError("this batch was taken already")
+        array, self.array = self.array, None
+        return self.schema.__arrow_c_schema__(), array
+
+
+cdef class View:
+    """The memory of a buffer, held as long as this lives; of None: no memory."""
+
+    cdef Py_buffer view
+    cdef cbool held
+    cdef const void *data
+    cdef size_t size
+
+    def __cinit__(self, source):
+        if source is not None:
+            PyObject_GetBuffer(source, &self.view, PyBUF_CONTIG_RO)
+            self.held = True
+            self.data = self.view.buf
+            self.size = self.view.len
+
+    def __dealloc__(self):
+        if self.held:
+            PyBuffer_Release(&self.view)
+
+
+cdef class Fields:
+    """The fields to read: tuples of (path, type, precision, scale), types as ext/log/json_stats.h spells them."""
+
+    cdef StatTree tree
+    cdef object schema
+
+    def __cinit__(self, fields, schema):
+        cdef int node
+        for path, of_type, precision, scale in fields:
+            if of_type not in "ldfbsDTNm" or len(of_type) != 1 or not path:
+                raise ValueError(f"no field of type {of_type!r} at path {path!r}")
+            if of_type == "l" and not 1 <= precision <= 64:
+                raise ValueError(f"no whole number has {precision} bits")
+            if of_type == "m" and not (1 <= precision <= 38 and 0 <= scale <= precision):
+                raise ValueError(f"no decimal has precision {precision} and scale {scale}")
+            node = 0
+            for name in path:
+                node = self.tree.child(node, name.encode())
+            if not self.tree.set_field(node, ord(of_type), precision, scale):
+                raise ValueError(f"path {path!r} is asked for twice")
+        self.schema = schema
+
+    def read(self, size_t rows, size_t first, validity, offsets, text, cbool large, int threads):
+        """Read ``rows`` strings from an Arrow array's buffers, its own offset being ``first``."""
+        cdef View valid = View(validity), places = View(offsets), data = View(text)
+        cdef Texts texts
+        cdef ArrowArray array
+        cdef cbool sound
+        cdef Exported out = Exported.__new__(Exported)
+        if first + rows < first or (rows and places.size // (8 if large else 4) < first + rows + 1):
+            raise ValueError(f"offsets of {places.size} bytes are too short for {rows} rows from {first}")
+        if validity is not None and valid.size < (first + rows + 7) // 8:
+            raise ValueError(f"a validity of {valid.size} bytes is too short for {rows} rows from {first}")
+        texts.valid = <const uint8_t *> valid.data
+        texts.offsets = places.data
+        texts.text = <const char *> data.data
+        texts.text_bytes = data.size
+        texts.large = large
+        texts.first = first
+        texts.rows = rows
+        with nogil:
+            sound = read_stats(self.tree, texts, threads, &array)
+        if not sound:
+            raise ValueError("the array's offsets point outside its text")
+        out.schema = self.schema
+        out.array = array_capsule(array)
+        return out
