@@ -14,6 +14,7 @@ from setuptools.command.build_ext import build_ext
 SOURCES = sorted(Path("ext").glob("*/*.pyx"))
 #: The package of the kernels of a folder, or of one kernel: those that serve one table feature only are in its plugin.
 PACKAGES = {
+    "lance": "delta_plugins.lance",
     "log": "delta_core.kernels",
     "memory": "delta_core.kernels",
     "parquet": "delta_core.parquet",
