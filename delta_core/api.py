@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         ProtocolError as ProtocolError,
         SchemaError as SchemaError,
         SchemaMismatchError as SchemaMismatchError,
+        TableNotFoundError as TableNotFoundError,
         TypeChangeError as TypeChangeError,
         UnsupportedExpressionError as UnsupportedExpressionError,
         UnsupportedFeatureError as UnsupportedFeatureError,
@@ -192,8 +193,8 @@ _HOMES = {
         "ConstraintViolationError CorruptTableError "
         "DataFileError DataFileNotFoundError DeltaError EngineError ExpressionError FeatureRequirementError "
         "InvalidArgumentError LogError MissingDependencyError ProtocolError SchemaError SchemaMismatchError "
-        "TypeChangeError UnsupportedExpressionError UnsupportedFeatureError UnsupportedOperationError "
-        "VersionNotFoundError"
+        "TableNotFoundError TypeChangeError UnsupportedExpressionError UnsupportedFeatureError "
+        "UnsupportedOperationError VersionNotFoundError"
     ),
     "delta_core.engines.interface": "RangeRequest Storage",
     "delta_core.expressions.ast": (

@@ -311,7 +311,7 @@ def _decimal(text: str, rest: str, _: int) -> pa.DataType:
     return (pa.decimal128 if bits == "128" else pa.decimal256)(precision, scale)
 
 
-def _timestamp(text: str, rest: str, _: int) -> pa.DataType:
+def _timestamp(text: str, rest: str, level: int) -> pa.DataType:
     unit, _, zone = rest.partition(":")
     if unit not in _UNITS["duration"] or not zone:
         raise _unknown(text)

@@ -1,0 +1,119 @@
+"""Feature flags: what they mean for a reader and for a writer. Protocol: Manifest, fields 9 and 10."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from delta_core.api import CorruptTableError, UnsupportedFeatureError
+
+__all__ = ["FLAGS", "Flag", "MANAGED_BLOBS", "MIXED_VERSIONS", "STABLE_ROW_IDS", "check_readable", "check_writable"]
+
+DELETIONS = 1
+STABLE_ROW_IDS = 2
+EARLIER_V2 = 4
+CONFIG = 8
+NO_TRANSACTION_FILES = 32
+MIXED_VERSIONS = 256
+MANAGED_BLOBS = 16384
+
+#: What a flag means here: the dataset is written, read only, or rejected.
+Use = Literal["write", "read", "reject"]
+
+
+class Flag(Struct, frozen=True):
+    """A bit of the flags.
+
+    Parameters
+    ----------
+    bit : int
+        Its value.
+    meaning : str
+        What a dataset with it has.
+    use : "write", "read" or "reject"
+        What this library does with such a dataset.
+    is_paired : bool
+        Whether it is set for readers and writers alike.
+    """
+
+    bit: int
+    meaning: str
+    use: Use
+    is_paired: bool = True
+
+
+FLAGS = (
+    Flag(DELETIONS, "deletion files", "write"),
+    Flag(STABLE_ROW_IDS, "stable row ids", "write"),
+    Flag(EARLIER_V2, "data files of version 2, as earlier writers marked them", "write", False),
+    Flag(CONFIG, "a configuration", "write", False),
+    Flag(16, "several base paths", "read"),
+    Flag(NO_TRANSACTION_FILES, "transactions without files", "write", False),
+    Flag(64, "data overlay files", "reject"),
+    Flag(128, "indices with covering columns", "read", False),
+    Flag(MIXED_VERSIONS, "data files of different versions", "read"),
+    Flag(512, "a fragment reuse index with stable row ids", "reject"),
+    Flag(1024, "a tagged fragment reuse index", "read"),
+    Flag(2048, "row lineage in hidden columns", "write"),
+    Flag(4096, "a tree of fragments", "reject"),
+    Flag(8192, "covering columns that are independent of the fields of an index", "reject"),
+    Flag(MANAGED_BLOBS, "managed blobs", "read"),
+    Flag(32768, "field ids that are never used again", "write", False),
+    Flag(65536, "zone seeds", "reject"),
+    Flag(131072, "metadata of objects", "read", False),
+)
+_KNOWN = sum(f.bit for f in FLAGS)
+
+
+def check_readable(reader: int, writer: int, path: str) -> None:
+    """Reject a dataset that can't be read; both words of a manifest, whose path is part of the error.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        For a flag of readers that is not known, or of something that is not read; the message names it.
+    CorruptTableError
+        For a flag that is set for readers or for writers alone, but belongs to both.
+    """
+    for flag in FLAGS:
+        if flag.use == "reject" and (reader | writer) & flag.bit:
+            raise _unsupported(flag.bit, flag.meaning, path, "read")
+        if flag.is_paired and bool(reader & flag.bit) != bool(writer & flag.bit):
+            who = "readers" if reader & flag.bit else "writers"
+            raise CorruptTableError(
+                f"Manifest {path} is damaged: flag {flag.bit} ({flag.meaning}) is set for {who} alone, expected it for "
+                "readers and writers. Restore the file from a copy.",
+                path=path,
+                flag=flag.bit,
+            )
+    if unknown := reader & ~_KNOWN:
+        raise _unsupported(unknown & -unknown, "not known", path, "read")
+
+
+def check_writable(reader: int, writer: int, path: str) -> None:
+    """Reject a dataset that can't be changed; arguments as of `check_readable`, which is called too.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        For a flag that is not known, or of something that is not written; the message names it.
+    CorruptTableError
+        As `check_readable`.
+    """
+    check_readable(reader, writer, path)
+    for flag in FLAGS:
+        if flag.use == "read" and (reader | writer) & flag.bit:
+            raise _unsupported(flag.bit, flag.meaning, path, "written")
+    if unknown := writer & ~_KNOWN:
+        raise _unsupported(unknown & -unknown, "not known", path, "written")
+
+
+def _unsupported(bit: int, meaning: str, path: str, done: str) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(
+        f"Manifest {path} has feature flag {bit} ({meaning}): such a dataset can't be {done}. Use a version of this "
+        "library that supports it, or the library that wrote the dataset.",
+        path=path,
+        flag=bit,
+        feature=meaning,
+    )
