@@ -61,6 +61,7 @@ from delta_core.schema.fields import Path, Schema
 
 if TYPE_CHECKING:
     from delta_core.engines.interface import CheckpointHandle
+    from delta_core.expressions.plugin_functions import Function
     from delta_core.kernel.log.checksum import Checksum
     from delta_core.kernel.log.commits import Commit
     from delta_core.kernel.log.history import CommitHistory
@@ -462,6 +463,9 @@ class Snapshot:
         The version's own commit time, if it is known.
     """
 
+    #: See `scan.rows.Scannable`.
+    format_name = "delta"
+
     def __init__(
         self,
         context: TableContext,
@@ -575,6 +579,11 @@ class Snapshot:
     def schema(self) -> Schema:
         """The logical schema."""
         return self.state.schema
+
+    @property
+    def functions(self) -> Mapping[str, Function]:
+        """Functions of the plugins, which predicates may use, by lower-case name."""
+        return self.plugins.functions
 
     @property
     def nbytes(self) -> int:

@@ -578,7 +578,9 @@ class DeltaTable:
         if filesystem is not None:
             return interop.read_table(self.to_pyarrow_dataset(partitions, filesystem), columns, filters)
         if expressions.is_pyarrow(filters):
-            return interop.read_table(interop.scan_dataset(self._snapshot, partitions), columns, filters)
+            return interop.read_table(
+                interop.scan_dataset(self._snapshot, interop.file_filter(self._snapshot, partitions)), columns, filters
+            )
         return interop.read_rows(self._snapshot, partitions, columns, filters)
 
     def to_pyarrow_dataset(

@@ -15,8 +15,8 @@ from tests.architecture.source import ROOT, imports, is_ours, modules, names_of,
 #: itself); inside it only cycles are forbidden. Names that a package loads on first use count as imported.
 LAYOUT = (
     "errors", "exceptions", "runtime", "schema", "types", "kernels", "expressions", "engine seam", "handles", "storage",
-    "parquet", "kernel", "snapshot", "operations", "api", "table", "interop", "transaction", "alterer", "optimizer",
-    "writer", "query", "version", "", "cli", "testing", "engines", "spark",
+    "scan", "parquet", "kernel", "snapshot", "operations", "api", "table", "interop", "transaction", "alterer",
+    "optimizer", "writer", "query", "version", "", "cli", "testing", "engines", "spark",
 )  # fmt: skip
 #: What the core imports of `engines`.
 SEAM = tuple(["engines", name] for name in ("conditions", "engine", "interface", "records", "writer_properties"))
@@ -32,6 +32,7 @@ OUTWARD_FACES = {
     "delta_core.storage": "places",
     "delta_core.parquet": "data files",
     "delta_core.testing": "makes tables for contract suites, independently of what it tests",
+    "delta_core.scan.interop": "hands rows to other libraries as their own objects",
     "delta_core.table.interop": "hands a table to other libraries as their own objects",
     "delta_core.cli": "writes what the user requested to a file",
 }

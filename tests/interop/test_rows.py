@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import ColumnNotFoundError
+from delta_core.scan.interop.predicates import prunable
+from delta_core.scan.interop.rows import gathered, shared_out
 from delta_core.schema.types import PrimitiveType
-from delta_core.table.interop.predicates import prunable
-from delta_core.table.interop.rows import gathered, shared_out
 from delta_core.testing.table_builder import TableBuilder
 
 

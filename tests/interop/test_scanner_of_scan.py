@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.table.interop.scanner_of_scan import ScanScanner
+from delta_core.scan.interop.scanner_of_scan import ScanScanner
 
 _ROWS = pa.table({"id": list(range(100)), "name": [f"n{i % 7}" for i in range(100)], "x": [i / 4 for i in range(100)]})
 _KEPT = pc.field("id") >= 20

@@ -29,10 +29,10 @@ from delta_core.errors import (
     SpillLimitError,
 )
 from delta_core.kernel.commit.options import AppTransaction
+from delta_core.operations.merge import decision_store as merge_decisions
 from delta_core.operations.merge.builder import MergeClause, TableMerger
 from delta_core.operations.merge.decision_store import DecisionRuns, Decisions
 from delta_core.operations.merge.operation import MergeOptions, run_merge
-from delta_core.operations.merge.operation import decision_store as merge_decisions
 from tests.example_counts import examples
 from tests.operations.row_tables import FEED, MAPPED, TABLES, VECTORS, data_files
 

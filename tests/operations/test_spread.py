@@ -28,8 +28,8 @@ from delta_core.operations import (
     plan_vacuum,
     run_vacuum,
 )
-from delta_core.operations.vacuum.operation import listing as vacuum_listing
-from delta_core.operations.vacuum.operation import operation as vacuum
+from delta_core.operations.vacuum import listing as vacuum_listing
+from delta_core.operations.vacuum import operation as vacuum
 from delta_core.table.writer import convert_to_deltalake
 from tests.operations.test_backfill import without_statistics
 from tests.operations.test_vacuum import put

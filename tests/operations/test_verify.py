@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import InvalidArgumentError
-from delta_core.operations.verify.operation import checksums as verify_checksums
+from delta_core.operations.verify import checksums as verify_checksums
 from tests.operations.row_tables import TABLES, table_of
 
 ROWS = [(i, "ab"[i % 2], i / 2) for i in range(10)]

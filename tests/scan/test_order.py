@@ -11,7 +11,7 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import Column, leaves
 from delta_core.expressions.filters import to_expression
-from delta_core.kernel.scan.order import test_order as order_of
+from delta_core.scan.order import test_order as order_of
 from delta_core.schema.fields import Schema
 
 SCHEMA = pa.schema({"id": pa.int64(), "name": pa.string(), "x": pa.int32(), "s": pa.struct({"y": pa.int64()})})

@@ -33,9 +33,9 @@ from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, Values
 from delta_core.expressions.binding import bind
 from delta_core.expressions.sql import parse_sql
-from delta_core.kernel.scan.plan import ConstantSource, PhysicalSource
-from delta_core.kernel.scan.value_ranges import column_test
 from delta_core.kernel.snapshot import open_snapshot
+from delta_core.scan.sources import ConstantSource, PhysicalSource
+from delta_core.scan.value_ranges import column_test
 from delta_core.schema.types import Field, PrimitiveType, StructType
 from delta_core.table.writer import write_deltalake
 

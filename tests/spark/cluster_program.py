@@ -31,7 +31,7 @@ from delta_core import write_deltalake
 from delta_core.engines.spark.relations import spark_engine
 from delta_core.engines.spark.spread import SparkSpread
 from delta_core.operations import footers
-from delta_core.operations.vacuum.operation import operation as vacuum
+from delta_core.operations.vacuum import operation as vacuum
 from delta_core.spark import DeltaTable, read, write
 from delta_core.testing.table_builder import TableBuilder
 from tests.example_counts import IS_LONG

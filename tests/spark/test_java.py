@@ -13,7 +13,7 @@ from delta_core.engines.spark.java import sources
 
 #: Folders by the Python package, and the Java package of the classes in them.
 FOLDERS = {"delta_core.engines.spark.java": sources.PACKAGE, "delta_core.engines.spark.drop_in": "delta"}
-ROOT = Path(sources.__file__).parents[3]
+ROOT = Path(sources.__file__).parents[4]
 JARS = Path(pyspark.__file__).parent / "jars"
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import delta_core.spark as ds
 from delta_core import DeltaTable
+from delta_core.engines import spark as engine
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.settings import session_settings
 from delta_core.errors import (
@@ -32,7 +33,7 @@ DELTA = "spark.databricks.delta."
 RECORDED = dict(
     line.split("\t") for line in HERE.joinpath("delta_spark_settings.tsv").read_text(encoding="utf-8").splitlines()
 )
-KNOWN = json.loads(Path(ds.__file__).with_name("delta_settings.json").read_text(encoding="utf-8"))
+KNOWN = json.loads(Path(engine.__file__).with_name("delta_settings.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture

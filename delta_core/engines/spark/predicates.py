@@ -20,8 +20,8 @@ from delta_core.expressions.printing import quote_name
 from delta_core.expressions.sql import parse_sql
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.scan.plan import resolve_columns
-from delta_core.kernel.scan.projection import Tree, add_path, prune
 from delta_core.kernel.snapshot import Snapshot
+from delta_core.scan.projection import Tree, add_path, prune
 
 __all__ = ["condition", "files_for", "selected"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,26 +19,26 @@ from delta_core.errors import DataFileError
 from delta_core.expressions.ast import Expression, Leaf, conjuncts, leaves
 from delta_core.kernel.plugins.rules import ReadCheck
 from delta_core.kernel.scan.file_context import FileContext, OneFile, RowOrigin, WholeFiles
-from delta_core.kernel.scan.order import test_order
-from delta_core.kernel.scan.plan import ConstantSource, Output, PhysicalSource, PositionSource, ReadPlan
-from delta_core.kernel.scan.value_ranges import Accepted, Build, joined_test, part_test
+from delta_core.kernel.scan.plan import Output, ReadPlan
 from delta_core.kernels import parts as kernels
 from delta_core.kernels.arrow_buffers import is_valid, scalar_of
 from delta_core.kernels.gather import SelectionVector, as_views, gather, gather_column
 from delta_core.kernels.memory import zeros
 from delta_core.kernels.nested import batch_of, empty_rows, narrow, reach, relabel
+from delta_core.scan.order import test_order
+from delta_core.scan.rows import Texts
+from delta_core.scan.sources import ConstantSource, PhysicalSource, PositionSource
+from delta_core.scan.value_ranges import Accepted, Build, joined_test, part_test
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from delta_core.engines.interface import Compiled
 
-__all__ = ["CompiledPlan", "Texts"]
+__all__ = ["CompiledPlan"]
 
 #: Rows that a condition is tested for at once.
 _STEP = 1 << 16
-#: How strings are returned: plain, as dictionary codes where the engine returns such, or as string views.
-Texts = Literal["plain", "codes", "views"]
 #: Physical columns by their number in the read.
 Columns = Mapping[int, pa.Array]
 

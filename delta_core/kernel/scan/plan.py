@@ -7,7 +7,7 @@ fields that were queried, in the schema's order, as pyarrow's Parquet reader doe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, Union
+from typing import Literal
 
 import pyarrow as pa
 from msgspec import Struct
@@ -37,23 +37,13 @@ from delta_core.expressions.skipping import implied_by
 from delta_core.kernel.plugins.plans import ReadRequest
 from delta_core.kernel.plugins.rules import MetadataColumn, ReadCheck, ReadRule, RowFilter, RowSelector
 from delta_core.kernel.plugins.state import TableState
-from delta_core.kernel.scan.projection import Tree, add_path, prune
 from delta_core.runtime.arguments import check_names
+from delta_core.scan.projection import Tree, add_path, prune
+from delta_core.scan.sources import ConstantSource, PhysicalSource, PositionSource, Source
 from delta_core.schema.fields import FIELD_ID, ColumnMap, Path, arrow_schema, find, format_path, without_void
 from delta_core.schema.types import DataType, Field, PrimitiveType, StructType
 
-__all__ = [
-    "FILE_PATH",
-    "ROW_INDEX",
-    "ConstantSource",
-    "Output",
-    "PhysicalSource",
-    "PositionSource",
-    "ReadPlan",
-    "Source",
-    "plan_scan",
-    "resolve_columns",
-]
+__all__ = ["FILE_PATH", "ROW_INDEX", "Output", "ReadPlan", "plan_scan", "resolve_columns"]
 
 FILE_PATH = "_file_path"
 ROW_INDEX = "_file_row_index"
@@ -61,26 +51,6 @@ ROW_INDEX = "_file_row_index"
 LOCATION = FileConstant("_file_path", PrimitiveType("string"))
 _VOID = PrimitiveType("void")
 _BOOLEAN = PrimitiveType("boolean")
-
-
-class PhysicalSource(Struct, frozen=True, gc=False):
-    """A physical column of the read, or a field within it by child numbers."""
-
-    index: int
-    path: tuple[int, ...] = ()
-
-
-class ConstantSource(Struct, frozen=True, gc=False):
-    """A value per file, by its number among `ReadPlan.constants`; None: null for every file."""
-
-    index: int | None
-
-
-class PositionSource(Struct, frozen=True):
-    """The row's physical position."""
-
-
-Source = Union[PhysicalSource, ConstantSource, PositionSource]
 
 
 class Output(Struct, frozen=True, gc=False):

@@ -30,7 +30,7 @@ from delta_core.kernel.plugins.rules import MetadataColumn
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol.actions import FILE_COLUMNS
 from delta_core.kernel.scan import parts
-from delta_core.kernel.scan.apply import CompiledPlan, Texts
+from delta_core.kernel.scan.apply import CompiledPlan
 from delta_core.kernel.scan.file_context import FileContext, NoVectors
 from delta_core.kernel.scan.plan import (
     FILE_PATH,
@@ -45,18 +45,17 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, int64_values, is_valid, one_array
 from delta_core.runtime.logs import debug_log
 from delta_core.runtime.processes import cached_property
+from delta_core.scan.rows import PlannedRows, Texts
 from delta_core.schema.fields import Path, Schema
 from delta_core.schema.types import DataType, Field
 
 if TYPE_CHECKING:
-    from logging import Logger
-
     from numpy.typing import NDArray
 
     from delta_core.engines.engine import Engine
     from delta_core.engines.interface import Compiled
-    from delta_core.kernel.scan.explain import RunCounters, ScanReport
     from delta_core.kernel.scan.vectors import Vectors
+    from delta_core.scan.report import RunCounters, ScanReport
 
 from delta_core.runtime.arguments import check_names
 
@@ -96,7 +95,7 @@ class ScanSource(Protocol):
         ...
 
 
-class Scan:
+class Scan(PlannedRows):
     """A planned read of a snapshot.
 
     Parameters
@@ -188,9 +187,6 @@ class Scan:
     def __deepcopy__(self, memo: Any) -> Scan:
         return self
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return self.batches()
-
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the rows."""
@@ -267,50 +263,9 @@ class Scan:
             text = f"Files have no column {name!r}; they have: {', '.join(known)}.{did_you_mean(name, known)}"
             raise ColumnNotFoundError(text, column=name)
 
-    def to_reader(self) -> pa.RecordBatchReader:
-        """Return the rows as a stream of batches, in bounded memory; files in order, rows in file order."""
-        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
-
-    def to_table(self) -> pa.Table:
-        """Return the rows in memory."""
-        return pa.Table.from_batches(list(self._all_batches(is_collected=True)), self.schema)
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self.to_reader().__arrow_c_stream__(requested_schema)
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows as batches; closing the iterator stops the reading."""
-        return self._all_batches()
-
-    def encoded_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows as `batches` does, but columns of repeated strings as dictionary codes if they are stored so.
-
-        Whether a column is encoded may differ from batch to batch.
-        """
-        return self._all_batches("codes")
-
-    def view_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows as `batches` does, but strings as string views, which take less time than copies.
-
-        Strings of small batches may stay plain.
-        """
-        return self._all_batches("views")
-
-    def _all_batches(self, texts: Texts = "plain", *, is_collected: bool = False) -> Iterator[pa.RecordBatch]:
-        found = self._batches(texts=texts, is_collected=is_collected)
-        log = debug_log(__name__)
-        return found if log is None else self._logged(found, log)
-
-    def _logged(self, batches: Iterator[pa.RecordBatch], log: Logger) -> Iterator[pa.RecordBatch]:
-        start, rows, size = perf_counter(), 0, 0
-        try:
-            for batch in batches:
-                rows += batch.num_rows
-                size += batch.nbytes
-                yield batch
-        finally:
-            took = (perf_counter() - start) * 1000
-            log.debug("Read %d rows, %d bytes, of %r (%.1f ms)", rows, size, self._source, took)
+    def read_batches(self, texts: Texts = "plain", *, is_collected: bool = False) -> Iterator[pa.RecordBatch]:
+        """See `PlannedRows`."""
+        return self._batches(texts=texts, is_collected=is_collected)
 
     def _batches(
         self, counters: RunCounters | None = None, texts: Texts = "plain", *, is_collected: bool = False
@@ -402,7 +357,7 @@ class Scan:
         remote = self._source.engine.remote_rows
         if remote is not None:
             return remote.first(self)
-        return next((batch.slice(0, 1).to_pylist()[0] for batch in self.batches() if batch.num_rows), None)
+        return super().first()
 
     def bounds(self) -> tuple[Any, Any]:
         """Return the least and the greatest value of the only column of the scan; None without a value.

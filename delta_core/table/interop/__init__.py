@@ -12,9 +12,10 @@ from delta_core.errors import MissingDependencyError
 from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from delta_core.scan.interop.dataset_of_scan import read_table, scan_dataset
+    from delta_core.scan.interop.polars_source import scan_polars
     from delta_core.table.interop.changes import ChangeFeed
     from delta_core.table.interop.dataset_of_files import parquet_dataset
-    from delta_core.table.interop.dataset_of_scan import read_table, scan_dataset
     from delta_core.table.interop.file_tables import (
         Sizes,
         add_actions,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
         row_count,
         sizes,
     )
-    from delta_core.table.interop.polars_source import scan_polars
     from delta_core.table.interop.predicates import file_filter
     from delta_core.table.interop.rows import read_rows
 
@@ -55,11 +55,11 @@ __getattr__, __dir__ = lazy_names(
     {
         "delta_core.table.interop.changes": "ChangeFeed",
         "delta_core.table.interop.dataset_of_files": "parquet_dataset",
-        "delta_core.table.interop.dataset_of_scan": "read_table scan_dataset",
+        "delta_core.scan.interop.dataset_of_scan": "read_table scan_dataset",
         "delta_core.table.interop.file_tables": (
             "Sizes add_actions file_table file_uris keep_masks partition_values root_uri row_count sizes"
         ),
-        "delta_core.table.interop.polars_source": "scan_polars",
+        "delta_core.scan.interop.polars_source": "scan_polars",
         "delta_core.table.interop.predicates": "file_filter",
         "delta_core.table.interop.rows": "read_rows",
     },

@@ -21,8 +21,9 @@ from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 from delta_core.expressions import ast
 from delta_core.expressions.ast import Expression, Leaf
 from delta_core.kernel.plugins.rules import ReadCheck
-from delta_core.kernel.scan.plan import ConstantSource, Output, PhysicalSource, PositionSource, ReadPlan, Source
+from delta_core.kernel.scan.plan import Output, ReadPlan
 from delta_core.kernel.scan.scan import Scan
+from delta_core.scan.sources import ConstantSource, PhysicalSource, PositionSource, Source
 from delta_core.schema.types import Field, PrimitiveType, StructType, arrow_to_type
 
 __all__ = ["Route", "frame", "is_indexed"]

@@ -1,4 +1,4 @@
-"""A lazy Polars frame over a snapshot, through Polars' IO-source plugin.
+"""A lazy Polars frame over a source, through Polars' IO-source plugin.
 
 Polars hands in its expression. The scan takes the parts of it that certainly mean the same here, and Polars evaluates
 the expression on every batch unless that was all of it.
@@ -13,27 +13,29 @@ import polars as pl
 import pyarrow as pa
 
 from delta_core.expressions.polars_filters import from_polars
-from delta_core.kernel.snapshot import Snapshot
-from delta_core.table.interop.predicates import Pushed, exact_parts
-from delta_core.table.interop.rows import gathered, schema_of_rows
+from delta_core.scan.interop.predicates import Pushed, exact_parts
+from delta_core.scan.interop.rows import gathered, schema_of_rows
+from delta_core.scan.rows import Scannable
 
 __all__ = ["scan_polars"]
 
 
-def scan_polars(snapshot: Snapshot) -> pl.LazyFrame:
+def scan_polars(source: Scannable) -> pl.LazyFrame:
     """Return a lazy frame; columns, predicate and limit are pushed into the scan when it is collected."""
     from polars.io.plugins import register_io_source
 
-    schema = schema_of_rows(snapshot)
+    schema = schema_of_rows(source)
     frame_schema = _frame_schema(schema)
 
     def read(
         columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
-        return _read(snapshot, schema, columns, predicate, rows)
+        return _read(source, schema, columns, predicate, rows)
 
-    detail = f"{snapshot.uri} version {snapshot.version}"
-    return register_io_source(read, schema=frame_schema, is_pure=True, explain_name="DELTA", explain_detail=detail)
+    detail = f"{source.uri} version {source.version}"
+    return register_io_source(
+        read, schema=frame_schema, is_pure=True, explain_name=source.format_name.upper(), explain_detail=detail
+    )
 
 
 @lru_cache(maxsize=16)
@@ -43,15 +45,15 @@ def _frame_schema(schema: pa.Schema) -> pl.Schema:
 
 
 def _read(
-    snapshot: Snapshot, schema: pa.Schema, columns: list[str] | None, predicate: pl.Expr | None, rows: int | None
+    source: Scannable, schema: pa.Schema, columns: list[str] | None, predicate: pl.Expr | None, rows: int | None
 ) -> Iterator[pl.DataFrame]:
     names = schema.names if columns is None else columns
-    pushed = Pushed(None, is_all=True) if predicate is None else _pushed(snapshot, predicate)
+    pushed = Pushed(None, is_all=True) if predicate is None else _pushed(source, predicate)
     if pushed.is_all:
         predicate = None
     needed = set(names) | set(() if predicate is None else predicate.meta.root_names())
     read = [(n,) for n in schema.names if n in needed] or [(schema.names[0],)]
-    scan = snapshot.scan(read, predicate=pushed.predicate, limit=rows if predicate is None else None)
+    scan = source.scan(read, predicate=pushed.predicate, limit=rows if predicate is None else None)
     left = rows
     batches = scan.view_batches()
     for batch in gathered(batches) if rows is None else batches:
@@ -67,7 +69,7 @@ def _read(
                 return
 
 
-def _pushed(snapshot: Snapshot, predicate: pl.Expr) -> Pushed:
+def _pushed(source: Scannable, predicate: pl.Expr) -> Pushed:
     found = from_polars(predicate)
-    pushed = exact_parts(snapshot, found.expression, ranks_nan=True)
+    pushed = exact_parts(source, found.expression, ranks_nan=True)
     return pushed if found.is_whole else pushed._replace(is_all=False)

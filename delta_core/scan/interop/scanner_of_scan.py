@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from delta_core.kernel.scan import Scan
-from delta_core.table.interop.coded_rows import coded_reader, coded_schema
-from delta_core.table.interop.rows import gathered, shared_out
+from delta_core.scan.interop.coded_rows import coded_reader, coded_schema
+from delta_core.scan.interop.rows import gathered, shared_out
+from delta_core.scan.rows import PlannedRows
 
 __all__ = ["ScanScanner", "reader_of"]
 
 
-def reader_of(scan: Scan) -> pa.RecordBatchReader:
+def reader_of(scan: PlannedRows) -> pa.RecordBatchReader:
     """Return a scan's rows in batches of sizes that other libraries take best."""
     # without a predicate batches are large, and the first one may be all that is taken
     batches = scan.batches() if scan.predicate is None else gathered(scan.batches())
@@ -43,13 +43,15 @@ class ScanScanner:
         Whether strings are dictionary codes.
     """
 
-    def __init__(self, plan: Callable[[int | None], Scan], dataset_schema: pa.Schema, *, encoded: bool = False) -> None:
+    def __init__(
+        self, plan: Callable[[int | None], PlannedRows], dataset_schema: pa.Schema, *, encoded: bool = False
+    ) -> None:
         self._plan = plan
         self.dataset_schema = dataset_schema
         self._is_encoded = encoded
 
     @cached_property
-    def _scan(self) -> Scan:
+    def _scan(self) -> PlannedRows:
         return self._plan(None)
 
     @property
@@ -64,7 +66,7 @@ class ScanScanner:
         """Return the rows as a reader."""
         return self._reader(self._scan)
 
-    def _reader(self, scan: Scan) -> pa.RecordBatchReader:
+    def _reader(self, scan: PlannedRows) -> pa.RecordBatchReader:
         return coded_reader(scan.schema, scan.encoded_batches()) if self._is_encoded else reader_of(scan)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -79,7 +81,7 @@ class ScanScanner:
         """Return the rows in memory."""
         return self._table(self._scan)
 
-    def _table(self, scan: Scan) -> pa.Table:
+    def _table(self, scan: PlannedRows) -> pa.Table:
         return self._reader(scan).read_all() if self._is_encoded else scan.to_table()
 
     def head(self, num_rows: int) -> pa.Table:

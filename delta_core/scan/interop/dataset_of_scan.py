@@ -16,22 +16,21 @@ import pyarrow.dataset as ds
 
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import Expression, all_of
-from delta_core.kernel.scan import Scan
-from delta_core.kernel.snapshot import Snapshot
 from delta_core.runtime.arguments import check_names
-from delta_core.table.interop.coded_rows import coded_reader, coded_schema
-from delta_core.table.interop.predicates import file_filter, prunable, referenced_columns
-from delta_core.table.interop.rows import schema_of_rows, with_repeated
-from delta_core.table.interop.scanner_of_scan import ScanScanner, reader_of
+from delta_core.scan.interop.coded_rows import coded_reader, coded_schema
+from delta_core.scan.interop.predicates import prunable, referenced_columns
+from delta_core.scan.interop.rows import schema_of_rows, with_repeated
+from delta_core.scan.interop.scanner_of_scan import ScanScanner, reader_of
+from delta_core.scan.rows import PlannedRows, Scannable
 
 __all__ = ["ScanDataset", "read_table", "scan_dataset"]
 
 Columns = Sequence[str] | Mapping[str, ds.Expression] | None
 
 
-def scan_dataset(snapshot: Snapshot, predicate: Any = None, *, encoded: bool = False) -> ScanDataset:
-    """Return a dataset of a snapshot's rows, of those for which a predicate is true; strings may be encoded."""
-    return ScanDataset(snapshot, file_filter(snapshot, predicate), encoded=encoded)
+def scan_dataset(source: Scannable, predicate: Expression | None = None, *, encoded: bool = False) -> ScanDataset:
+    """Return a dataset of the rows for which a bound predicate is true; strings may be encoded."""
+    return ScanDataset(source, predicate, encoded=encoded)
 
 
 def read_table(source: ds.Dataset, columns: Sequence[str] | None, filters: Any) -> pa.Table:
@@ -44,14 +43,14 @@ def read_table(source: ds.Dataset, columns: Sequence[str] | None, filters: Any) 
 
 
 class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
-    """A snapshot as a dataset.
+    """A version of a table as a dataset.
 
     Nothing of pyarrow's own dataset follows it: what would need one raises UnsupportedOperationError.
     """
 
-    def __init__(self, snapshot: Snapshot, predicate: Expression | None = None, *, encoded: bool = False) -> None:
+    def __init__(self, source: Scannable, predicate: Expression | None = None, *, encoded: bool = False) -> None:
         # the base class holds no dataset, and its constructor rejects; every public method is defined here
-        self._snapshot = snapshot
+        self._source = source
         self._predicate = predicate
         self._is_encoded = encoded
 
@@ -63,7 +62,7 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns."""
-        schema = schema_of_rows(self._snapshot)
+        schema = schema_of_rows(self._source)
         return coded_schema(schema) if self._is_encoded else schema
 
     @property
@@ -92,14 +91,14 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     ) -> ds.Scanner | ScanScanner:
         """Return a scanner; pyarrow evaluates the filter on every batch unless the scan does so completely."""
         check_names("columns", columns)
-        pushed = prunable(self._snapshot, filter, takes_floats=takes_floats)
+        pushed = prunable(self._source, filter, takes_floats=takes_floats)
         left = None if pushed.is_all else filter
         predicate = self._joined(pushed.predicate)
 
-        def plan(names: Sequence[str], limit: int | None = None) -> Scan:
-            return self._snapshot.scan([(n,) for n in names], predicate=predicate, limit=limit)
+        def plan(names: Sequence[str], limit: int | None = None) -> PlannedRows:
+            return self._source.scan([(n,) for n in names], predicate=predicate, limit=limit)
 
-        schema = schema_of_rows(self._snapshot)
+        schema = schema_of_rows(self._source)
         every = schema.names
         if is_own and left is None and not isinstance(columns, Mapping):
             chosen = every if columns is None else list(columns)
@@ -153,9 +152,9 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
 
     def count_rows(self, filter: ds.Expression | None = None, **options: Any) -> int:
         """Return the number of rows."""
-        pushed = prunable(self._snapshot, filter)
+        pushed = prunable(self._source, filter)
         if pushed.is_all:
-            return self._snapshot.scan(predicate=self._joined(pushed.predicate)).count()
+            return self._source.scan(predicate=self._joined(pushed.predicate)).count()
         return int(self.scanner([], filter).count_rows())
 
     def filter(self, expression: ds.Expression) -> ds.Dataset:
@@ -197,7 +196,7 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
 def _plain_table(source: Any, **options: Any) -> pa.Table:
     """Return rows in memory: pyarrow neither sorts nor joins codes of several dictionaries."""
     if isinstance(source, ScanDataset):
-        return ScanDataset(source._snapshot, source._predicate).to_table(**options)
+        return ScanDataset(source._source, source._predicate).to_table(**options)
     return source.to_table(**options) if isinstance(source, ds.Dataset) else source
 
 

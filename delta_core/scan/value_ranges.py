@@ -38,8 +38,8 @@ from delta_core.expressions.ast import (
     conjuncts,
     leaves,
 )
-from delta_core.kernel.scan.plan import PhysicalSource, Source
 from delta_core.kernels.arrow_buffers import array_of, distinct_numbers, is_text, string_bytes, values_of
+from delta_core.scan.sources import PhysicalSource, Source
 from delta_core.schema.types import arrow_to_type
 
 if TYPE_CHECKING:

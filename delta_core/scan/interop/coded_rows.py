@@ -14,7 +14,7 @@ import pyarrow as pa
 from delta_core.kernels.arrow_buffers import is_valid, number_array
 from delta_core.kernels.gather import gather_column
 from delta_core.kernels.nested import batch_of
-from delta_core.table.interop.rows import FEW_ROWS, gathered, shared_out
+from delta_core.scan.interop.rows import FEW_ROWS, gathered, shared_out
 
 __all__ = ["coded_reader", "coded_schema"]
 

@@ -1,0 +1,149 @@
+"""Rows of a planned read, as batches, tables and streams: the base of each format's scan."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import pyarrow as pa
+
+from delta_core.expressions.ast import Expression
+from delta_core.expressions.plugin_functions import Function
+from delta_core.runtime.logs import debug_log
+from delta_core.schema.fields import Path
+from delta_core.schema.types import StructType
+
+if TYPE_CHECKING:
+    from logging import Logger
+
+__all__ = ["PlannedRows", "Scannable", "Texts"]
+
+#: How strings are returned: as they are, as dictionary codes where they are stored so, or as string views.
+Texts = Literal["plain", "codes", "views"]
+
+
+class PlannedRows(ABC):
+    """A planned read: each call reads the rows again.
+
+    A format implements `schema`, `predicate`, `count` and `read_batches`; everything else follows from them.
+    """
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+
+    @property
+    @abstractmethod
+    def predicate(self) -> Expression | None:
+        """The predicate, bound to the table's schema."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """Return the number of rows."""
+
+    @abstractmethod
+    def read_batches(self, texts: Texts = "plain", *, is_collected: bool = False) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as batches; closing the iterator stops the reading.
+
+        Parameters
+        ----------
+        texts : str
+            A format may return strings plain whatever is requested.
+        is_collected : bool
+            Whether the caller keeps all batches, so that memory need not be bounded.
+        """
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self.batches()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as batches; closing the iterator stops the reading."""
+        return self._logged_batches()
+
+    def encoded_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as `batches` does, but columns of repeated strings as dictionary codes if they are stored so.
+
+        Whether a column is encoded may differ from batch to batch.
+        """
+        return self._logged_batches("codes")
+
+    def view_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as `batches` does, but strings as string views, which take less time than copies.
+
+        Strings of small batches may stay plain.
+        """
+        return self._logged_batches("views")
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream of batches, in bounded memory; files in order, rows in file order."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
+    def to_table(self) -> pa.Table:
+        """Return the rows in memory."""
+        return pa.Table.from_batches(list(self._logged_batches(is_collected=True)), self.schema)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def first(self) -> dict[str, Any] | None:
+        """Return one of the rows, by column; None if there is none."""
+        return next((batch.slice(0, 1).to_pylist()[0] for batch in self.batches() if batch.num_rows), None)
+
+    def _logged_batches(self, texts: Texts = "plain", *, is_collected: bool = False) -> Iterator[pa.RecordBatch]:
+        found = self.read_batches(texts, is_collected=is_collected)
+        log = debug_log(type(self).__module__)
+        return found if log is None else self._logged(found, log)
+
+    def _logged(self, batches: Iterator[pa.RecordBatch], log: Logger) -> Iterator[pa.RecordBatch]:
+        start, rows, size = perf_counter(), 0, 0
+        try:
+            for batch in batches:
+                rows += batch.num_rows
+                size += batch.nbytes
+                yield batch
+        finally:
+            took = (perf_counter() - start) * 1000
+            log.debug("Read %d rows, %d bytes, of %r (%.1f ms)", rows, size, self.source, took)
+
+    @property
+    @abstractmethod
+    def source(self) -> Any:
+        """The version of a table that is read."""
+
+
+class Scannable(Protocol):
+    """One version of a table of any format, as libraries that read through a scan need it."""
+
+    @property
+    def format_name(self) -> str:
+        """The format, such as ``delta``."""
+        ...
+
+    @property
+    def uri(self) -> str:
+        """The place of the table."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """The number of the version."""
+        ...
+
+    @property
+    def schema(self) -> StructType:
+        """The columns with their logical types."""
+        ...
+
+    @property
+    def functions(self) -> Mapping[str, Function]:
+        """Functions of plugins, which predicates may use, by lower-case name."""
+        ...
+
+    def scan(
+        self, columns: Sequence[str | Path] | None = None, *, predicate: Any = None, limit: int | None = None
+    ) -> PlannedRows:
+        """Plan a read of some columns, of the rows for which a predicate is true, of at most so many."""
+        ...
