@@ -1,6 +1,7 @@
 """List the compiled extensions; everything else about the package is in pyproject.toml."""
 
 import os
+import re
 import shutil
 import sys
 import sysconfig
@@ -26,6 +27,20 @@ PACKAGES = {
 #: Cython's code for memory views, compiled once for all extensions: it takes longer to compile than most of them.
 SHARED = "delta_core.kernels._cyutility"
 
+#: A line that includes another file of `ext/`, in C++ or Cython.
+INCLUDE = re.compile(r'^\s*(?:#include|include|cdef extern from) "([^"]+)"', re.MULTILINE)
+
+
+def included(source: Path, found: set[Path]) -> set[Path]:
+    """Add the files of `ext/` that a source includes, directly or through others; a change in one compiles it again."""
+    for name in INCLUDE.findall(source.read_text(encoding="utf-8")):
+        for path in (source.parent / name, Path("ext") / name):
+            if path.is_file() and path not in found:
+                found.add(path)
+                included(path, found)
+    return found
+
+
 EXTENSIONS = [
     Extension(
         f"{PACKAGES.get(source.stem) or PACKAGES[source.parent.name]}._{source.stem}",
@@ -33,6 +48,7 @@ EXTENSIONS = [
         include_dirs=["ext", numpy.get_include()],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
         extra_compile_args=["-O3", "-g0"],
+        depends=sorted(map(str, included(source, set()))),
     )
     for source in SOURCES
 ]

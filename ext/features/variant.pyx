@@ -1,6 +1,5 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17
-# distutils: depends = ext/features/variant.h
 """Variants to JSON text, and shredded columns to variants: the compiled half of delta_plugins.variant_type.binary_form."""
 
 import numpy as np

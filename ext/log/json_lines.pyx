@@ -1,6 +1,5 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17
-# distutils: depends = ext/log/json_lines.h
 """Columns to lines of JSON: the compiled half of delta_core.kernels.json_lines."""
 
 from cpython.buffer cimport PyBUF_CONTIG_RO, PyBuffer_Release, PyObject_GetBuffer

@@ -1,6 +1,5 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/memory/kept_memory.h
 """Buffers whose memory is kept for the next ones; `delta_core.kernels.memory` is its public API."""
 
 from libc.stdint cimport uintptr_t

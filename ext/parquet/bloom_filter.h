@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "pages.h"
+#include "source.h"
+#include "thrift.h"
+#include "value_tests.h"
 
 namespace delta_parquet {
 

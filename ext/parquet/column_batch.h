@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "memory/kept_memory.h"
-#include "pages.h"
+#include "chunk_jobs.h"
 
 namespace delta_parquet {
 

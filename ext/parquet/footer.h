@@ -9,7 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "pages.h"
+#include "page_header.h"
+#include "thrift.h"
 
 namespace delta_parquet {
 

@@ -1,6 +1,5 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet/footer.h ext/parquet/schema.h ext/parquet/pages.h ext/rows/compact.h
 """Footers of Parquet files; `delta_core.parquet.opened_file` reads them."""
 
 from cpython.bytearray cimport PyByteArray_AS_STRING

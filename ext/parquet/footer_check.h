@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "pages.h"
+#include "thrift.h"
 
 namespace delta_parquet {
 

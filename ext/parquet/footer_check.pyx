@@ -1,6 +1,5 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet/footer_check.h ext/parquet/float_bounds.h ext/parquet/thrift.h ext/parquet/pages.h ext/rows/compact.h
 """Footers of Parquet files; `delta_core.parquet.footer_check` is its public API."""
 
 from libc.stdint cimport int64_t, uint8_t

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "footer.h"
+#include "memory/byte_copies.h"
 
 namespace delta_parquet {
 

@@ -1,6 +1,5 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet/local_footers.h ext/parquet/footer.h ext/parquet/pages.h ext/rows/compact.h
 """Footers of many Parquet files; `delta_core.parquet.local_footers` is its public API."""
 
 from libc.stdint cimport int64_t, uint8_t

@@ -22,7 +22,7 @@
 #include "page_index.h"
 #include "footer.h"
 #include "nested_pages.h"
-#include "pages.h"
+#include "chunk_reader.h"
 
 namespace delta_parquet {
 

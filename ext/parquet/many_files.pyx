@@ -1,6 +1,5 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet/many_files.h ext/parquet/nested_pages.h ext/parquet/page_index.h ext/memory/kept_memory.h ext/parquet/footer.h ext/parquet/pages.h ext/parquet/zstd_library.h ext/memory/byte_copies.h ext/parquet/inflate.h ext/rows/compact.h ext/parquet/foreign_pages.pxi
 """Runs of small Parquet files; `delta_core.parquet.many_files` is its public API."""
 
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -14,10 +13,14 @@ import pyarrow as pa
 include "parquet/foreign_pages.pxi"
 
 
-cdef extern from "parquet/pages.h" namespace "delta_parquet" nogil:
+cdef extern from "parquet/codecs.h" namespace "delta_parquet" nogil:
     ctypedef int (*Decompress)(void* codec, const uint8_t* data, int64_t n, uint8_t* out, int64_t size) noexcept nogil
+
+cdef extern from "parquet/value_tests.h" namespace "delta_parquet" nogil:
     cdef cppclass Test:
         pass
+
+cdef extern from "parquet/workspace.h" namespace "delta_parquet" nogil:
     cdef cppclass WorkspaceBytes "delta_parquet::Workspace":
         pass
 

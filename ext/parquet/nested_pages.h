@@ -3,10 +3,11 @@
 // A column chunk has an entry for each value, and for each null or empty struct, list or map that has no value. An entry's
 // definition level is how many of the optional or repeated fields around the value (and its own) are there; its repetition
 // level is 0 where a row begins, else the number of the list, counted from outside, that gets a further element.
-// As in pages.h, whatever is not exactly as expected ends in UNSUPPORTED.
+// As in chunk_reader.h, whatever is not exactly as expected ends in UNSUPPORTED.
 #pragma once
 
-#include "pages.h"
+#include "chunk_jobs.h"
+#include "chunk_stream.h"
 
 namespace delta_parquet {
 

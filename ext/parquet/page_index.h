@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "footer.h"
+#include "memory/byte_copies.h"
+#include "thrift.h"
+#include "value_tests.h"
 
 namespace delta_parquet {
 

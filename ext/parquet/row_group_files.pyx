@@ -1,6 +1,5 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet/row_group_files.h ext/parquet/footer.h ext/parquet/pages.h ext/rows/compact.h
 """A Parquet file cut by row groups; `delta_core.parquet.row_group_files` is its public API."""
 
 from libc.stdint cimport int64_t, uint8_t

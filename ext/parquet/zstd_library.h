@@ -1,11 +1,12 @@
 // The system's libzstd, if there is one: loaded when it is first needed, so that nothing depends on it.
 //
 // It is used through a context that is kept from page to page, without the interpreter's lock. Where it is missing, pages are
-// decompressed by whatever library the caller has (pages.h: FOREIGN).
+// decompressed by whatever library the caller has (codecs.h: FOREIGN).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <dlfcn.h>

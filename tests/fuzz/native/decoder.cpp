@@ -20,14 +20,15 @@
 #include <string>
 #include <vector>
 
-#include "bloom_filter.h"
-#include "float_bounds.h"
-#include "footer_check.h"
-#include "page_index.h"
-#include "parquet_files.h"
-#include "parquet_footer.h"
-#include "parquet_nested.h"
-#include "parquet_schema.h"
+#include "parquet/bloom_filter.h"
+#include "parquet/chunk_stream.h"
+#include "parquet/float_bounds.h"
+#include "parquet/footer.h"
+#include "parquet/footer_check.h"
+#include "parquet/many_files.h"
+#include "parquet/nested_pages.h"
+#include "parquet/page_index.h"
+#include "parquet/schema.h"
 
 using namespace delta_parquet;
 using Bytes = std::vector<uint8_t>;

@@ -1,0 +1,37 @@
+// Search for a short sequence of bytes in a text.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "rows/compact.h"
+
+namespace delta_parquet {
+
+// Return where a part first begins in the bytes up to `stop`, nullptr if it does not. Some bytes behind `stop` may be read,
+// within SLACK. Parts are tried where both their first and their last byte are; that these are frequent in a long text must
+// not take its length times that of the part, as memmem does not.
+inline const uint8_t *find_bytes(const uint8_t *at, const uint8_t *stop, const uint8_t *part, size_t size) {
+#ifdef COMPACT_AVX2
+    enum : int64_t { BLOCK = 16, FREE_TRIALS = 64, BLOCKS_PER_TRIAL = 2 };
+    if (size >= 2 && stop - at >= static_cast<int64_t>(size)) {
+        const __m128i first = _mm_set1_epi8(static_cast<char>(part[0])), last = _mm_set1_epi8(static_cast<char>(part[size - 1]));
+        const uint8_t *const end = stop - size + 1;
+        int64_t trials = FREE_TRIALS * BLOCKS_PER_TRIAL;
+        for (; at < end && trials > 0; at += BLOCK, trials++) {
+            const __m128i begins = _mm_loadu_si128(reinterpret_cast<const __m128i *>(at));
+            const __m128i ends = _mm_loadu_si128(reinterpret_cast<const __m128i *>(at + size - 1));
+            uint32_t found = _mm_movemask_epi8(_mm_and_si128(_mm_cmpeq_epi8(begins, first), _mm_cmpeq_epi8(ends, last)));
+            for (; found; found &= found - 1, trials -= BLOCKS_PER_TRIAL) {
+                const uint8_t *const place = at + __builtin_ctz(found);
+                if (place >= end) return nullptr;
+                if (!std::memcmp(place + 1, part + 1, size - 2)) return place;
+            }
+        }
+        if (at >= end) return nullptr;
+    }
+#endif
+    return static_cast<const uint8_t *>(memmem(at, stop - at, part, size));
+}
+
+}  // namespace delta_parquet

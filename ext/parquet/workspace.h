@@ -1,0 +1,105 @@
+// Blocks of memory that are reused from page to page and from chunk to chunk.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "codecs.h"
+#include "memory/byte_copies.h"
+#include "zstd_library.h"
+
+namespace delta_parquet {
+
+// A block that keeps its size from page to page.
+class Scratch {
+   public:
+    Scratch() = default;
+    Scratch(const Scratch &) = delete;
+    Scratch &operator=(const Scratch &) = delete;
+    ~Scratch() { std::free(data_); }
+    uint8_t *room(size_t size) {
+        if (size + SLACK > size_ || !data_) {
+            std::free(data_);
+            size_ = size + SLACK;
+            data_ = size_ < HUGE_BLOCK ? static_cast<uint8_t *>(std::malloc(size_)) : huge_block(size_);
+            if (!data_) size_ = 0;
+        }
+        return data_;
+    }
+    // The same; `kept` bytes from a place on in the block, or in one that it replaces, are moved to its beginning.
+    uint8_t *room(size_t size, const uint8_t *from, size_t kept) {
+        if (!kept) return room(size);
+        if (size + SLACK <= size_) {
+            std::memmove(data_, from, kept);
+            return data_;
+        }
+        uint8_t *const grown = static_cast<uint8_t *>(std::malloc(size + SLACK));
+        if (!grown) return nullptr;
+        std::memcpy(grown, from, kept);
+        std::free(data_);
+        size_ = size + SLACK;
+        return data_ = grown;
+    }
+    size_t size() const { return size_; }
+    void swap(Scratch &other) {
+        std::swap(data_, other.data_);
+        std::swap(size_, other.size_);
+    }
+    void release() {
+        std::free(data_);
+        data_ = nullptr;
+        size_ = 0;
+    }
+
+   private:
+    // Blocks of at least so many bytes, of single pages or dictionaries, have huge pages of memory if there are any: to fill
+    // them takes half as long.
+    enum : size_t { HUGE_BLOCK = 32 << 20, HUGE_PAGE = 2 << 20 };
+
+    static uint8_t *huge_block(size_t size) {
+        void *data;
+        if (posix_memalign(&data, HUGE_PAGE, size)) return nullptr;
+#ifdef MADV_HUGEPAGE
+        madvise(data, size, MADV_HUGEPAGE);
+#endif
+        return static_cast<uint8_t *>(data);
+    }
+
+    uint8_t *data_ = nullptr;
+    size_t size_ = 0;
+};
+
+// Data pages that were met, and those whose values, or levels if these are all that is tested, were decoded.
+struct PageCounts {
+    int64_t met = 0, decoded = 0;
+};
+
+// What one chunk after the other is read in.
+struct Workspace {
+    Decompress decompress = nullptr;  // for pages of a FOREIGN codec, with what it is called with
+    void *codec = nullptr;
+    ZstdContext own_zstd, *zstd = &own_zstd;
+    PageCounts own_pages, *pages = &own_pages;
+    Scratch dictionary, dictionary_ends, matches;
+    // what is needed while a page is at hand
+    Scratch chunk, page, dictionary_page, codes, levels, valid, mask, inner, spread, looked_up, passing;
+
+    size_t dictionary_size() const { return dictionary.size() + dictionary_ends.size() + matches.size(); }
+    size_t page_size() const {
+        return chunk.size() + page.size() + dictionary_page.size() + codes.size() + levels.size() + valid.size() + mask.size() +
+               inner.size() + spread.size() + looked_up.size() + passing.size();
+    }
+    size_t size() const { return dictionary_size() + page_size(); }
+    void swap_page(Workspace &other) {
+        Scratch *const mine[] = {&chunk, &page, &dictionary_page, &codes, &levels, &valid, &mask, &inner, &spread, &looked_up, &passing};
+        Scratch *const others[] = {&other.chunk, &other.page, &other.dictionary_page, &other.codes, &other.levels, &other.valid,
+                                   &other.mask, &other.inner, &other.spread, &other.looked_up, &other.passing};
+        for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) mine[i]->swap(*others[i]);
+    }
+};
+
+}  // namespace delta_parquet
