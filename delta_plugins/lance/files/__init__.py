@@ -1,0 +1,9 @@
+"""Data files of Lance, of versions 0.1, 2.0, 2.1 and 2.2."""
+
+from __future__ import annotations
+
+from delta_plugins.lance.files.container import ByteSource
+from delta_plugins.lance.files.data_file import DataFile, open_data_file
+from delta_plugins.lance.files.rows import Rows
+
+__all__ = ["ByteSource", "DataFile", "Rows", "open_data_file"]

@@ -1,0 +1,255 @@
+"""The container of data files of versions 2.0 to 2.2: footer, offset tables, global buffers, metadata of columns."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from delta_core.api import DataFileError, UnsupportedFeatureError
+from delta_plugins.lance.wire import Message, chosen, decode
+
+__all__ = ["ByteSource", "ColumnPages", "Container", "damaged", "open_container"]
+
+_FOOTER = struct.Struct("<QQQIIHH4s")
+MAGIC = b"LANC"
+#: The first read of a file: most footers, with the metadata of columns before them, are shorter.
+TAIL_BYTES = 64 << 10
+#: Metadata of columns up to this size are read at once; of larger ones those of the requested columns.
+MOST_METADATA = 4 << 20
+
+
+class ByteSource(Protocol):
+    """The bytes of a file.
+
+    Both methods return the bytes of exactly the ranges that are requested, as objects with the buffer protocol, and
+    raise an error of `delta_core.errors` otherwise.
+    """
+
+    def read_at(self, offset: int, length: int) -> Any:
+        """Return ``length`` bytes from ``offset`` on."""
+
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Sequence[Any]:
+        """Return the bytes of each (offset, length); a store may read them at once, and near ones together."""
+
+
+def damaged(path: str, why: str, **facts: Any) -> DataFileError:
+    """Return the error of a data file that can't be read."""
+    return DataFileError(
+        f"Data file {path!r} is damaged: {why}. Restore the file from a copy, or remove it from the table.",
+        path=path,
+        **facts,
+    )
+
+
+class ColumnPages(NamedTuple):
+    """The pages of a column.
+
+    Parameters
+    ----------
+    lengths : int64, **shape (n,)**
+        Their rows.
+    starts : int64, **shape (n + 1,)**
+        The first row of each page, and the number of rows.
+    buffers : list
+        (offset, size) of the buffers of each page.
+    encodings : list of tuple of str and bytes
+        The type and the bytes of each page's encoding.
+    encoding : tuple of str and bytes
+        Those of the column's encoding.
+    own_buffers : list of tuple of int
+        (offset, size) of the buffers of the column itself.
+    """
+
+    lengths: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    buffers: list[list[tuple[int, int]]]
+    encodings: list[tuple[str, bytes]]
+    encoding: tuple[str, bytes]
+    own_buffers: list[tuple[int, int]]
+
+
+class Container:
+    """An opened file: where its columns and global buffers are.
+
+    Parameters
+    ----------
+    path : str
+        Its name in errors.
+    source : ByteSource
+        Its bytes.
+    size : int
+        Its length.
+    version : tuple of int
+        The major and minor version in its footer.
+    columns, global_buffers : uint64, **shape (n, 2)**
+        (position, size) of the metadata of each column, and of each global buffer.
+    tail : tuple of int and bytes
+        The last bytes that were read, and where they begin.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        source: ByteSource,
+        size: int,
+        version: tuple[int, int],
+        columns: NDArray[np.uint64],
+        global_buffers: NDArray[np.uint64],
+        tail: tuple[int, Any],
+    ) -> None:
+        self.path = path
+        self.source = source
+        self.size = size
+        self.version = version
+        self.num_columns = len(columns)
+        self._columns = columns
+        self._globals = global_buffers
+        self._tail = tail
+        self._pages: dict[int, ColumnPages] = {}
+        self._descriptor: Message | None = None
+
+    def descriptor(self) -> Message:
+        """Return the FileDescriptor: the schema, and the number of rows.
+
+        Raises
+        ------
+        DataFileError
+            If the file has none, or a damaged one.
+        """
+        if self._descriptor is None:
+            if not len(self._globals):
+                raise damaged(self.path, "it has no global buffer, where its schema is expected")
+            [data] = self.read([self._range(self._globals[0], "global buffer 0")])
+            self._descriptor = decode("FileDescriptor", data, f"data file {self.path!r}", DataFileError)
+        return self._descriptor
+
+    def global_buffer(self, number: int) -> Any:
+        """Return the bytes of a global buffer.
+
+        Raises
+        ------
+        DataFileError
+            If the file has no such buffer.
+        """
+        if not 0 <= number < len(self._globals):
+            raise damaged(self.path, f"it has {len(self._globals)} global buffers, and number {number} is requested")
+        [data] = self.read([self._range(self._globals[number], f"global buffer {number}")])
+        return data
+
+    def pages(self, indices: Sequence[int]) -> list[ColumnPages]:
+        """Return the pages of columns; metadata that are not read yet are read at once.
+
+        Raises
+        ------
+        DataFileError
+            If the file has no such column, or its metadata are damaged.
+        """
+        for i in indices:
+            if not 0 <= i < self.num_columns:
+                raise damaged(self.path, f"it has {self.num_columns} columns, and the table reads column {i}", column=i)
+        new = [i for i in dict.fromkeys(indices) if i not in self._pages]
+        ranges = [self._range(self._columns[i], f"the metadata of column {i}") for i in new]
+        for i, data in zip(new, self.read(ranges), strict=True):
+            self._pages[i] = self._parsed_pages(i, data)
+        return [self._pages[i] for i in indices]
+
+    def read(self, ranges: Sequence[tuple[int, int]]) -> list[Any]:
+        """Return the bytes of ranges, from those that were read with the footer if they have them."""
+        start, tail = self._tail
+        missing = [r for r in ranges if r[0] < start and r[1]]
+        found = iter(self.source.read_ranges(missing) if missing else ())
+        return [
+            b"" if not n else next(found) if at < start else memoryview(tail)[at - start : at - start + n]
+            for at, n in ranges
+        ]
+
+    def _range(self, pair: NDArray[np.uint64], what: str) -> tuple[int, int]:
+        return self.checked(int(pair[0]), int(pair[1]), what)
+
+    def checked(self, offset: int, size: int, what: str) -> tuple[int, int]:
+        """Return a range of the file, which it must have.
+
+        Raises
+        ------
+        DataFileError
+            If the file ends before the range does.
+        """
+        if size > self.size or offset > self.size - size:
+            raise damaged(self.path, f"{what} is expected at {offset} with {size} bytes, but the file has {self.size}")
+        return offset, size
+
+    def _parsed_pages(self, index: int, data: Any) -> ColumnPages:
+        where = f"data file {self.path!r}, column {index}"
+        found = decode("ColumnMetadata", data, where, DataFileError)
+        pages = found["pages"]
+        lengths = np.fromiter((min(p["length"], 1 << 62) for p in pages), np.int64, len(pages))
+        starts = np.zeros(len(pages) + 1, np.int64)
+        np.cumsum(lengths, out=starts[1:])
+        if len(pages) and (starts[-1] > 1 << 48 or lengths.max() > 1 << 48):
+            raise damaged(self.path, f"column {index} has pages of more than 2^48 rows", column=index)
+        buffers = [self._buffers(p, f"a buffer of page {i} of column {index}") for i, p in enumerate(pages)]
+        encodings = [self._encoding(p["encoding"], where) for p in pages]
+        own = self._buffers(found, f"a buffer of column {index}")
+        return ColumnPages(lengths, starts, buffers, encodings, self._encoding(found["encoding"], where), own)
+
+    def _buffers(self, message: Message, what: str) -> list[tuple[int, int]]:
+        offsets, sizes = message["buffer_offsets"], message["buffer_sizes"]
+        if len(offsets) != len(sizes):
+            raise damaged(self.path, f"{what} has {len(offsets)} offsets and {len(sizes)} sizes")
+        return [self.checked(o, s, what) for o, s in zip(offsets, sizes, strict=True)]
+
+    def _encoding(self, message: Message | None, where: str) -> tuple[str, bytes]:
+        place = None if message is None else chosen(message, ("indirect", "direct", "none"))
+        if message is None or place != "direct":
+            found = "is missing" if place in (None, "none") else "lies outside of its metadata"
+            raise damaged(self.path, f"the encoding of {where} {found}")
+        inner = decode("Any", message["direct"]["encoding"], where, DataFileError)
+        return inner["type_url"], inner["value"]
+
+
+def open_container(path: str, source: ByteSource, size: int) -> Container:
+    """Read the footer of a data file, and the offset tables before it.
+
+    Raises
+    ------
+    DataFileError
+        For a file that has no such footer, or whose tables lie outside of it.
+    UnsupportedFeatureError
+        For a version that is not 2.0, 2.1 or 2.2.
+    """
+    if size < _FOOTER.size:
+        raise damaged(path, f"it has {size} bytes, expected at least the {_FOOTER.size} of a footer")
+    start = max(size - TAIL_BYTES, 0)
+    tail = source.read_at(start, size - start)
+    metadata, table, globals_at, num_globals, num_columns, major, minor, magic = _FOOTER.unpack(
+        memoryview(tail)[-_FOOTER.size :]
+    )
+    if magic != MAGIC:
+        raise damaged(path, f"it ends with {bytes(magic)!r}, expected {MAGIC!r}")
+    version = (2, 0) if (major, minor) == (0, 3) else (major, minor)
+    if version not in ((2, 0), (2, 1), (2, 2)):
+        raise UnsupportedFeatureError(
+            f"Data file {path!r} has version {major}.{minor} of the file format; 0.1, 2.0, 2.1 and 2.2 are supported. "
+            "Write its data again with one of these.",
+            path=path,
+            feature=f"file format {major}.{minor}",
+        )
+    places = ((metadata, 0, "metadata of columns"), (table, 16 * num_columns, "column offset table"))
+    for at, n, what in (*places, (globals_at, 16 * num_globals, "global buffer table")):
+        if at > size - _FOOTER.size or n > size - _FOOTER.size - at:
+            raise damaged(path, f"its {what} is expected at {at} with {n} bytes, but the file has {size}")
+    first = min(table, globals_at)
+    if start - metadata <= MOST_METADATA:
+        first = min(first, metadata)
+    if first < start:
+        more = source.read_at(first, start - first)
+        start, tail = first, b"".join([bytes(more), bytes(tail)])
+    numbers = [
+        np.frombuffer(tail, "<u8", 2 * n, at - start).reshape(n, 2)
+        for at, n in ((table, num_columns), (globals_at, num_globals))
+    ]
+    return Container(path, source, size, version, numbers[0], numbers[1], (start, tail))

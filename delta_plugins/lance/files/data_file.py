@@ -1,0 +1,221 @@
+"""Data files: rows of requested fields as Arrow arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from delta_core.api import InvalidArgumentError, UnsupportedFeatureError
+from delta_plugins.lance import _pages
+from delta_plugins.lance.files.assembly import AssemblyError, assemble, file_error
+from delta_plugins.lance.files.container import ByteSource, Container, damaged, open_container
+from delta_plugins.lance.files.leaves import Leaf, leaves_of
+from delta_plugins.lance.files.rows import Rows, batches_of, page_rows, ranges_of, row_count
+from delta_plugins.lance.files.structural import LeafRows, StructuralColumn
+from delta_plugins.lance.schema import LanceField
+
+__all__ = ["DataFile", "open_data_file"]
+
+#: Rows of a batch, by default.
+BATCH_ROWS = 1 << 17
+
+
+class DataFile(Protocol):
+    """A data file of any version.
+
+    Reading decodes only pages that have requested rows, and of these only what the rows need. Objects are not safe for
+    concurrent use: a thread opens its own, which costs no I/O if the caller keeps the footer.
+    """
+
+    @property
+    def num_rows(self) -> int:
+        """The rows that the file has, deleted ones too."""
+
+    @property
+    def num_columns(self) -> int:
+        """The columns that the file has."""
+
+    def read(
+        self, fields: Sequence[LanceField], column_of: Mapping[int, int], rows: Rows = None
+    ) -> list[pa.Array[Any] | pa.ChunkedArray[Any]]:
+        """Return requested rows of fields.
+
+        Parameters
+        ----------
+        fields : sequence of LanceField
+            Top-level fields.
+        column_of : Mapping of int to int
+            The column of each field, by the field's id; a field without one is null.
+        rows : None, (first, last), or int64, **shape (n,)**
+            All rows, those from the first to before the last, or positions that rise, without duplicates.
+
+        Returns
+        -------
+        list of pyarrow.Array
+            One for each field; chunked if 32-bit offsets do not describe all of its values.
+
+        Raises
+        ------
+        DataFileError
+            If the file is damaged, with the column and the page.
+        InvalidArgumentError
+            For rows that the file does not have, or positions that do not rise.
+        """
+
+    def batches(
+        self,
+        fields: Sequence[LanceField],
+        column_of: Mapping[int, int],
+        rows: Rows = None,
+        batch_rows: int = BATCH_ROWS,
+    ) -> Iterator[list[pa.Array[Any] | pa.ChunkedArray[Any]]]:
+        """Yield what `read` returns, at most ``batch_rows`` rows at a time, in bounded memory."""
+
+
+def open_data_file(source: ByteSource, size: int, *, path: str, major: int, minor: int) -> DataFile:
+    """Open a data file: its footer is read, and the metadata of columns that lie near it.
+
+    Parameters
+    ----------
+    source : ByteSource
+        Its bytes.
+    size : int
+        How many bytes it has.
+    path : str
+        Its name in errors.
+    major, minor : int
+        The version that the manifest specifies, (0, 3) is 2.0; it has to be that of the file. Both 0: not specified.
+
+    Raises
+    ------
+    DataFileError
+        If the file is damaged, or of another version.
+    UnsupportedFeatureError
+        For a version that is not 0.1, 2.0, 2.1 or 2.2.
+    """
+    container = open_container(path, source, size)
+    expected = (2, 0) if (major, minor) == (0, 3) else (major, minor)
+    if expected not in ((0, 0), container.version):
+        found = ".".join(map(str, container.version))
+        raise damaged(path, f"its version is {found}, but the manifest specifies {major}.{minor}")
+    if container.version == (2, 0):
+        raise UnsupportedFeatureError(f"Data file {path!r} has version 2.0.", path=path, feature="2.0")
+    return StructuralFile(container)
+
+
+class StructuralFile:
+    """A file of version 2.1 or 2.2 (`DataFile`)."""
+
+    def __init__(self, container: Container) -> None:
+        self._container = container
+        self._columns: dict[tuple[int, int], StructuralColumn] = {}
+        self._num_rows: int | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """The rows that the file has, deleted ones too."""
+        if self._num_rows is None:
+            self._num_rows = int(self._container.descriptor()["length"])
+        return self._num_rows
+
+    @property
+    def num_columns(self) -> int:
+        """The columns that the file has."""
+        return self._container.num_columns
+
+    def read(
+        self, fields: Sequence[LanceField], column_of: Mapping[int, int], rows: Rows = None
+    ) -> list[pa.Array[Any] | pa.ChunkedArray[Any]]:
+        """Return requested rows of fields (`DataFile.read`)."""
+        columns = self._opened(fields, column_of)
+        return self._read(fields, columns, ranges_of(rows, self._rows(columns)))
+
+    def batches(
+        self,
+        fields: Sequence[LanceField],
+        column_of: Mapping[int, int],
+        rows: Rows = None,
+        batch_rows: int = BATCH_ROWS,
+    ) -> Iterator[list[pa.Array[Any] | pa.ChunkedArray[Any]]]:
+        """Yield requested rows of fields, part after part (`DataFile.batches`).
+
+        Raises
+        ------
+        InvalidArgumentError
+            If ``batch_rows`` is not positive.
+        """
+        if batch_rows < 1:
+            raise InvalidArgumentError(f"batch_rows is {batch_rows}, expected 1 or more.")
+        columns = self._opened(fields, column_of)
+        for part in batches_of(ranges_of(rows, self._rows(columns)), batch_rows):
+            yield self._read(fields, columns, part)
+
+    def _rows(self, columns: Sequence[StructuralColumn]) -> int:
+        for column in columns:
+            found, rest = divmod(int(column.pages.starts[-1]), column.leaf.multiple)
+            if rest or found != self.num_rows:
+                raise damaged(
+                    self._container.path,
+                    f"column {column.leaf.field.name!r} has {found} rows, but the file {self.num_rows}",
+                )
+        return self.num_rows
+
+    def _opened(self, fields: Sequence[LanceField], column_of: Mapping[int, int]) -> list[StructuralColumn]:
+        leaves = [
+            (leaf, column_of[leaf.field.id]) for f in fields for leaf in leaves_of(f) if leaf.field.id in column_of
+        ]
+        pages = self._container.pages([i for _, i in leaves])
+        return [self._column(leaf, i, p) for (leaf, i), p in zip(leaves, pages, strict=True)]
+
+    def _column(self, leaf: Leaf, index: int, pages: Any) -> StructuralColumn:
+        key = (leaf.field.id, index)
+        found = self._columns.get(key)
+        if found is None or found.leaf.field != leaf.field:
+            found = self._columns[key] = StructuralColumn(self._container, index, pages, leaf)
+        return found
+
+    def _read(
+        self, fields: Sequence[LanceField], columns: Sequence[StructuralColumn], ranges: NDArray[np.int64]
+    ) -> list[pa.Array[Any] | pa.ChunkedArray[Any]]:
+        try:
+            leaves = self._decoded(columns, ranges)
+        except _pages.TooLongError:
+            return self._read_halves(fields, columns, ranges)
+        num_rows = row_count(ranges)
+        try:
+            return [assemble(f, leaves, num_rows) for f in fields]
+        except AssemblyError as e:
+            raise file_error(e, self._container.path) from None
+
+    def _read_halves(
+        self, fields: Sequence[LanceField], columns: Sequence[StructuralColumn], ranges: NDArray[np.int64]
+    ) -> list[pa.Array[Any] | pa.ChunkedArray[Any]]:
+        num_rows = row_count(ranges)
+        if num_rows < 2:
+            raise damaged(self._container.path, "one row has more than 2 GiB of values")
+        halves = [self._read(fields, columns, part) for part in batches_of(ranges, (num_rows + 1) // 2)]
+        return [
+            pa.chunked_array([c for a in parts for c in (a.chunks if isinstance(a, pa.ChunkedArray) else [a])])
+            for parts in zip(*halves, strict=True)
+        ]
+
+    def _decoded(self, columns: Sequence[StructuralColumn], ranges: NDArray[np.int64]) -> dict[int, LeafRows]:
+        wanted = [page_rows(ranges * c.leaf.multiple, c.pages.starts) for c in columns]
+        heads = [c.heads(w) for c, w in zip(columns, wanted, strict=True)]
+        self._hand_out(heads, columns)
+        plans = [c.plan(w) for c, w in zip(columns, wanted, strict=True)]
+        data = iter(self._container.read([r for plan in plans for page in plan for r in page]))
+        found = {}
+        for column, w, plan in zip(columns, wanted, plans, strict=True):
+            parts = [[(at, next(data)) for at, _ in page] for page in plan]
+            found[column.leaf.field.id] = column.decode(w, parts)
+        return found
+
+    def _hand_out(self, heads: Sequence[list[tuple[int, int]]], columns: Sequence[StructuralColumn]) -> None:
+        data = iter(self._container.read([r for h in heads for r in h]))
+        for column, ranges in zip(columns, heads, strict=True):
+            column.open([next(data) for _ in ranges])

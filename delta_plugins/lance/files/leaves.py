@@ -1,0 +1,127 @@
+"""The columns of a file that a field of the schema consists of, and the memory layout of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from delta_core.api import SchemaError
+from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind, is_packed
+
+__all__ = ["Leaf", "ValueLayout", "is_leaf", "leaves_of", "value_layout"]
+
+_LISTS = ("list", "list.struct", "large_list", "large_list.struct")
+
+
+class ValueLayout(NamedTuple):
+    """How the values of a leaf are stored.
+
+    Parameters
+    ----------
+    bits : int
+        Of a value; 0 if each has its own length.
+    is_wide : bool
+        Whether offsets have 64 bits.
+    list_sizes : list of int
+        Of lists of a fixed size within a value, the outermost first.
+    children : list of ValueLayout
+        Those of a packed struct.
+    """
+
+    bits: int
+    is_wide: bool
+    list_sizes: list[int]
+    children: list[ValueLayout]
+
+
+class Leaf(NamedTuple):
+    """A field that is a column of a file of version 2.1 or later.
+
+    Parameters
+    ----------
+    field : LanceField
+        The field.
+    type : pyarrow.DataType
+        Its type in Arrow.
+    layers : list of tuple of bool
+        (is list, has 64-bit offsets) of the field and those above it, the innermost first.
+    multiple : int
+        Entries of the column for each row: the product of the sizes of lists of structs above it.
+    """
+
+    field: LanceField
+    type: pa.DataType
+    layers: list[tuple[bool, bool]]
+    multiple: int
+
+
+def is_leaf(field: LanceField) -> bool:
+    """Whether a field is one column, with all that is below it."""
+    return not field.children or is_packed(field) or blob_kind(field) is not None
+
+
+def leaves_of(field: LanceField) -> Iterator[Leaf]:
+    """Yield the leaves of a field, in the order of the schema."""
+    return _leaves(field, [], 1, False)
+
+
+def _leaves(field: LanceField, above: list[tuple[bool, bool]], multiple: int, in_list: bool) -> Iterator[Leaf]:
+    kind = field.logical_type
+    is_list = not is_leaf(field) and (kind in _LISTS or kind == "map")
+    layers = [(is_list, is_list and kind.startswith("large_")), *above]
+    if is_leaf(field):
+        yield Leaf(field, arrow_field(field).type, layers, multiple)
+        return
+    if kind.startswith("fixed_size_list:") and not in_list:
+        multiple *= int(kind.rpartition(":")[2])
+    for child in field.children:
+        yield from _leaves(child, layers, multiple, in_list or is_list)
+
+
+def value_layout(type: pa.DataType) -> ValueLayout:
+    """Return the memory layout of the values of a type.
+
+    Raises
+    ------
+    SchemaError
+        For a type that is not stored in one column.
+    """
+    if pa.types.is_dictionary(type):
+        return value_layout(type.value_type)
+    if pa.types.is_fixed_size_list(type):
+        inner = value_layout(type.value_type)
+        if inner.bits == 0 or inner.children:
+            raise SchemaError(f"Lists of a fixed size of {type.value_type} are not supported in one column.")
+        return inner._replace(list_sizes=[type.list_size, *inner.list_sizes])
+    if pa.types.is_struct(type):
+        return _struct_layout([value_layout(type.field(i).type) for i in range(type.num_fields)])
+    if pa.types.is_null(type):
+        return ValueLayout(1, False, [], [])
+    if pa.types.is_string(type) or type == pa.binary():
+        return ValueLayout(0, False, [], [])
+    if pa.types.is_large_string(type) or pa.types.is_large_binary(type):
+        return ValueLayout(0, True, [], [])
+    if pa.types.is_primitive(type) or pa.types.is_decimal(type) or pa.types.is_fixed_size_binary(type):
+        return ValueLayout(_bits(type), False, [], [])
+    raise SchemaError(f"Values of {type} are not stored in one column.")
+
+
+def _bits(type: Any) -> int:
+    if pa.types.is_fixed_size_binary(type):
+        return int(type.byte_width) * 8
+    return int(type.bit_width)
+
+
+def _struct_layout(children: Sequence[ValueLayout]) -> ValueLayout:
+    """Return the layout of a packed struct: rows of all fields, or fields of any length."""
+    if any(c.bits == 0 for c in children):
+        return ValueLayout(0, False, [], list(children))
+    bits = 0
+    for child in children:
+        items = 1
+        for size in child.list_sizes:
+            items *= size
+        bits += child.bits * items
+    return ValueLayout(bits, False, [], list(children))

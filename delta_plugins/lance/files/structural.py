@@ -1,0 +1,288 @@
+"""Columns of files of versions 2.1 and 2.2: rows of pages as layers and values."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from delta_core.api import DataFileError
+from delta_plugins.lance import _pages
+from delta_plugins.lance.files import layouts
+from delta_plugins.lance.files.container import ColumnPages, Container, damaged
+from delta_plugins.lance.files.layouts import Layout, LayoutError
+from delta_plugins.lance.files.leaves import Leaf, ValueLayout, value_layout
+from delta_plugins.lance.files.rows import PageRows
+
+__all__ = ["LeafRows", "StructuralColumn"]
+
+_PAGE = "/lance.encodings21.PageLayout"
+_COLUMN = "/lance.encodings.ColumnEncoding"
+#: Ranges of bytes that are nearer to each other are read together.
+GAP_BYTES = 16 << 10
+
+
+class LeafRows(NamedTuple):
+    """Rows of a leaf, as Arrow buffers.
+
+    Parameters
+    ----------
+    leaf : Leaf
+        The leaf.
+    layers : list of tuple
+        (length, nulls, validity, offsets) of each layer, the innermost first; buffers, None = all valid, or no list.
+    values : tuple
+        The number of values, their buffers, and (length, nulls, validity) of lists of a fixed size within them.
+    children : list of tuple
+        The same of the fields of a packed struct of values of any length.
+    layout : ValueLayout
+        How the values are stored.
+    """
+
+    leaf: Leaf
+    layers: list[tuple[int, int, Any, Any]]
+    values: tuple[int, list[Any], list[tuple[int, int, Any]]]
+    children: list[tuple[int, list[Any], list[tuple[int, int, Any]]]]
+    layout: ValueLayout
+
+
+class _OpenPage:
+    """A page whose head was read, with the layout that it has."""
+
+    __slots__ = ("data_at", "dictionary", "handle", "heads", "layout")
+
+    def __init__(self, handle: Any, layout: Layout, data_at: int, heads: list[tuple[int, int]]) -> None:
+        self.handle = handle
+        self.layout = layout
+        self.data_at = data_at
+        self.heads = heads
+        self.dictionary: Any = None
+
+
+class StructuralColumn:
+    """Reads rows of one leaf; pages are opened when they are first needed, and dropped after the next request.
+
+    Parameters
+    ----------
+    container : Container
+        The file.
+    index : int
+        The column.
+    pages : ColumnPages
+        Its pages.
+    leaf : Leaf
+        What it is read as.
+    """
+
+    def __init__(self, container: Container, index: int, pages: ColumnPages, leaf: Leaf) -> None:
+        self.leaf = leaf
+        self.pages = pages
+        self._container = container
+        self._index = index
+        self._layout = value_layout(leaf.type)
+        self._open: dict[int, _OpenPage] = {}
+        self._parsed: dict[bytes, Layout] = {}
+        kind = pages.encoding[0]
+        if kind != _COLUMN:
+            raise self._damaged(f"its encoding is of type {kind!r}, expected {_COLUMN!r}")
+
+    def _damaged(self, why: str, page: int | None = None) -> DataFileError:
+        where = f"column {self._index} ({self.leaf.field.name!r})" + ("" if page is None else f", page {page}")
+        return damaged(self._container.path, f"{where}: {why}", column=self.leaf.field.name, page=page)
+
+    # --- the steps of a read: heads of pages, ranges of values, decoding ---
+
+    def heads(self, wanted: Sequence[PageRows]) -> list[tuple[int, int]]:
+        """Return the ranges to read before `open`, and drop pages that are not needed any more."""
+        needed = {w.page for w in wanted}
+        self._open = {k: v for k, v in self._open.items() if k in needed}
+        ranges = []
+        for page in sorted(needed - self._open.keys()):
+            opened = self._opened(page)
+            self._open[page] = opened
+            ranges += opened.heads
+        return ranges
+
+    def open(self, data: Sequence[Any]) -> None:
+        """Set the bytes of the ranges that `heads` returned."""
+        given = iter(data)
+        for number in sorted(self._open):
+            page = self._open[number]
+            if page.heads:
+                parts = [next(given) for _ in page.heads]
+                page.heads = []
+                self._set_heads(number, page, parts)
+
+    def plan(self, wanted: Sequence[PageRows]) -> list[list[tuple[int, int]]]:
+        """Return the ranges of bytes that rows of pages need, in the file, for each page.
+
+        Raises
+        ------
+        DataFileError
+            If a page does not have them.
+        """
+        found = []
+        for w in wanted:
+            page = self._open[w.page]
+            try:
+                parts = page.handle.plan(w.ranges, GAP_BYTES)
+            except _pages.DamagedPageError as e:
+                raise self._damaged(str(e), w.page) from None
+            size = self.pages.buffers[w.page][self._data_buffer(page.layout)][1] if parts else 0
+            for at, n in parts:
+                if at + n > size:
+                    raise self._damaged(f"{n} bytes at {at} are needed, but its buffer has {size}", w.page)
+            found.append([(page.data_at + at, n) for at, n in parts])
+        return found
+
+    def decode(self, wanted: Sequence[PageRows], parts: Sequence[Sequence[tuple[int, Any]]]) -> LeafRows:
+        """Decode rows of pages, from the bytes that `plan` requested: (position in the file, bytes) for each page.
+
+        Raises
+        ------
+        DataFileError
+            If a page is damaged.
+        """
+        layout = self._layout
+        fields = layout.children if layout.bits == 0 else []
+        column = _pages.Column(
+            self.leaf.layers, layout.bits, layout.is_wide, layout.list_sizes, [(c.bits, c.is_wide) for c in fields]
+        )
+        for w, found in zip(wanted, parts, strict=True):
+            page = self._open[w.page]
+            try:
+                if page.dictionary is not None:
+                    column.read_dictionary(page.handle, page.dictionary)
+                    page.dictionary = None
+                column.append(page.handle, w.ranges, [(at - page.data_at, data) for at, data in found])
+            except _pages.DamagedPageError as e:
+                raise self._damaged(str(e), w.page) from None
+        layers, values, children = column.finish()
+        return LeafRows(self.leaf, layers, values, children, layout)
+
+    # --- pages ---
+
+    def _parsed_layout(self, page: int) -> Layout:
+        kind, data = self.pages.encodings[page]
+        if kind != _PAGE:
+            raise self._damaged(f"its layout is of type {kind!r}, expected {_PAGE!r}", page)
+        found = self._parsed.get(data)
+        if found is None:
+            try:
+                found = layouts.parse_layout(data, f"data file {self._container.path!r}, page {page} of a column")
+            except LayoutError as e:
+                raise self._damaged(str(e), page) from None
+            self._check_packed(found, page)
+            self._parsed[data] = found
+        return found
+
+    def _check_packed(self, layout: Layout, page: int) -> None:
+        """Check that a packed struct of a fixed size has the fields of its type."""
+        if layout.packed_bits is None:
+            return
+        expected = []
+        for child in self._layout.children:
+            items = 1
+            for size in child.list_sizes:
+                items *= size
+            expected.append(child.bits * items)
+        if layout.packed_bits != expected:
+            raise self._damaged(f"a packed struct has fields of {layout.packed_bits} bits, expected {expected}", page)
+
+    def _data_buffer(self, layout: Layout) -> int:
+        return 1 if layout.kind == layouts.MINI_BLOCK else 0
+
+    def _opened(self, number: int) -> _OpenPage:
+        layout = self._parsed_layout(number)
+        buffers = self.pages.buffers[number]
+        data = self._data_buffer(layout)
+        heads, data_size = _heads(layout, buffers)
+        if heads is None:
+            raise self._damaged(f"it has {len(buffers)} buffers, which its layout does not have", number)
+        try:
+            handle = _pages.Page(
+                layout.kind,
+                int(self.pages.lengths[number]),
+                data_size,
+                layout.layers,
+                layout.codings,
+                layout.nodes,
+                layout.numbers,
+                layout.outer,
+                layout.fields,
+            )
+        except _pages.DamagedPageError as e:
+            raise self._damaged(str(e), number) from None
+        page = _OpenPage(handle, layout, buffers[data][0] if data < len(buffers) else 0, heads)
+        if not heads:
+            self._set_heads(number, page, [])
+        return page
+
+    def _set_heads(self, number: int, page: _OpenPage, parts: list[Any]) -> None:
+        try:
+            if page.layout.kind == layouts.MINI_BLOCK:
+                _open_mini_block(page, parts)
+            elif page.layout.kind == layouts.FULL_ZIP:
+                if parts:
+                    page.handle.open_rows(parts[0])
+            else:
+                self._open_constant(page, parts, int(self.pages.lengths[number]))
+        except (_pages.DamagedPageError, LayoutError) as e:
+            raise self._damaged(str(e), number) from None
+
+    def _open_constant(self, page: _OpenPage, parts: list[Any], num_rows: int) -> None:
+        message = page.layout.message
+        value = message["inline_value"]
+        if value is None and len(parts) in (1, 3):
+            value = _value_of(parts.pop(0), self._layout.bits)
+        levels = [p if len(p) else None for p in parts] if parts else [None, None]
+        page.handle.open_constant(value, *levels, message["num_rep_values"], message["num_def_values"])
+        if value is None and not parts and page.layout.layers[0] == 3:
+            page.handle.fill_levels(1)
+
+
+def _heads(layout: Layout, buffers: list[tuple[int, int]]) -> tuple[list[tuple[int, int]] | None, int]:
+    """Return the buffers to read before the values, None if there are too few or too many; and the bytes of values."""
+    n = len(buffers)
+    if layout.kind == layouts.CONSTANT:
+        expected = (0, 2) if layout.message["inline_value"] is not None else (0, 1, 2, 3)
+        return (list(buffers) if n in expected else None), 0
+    if layout.kind == layouts.FULL_ZIP:
+        return (buffers[1:2] if n in (1, 2) else None), buffers[0][1] if n else 0
+    has_dictionary = layout.nodes[3] >= 0
+    has_index = bool(layout.message["repetition_index_depth"])
+    if n != 2 + has_dictionary + has_index:
+        return None, 0
+    return [buffers[0], *buffers[2:]], buffers[1][1]
+
+
+def _open_mini_block(page: _OpenPage, parts: list[Any]) -> None:
+    depth = page.layout.message["repetition_index_depth"]
+    words = parts.pop(0)
+    if page.layout.nodes[3] >= 0:
+        page.dictionary = parts.pop(0)
+    page.handle.open_chunks(words, parts[0] if parts else b"", depth)
+
+
+def _value_of(data: Any, bits: int) -> bytes:
+    """Return the value of a constant page from its buffer: the lengths of Arrow buffers, and the buffers."""
+    view = memoryview(data)
+    if len(view) < 4:
+        raise LayoutError("its value has fewer than 4 bytes")
+    count = struct.unpack_from("<I", view)[0]
+    if count > 8 or len(view) < 4 + 4 * count:
+        raise LayoutError("its value has more buffers than bytes")
+    sizes = struct.unpack_from(f"<{count}I", view, 4)
+    if sum(sizes) + 4 + 4 * count != len(view):
+        raise LayoutError("the buffers of its value have another length than its bytes")
+    if count == 1 and bits:
+        return bytes(view[8:])
+    if count != 2 or bits:
+        raise LayoutError(f"its value has {count} buffers, which its type does not have")
+    width = sizes[0] // 2
+    ends = np.frombuffer(view, f"<u{width}", 2, 12) if width in (4, 8) else None
+    if ends is None or ends[0] or ends[1] != sizes[1]:
+        raise LayoutError("the offsets of its value do not describe its bytes")
+    return bytes(view[12 + sizes[0] :])

@@ -1,0 +1,446 @@
+# distutils: language = c++
+# distutils: extra_compile_args = -std=c++17 -O3
+# distutils: depends = ext/lance/blocks.h ext/lance/fastlanes.h ext/lance/fsst.h ext/lance/codings.h ext/lance/levels.h ext/lance/pages.h ext/memory/kept_memory.h ext/parquet/lz4.h ext/parquet/zstd_library.h
+"""Pages of Lance data files as Arrow buffers; `delta_plugins.lance.files.structural` is its public API."""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint64_t, uintptr_t
+from libc.string cimport memcpy
+from libcpp cimport bool
+from libcpp.utility cimport move
+from libcpp.vector cimport vector
+
+import pyarrow as pa
+
+from delta_core.kernels.memory import kept_blocks
+
+
+cdef extern from "lance/pages.h" namespace "delta_lance" nogil:
+    ctypedef const char* Error
+    const char* NO_MEMORY
+    const char* TOO_LONG
+    ctypedef void (*Release "void (*)(delta_memory::ArrowArray *)")(ArrowArray* array)
+    cdef cppclass ArrowArray "delta_memory::ArrowArray":
+        Release release
+    cdef cppclass KeptBlocks "delta_memory::KeptBlocks":
+        pass
+    cdef cppclass Bytes:
+        const uint8_t* data
+        uint64_t size
+    cdef cppclass Block:
+        uint8_t* data()
+        uint64_t size()
+        bool append(const uint8_t* data, uint64_t n)
+        bool append_zeros(uint64_t n)
+        bool export_to(ArrowArray* array)
+        void lend_from(KeptBlocks* source)
+    cdef cppclass Bits:
+        uint64_t size()
+        uint64_t zeros()
+        bool is_stored()
+        Block& block()
+        void lend_from(KeptBlocks* source)
+    cdef cppclass SymbolTable:
+        Error parse(Bytes data)
+    cdef cppclass Coding:
+        int kind, scheme, child, other
+        uint64_t bits, packed, items
+        bool has_validity
+        SymbolTable table
+        vector[uint8_t] value
+    cdef cppclass Values:
+        unsigned bits
+        bool is_wide
+        uint64_t count
+        Block fixed, offsets, text
+        vector[Bits] validity
+        void lend_from(KeptBlocks* source)
+        Error add_offsets(uint64_t n)
+    ctypedef int64_t (*Unzip)(const uint8_t* data, int64_t n, uint8_t* out, int64_t size) noexcept nogil
+    cdef cppclass Context:
+        Context(Unzip unzip)
+    cdef cppclass Codings:
+        vector[Coding] nodes
+        Error append_block(Context& context, int node, Bytes data, uint64_t n, Values& out)
+    cdef cppclass Layers:
+        Error assign(const vector[int]& kinds)
+    cdef cppclass Levels:
+        vector[uint16_t] rep
+        vector[uint16_t] definition "def"
+        uint64_t count
+        bool has_rep, has_def
+    cdef cppclass Range:
+        uint64_t first, last
+    cdef cppclass Part:
+        uint64_t at
+        Bytes bytes
+    cdef cppclass PackedField:
+        int coding
+        uint64_t bits
+        bool is_variable
+    cdef cppclass CPage "delta_lance::Page":
+        int layout, value, rep, definition "def", dictionary
+        uint64_t num_rows, num_buffers, num_items, num_dictionary_items, bits_per_value, bits_per_offset, data_size
+        unsigned bits_rep, bits_def
+        bool is_blob, is_large, is_null
+        Layers layers, outer
+        Codings codings
+        Levels levels
+        vector[PackedField] fields
+        vector[uint8_t] constant
+        Error find_chunks(Bytes words, Bytes index, uint64_t depth, uint64_t size)
+        Error find_rows(Bytes index)
+        Error find_level_rows()
+        Error plan(const vector[Range]& ranges, uint64_t gap, vector[Range]& found)
+    cdef cppclass LayerOut:
+        bool is_list, is_wide
+        Bits valid
+        Block offsets
+        Error add_offsets(uint64_t n)
+    cdef cppclass CColumn "delta_lance::Column":
+        vector[LayerOut] layers
+        Values values
+        vector[Values] children
+        uint64_t list_items
+        vector[uint64_t] list_sizes
+        Error read_dictionary(Context& context, CPage& page, Bytes data)
+        Error append(Context& context, const CPage& page, const vector[Range]& ranges, const vector[Part]& parts)
+
+
+class DamagedPageError(Exception):
+    """A page that can't be decoded; the text states why."""
+
+
+class TooLongError(Exception):
+    """Values that 32-bit offsets can't describe: fewer rows have to be decoded at once."""
+
+
+cdef object BYTES = pa.uint8()
+cdef object from_c = pa.Array._import_from_c
+
+
+cdef int64_t unzip(const uint8_t* data, int64_t n, uint8_t* out, int64_t size) noexcept with gil:
+    """Decompress a zstd frame with PyArrow, where the system has no libzstd."""
+    try:
+        frame = pa.CompressedInputStream(pa.BufferReader(pa.foreign_buffer(<uintptr_t>data, n)), "zstd")
+        found = frame.read(size + 1)
+        if len(found) <= size:
+            memcpy(out, <const char*>found, len(found))
+            return len(found)
+    except Exception:  # noqa: BLE001
+        pass
+    return -1
+
+
+cdef int check(Error error) except -1:
+    if error == NULL:
+        return 0
+    if error == NO_MEMORY:
+        raise MemoryError
+    if error == TOO_LONG:
+        raise TooLongError(error.decode())
+    raise DamagedPageError(error.decode())
+
+
+cdef KeptBlocks* source() except? NULL:
+    return <KeptBlocks*><uintptr_t>kept_blocks()
+
+
+cdef object exported(Block& block):
+    cdef ArrowArray array
+    if not block.export_to(&array):
+        raise MemoryError
+    try:
+        return from_c(<uintptr_t>&array, BYTES).buffers()[1]
+    finally:
+        if array.release != NULL:
+            array.release(&array)
+
+
+cdef object exported_bits(Bits& bits):
+    return exported(bits.block()) if bits.zeros() else None
+
+
+cdef class View:
+    """The bytes of a buffer, as long as this object is there."""
+
+    cdef Py_buffer view
+    cdef bint held
+
+    def __cinit__(self, data):
+        PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
+        self.held = True
+
+    def __dealloc__(self):
+        if self.held:
+            PyBuffer_Release(&self.view)
+
+    cdef Bytes bytes(self):
+        cdef Bytes found
+        found.data = <const uint8_t*>self.view.buf
+        found.size = <uint64_t>self.view.len
+        return found
+
+
+cdef vector[uint8_t] vector_of(View view):
+    cdef vector[uint8_t] found
+    found.assign(<const uint8_t*>view.view.buf, <const uint8_t*>view.view.buf + view.view.len)
+    return found
+
+
+cdef vector[Range] ranges_of(const int64_t[:, ::1] ranges):
+    cdef vector[Range] found
+    cdef Range r
+    cdef Py_ssize_t i
+    found.reserve(ranges.shape[0])
+    for i in range(ranges.shape[0]):
+        r.first = <uint64_t>ranges[i, 0]
+        r.last = <uint64_t>ranges[i, 1]
+        found.push_back(r)
+    return found
+
+
+cdef class Page:
+    """A page: its layout, and the positions of its chunks or rows.
+
+    Parameters
+    ----------
+    layout : int
+        1 mini-blocks, 2 constant, 3 full-zip.
+    num_rows, data_size : int
+        The rows of the page, and the bytes of its value buffer.
+    layers : list of int
+        The kinds of its layers, the innermost first.
+    codings : list of tuple
+        (kind, bits, packed bits, scheme, items, has validity, child, other, symbol table, constant) of each compression.
+    nodes : tuple of int
+        The codings of values, repetition levels, definition levels and the dictionary; -1 = none.
+    numbers : dict of str to int
+        Further fields of the layout.
+    outer : list of int, optional
+        The layers of a blob page.
+    fields : list of tuple
+        (coding, bits, is variable) of the fields of a packed struct of values of any length.
+    """
+
+    cdef CPage page
+
+    def __init__(self, int layout, num_rows, data_size, layers, codings, nodes, numbers, outer, fields):
+        cdef Coding node
+        cdef PackedField field
+        cdef View view
+        cdef size_t i
+        self.page.layout = layout
+        self.page.num_rows = num_rows
+        self.page.data_size = data_size
+        check(self.page.layers.assign(<vector[int]>layers))
+        if outer is not None:
+            self.page.is_blob = True
+            check(self.page.outer.assign(<vector[int]>outer))
+        self.page.codings.nodes.resize(len(codings))
+        for i, c in enumerate(codings):
+            self.page.codings.nodes[i].kind = c[0]
+            self.page.codings.nodes[i].bits = c[1]
+            self.page.codings.nodes[i].packed = c[2]
+            self.page.codings.nodes[i].scheme = c[3]
+            self.page.codings.nodes[i].items = c[4]
+            self.page.codings.nodes[i].has_validity = c[5]
+            self.page.codings.nodes[i].child = c[6]
+            self.page.codings.nodes[i].other = c[7]
+            if c[8] is not None:
+                view = View(c[8])
+                check(self.page.codings.nodes[i].table.parse(view.bytes()))
+            if c[9] is not None:
+                self.page.codings.nodes[i].value = vector_of(View(c[9]))
+        self.page.value, self.page.rep, self.page.definition, self.page.dictionary = nodes
+        self.page.num_buffers = numbers.get("num_buffers", 0)
+        self.page.num_items = numbers.get("num_items", 0)
+        self.page.num_dictionary_items = numbers.get("num_dictionary_items", 0)
+        self.page.is_large = numbers.get("is_large", 0)
+        self.page.bits_rep = numbers.get("bits_rep", 0)
+        self.page.bits_def = numbers.get("bits_def", 0)
+        self.page.bits_per_value = numbers.get("bits_per_value", 0)
+        self.page.bits_per_offset = numbers.get("bits_per_offset", 0)
+        for f in fields:
+            field.coding, field.bits, field.is_variable = f
+            self.page.fields.push_back(field)
+
+    def open_chunks(self, words, index, uint64_t depth):
+        """Read the positions of mini-blocks, and which rows begin in them."""
+        cdef View w = View(words), i = View(index)
+        check(self.page.find_chunks(w.bytes(), i.bytes(), depth, self.page.data_size))
+
+    def open_rows(self, index):
+        """Read the positions of the rows of a full-zip page."""
+        cdef View i = View(index)
+        check(self.page.find_rows(i.bytes()))
+
+    def open_constant(self, value, rep, definition, uint64_t num_rep, uint64_t num_def):
+        """Set the value (None = null) and the levels of a constant page; levels are bytes, None = not stored."""
+        self.page.is_null = value is None
+        if value is not None:
+            self.page.constant = vector_of(View(value))
+        if rep is not None:
+            self.page.levels.has_rep = True
+            self.read_levels(View(rep), self.page.rep, num_rep, self.page.levels.rep)
+        if definition is not None:
+            self.page.levels.has_def = True
+            self.read_levels(View(definition), self.page.definition, num_def, self.page.levels.definition)
+        if rep is not None and definition is not None and self.page.levels.rep.size() != self.page.levels.definition.size():
+            raise DamagedPageError("there are more levels of one kind than of the other")
+        self.page.levels.count = max(self.page.levels.rep.size(), self.page.levels.definition.size())
+        check(self.page.find_level_rows())
+
+    def fill_levels(self, uint16_t level):
+        """Have every row of a constant page without lists have the same definition level."""
+        self.page.levels.has_def = True
+        self.page.levels.definition.assign(self.page.num_rows, level)
+        self.page.levels.count = self.page.num_rows
+
+    cdef int read_levels(self, View view, int node, uint64_t n, vector[uint16_t]& out) except -1:
+        cdef Bytes data = view.bytes()
+        cdef Values values
+        cdef Context* context = new Context(unzip)
+        try:
+            if node < 0:
+                if data.size % 2:
+                    raise DamagedPageError("levels end within a level")
+                out.resize(data.size // 2)
+                if data.size:
+                    memcpy(out.data(), data.data, data.size)
+            else:
+                if n > (<uint64_t>1 << 32):
+                    raise DamagedPageError("a constant page has too many levels")
+                values.bits = 16
+                check(self.page.codings.append_block(context[0], node, data, n, values))
+                out.resize(values.count)
+                if values.count:
+                    memcpy(out.data(), values.fixed.data(), 2 * values.count)
+        finally:
+            del context
+        return 0
+
+    def plan(self, const int64_t[:, ::1] ranges, uint64_t gap):
+        """Return the (offset, length) of the bytes of the value buffer that ranges of rows need, near ones joined."""
+        cdef vector[Range] found, requested = ranges_of(ranges)
+        check(self.page.plan(requested, gap, found))
+        return [(r.first, r.last - r.first) for r in found]
+
+
+cdef class Column:
+    """The rows of one column of a file, appended page after page.
+
+    Parameters
+    ----------
+    layers : list of tuple
+        (is list, has 64-bit offsets) of each layer, the innermost first.
+    bits : int
+        Of a value; 0 if each has its own length.
+    is_wide : bool
+        Whether values of any length have 64-bit offsets.
+    list_sizes : list of int
+        Of lists of a fixed size within a value, the outermost first.
+    children : list of tuple
+        (bits, is wide) of the fields of a packed struct of values of any length.
+    """
+
+    cdef CColumn column
+    cdef Context* context
+
+    def __cinit__(self):
+        self.context = new Context(unzip)
+
+    def __dealloc__(self):
+        del self.context
+
+    def __init__(self, layers, unsigned bits, bint is_wide, list_sizes, children):
+        cdef KeptBlocks* blocks = source()
+        cdef size_t i
+        self.column.values.bits = bits
+        self.column.values.is_wide = is_wide
+        self.column.values.lend_from(blocks)
+        self.column.values.validity.resize(len(list_sizes))
+        self.column.list_sizes = list_sizes
+        self.column.list_items = 1
+        for size in list_sizes:
+            self.column.list_items *= size
+        self.column.layers.resize(len(layers))
+        for i, (is_list, has_wide) in enumerate(layers):
+            self.column.layers[i].is_list = is_list
+            self.column.layers[i].is_wide = has_wide
+            self.column.layers[i].valid.lend_from(blocks)
+            self.column.layers[i].offsets.lend_from(blocks)
+        self.column.children.resize(len(children))
+        for i, (child_bits, child_wide) in enumerate(children):
+            self.column.children[i].bits = child_bits
+            self.column.children[i].is_wide = child_wide
+
+    def read_dictionary(self, Page page, data):
+        """Decode the dictionary of a page."""
+        cdef View view = View(data)
+        cdef Bytes found = view.bytes()
+        cdef Error error
+        with nogil:
+            error = self.column.read_dictionary(self.context[0], page.page, found)
+        check(error)
+
+    def append(self, Page page, const int64_t[:, ::1] ranges, parts):
+        """Append ranges of the rows of a page; ``parts`` are (offset, bytes) of what `Page.plan` specifies.
+
+        Raises
+        ------
+        DamagedPageError
+            If the page can't be decoded; the column can't be used any more.
+        TooLongError
+            If fewer rows have to be appended at once.
+        """
+        cdef vector[Range] requested = ranges_of(ranges)
+        cdef vector[Part] found
+        cdef Part part
+        cdef View view
+        cdef Error error
+        views = []
+        for at, data in parts:
+            view = View(data)
+            views.append(view)
+            part.at = at
+            part.bytes = view.bytes()
+            found.push_back(part)
+        with nogil:
+            error = self.column.append(self.context[0], page.page, requested, found)
+        check(error)
+
+    def finish(self):
+        """Return the layers and the values, which the caller owns; nothing can be appended afterwards.
+
+        Returns
+        -------
+        tuple
+            A list with (length, nulls, validity, offsets) of each layer, buffers or None; the values as in `values_of`;
+            and a list with those of the fields of a packed struct.
+        """
+        cdef size_t i
+        layers = []
+        for i in range(self.column.layers.size()):
+            if self.column.layers[i].is_list:
+                check(self.column.layers[i].add_offsets(0))
+            layers.append((
+                self.column.layers[i].valid.size(),
+                self.column.layers[i].valid.zeros(),
+                exported_bits(self.column.layers[i].valid),
+                exported(self.column.layers[i].offsets) if self.column.layers[i].is_list else None,
+            ))
+        children = [values_of(self.column.children[i]) for i in range(self.column.children.size())]
+        return layers, values_of(self.column.values), children
+
+
+cdef object values_of(Values& values):
+    """Return the number of values, their buffer (or offsets and bytes), and (length, nulls, validity) of inner lists."""
+    cdef size_t i
+    validity = []
+    for i in range(values.validity.size()):
+        validity.append((values.validity[i].size(), values.validity[i].zeros(), exported_bits(values.validity[i])))
+    if values.bits:
+        return values.count, [exported(values.fixed)], validity
+    check(values.add_offsets(0))
+    return values.count, [exported(values.offsets), exported(values.text)], validity
