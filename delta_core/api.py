@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         same_type as same_type,
         spark_name as spark_name,
     )
+    from delta_core.expressions.filters import to_expression as to_expression
     from delta_core.expressions.plugin_functions import Function as Function
     from delta_core.expressions.printing import format_sql as format_sql
     from delta_core.expressions.sql import parse_sql as parse_sql, portable_sql as portable_sql
@@ -88,7 +89,8 @@ if TYPE_CHECKING:
         SIDECAR_ACTIONS as SIDECAR_ACTIONS,
         CheckpointPlan as CheckpointPlan,
     )
-    from delta_core.engines.interface import Storage as Storage
+    from delta_core.engines.engine import Engine as Engine
+    from delta_core.engines.interface import Evaluator as Evaluator, Storage as Storage
     from delta_core.engines.records import RangeRequest as RangeRequest
     from delta_core.kernel.log.commits import Commit as Commit
     from delta_core.kernel.log.files import FileSet as FileSet
@@ -169,6 +171,7 @@ if TYPE_CHECKING:
         PrimitiveType as PrimitiveType,
         StructType as StructType,
         TypeDef as TypeDef,
+        arrow_to_type as arrow_to_type,
         parse_decimal as parse_decimal,
     )
     from delta_core.kernel.commit.committer import holds_transaction as holds_transaction
@@ -196,7 +199,8 @@ _HOMES = {
         "TableNotFoundError TypeChangeError UnsupportedExpressionError UnsupportedFeatureError "
         "UnsupportedOperationError VersionNotFoundError"
     ),
-    "delta_core.engines.interface": "RangeRequest Storage",
+    "delta_core.engines.engine": "Engine",
+    "delta_core.engines.interface": "Evaluator RangeRequest Storage",
     "delta_core.expressions.ast": (
         "Call Cast Column Expression FileConstant FileStatistic Leaf Literal PartitionValue "
         "PhysicalColumn RowPosition TaskCount TaskIndex TaskRow all_of any_of column conjuncts leaves "
@@ -204,6 +208,7 @@ _HOMES = {
     ),
     "delta_core.expressions.binding": "bind bind_typed",
     "delta_core.expressions.coercion": "common_type same_type spark_name",
+    "delta_core.expressions.filters": "to_expression",
     "delta_core.expressions.plugin_functions": "Function",
     "delta_core.expressions.printing": "format_sql",
     "delta_core.expressions.sql": "parse_sql portable_sql",
@@ -240,7 +245,8 @@ _HOMES = {
     "delta_core.kernel.log.paths": "are_excluded",
     "delta_core.runtime.arguments": "check_number",
     "delta_core.schema.types": (
-        "TIMESTAMP_NTZ VARIANT ArrayType DataType Field MapType PrimitiveType StructType TypeDef parse_decimal"
+        "TIMESTAMP_NTZ VARIANT ArrayType DataType Field MapType PrimitiveType StructType TypeDef "
+        "arrow_to_type parse_decimal"
     ),
     "delta_core.runtime.json_text": "decode_json",
     "delta_core.runtime.processes": "PerProcess",

@@ -37,6 +37,8 @@ _FILE_VERSIONS: Mapping[tuple[int, int], FileVersion] = {
 _FORMATS: Mapping[str, FileVersion] = {"0.1": (0, 1), "2.0": (2, 0), "2.1": (2, 1), "2.2": (2, 2)}
 #: Up to this version, writers stored wrong numbers of rows.
 _WRONG_ROWS = (0, 8, 0)
+#: Before this version, writers used ids of dropped fields again for new ones.
+_UNIQUE_IDS = (0, 11, 0)
 
 
 class BasePath(Struct, frozen=True):
@@ -81,6 +83,9 @@ class Manifest(Struct, frozen=True):
         By id.
     rows_are_known : bool
         Whether the numbers of rows of fragments are right; early writers stored wrong ones.
+    ids_are_unique : bool
+        Whether two files of a fragment never have the same field; early writers used ids of dropped fields again for
+        new ones. The first file counts then, as for pylance.
     """
 
     path: str
@@ -91,6 +96,7 @@ class Manifest(Struct, frozen=True):
     file_version: FileVersion
     base_paths: Mapping[int, BasePath]
     rows_are_known: bool
+    ids_are_unique: bool
 
     @property
     def version(self) -> int:
@@ -177,7 +183,8 @@ def parse_manifest(data: bytes | memoryview, path: str) -> Manifest:
         fragments,
         _dataset_version(message, fragments, path),
         {b["id"]: BasePath(b["id"], b["path"], b["is_dataset_root"], b["name"]) for b in message["base_paths"]},
-        _rows_are_known(message),
+        _is_after(message, _WRONG_ROWS),
+        _is_after(message, _UNIQUE_IDS),
     )
     _check(found)
     return found
@@ -269,7 +276,8 @@ def _dataset_version(message: Message, fragments: Fragments, path: str) -> FileV
     return _FORMATS[listed["version"]]
 
 
-def _rows_are_known(message: Message) -> bool:
+def _is_after(message: Message, version: tuple[int, int, int]) -> bool:
+    """Whether a manifest is of a later writer; one that does not specify it may be of any."""
     writer = message["writer_version"]
     if writer is None:
         return False
@@ -278,7 +286,7 @@ def _rows_are_known(message: Message) -> bool:
     parts = writer["version"].split("-")[0].split(".")
     if len(parts) < 3 or not all(p.isascii() and p.isdigit() and len(p) < 9 for p in parts[:3]):
         return True
-    return tuple(int(p) for p in parts[:3]) > _WRONG_ROWS
+    return tuple(int(p) for p in parts[:3]) > version
 
 
 def _check(manifest: Manifest) -> None:

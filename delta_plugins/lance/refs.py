@@ -1,0 +1,142 @@
+"""Tags and branches: names of versions, and of datasets that began as a version. Protocol: folder ``_refs``."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from delta_core.api import CorruptTableError, RangeRequest, Storage, VersionNotFoundError, decode_json
+
+__all__ = ["Branch", "Tag", "branch_folder", "find_tag", "read_branches", "read_tags"]
+
+MAIN = "main"
+"""The name of the branch that is the dataset itself."""
+_TAGS = "_refs/tags"
+_BRANCHES = "_refs/branches"
+_SUFFIX = ".json"
+
+
+class Tag(Struct, frozen=True):
+    """A name of a version.
+
+    Parameters
+    ----------
+    version : int
+        The version.
+    branch : str, optional
+        The branch that it is of, None for the main one.
+    metadata : dict
+        What its author added.
+    """
+
+    version: int
+    branch: str | None = None
+    metadata: dict[str, Any] = {}
+
+
+class Branch(Struct, frozen=True):
+    """A dataset that began as a version of another branch.
+
+    Parameters
+    ----------
+    parent_branch : str, optional
+        That branch, None for the main one.
+    parent_version : int
+        That version.
+    created_at : int
+        Seconds since the epoch; 0 = not known.
+    """
+
+    parent_branch: str | None
+    parent_version: int
+    created_at: int = 0
+
+
+def branch_folder(branch: str | None) -> str:
+    """Return the folder of a branch below the root of the dataset, empty for the main one."""
+    return f"tree/{branch}" if branch not in (None, MAIN) else ""
+
+
+def _read(storage: Storage, folder: str) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return the path and the content of each file of a folder, by the name that it is about."""
+    names = [n for n in storage.list_from(folder).names if n.endswith(_SUFFIX) and not n.startswith(".")]
+    paths = [f"{folder}/{n}" for n in names]
+    found = {}
+    for name, path, data in zip(names, paths, storage.read([RangeRequest(p) for p in paths]), strict=True):
+        try:
+            content = decode_json(bytes(data))
+        except ValueError as e:
+            raise _damaged(path, str(e)) from None
+        if not isinstance(content, dict):
+            raise _damaged(path, f"it has {type(content).__name__}, expected an object")
+        found[unquote(name.removesuffix(_SUFFIX))] = path, content
+    return found
+
+
+def _damaged(path: str, why: str) -> CorruptTableError:
+    return CorruptTableError(
+        f"Reference {path} is damaged: {why}. Restore the file from a copy, or create it again.", path=path
+    )
+
+
+def _number(path: str, content: dict[str, Any], key: str) -> int:
+    value = content.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 64:
+        raise _damaged(path, f"its {key} is {value!r}, expected a number from 0 on")
+    return value
+
+
+def _text(path: str, content: dict[str, Any], key: str) -> str | None:
+    value = content.get(key)
+    if value is not None and not isinstance(value, str):
+        raise _damaged(path, f"its {key} is {value!r}, expected a text")
+    return None if value == MAIN else value
+
+
+def read_tags(storage: Storage) -> dict[str, Tag]:
+    """Return the tags of a dataset by name.
+
+    Raises
+    ------
+    CorruptTableError
+        If a file of a tag is damaged.
+    """
+    return {
+        name: Tag(_number(path, c, "version"), _text(path, c, "branch"), c.get("metadata") or {})
+        for name, (path, c) in _read(storage, _TAGS).items()
+    }
+
+
+def read_branches(storage: Storage) -> dict[str, Branch]:
+    """Return the branches of a dataset by name; the main one is not among them.
+
+    Raises
+    ------
+    CorruptTableError
+        If a file of a branch is damaged.
+    """
+    return {
+        name: Branch(
+            _text(path, c, "parentBranch"),
+            _number(path, c, "parentVersion"),
+            _number(path, c, "createAt") if "createAt" in c else 0,
+        )
+        for name, (path, c) in _read(storage, _BRANCHES).items()
+    }
+
+
+def find_tag(storage: Storage, name: str) -> Tag:
+    """Return a tag.
+
+    Raises
+    ------
+    VersionNotFoundError
+        If there is no such tag.
+    """
+    tags = read_tags(storage)
+    if name not in tags:
+        listed = ", ".join(repr(t) for t in sorted(tags)) or "none"
+        raise VersionNotFoundError(f"There is no tag {name!r}; there are: {listed}.", tag=name)
+    return tags[name]
