@@ -91,6 +91,8 @@ if TYPE_CHECKING:
     )
     from delta_core.engines.engine import Engine as Engine
     from delta_core.engines.interface import Evaluator as Evaluator, Storage as Storage
+    from delta_core.formats import FormatTable as FormatTable, TableFormat as TableFormat
+    from delta_core.scan.rows import PlannedRows as PlannedRows, Scannable as Scannable
     from delta_core.engines.records import RangeRequest as RangeRequest
     from delta_core.kernel.log.commits import Commit as Commit
     from delta_core.kernel.log.files import FileSet as FileSet
@@ -201,6 +203,8 @@ _HOMES = {
     ),
     "delta_core.engines.engine": "Engine",
     "delta_core.engines.interface": "Evaluator RangeRequest Storage",
+    "delta_core.formats": "FormatTable TableFormat",
+    "delta_core.scan.rows": "PlannedRows Scannable",
     "delta_core.expressions.ast": (
         "Call Cast Column Expression FileConstant FileStatistic Leaf Literal PartitionValue "
         "PhysicalColumn RowPosition TaskCount TaskIndex TaskRow all_of any_of column conjuncts leaves "

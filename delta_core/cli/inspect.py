@@ -7,14 +7,17 @@ import warnings
 from typing import Any
 
 import click
+import pyarrow as pa
 from msgspec.structs import replace
 
 from delta_core.cli.options import KnownFeatures, Target, WholeNumber, as_json, table_command
 from delta_core.cli.output import plain, print_facts, print_json, print_note, print_table, quantity, row_dicts, to_text
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import ActionQuery
-from delta_core.errors import CorruptTableError, UnsupportedFeatureError, UnsupportedVersionError
+from delta_core.errors import CorruptTableError, TableNotFoundError, UnsupportedFeatureError, UnsupportedVersionError
 from delta_core.expressions.coercion import spark_name
+from delta_core.formats import FormatTable
+from delta_core.handles.secrets import shown_uri
 from delta_core.kernel.log.commit_chunks import BASE_COLUMNS
 from delta_core.kernel.log.source import TableLog
 from delta_core.kernel.log.timestamps import format_ms
@@ -41,7 +44,14 @@ def info(target: Target, json_output: bool) -> None:
       delta-core info s3://bucket/sales --storage-option anon=true
       delta-core info sales --timestamp 2024-05-01T00:00:00Z --json
     """
-    snapshot, refused = target.described()
+    try:
+        snapshot, refused = target.described()
+    except TableNotFoundError:
+        other = target.of_other_format()
+        if other is None:
+            raise
+        _print_described(other, json_output)
+        return
     facts = _describe(snapshot, refused)
     if json_output:
         print_json(facts)
@@ -66,6 +76,14 @@ def info(target: Target, json_output: bool) -> None:
         }
     )
     _note_unreadable(refused)
+
+
+def _print_described(table: FormatTable, json_output: bool) -> None:
+    facts = {"Table": shown_uri(table.uri), "Format": table.format_name, "Version": table.version, **table.describe()}
+    if json_output:
+        print_json(facts)
+    else:
+        print_facts(facts)
 
 
 def _note_unreadable(reason: str | None) -> None:
@@ -116,12 +134,19 @@ def schema(target: Target, json_output: bool) -> None:
       delta-core schema sales
       delta-core schema sales --json --version 3
     """
-    snapshot, refused = target.described()
+    table: Snapshot | FormatTable
+    try:
+        table, refused = target.described()
+    except TableNotFoundError:
+        other = target.of_other_format()
+        if other is None:
+            raise
+        table, refused = other, None
     if json_output:
-        print_json(json.loads(snapshot.schema.to_json()))
+        print_json(json.loads(table.schema.to_json()))
         return
-    partitioned = set(snapshot.state.partition_columns)
-    rows = list(_columns(snapshot.schema, partitioned))
+    partitioned = set(table.state.partition_columns) if isinstance(table, Snapshot) else set()
+    rows = list(_columns(table.schema, partitioned))
     print_table(["column", "type", "nullable", "notes"], rows)
     _note_unreadable(refused)
 
@@ -151,15 +176,22 @@ def history(target: Target, limit: int, everything: bool, json_output: bool) -> 
       delta-core history sales -n 5
       delta-core history sales --all --json
     """
-    snapshot, refused = target.described()
-    commits = snapshot.history(None if everything else limit)
+    refused = None
+    try:
+        snapshot, refused = target.described()
+        commits = snapshot.history(None if everything else limit)
+    except TableNotFoundError:
+        other = target.of_other_format()
+        if other is None:
+            raise
+        commits = other.history(None if everything else limit)
     if json_output:
         print_json(commits)
         return
     rows = [
         (
             c["version"],
-            format_ms(c.get("timestamp"), snapshot.timezone),
+            format_ms(c.get("timestamp"), target.timezone),
             c.get("operation"),
             _parameters(c.get("operationParameters")),
             c.get("userName") or c.get("engineInfo"),
@@ -193,7 +225,12 @@ def files(target: Target, where: str | None, limit: int | None, statistics: bool
       delta-core files sales --where "day >= '2024-05-01' AND amount > 100"
       delta-core files sales --stats --json
     """
-    snapshot = target.snapshot()
+    snapshot = target.readable()
+    if not isinstance(snapshot, Snapshot):
+        if statistics:
+            raise click.UsageError(f"--stats works on Delta tables; {snapshot.format_name} has no such statistics.")
+        _print_files(snapshot.file_table(where), limit, json_output)
+        return
     listed = interop.file_table(snapshot, where, statistics)
     shown = listed if limit is None else listed.slice(0, limit)
     records = row_dicts(shown)
@@ -219,6 +256,19 @@ def files(target: Target, where: str | None, limit: int | None, statistics: bool
     rest = listed.num_rows - shown.num_rows
     total = snapshot.files.count
     print_note(f"{listed.num_rows:,} of {total:,} files" + (f", {rest:,} not shown" if rest else ""))
+
+
+def _print_files(listed: pa.Table, limit: int | None, json_output: bool) -> None:
+    """Print the files of a table of another format, one row each."""
+    shown = listed if limit is None else listed.slice(0, limit)
+    if json_output:
+        print_json(row_dicts(shown))
+        return
+    names = shown.column_names
+    numbers = [f.name for f in shown.schema if pa.types.is_integer(f.type)]
+    print_table(names, [tuple(r[n] for n in names) for r in row_dicts(shown)], numbers, null="-")
+    rest = listed.num_rows - shown.num_rows
+    print_note(f"{listed.num_rows:,} files" + (f", {rest:,} not shown" if rest else ""))
 
 
 def _by_column(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -376,8 +426,15 @@ def log(target: Target, json_output: bool) -> None:
       delta-core log sales --version 12 --json
     """
     log = open_context(target.uri, target.storage_options or None, allow_external=target.allow_external).log
-    version = target.version if target.timestamp is None else target.snapshot().version
-    segment, problems = _checked(log, version)
+    try:
+        version = target.version if target.timestamp is None else target.snapshot().version
+        segment, problems = _checked(log, version)
+    except TableNotFoundError:
+        other = target.of_other_format()
+        if other is None:
+            raise
+        _print_files(other.version_files(), None, json_output)
+        return
     segment = _measured(segment, log.engine.storage)
     if json_output:
         print_json(_segment(segment, problems))

@@ -14,9 +14,13 @@ from delta_core.errors import (
     CatalogRequiredError,
     DeltaError,
     InvalidArgumentError,
+    TableNotFoundError,
     UnsupportedFeatureError,
+    UnsupportedOperationError,
     UnsupportedVersionError,
 )
+from delta_core.formats import FormatTable, open_formatted
+from delta_core.handles.secrets import shown_uri
 from delta_core.kernel.log.partition_values import time_zone
 from delta_core.kernel.plugins.features import SupportedFeatures
 from delta_core.kernel.plugins.registry import PluginRegistry, PluginSet
@@ -75,6 +79,26 @@ class Target(Struct):
     def table(self) -> DeltaTable:
         """Open the latest version."""
         return self._open(None)
+
+    def readable(self) -> Snapshot | FormatTable:
+        """Open the version that is requested, of a table of any installed format."""
+        try:
+            return self.snapshot()
+        except TableNotFoundError:
+            found = self.of_other_format()
+            if found is None:
+                raise
+            return found
+
+    def of_other_format(self) -> FormatTable | None:
+        """Open the requested version of a table of an installed format other than Delta; None if none is there."""
+        return open_formatted(
+            self.uri,
+            storage_options=self.storage_options or None,
+            allow_external=self.allow_external,
+            version=self.version,
+            timestamp=self.timestamp,
+        )
 
     def snapshot(self) -> Snapshot:
         """Open the version that is requested."""
@@ -212,7 +236,11 @@ def table_command(required: bool = True, versioned: bool = True) -> Callable[[Co
             if version is not None and timestamp is not None:
                 raise click.UsageError("--version and --timestamp exclude each other.")
             target = None if uri is None else Target(uri, version, timestamp, storage_options, timezone, allow_external)
-            return command(target, **kwargs)
+            try:
+                return command(target, **kwargs)
+            except TableNotFoundError:
+                _check_format(target, command.__name__.replace("_", "-"))
+                raise
 
         decorated = opening_options(run)
         if versioned:
@@ -223,6 +251,18 @@ def table_command(required: bool = True, versioned: bool = True) -> Callable[[Co
         return click.argument("uri", metavar=name, required=required, shell_complete=_directories)(decorated)
 
     return decorate
+
+
+def _check_format(target: Target | None, verb: str) -> None:
+    """Reject a command that works on Delta tables only, if the place has a table of another format."""
+    found = None if target is None else target.of_other_format()
+    if found is not None:
+        raise UnsupportedOperationError(
+            f"{shown_uri(found.uri)} is a table of the format {found.format_name}, on which {verb} does not work. "
+            f"Commands that do: {', '.join(sorted(found.commands))}.",
+            operation=verb,
+            format=found.format_name,
+        )
 
 
 def as_json(command: Command) -> Command:

@@ -20,7 +20,8 @@ from delta_core.cli.options import Number, Target, WholeNumber, as_json, opening
 from delta_core.cli.output import console, print_json, print_note, print_rows, row_dicts, values
 from delta_core.cli.sinks import FORMATS, STDOUT, export, format_of
 from delta_core.errors import EngineError, ExpressionError, InvalidArgumentError
-from delta_core.kernel.plugins.state import TableState
+from delta_core.formats import FormatTable
+from delta_core.kernel.snapshot import Snapshot
 from delta_core.schema.fields import Schema, arrow_schema
 from delta_core.schema.types import Field, TypeDef
 from delta_core.table.query import QueryBuilder
@@ -69,9 +70,9 @@ def head(
       delta-core head sales
       delta-core head sales -n 3 --columns id,amount --where "amount > 100"
     """
-    snapshot = target.snapshot()
-    scan = snapshot.scan(columns, metadata, where, limit)
-    _show(_texts_of(snapshot.state)(scan.to_reader()).read_all(), json_output)
+    table = target.readable()
+    scan = table.scan(columns, metadata=metadata, predicate=where, limit=limit)
+    _show(_texts_of(table)(scan.to_reader()).read_all(), json_output)
 
 
 def _show(table: pa.Table, json_output: bool) -> None:
@@ -112,9 +113,9 @@ def cat(
       delta-core cat sales -o may.parquet --where "month(day) = 5"
       delta-core cat sales --format json --columns id,amount --limit 100 | jq .amount
     """
-    snapshot = target.snapshot()
-    scan = snapshot.scan(columns, metadata, where, limit)
-    _export(scan.to_reader(), format_of(output, kind, "csv"), output, _texts_of(snapshot.state))
+    table = target.readable()
+    scan = table.scan(columns, metadata=metadata, predicate=where, limit=limit)
+    _export(scan.to_reader(), format_of(output, kind, "csv"), output, _texts_of(table))
 
 
 @click.command()
@@ -140,7 +141,7 @@ def explain(
       delta-core explain sales --where "day = '2024-05-01' and amount > 100"
       delta-core explain sales --columns id --run
     """
-    report = target.snapshot().scan(columns, metadata, where, limit).explain(run)
+    report = target.readable().scan(columns, metadata=metadata, predicate=where, limit=limit).explain(run)
     if json_output:
         print_json(report.to_dict())
     else:
@@ -161,7 +162,7 @@ def count(target: Target, where: str | None, json_output: bool) -> None:
       delta-core count sales
       delta-core count sales --where "amount > 100"
     """
-    rows = target.snapshot().scan([], (), where).count()
+    rows = target.readable().scan([], predicate=where).count()
     if json_output:
         print_json({"count": rows})
     else:
@@ -227,10 +228,10 @@ def changes(
             raise click.UsageError(f"--follow prints JSON lines without an end: it excludes {given or '--json'}.")
         options = {"start_version": start, "start_timestamp": start_timestamp, "columns": columns, "predicate": where}
         for step in followed_changes(found, interval, timeout, **options):
-            export(_texts_of(found.snapshot().state)(step.to_reader()), "json", None)
+            export(_texts_of(found.snapshot())(step.to_reader()), "json", None)
         return
     reader = found.load_cdf(start or 0, end, start_timestamp, end_timestamp, columns, where)
-    _show_or_export(reader, _texts_of(found.snapshot().state), limit, kind, output, json_output)
+    _show_or_export(reader, _texts_of(found.snapshot()), limit, kind, output, json_output)
 
 
 @click.command()
@@ -264,7 +265,7 @@ def diff(
     """
     found = target.table()
     reader = found.diff(start, end, columns, where).to_reader()
-    _show_or_export(reader, _texts_of(found.snapshot().state), limit, kind, output, json_output)
+    _show_or_export(reader, _texts_of(found.snapshot()), limit, kind, output, json_output)
 
 
 @click.command()
@@ -302,12 +303,15 @@ def sql(
     columns: dict[str, tuple[Field, str]] = {}
     types: dict[str, TypeDef] = {}
     for name, uri in named.items():
-        table = Target(uri, None, None, storage_options, timezone, allow_external).table()
-        builder.register(name, table)
-        snapshot = table.snapshot()
-        stored = arrow_schema(snapshot.schema, snapshot.state.types)
-        columns |= {f.name: (f, _text(s.type)) for f, s in zip(snapshot.schema.fields, stored, strict=True)}
-        types |= snapshot.state.types
+        target = Target(uri, None, None, storage_options, timezone, allow_external)
+        table = target.readable()
+        if not isinstance(table, Snapshot):
+            builder.register(name, table)
+            continue
+        builder.register(name, target.table())
+        stored = arrow_schema(table.schema, table.state.types)
+        columns |= {f.name: (f, _text(s.type)) for f, s in zip(table.schema.fields, stored, strict=True)}
+        types |= table.state.types
     try:
         reader = builder.execute(query)
     except EngineError as e:
@@ -320,8 +324,9 @@ def sql(
     _show_or_export(reader, texts, limit, kind, output, json_output)
 
 
-def _texts_of(table: TableState) -> _Texts:
-    return partial(values_as_json, schema=table.schema, types=table.types)
+def _texts_of(table: Snapshot | FormatTable) -> _Texts:
+    types = table.state.types if isinstance(table, Snapshot) else {}
+    return partial(values_as_json, schema=table.schema, types=types)
 
 
 def _text(kind: pa.DataType) -> str:

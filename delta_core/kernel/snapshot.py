@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from delta_core import handles
 from delta_core.engines.engine import Engine
+from delta_core.engines.opening import make_engine
 from delta_core.engines.records import ActionQuery
 from delta_core.errors import (
     CatalogRequiredError,
@@ -27,7 +28,6 @@ from delta_core.errors import (
     InvalidArgumentError,
     LogChangedError,
     MetadataChangedError,
-    MissingDependencyError,
     TableNotFoundError,
     UnsupportedOperationError,
     VersionNotFoundError,
@@ -45,7 +45,6 @@ from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.log.reconcile import reconcile
 from delta_core.kernel.log.source import LogContents, LogMark, TableLog, concat_actions, newest_definition
 from delta_core.kernel.plugins.definition import declared_domains, define_table, resolve_plugins
-from delta_core.kernel.plugins.entry_points import entry_points
 from delta_core.kernel.plugins.plans import Checkpoint, LogFile, LogSegment, ReadRequest
 from delta_core.kernel.plugins.registry import PluginRegistry, PluginSet, default_registry
 from delta_core.kernel.plugins.rules import CommitTimestamp, RowSelector
@@ -70,12 +69,11 @@ if TYPE_CHECKING:
     from delta_core.kernel.write.plan import WritePlan
     from delta_core.kernels.row_set import RowSet, RowSets
 
-__all__ = ["ENGINES_GROUP", "Snapshot", "TableContext", "open_context", "open_snapshot"]
+__all__ = ["Snapshot", "TableContext", "open_context", "open_snapshot"]
 
 T = TypeVar("T")
 #: For so many seconds after a listing of a remote log a commit makes no further one.
 _FRESH = 10.0
-ENGINES_GROUP = "delta_core.engines"
 #: What building a version needs of a commit.
 _TAIL = ActionQuery(BASE_COLUMNS, skip=frozenset({"commitInfo", "cdc"}))
 
@@ -197,29 +195,6 @@ def open_context(
         uri, storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets
     )
     return TableContext(log, plugins or default_registry(), timezone, committer, configured, opening)
-
-
-def make_engine(
-    name: str,
-    uri: str,
-    storage_options: Mapping[str, Any] | None,
-    allow_external: Sequence[str] | Literal[False] | None = None,
-) -> Engine:
-    """Make the engine that an entry point names.
-
-    Raises
-    ------
-    MissingDependencyError
-        If no installed package provides the engine.
-    """
-    points = entry_points(ENGINES_GROUP)
-    found = next((p for p in points if p.name == name), None)
-    if found is None:
-        names = ", ".join(sorted(p.name for p in points)) or "none"
-        raise MissingDependencyError(f"No engine {name!r} is installed; there is: {names}.", engine=name)
-    more = {} if allow_external is None else {"allow_external": allow_external}
-    engine: Engine = found.load()(uri, storage_options, **more)
-    return engine
 
 
 class TableContext(Struct, frozen=True):

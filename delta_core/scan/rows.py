@@ -18,6 +18,8 @@ from delta_core.schema.types import StructType
 if TYPE_CHECKING:
     from logging import Logger
 
+    from delta_core.scan.report import ScanReport
+
 __all__ = ["PlannedRows", "Scannable", "Texts"]
 
 #: How strings are returned: as they are, as dictionary codes where they are stored so, or as string views.
@@ -27,7 +29,7 @@ Texts = Literal["plain", "codes", "views"]
 class PlannedRows(ABC):
     """A planned read: each call reads the rows again.
 
-    A format implements `schema`, `predicate`, `count` and `read_batches`; everything else follows from them.
+    A format implements `schema`, `predicate`, `source`, `explain`, `count` and `read_batches`; the rest follows.
     """
 
     @property
@@ -39,6 +41,10 @@ class PlannedRows(ABC):
     @abstractmethod
     def predicate(self) -> Expression | None:
         """The predicate, bound to the table's schema."""
+
+    @abstractmethod
+    def explain(self, run: bool = False) -> ScanReport:
+        """Return how the rows are read; with ``run`` also what reading them took."""
 
     @abstractmethod
     def count(self) -> int:
@@ -143,7 +149,14 @@ class Scannable(Protocol):
         ...
 
     def scan(
-        self, columns: Sequence[str | Path] | None = None, *, predicate: Any = None, limit: int | None = None
+        self,
+        columns: Sequence[str | Path] | None = None,
+        metadata: Sequence[str] = (),
+        predicate: Any = None,
+        limit: int | None = None,
     ) -> PlannedRows:
-        """Plan a read of some columns, of the rows for which a predicate is true, of at most so many."""
+        """Plan a read of some columns, of the rows for which a predicate is true, of at most so many.
+
+        ``metadata`` names further columns, such as ``_file_path``, that the format or its features have.
+        """
         ...

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, SupportsIndex
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core import expressions, operations
+from delta_core import expressions, formats, operations
 from delta_core.engines.writer_properties import WriterProperties
 from delta_core.errors import (
     ConcurrentAppendError,
@@ -33,7 +33,6 @@ from delta_core.errors import (
 from delta_core.handles.opening import Pickled
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernel import log as delta_log
-from delta_core.kernel.plugins.entry_points import entry_points
 from delta_core.kernel.plugins.features import TableFeature
 from delta_core.kernel.plugins.registry import default_registry
 from delta_core.kernel.snapshot import Snapshot, open_context, open_snapshot
@@ -78,8 +77,6 @@ __all__ = [
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, {"delta_core.table.parts": "TableAlterer TableMerger TableOptimizer"})
-
-FORMATS_GROUP = "delta_core.formats"
 
 
 class ProtocolVersions(NamedTuple):
@@ -1670,8 +1667,19 @@ def _no_operation(
 def open_table(table_uri: str | os.PathLike[str], **options: Any) -> Any:
     """Open whatever table lies at a place and return the class of its format.
 
-    A format is an entry point of the group ``delta_core.formats``: a class with ``is_table(uri, storage_options)``
-    that is called with the URI and the options. Delta itself is built in and requested first.
+    Parameters
+    ----------
+    table_uri : str or path
+        The place.
+    **options
+        Those of `DeltaTable`, or of the other format: ``version``, ``timestamp``, ``storage_options``,
+        ``allow_external`` have the same meaning in all.
+
+    Returns
+    -------
+    DeltaTable or delta_core.api.FormatTable
+        A Delta table, which is looked for first; else the table of an installed format (entry points of the group
+        ``delta_core.formats``, see `delta_core.api.TableFormat`).
 
     Raises
     ------
@@ -1681,13 +1689,11 @@ def open_table(table_uri: str | os.PathLike[str], **options: Any) -> Any:
     storage_options, place = options.get("storage_options"), path_text(table_uri)
     if DeltaTable.is_deltatable(place, storage_options):
         return DeltaTable(table_uri, **options)
-    points = entry_points(FORMATS_GROUP)
-    for point in points:
-        found = point.load()
-        if found.is_table(place, storage_options):
-            return found(table_uri, **options)
-    tried = ", ".join(["delta", *sorted(p.name for p in points)])
-    raise TableNotFoundError(f"No table at {place}; formats tried: {tried}.", path=place)
+    found = formats.open_formatted(place, **options)
+    if found is not None:
+        return found
+    tried = ", ".join(formats.format_names())
+    raise TableNotFoundError(f"No table at {shown_uri(place)}; formats tried: {tried}.", path=place)
 
 
 def _in_snake_case(name: str) -> str:

@@ -13,6 +13,8 @@ import pyarrow as pa
 from delta_core.errors import DeltaError, EngineError, MissingDependencyError
 from delta_core.runtime.patterns import lazy_pattern
 from delta_core.runtime.processes import PerProcess, num_forks
+from delta_core.scan.rows import Scannable
+from delta_core.table import interop
 from delta_core.table.delta_table import DeltaTable
 
 __all__ = ["QueryBuilder"]
@@ -60,8 +62,8 @@ class QueryBuilder:
             session.register(name, dataset)
         return session
 
-    def register(self, table_name: str, delta_table: DeltaTable) -> QueryBuilder:
-        """Make a table, at the version that it is on now, known by a name; returns the builder."""
+    def register(self, table_name: str, delta_table: DeltaTable | Scannable) -> QueryBuilder:
+        """Make a table of any format, at the version that it is on now, known by a name; returns the builder."""
         session = self._session.get()
         dataset = self._tables[table_name] = session.dataset(delta_table)
         session.register(table_name, dataset)
@@ -89,9 +91,17 @@ def _reported(reader: pa.RecordBatchReader, sql: str) -> Iterator[pa.RecordBatch
         raise EngineError(f"The query failed while it ran: {_plain(e)}", sql=sql) from e
 
 
+def _dataset(table: DeltaTable | Scannable, *, encoded: bool) -> Any:
+    return (
+        table.dataset(encoded=encoded)
+        if isinstance(table, DeltaTable)
+        else interop.scan_dataset(table, encoded=encoded)
+    )
+
+
 class _Session(Protocol):
     def __init__(self, settings: dict[str, str]) -> None: ...
-    def dataset(self, table: DeltaTable) -> Any: ...
+    def dataset(self, table: DeltaTable | Scannable) -> Any: ...
     def register(self, name: str, dataset: Any) -> None: ...
     def execute(self, sql: str) -> pa.RecordBatchReader: ...
 
@@ -104,8 +114,8 @@ class _DataFusion:
         settings = {"datafusion.sql_parser.enable_ident_normalization": "false", **settings}
         self._context = datafusion.SessionContext(datafusion.SessionConfig(settings))
 
-    def dataset(self, table: DeltaTable) -> Any:
-        return table.dataset()
+    def dataset(self, table: DeltaTable | Scannable) -> Any:
+        return _dataset(table, encoded=False)
 
     def register(self, name: str, dataset: Any) -> None:
         # in lower case too, which is how DataFusion keeps names that are not quoted
@@ -170,8 +180,8 @@ class _DuckDB:
 
         self._connection = duckdb.connect(config=settings)
 
-    def dataset(self, table: DeltaTable) -> Any:
-        return table.dataset(encoded=True)
+    def dataset(self, table: DeltaTable | Scannable) -> Any:
+        return _dataset(table, encoded=True)
 
     def register(self, name: str, dataset: Any) -> None:
         self._connection.register(name, dataset)

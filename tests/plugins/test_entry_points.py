@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from delta_core.kernel.plugins.entry_points import entry_groups, entry_points, installed_version
 from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.runtime.entry_points import entry_groups, entry_points, installed_version
 
 GROUP = "delta_core.features"
 

@@ -16,7 +16,7 @@ import pytest
 import delta_core
 from delta_core import DeltaTable, exceptions, open_table, write_deltalake
 from delta_core.engines.arrow.log_files import ArrowLogFiles
-from delta_core.errors import InvalidArgumentError, TableNotFoundError, UnsupportedOperationError, VersionNotFoundError
+from delta_core.errors import InvalidArgumentError, UnsupportedOperationError, VersionNotFoundError
 from delta_core.kernel.snapshot import open_snapshot
 from delta_core.table.interop import file_tables
 from delta_core.table.transaction import CommitProperties, Transaction
@@ -461,35 +461,10 @@ def test_operation_is_bound_to_the_version_that_is_loaded(fed: TableBuilder) -> 
 # --- formats and the package ---------------------------------------------------------------
 
 
-class OtherFormat:
-    """A format for `test_open_table_requests_installed_formats`."""
-
-    def __init__(self, uri: object, **options: object) -> None:
-        self.uri, self.options = uri, options
-
-    @staticmethod
-    def is_table(uri: str, storage_options: object = None) -> bool:
-        return Path(uri, "other").exists()
-
-
 def test_open_table_returns_the_class_of_what_lies_there(builder: TableBuilder) -> None:
     table = open_table(builder.uri, version=1)
     assert isinstance(table, DeltaTable)
     assert table.version() == 1
-
-
-def test_open_table_requests_installed_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Point:
-        name = "other"
-
-        def load(self) -> type[OtherFormat]:
-            return OtherFormat
-
-    monkeypatch.setattr("delta_core.table.delta_table.entry_points", {"delta_core.formats": (Point(),)}.get)
-    (tmp_path / "other").touch()
-    assert open_table(tmp_path, timezone="UTC").options == {"timezone": "UTC"}
-    with pytest.raises(TableNotFoundError, match="delta, other"):
-        open_table(tmp_path / "nothing")
 
 
 def test_every_name_of_the_package_resolves() -> None:

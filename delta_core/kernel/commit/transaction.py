@@ -69,7 +69,6 @@ from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.log.names import commit_name
 from delta_core.kernel.log.timestamps import parse_version
 from delta_core.kernel.plugins.committer import Committed, Committer, Conflict, Proposal
-from delta_core.kernel.plugins.entry_points import installed_version
 from delta_core.kernel.plugins.plans import LogFile
 from delta_core.kernel.plugins.registry import PluginSet
 from delta_core.kernel.plugins.state import TableState
@@ -78,6 +77,7 @@ from delta_core.kernel.protocol.properties import MANIFESTS, read_property
 from delta_core.kernel.write.names import random_prefix
 from delta_core.kernel.write.plan import WritePlan, plan_write
 from delta_core.kernels.row_set import RowSet, RowSets
+from delta_core.runtime.entry_points import installed_version
 from delta_core.schema.fields import Path
 
 __all__ = ["CommitResult", "Transaction"]

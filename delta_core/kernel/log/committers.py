@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from delta_core.errors import PluginConflictError, PluginError
-from delta_core.kernel.plugins.entry_points import entry_points
+from delta_core.runtime.entry_points import entry_points
 
 if TYPE_CHECKING:
     from delta_core.engines.interface import Storage

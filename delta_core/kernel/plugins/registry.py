@@ -23,12 +23,12 @@ from delta_core.errors import (
 )
 from delta_core.expressions.plugin_functions import Function
 from delta_core.kernel.plugins import hookspecs
-from delta_core.kernel.plugins.entry_points import entry_groups
 from delta_core.kernel.plugins.features import API_VERSION, SupportedFeatures, TableFeature, supported_features
 from delta_core.kernel.plugins.hook_calls import guarded_hooks
 from delta_core.kernel.plugins.hookspecs import PROJECT, RESULTS
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol.actions import Protocol
+from delta_core.runtime.entry_points import entry_groups
 from delta_core.runtime.processes import cached_property
 from delta_core.schema.types import BASE_TYPES, TypeDef
 

@@ -1,0 +1,37 @@
+"""The engine of a place: made by the entry point that a caller names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from delta_core.engines.engine import Engine
+from delta_core.errors import MissingDependencyError
+from delta_core.runtime.entry_points import entry_points
+
+__all__ = ["ENGINES_GROUP", "make_engine"]
+
+ENGINES_GROUP = "delta_core.engines"
+
+
+def make_engine(
+    name: str,
+    uri: str,
+    storage_options: Mapping[str, Any] | None,
+    allow_external: Sequence[str] | Literal[False] | None = None,
+) -> Engine:
+    """Make the engine that an entry point names.
+
+    Raises
+    ------
+    MissingDependencyError
+        If no installed package provides the engine.
+    """
+    points = entry_points(ENGINES_GROUP)
+    found = next((p for p in points if p.name == name), None)
+    if found is None:
+        names = ", ".join(sorted(p.name for p in points)) or "none"
+        raise MissingDependencyError(f"No engine {name!r} is installed; there is: {names}.", engine=name)
+    more = {} if allow_external is None else {"allow_external": allow_external}
+    engine: Engine = found.load()(uri, storage_options, **more)
+    return engine

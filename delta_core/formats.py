@@ -1,0 +1,136 @@
+"""Formats of tables: how installed ones are found, recognise a place and open it.
+
+A format is an entry point of the group ``delta_core.formats``: an object with the members of `TableFormat`. Delta is
+built in, and is tried first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from delta_core.engines.opening import make_engine
+from delta_core.errors import PluginError
+from delta_core.runtime.arguments import path_text
+from delta_core.runtime.entry_points import entry_points
+from delta_core.scan.rows import Scannable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from delta_core.engines.engine import Engine
+
+__all__ = ["FORMATS_GROUP", "TableFormat", "FormatTable", "format_names", "format_of", "open_formatted"]
+
+FORMATS_GROUP = "delta_core.formats"
+#: The members of `TableFormat`, which every object of the group must have.
+_MEMBERS = ("name", "recognise", "open")
+
+
+class FormatTable(Scannable, Protocol):
+    """One version of a table of another format, as `open_table` returns it.
+
+    Attributes
+    ----------
+    commands : frozenset of str
+        The commands of the command line that work on it; all others are rejected by name.
+    """
+
+    commands: frozenset[str]
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return what the table is, as JSON values by title: for ``delta-core info``."""
+        ...
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """Return the versions, newest first, with the keys of `DeltaTable.history`."""
+        ...
+
+    def file_table(self, predicate: Any = None) -> pa.Table:
+        """Return the data files, or their units (fragments), that may hold a row for a predicate: one row each."""
+        ...
+
+    def version_files(self) -> pa.Table:
+        """Return the files of metadata that the version consists of: ``file``, ``kind``, ``size`` in bytes."""
+        ...
+
+
+class TableFormat(Protocol):
+    """A format of tables.
+
+    Attributes
+    ----------
+    name : str
+        In lower case: ``lance``.
+    """
+
+    name: str
+
+    def recognise(self, engine: Engine) -> bool:
+        """Whether the engine's place holds a table of the format: at most one listing, and no error if not."""
+        ...
+
+    def open(self, engine: Engine, uri: str, **options: Any) -> FormatTable:
+        """Open the table.
+
+        Parameters
+        ----------
+        engine : Engine
+            Of the place.
+        uri : str
+            As the caller wrote it.
+        **options
+            Such as ``version`` and ``timestamp``; an unknown one is a TypeError, as of any function.
+        """
+        ...
+
+
+def installed_formats() -> Iterator[TableFormat]:
+    """Yield the formats of installed packages.
+
+    Raises
+    ------
+    PluginError
+        An object of the group lacks a member; the message names the entry point.
+    """
+    for point in entry_points(FORMATS_GROUP):
+        found = point.load()
+        missing = [name for name in _MEMBERS if not hasattr(found, name)]
+        if missing:
+            raise PluginError(
+                f"The entry point {point.name} = {point.value} of the group {FORMATS_GROUP} has no "
+                f"{', '.join(missing)}; expected an object with the members of delta_core.api.TableFormat."
+            )
+        yield found
+
+
+def format_names() -> list[str]:
+    """Return the names of all formats that can be opened."""
+    return ["delta", *sorted(p.name for p in entry_points(FORMATS_GROUP))]
+
+
+def format_of(engine: Engine) -> TableFormat | None:
+    """Return the installed format, other than Delta, that recognises the engine's place; None if none does."""
+    return next((found for found in installed_formats() if found.recognise(engine)), None)
+
+
+def open_formatted(
+    uri: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    allow_external: Sequence[str] | Literal[False] | None = None,
+    **options: Any,
+) -> FormatTable | None:
+    """Open a table of an installed format other than Delta; None if none recognises the place.
+
+    Options that are None are left out.
+    """
+    if not entry_points(FORMATS_GROUP):
+        return None
+    place = path_text(uri)
+    engine = make_engine("arrow", place, storage_options, allow_external)
+    found = format_of(engine)
+    if found is None:
+        return None
+    return found.open(engine, place, **{name: value for name, value in options.items() if value is not None})
