@@ -81,10 +81,19 @@ def _zstd(data: pa.Buffer, size: int) -> pa.Buffer:
 
 
 def _gzip(data: pa.Buffer, size: int) -> bytes:
-    # the zlib of Python specifies where a page has fewer bytes, which PyArrow's codec does not
+    # the zlib of Python reports a stream that ends too early, which PyArrow's codec does not
     import zlib
 
-    return zlib.decompress(data, wbits=_GZIP_OR_ZLIB, bufsize=max(size, 1))
+    rest: Any = data
+    members: list[bytes] = []
+    while rest:
+        stream = zlib.decompressobj(_GZIP_OR_ZLIB)
+        members.append(stream.decompress(rest, size + 1))
+        size -= len(members[-1])
+        if size < 0 or not stream.eof:
+            raise zlib.error("the members of a gzip page end too early or have more bytes than its header specifies")
+        rest = stream.unused_data
+    return members[0] if len(members) == 1 else b"".join(members)
 
 
 #: The types of Parquet, in the order of their numbers in parquet.thrift.

@@ -16,7 +16,6 @@
 #include "codecs.h"
 #include "crc32.h"
 #include "encodings.h"
-#include "inflate.h"
 #include "lz4.h"
 #include "memory/byte_copies.h"
 #include "page_header.h"
@@ -466,10 +465,11 @@ class ChunkReader {
         if (!out) return nullptr;
         const bool good = codec_ == SNAPPY ? (width_ ? snappy_decompress<false>(body, size, out, uncompressed)
                                                      : snappy_decompress<true>(body, size, out, uncompressed))
-                          : codec_ == ZSTD ? space_.zstd->decompress(body, size, out, uncompressed)
+                          : codec_ == ZSTD ? space_.decompressors->zstd.decompress(body, size, out, uncompressed)
                           : codec_ == LZ4  ? lz4_decompress(body, size, out, uncompressed)
-                          // of other forms than writers use, and damaged, by a complete reader
-                          : codec_ == GZIP ? gunzip(body, size, out, uncompressed) || decompress_foreign(body, size, out, uncompressed)
+                          // zlib accepts streams without the header of gzip too
+                          : codec_ == GZIP ? space_.decompressors->gzip.decompress(body, size, out, uncompressed) ||
+                                                 decompress_foreign(body, size, out, uncompressed)
                                            : decompress_foreign(body, size, out, uncompressed);
         return good ? out : nullptr;
     }

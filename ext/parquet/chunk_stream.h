@@ -23,7 +23,7 @@ class KeptSpace {
     void work_like(const Workspace &space) {
         space_.decompress = space.decompress;
         space_.codec = decompressor_;
-        space_.zstd = space.zstd;
+        space_.decompressors = space.decompressors;
         space_.pages = space.pages;
     }
 

@@ -147,8 +147,12 @@ cdef extern from "parquet/snappy.h" namespace "delta_parquet" nogil:
     bint snappy_numbers "delta_parquet::snappy_decompress<false>"(const uint8_t* data, size_t n, uint8_t* out, size_t size)
     bint snappy_texts "delta_parquet::snappy_decompress<true>"(const uint8_t* data, size_t n, uint8_t* out, size_t size)
 
-cdef extern from "parquet/inflate.h" namespace "delta_parquet" nogil:
-    bint gunzip(const uint8_t* data, size_t n, uint8_t* out, size_t size)
+cdef extern from "parquet/deflate_library.h" namespace "delta_parquet" nogil:
+    cdef cppclass DeflateLibrary:
+        @staticmethod
+        const DeflateLibrary* loaded()
+    cdef cppclass GzipContext:
+        bint decompress(const uint8_t* data, int64_t n, uint8_t* out, int64_t size)
 
 cdef extern from *:
     """

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "codecs.h"
+#include "deflate_library.h"
 #include "memory/byte_copies.h"
 #include "zstd_library.h"
 
@@ -78,11 +79,17 @@ struct PageCounts {
     int64_t met = 0, decoded = 0;
 };
 
+// Contexts of the system's libraries.
+struct Decompressors {
+    ZstdContext zstd;
+    GzipContext gzip;
+};
+
 // What one chunk after the other is read in.
 struct Workspace {
     Decompress decompress = nullptr;  // for pages of a FOREIGN codec, with what it is called with
     void *codec = nullptr;
-    ZstdContext own_zstd, *zstd = &own_zstd;
+    Decompressors own_decompressors, *decompressors = &own_decompressors;
     PageCounts own_pages, *pages = &own_pages;
     Scratch dictionary, dictionary_ends, matches;
     // what is needed while a page is at hand

@@ -6,8 +6,9 @@ import gzip
 import io
 import re
 import struct
+import tracemalloc
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -31,7 +32,7 @@ from delta_core.kernels.arrow_buffers import is_text
 from delta_core.kernels.gather import SelectionVector
 from delta_core.parquet import pages as parquet_pages
 from delta_core.parquet._footer import Footer
-from delta_core.parquet._pages import ValueTest, decompress_gzip, decompress_snappy
+from delta_core.parquet._pages import ValueTest, decompress_gzip, decompress_snappy, has_libdeflate
 from delta_core.parquet.columns import find_chunk
 from delta_core.parquet.opened_file import ArrowFooter
 from delta_core.parquet.pages import (
@@ -790,6 +791,28 @@ def test_snappy_never_leads_outside(packed: bytes, size: int) -> None:
         assert pa.Codec("snappy").decompress(packed, size, asbytes=True) == found
 
 
+def gzip_by_zlib(packed: bytes, size: int) -> bytes | None:
+    _, decompress = parquet_pages.CODECS["GZIP"]
+    assert decompress is not None
+    try:
+        found = decompress(pa.py_buffer(packed), size)
+    except zlib.error:
+        return None
+    return found if len(found) == size else None
+
+
+#: Each of them returns the plain bytes of gzip members, None if they are damaged or not as many.
+GZIP = [
+    pytest.param(
+        decompress_gzip,
+        id="libdeflate",
+        marks=pytest.mark.skipif(not has_libdeflate(), reason="libdeflate is not installed"),
+    ),
+    pytest.param(gzip_by_zlib, id="zlib"),
+]
+Gunzip = Callable[[bytes, int], bytes | None]
+
+
 def gzipped(plain: bytes, level: int, strategy: int, window: int, flushed: Sequence[int]) -> bytes:
     """Compress bytes, with an empty block at some places."""
     packer = zlib.compressobj(level, zlib.DEFLATED, 16 + window, strategy=strategy)
@@ -801,6 +824,7 @@ def gzipped(plain: bytes, level: int, strategy: int, window: int, flushed: Seque
     return packed + packer.flush()
 
 
+@pytest.mark.parametrize("gunzip", GZIP)
 @given(
     parts=st.lists(st.tuples(st.binary(min_size=1, max_size=40), st.integers(1, 3000)), max_size=30),
     random=st.integers(0, 40_000),
@@ -811,6 +835,7 @@ def gzipped(plain: bytes, level: int, strategy: int, window: int, flushed: Seque
     damage=st.lists(st.tuples(st.integers(0, 2**20), st.integers(1, 255)), min_size=1, max_size=3),
 )
 def test_gzip_returns_what_was_compressed(
+    gunzip: Gunzip,
     parts: list[tuple[bytes, int]],
     random: int,
     level: int,
@@ -821,39 +846,72 @@ def test_gzip_returns_what_was_compressed(
 ) -> None:
     plain = b"".join(p * n for p, n in parts) + np.random.default_rng(random).bytes(random)
     packed = gzipped(plain, level, strategy, window, flushed)
-    assert decompress_gzip(packed, len(plain)) == plain
-    assert decompress_gzip(packed, len(plain) + 1) is None
-    assert not plain or decompress_gzip(packed, len(plain) - 1) is None
-    assert decompress_gzip(packed[:-1], len(plain)) is None
-    assert decompress_gzip(packed + b"x", len(plain)) is None
+    assert gunzip(packed, len(plain)) == plain
+    assert gunzip(packed, len(plain) + 1) is None
+    assert not plain or gunzip(packed, len(plain) - 1) is None
+    assert gunzip(packed[:-1], len(plain)) is None
+    assert gunzip(packed + b"x", len(plain)) is None
     bad = bytearray(packed)
     for at, mask in damage:
         bad[at % len(bad)] ^= mask
-    found = decompress_gzip(bytes(bad), len(plain))
+    found = gunzip(bytes(bad), len(plain))
     assert found in (None, plain)
     if found is not None:
         assert zlib.decompress(bytes(bad), 31) == plain
 
 
+@pytest.mark.parametrize("gunzip", GZIP)
+@given(
+    parts=st.lists(st.binary(max_size=400), min_size=1, max_size=6), lost=st.integers(1, 60), damaged=st.integers(0, 5)
+)
+def test_gzip_returns_all_members(gunzip: Gunzip, parts: list[bytes], lost: int, damaged: int) -> None:
+    members = [gzip.compress(part) for part in parts]
+    plain, packed = b"".join(parts), b"".join(members)
+    assert gunzip(packed, len(plain)) == plain
+    assert gunzip(packed, len(plain) + 1) is None
+    assert not plain or gunzip(packed, len(plain) - 1) is None
+    assert gunzip(packed[: -min(lost, len(members[-1]) - 1)], len(plain)) is None
+    # the checksum and the size of each member are compared
+    for at in (-8, -4):
+        member = bytearray(members[damaged % len(members)])
+        member[at] ^= 1
+        bad = [*members]
+        bad[damaged % len(members)] = bytes(member)
+        assert gunzip(b"".join(bad), len(plain)) is None
+
+
+@pytest.mark.parametrize("gunzip", GZIP)
 @given(st.binary(max_size=200), st.integers(0, 300))
-def test_gzip_never_leads_outside(packed: bytes, size: int) -> None:
+def test_gzip_never_leads_outside(gunzip: Gunzip, packed: bytes, size: int) -> None:
     head = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
-    assert decompress_gzip(head + packed + struct.pack("<II", 0, size), size) is None or not size
-    assert decompress_gzip(packed, size) is None
+    assert gunzip(head + packed + struct.pack("<II", 0, size), size) is None or not size
+    assert gunzip(packed, size) is None or not size
 
 
-def test_gzip_of_other_forms_is_left_to_zlib() -> None:
+@pytest.mark.parametrize("gunzip", GZIP)
+def test_gzip_with_a_name_and_a_comment_is_decompressed(gunzip: Gunzip) -> None:
     plain = b"text " * 99
     whole = gzip.compress(plain)
-    named = whole[:3] + b"\x08" + whole[4:10] + b"name\0" + whole[10:]
-    _, decompress = parquet_pages.CODECS["GZIP"]
-    assert decompress is not None
-    for packed in (zlib.compress(plain), named):
-        assert decompress_gzip(packed, len(plain)) is None
-        assert decompress(pa.py_buffer(packed), len(plain)) == plain
-    assert decompress_gzip(gzip.compress(plain[:99]) + gzip.compress(plain[99:]), len(plain)) is None
+    assert gunzip(whole[:3] + b"\x18" + whole[4:10] + b"name\0comment\0" + whole[10:], len(plain)) == plain
 
 
+def test_stream_without_gzip_header_is_left_to_zlib() -> None:
+    plain = b"text " * 99
+    assert decompress_gzip(zlib.compress(plain), len(plain)) is None
+    assert gzip_by_zlib(zlib.compress(plain), len(plain)) == plain
+
+
+def test_gzip_that_expands_beyond_the_size_is_not_decompressed_whole() -> None:
+    packed = gzip.compress(bytes(64 << 20))
+    tracemalloc.start()
+    try:
+        assert gzip_by_zlib(packed, 1000) is None
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.skipif(not has_libdeflate(), reason="libdeflate is not installed")
 def test_gzip_pages_of_writers_need_no_other_library(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(data: pa.Buffer, size: int) -> bytes:
         raise AssertionError(size)
