@@ -196,7 +196,7 @@ def _reach(schema: StructType, path: tuple[str, ...]) -> Typed:
         current = found.type
     else:
         return Typed(Column(names), canonical(current))
-    whole = Typed(Column(names), current)
+    whole = Typed(Column(names), canonical(current))
     for part in path[depth:]:
         if isinstance(whole.type, ArrayType) or not isinstance(whole.type, (MapType, StructType)):
             raise ColumnNotFoundError(

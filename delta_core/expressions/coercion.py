@@ -18,6 +18,7 @@ from delta_core.schema.types import (
     MapType,
     PrimitiveType,
     StructType,
+    UserDefinedType,
     arrow_to_type,
     parse_decimal,
 )
@@ -240,7 +241,7 @@ def spark_name(t: DataType) -> str:
         return f"MAP<{spark_name(t.key_type)}, {spark_name(t.value_type)}>"
     if isinstance(t, StructType):
         return "STRUCT<" + ", ".join(f"`{f.name}`: {spark_name(f.type)}" for f in t.fields) + ">"
-    return _DDL.get(t.type, t.type.upper())
+    return t.type if isinstance(t, UserDefinedType) else _DDL.get(t.type, t.type.upper())
 
 
 def describe(types: list[DataType]) -> str:

@@ -27,6 +27,8 @@ from delta_core.expressions.coercion import INTERVAL_DAY, INTERVAL_DAY_TIME, INT
 from delta_core.expressions.literals import to_microseconds, typed
 from delta_core.expressions.members import expand
 from delta_core.runtime.recursion import Steps, each, run
+from delta_core.schema.fields import walk
+from delta_core.schema.types import DataType, UserDefinedType
 
 __all__ = ["format_sql", "quote_name"]
 
@@ -162,12 +164,18 @@ _SYNTAX: dict[str, Any] = {
 # --- constants -----------------------------------------------------------------------------
 
 
+def _has_user_defined(t: DataType) -> bool:
+    return isinstance(t, UserDefinedType) or any(isinstance(f.type, UserDefinedType) for _, f in walk(t))
+
+
 def _literal(literal: Literal) -> str:
     found = typed(literal)
     assert found.type is not None
     name, value = name_of(found.type), found.value
     if value is None:
-        return "NULL" if literal.type is None or name == "void" else f"CAST(NULL AS {spark_name(found.type)})"
+        # Spark casts an untyped null to a user-defined type, and nothing else
+        is_plain = name == "void" or literal.type is None or _has_user_defined(literal.type)
+        return "NULL" if is_plain else f"CAST(NULL AS {spark_name(found.type)})"
     if name in _PRINTERS:
         return str(_PRINTERS[name](value))
     if found.type in (INTERVAL_DAY, INTERVAL_DAY_TIME):

@@ -16,7 +16,7 @@ from delta_core.kernel.protocol.actions import Metadata
 from delta_core.kernel.protocol.properties import normalize_properties
 from delta_core.kernel.snapshot import Snapshot, TableContext
 from delta_core.schema.fields import Schema
-from delta_core.schema.types import PrimitiveType, StructType
+from delta_core.schema.types import PrimitiveType, StructType, UserDefinedType
 
 __all__ = ["column_names", "create_table", "given_properties", "new_metadata", "partition_columns", "stage_definition"]
 
@@ -56,7 +56,8 @@ def partition_columns(schema: StructType, names: Sequence[str]) -> tuple[str, ..
                 f"{did_you_mean(column, schema.names)}",
                 column=column,
             )
-        if not isinstance(found.type, PrimitiveType) or found.type.type in ("void", "variant"):
+        is_value = isinstance(found.type, PrimitiveType) and not isinstance(found.type, UserDefinedType)
+        if not is_value or found.type.type in ("void", "variant"):
             raise SchemaError(
                 f"Partition column {found.name!r} is {found.type}: its values have no text form. Partition by a column "
                 "of a primitive type.",

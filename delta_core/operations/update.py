@@ -9,7 +9,7 @@ from delta_core.errors import InvalidArgumentError
 from delta_core.expressions import parse_sql, to_expression
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, leaves
 from delta_core.expressions.binding import bind_typed
-from delta_core.expressions.coercion import same_type
+from delta_core.expressions.coercion import canonical, same_type
 from delta_core.expressions.sql import is_default
 from delta_core.kernel.commit.transaction import Transaction
 from delta_core.kernel.scan.plan import resolve_columns
@@ -194,7 +194,7 @@ def _cast(base: Snapshot, path: Path, value: Expression, is_safe: bool) -> Expre
     if isinstance(value, Literal) and (value.value is None or isinstance(value.value, (list, tuple, dict))):
         return Literal(value.value, wanted)
     bound = bind_typed(value, base.schema, base.plugins.functions)
-    if same_type(bound.type, wanted):
+    if same_type(bound.type, canonical(wanted)):
         return bound.expression
     return bind_typed(Cast(bound.expression, wanted, is_safe), base.schema, base.plugins.functions).expression
 

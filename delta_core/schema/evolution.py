@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from delta_core.errors import SchemaMismatchError
 from delta_core.schema.fields import Path, Schema, format_path, walk
-from delta_core.schema.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
+from delta_core.schema.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, UserDefinedType
 
 __all__ = ["feature_metadata", "merge_rows_schema", "merge_schemas"]
 
@@ -92,7 +92,12 @@ def _merged(old: DataType, new: DataType, accept: Accept, path: Path) -> DataTyp
 
 
 def _is_stored_form(old: DataType, new: DataType) -> bool:
-    """Whether rows have a struct as Arrow has a type that is none to Delta, such as a variant."""
+    """Whether rows have a type as Arrow has one that is none to Delta, such as a variant."""
+    if isinstance(old, UserDefinedType):
+        try:
+            return _merged(old.stored, new, lambda *_: False, ()) == old.stored
+        except SchemaMismatchError:
+            return False
     if not isinstance(old, PrimitiveType) or not isinstance(new, StructType):
         return False
     stored = old.to_arrow()

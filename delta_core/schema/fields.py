@@ -22,6 +22,7 @@ from delta_core.schema.types import (
     PrimitiveType,
     StructType,
     TypeDef,
+    UserDefinedType,
     check_nesting,
     parse_decimal,
     type_to_json,
@@ -275,7 +276,7 @@ def _changed(
 def unknown_types(schema: StructType, types: Mapping[str, TypeDef]) -> Iterator[tuple[Path, str]]:
     """Yield path and name of each primitive type that is not among the known ones; a decimal's numbers are checked."""
     for path, f in walk(schema):
-        if isinstance(f.type, PrimitiveType) and f.type.type not in types:
+        if isinstance(f.type, PrimitiveType) and f.type.type not in types and not isinstance(f.type, UserDefinedType):
             if parse_decimal(f.type.type) is None:
                 yield path, f.type.type
             else:

@@ -21,7 +21,6 @@ from delta_core.runtime.patterns import lazy_pattern
 __all__ = [
     "BASE_TYPES", "KNOWN_TYPES", "TIMESTAMP_NTZ", "VARIANT", "ArrayType", "CustomType", "DataType", "Field", "MapType",
     "PrimitiveType",
-    "StructType", "TypeDef", "VariantType", "check_nesting", "parse_decimal", "parse_type", "type_to_json",
 ]  # fmt: skip
 
 
@@ -211,6 +210,47 @@ class CustomType(PrimitiveType, frozen=True):
     def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> pa.DataType:
         """Return the Arrow type."""
         return types.get(self.type, self.definition).arrow
+
+
+class UserDefinedType(CustomType, frozen=True):
+    """A type that a class of Spark defines, such as ``VectorUDT``: values are stored as those of another type.
+
+    Its parts are no fields of the table: they have no ids, statistics or names of their own. Types are equal if their
+    classes and stored types are.
+
+    Parameters
+    ----------
+    type : str
+        ``udt(<class>)``, for messages.
+    definition : TypeDef
+        The Arrow type of what files hold.
+    stored : DataType
+        The type of what files hold (``sqlType``).
+    class_name : str
+        The class on the JVM, or in Python if it has none there.
+    json : str
+        The JSON text of the type as the schema has it.
+
+    Protocol
+    --------
+    None: Spark adds these types to the Schema Serialization Format.
+    """
+
+    stored: DataType
+    class_name: str
+    json: str
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, UserDefinedType):
+            return False
+        return (self.class_name, self.stored) == (other.class_name, other.stored)
+
+    def __hash__(self) -> int:
+        return hash(self.class_name)
+
+    def to_json(self) -> str:
+        """Return the JSON text of the type."""
+        return self.json
 
 
 class ArrayType(_ArrowExportable, Struct, frozen=True):
@@ -524,6 +564,8 @@ def _json_parts(value: Any) -> tuple[int, Iterable[Any]]:
         return 1, [f.get("type") for f in fields if isinstance(f, dict)] if isinstance(fields, list) else ()
     if kind in ("array", "map"):
         return 2, [value.get(name) for name in ("elementType", "keyType", "valueType")]
+    if kind == "udt":
+        return 0, [value.get("sqlType")]
     return 0, [kind] if isinstance(kind, dict) else ()
 
 
@@ -532,6 +574,8 @@ def _type_parts(t: DataType) -> tuple[int, Iterable[Any]]:
         return 1, [f.type for f in t.fields]
     if isinstance(t, ArrayType):
         return 2, (t.element_type,)
+    if isinstance(t, UserDefinedType):
+        return 0, (t.stored,)
     return (2, (t.key_type, t.value_type)) if isinstance(t, MapType) else (0, ())
 
 
@@ -551,7 +595,8 @@ def parse_type(value: Any) -> DataType:
     SchemaError
         For JSON that is not a type.
     UnsupportedFeatureError
-        For a type that is not known, as Spark's user-defined ones.
+        For a type that is not known, or a user-defined one that is stored as a type which the table's features would
+        have to provide.
     """
     if isinstance(value, str):
         return PrimitiveType("void" if value == "null" else value)
@@ -566,17 +611,49 @@ def parse_type(value: Any) -> DataType:
         if kind == "map":
             nulls = bool(value.get("valueContainsNull", True))
             return MapType(parse_type(value["keyType"]), parse_type(value["valueType"]), nulls)
+        if kind == "udt":
+            return _parse_user_defined(value)
     except (KeyError, TypeError) as e:
         raise SchemaError(f"A {kind} type lacks {e}: found {str(value)[:200]}.") from e
     if isinstance(kind, str):
-        name = value.get("class") or value.get("pyClass") or kind
         raise UnsupportedFeatureError(
-            f"The schema has the type {kind[:100]!r} ({str(name)[:100]}), which this release can't read; expected "
-            "struct, array, map or a primitive's name. Read the table with the engine that wrote it, or upgrade "
+            f"The schema has the type {kind[:100]!r}, which this release can't read; expected struct, array, map, udt "
+            "or a primitive's name. Read the table with the engine that wrote it, or upgrade "
             "delta-core-lake.",
             feature=kind[:100],
         )
     raise SchemaError(f"Found {str(kind)[:100]!r} as a type, expected struct, array, map or a primitive's name.")
+
+
+#: The primitive types whose values need nothing but a Parquet column: no feature describes how files hold them.
+_PLAIN = frozenset(BASE_TYPES.keys() - {"void", "null"} | {TIMESTAMP_NTZ.name})
+
+
+_UDT_KEYS = ("type", "class", "pyClass", "serializedClass", "sqlType")
+
+
+def _parse_user_defined(value: Mapping[str, Any]) -> UserDefinedType:
+    classes = value.get("class"), value.get("pyClass")
+    if any(not isinstance(c, str | None) for c in classes) or not any(classes):
+        raise SchemaError(f"Found {str(value)[:200]}, expected a user-defined type with 'class' or 'pyClass'.")
+    class_name = str(classes[0] or classes[1])
+    name = f"udt({class_name[:200]})"
+    stored = parse_type(value["sqlType"])
+    left: list[DataType] = [stored]
+    while left:
+        t = left.pop()
+        left += _type_parts(t)[1]
+        is_plain = not isinstance(t, PrimitiveType) or isinstance(t, UserDefinedType)
+        if not is_plain and t.type not in _PLAIN and parse_decimal(t.type) is None:
+            raise UnsupportedFeatureError(
+                f"The schema has the user-defined type {name}, which is stored as the type {t.type!r}; expected types "
+                "that need no table feature, such as string or double. Read the table with the engine that wrote it.",
+                feature="udt",
+                type=t.type,
+            )
+    # in the order of Spark's own JSON: PySpark sorts the keys
+    text = _dump({**{k: value[k] for k in _UDT_KEYS if k in value}, **value, "sqlType": type_to_json(stored)})
+    return UserDefinedType(name, TypeDef(name, stored.to_arrow(), name, ordered=False), stored, class_name, text)
 
 
 def _parse_field(value: Any) -> Field:
@@ -591,6 +668,8 @@ def _field_to_json(f: Field) -> dict[str, Any]:
 
 def type_to_json(t: DataType) -> Any:
     """Return the JSON value of a type, the inverse of `parse_type`."""
+    if isinstance(t, UserDefinedType):
+        return json.loads(t.json)
     if isinstance(t, PrimitiveType):
         return t.type
     if isinstance(t, StructType):

@@ -9,20 +9,15 @@ from typing import Any
 import pytest
 
 from delta_core import DeltaTable, Schema
-from delta_core.errors import UnsupportedFeatureError
+from delta_core.errors import SchemaError, UnsupportedFeatureError
 from delta_core.testing.table_builder import TableBuilder
 
-VECTOR = {
-    "type": "udt",
-    "class": "org.apache.spark.ml.linalg.VectorUDT",
-    "pyClass": "pyspark.ml.linalg.VectorUDT",
-    "sqlType": {"type": "struct", "fields": []},
-}
+VARIANTS = {"type": "udt", "class": "my.Json", "pyClass": None, "sqlType": "variant"}
 TYPES: dict[str, tuple[Any, str]] = {
-    "user-defined": (VECTOR, "org.apache.spark.ml.linalg.VectorUDT"),
-    "user-defined in Python": ({"type": "udt", "pyClass": "my.Point", "sqlType": "string"}, "my.Point"),
+    "user-defined, stored as a feature's type": (VARIANTS, r"udt\(my.Json\).*'variant'"),
+    "user-defined, stored as a type that is not known": ({**VARIANTS, "sqlType": "strin"}, "strin"),
     "composed": ({"type": "tuple", "of": []}, "tuple"),
-    "in an array": ({"type": "array", "elementType": VECTOR, "containsNull": True}, "VectorUDT"),
+    "in an array": ({"type": "array", "elementType": VARIANTS, "containsNull": True}, "my.Json"),
     "named": ("interval year", "interval year"),
     "with parameters": ("geometry(4326)", r"geometry\(4326\)"),
 }
@@ -43,7 +38,17 @@ def test_type_that_is_not_known_is_unsupported_by_name(tmp_path: Path, name: str
         DeltaTable(table.uri).to_pyarrow_table()
 
 
-def test_schema_of_a_user_defined_type_is_rejected_by_its_class() -> None:
-    field = {"name": "x", "type": VECTOR, "nullable": True, "metadata": {}}
-    with pytest.raises(UnsupportedFeatureError, match="VectorUDT"):
-        Schema.from_json(json.dumps({"type": "struct", "fields": [field]}))
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"type": "udt", "sqlType": "string"},
+        {"type": "udt", "class": 1, "sqlType": "string"},
+        {"type": "udt", "class": None, "pyClass": None, "sqlType": "string"},
+        {"type": "udt", "class": "my.Point"},
+    ],
+)
+def test_user_defined_type_without_class_or_stored_type_is_no_type(kind: Any) -> None:
+    with pytest.raises(SchemaError, match=r"class|sqlType"):
+        Schema.from_json(
+            json.dumps({"type": "struct", "fields": [{"name": "x", "type": kind, "nullable": True, "metadata": {}}]})
+        )

@@ -78,9 +78,9 @@ def with_declared_types(rows: DataFrame, schema: StructType, settings: SessionSe
         Whether texts are padded.
     """
     marked = {f.name: f for f in schema.fields if declared(f)}
-    if not marked.keys() & set(rows.columns):
+    if not marked or not marked.keys() & set(private.column_names(rows)):
         return rows
-    shown = StructType.from_json(rows.schema.json())
+    shown = StructType.from_json(private.schema_json(rows))
     columns = []
     for f in shown.fields:
         column, own = F.col(quote_name(f.name)), marked.get(f.name)

@@ -49,6 +49,7 @@ def _double_quotes(spark: Any) -> DoubleQuotes:
 
 def empty_rows(spark: Any, schema: StructType, types: Mapping[str, TypeDef], alias: str | None = None) -> DataFrame:
     """Return a DataFrame of a table's columns without rows, on which Columns are resolved."""
+    private.check_loads(spark, schema)
     columns = spark_schema(schema, types)
     rows = private.empty_frame(spark, columns) if private.is_available(spark) else spark.createDataFrame([], columns)
     return rows if alias is None else rows.alias(alias)

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from delta_core.engines.spark.expressions import to_sql
 from delta_core.engines.spark.failures import failing_as, is_checkpoint_lost
+from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.frame import frame
 from delta_core.engines.spark.relations import SparkRelation, bitmaps_of, check_session, row_sets
 from delta_core.engines.spark.write.rows import given_schema
@@ -46,7 +47,7 @@ from delta_core.operations.merge.operation import MergeCounts, MergeOptions, beg
 from delta_core.operations.row_changes import FILE_NUMBER, Changed, RowChanges, with_numbers
 from delta_core.operations.write import has_transactions
 from delta_core.schema.fields import Path, Schema, find
-from delta_core.schema.types import PrimitiveType, StructType
+from delta_core.schema.types import PrimitiveType, StructType, UserDefinedType
 
 __all__ = ["merge_frame"]
 
@@ -330,9 +331,9 @@ class _Merge:
         names = _names((a.value for a in assignments), SOURCE)
         kinds = [find(self._rows, (n,))[1].type for n in names]
         own = [find(self.base.schema, a.path)[1].type for a in assignments]
-        is_simple = all(isinstance(t, PrimitiveType) for t in (*kinds, *own)) and not any(
-            a.path[1:] for a in assignments
-        )
+        is_simple = all(
+            isinstance(t, PrimitiveType) and not isinstance(t, UserDefinedType) for t in (*kinds, *own)
+        ) and not any(a.path[1:] for a in assignments)
         is_matched = all(c.kind == "matched" for c in clauses)
         is_small = sum(self.counts.updated.values()) <= _MOST_ROWS
         if not (self.changes.rewrites_at_once and is_simple and is_matched and is_small):
@@ -399,9 +400,9 @@ class _Merge:
     def _target(self, scan: Any, carried: Mapping[str, str] = {}) -> DataFrame:
         """Return rows of the table under the names of their places, which no column of the source has."""
         rows = frame(self.spark, scan, is_even=True)
-        names = {n: self._places[TARGET, n] for n in rows.columns if (TARGET, n) in self._places}
+        names = {n: self._places[TARGET, n] for n in private.column_names(rows) if (TARGET, n) in self._places}
         names |= {FILE_NUMBER: _FILE, ROW_INDEX: _ROW, **carried}
-        return rows.select(*[F.col(quote_name(n)).alias(names[n]) for n in rows.columns])
+        return rows.select(*[F.col(quote_name(n)).alias(names[n]) for n in private.column_names(rows)])
 
     def _column(self, expression: Expression) -> Column:
         return F.expr(to_sql(expression, self._place, self.base.plugins.functions))

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from delta_core.engines.spark.plan import private
 from delta_core.expressions.printing import quote_name
 from delta_core.kernels.curves import cell_ranks, curve_bits
 from delta_core.schema.fields import Path
@@ -46,7 +47,7 @@ def ordered_rows(
     num_rows : int
         The rows, about.
     """
-    names = [quote_name(n) for n in rows.columns]
+    names = [quote_name(n) for n in private.column_names(rows)]
     keys = [F.col(".".join(map(quote_name, path))) for path in columns]
     if order == "linear":
         by = [k.asc_nulls_first() for k in keys]
@@ -74,7 +75,7 @@ def _with_ranges(rows: DataFrame, count: int, bits: int, num_rows: int) -> DataF
     """Add to each row the number of the range of each key; null is in the first one."""
     keys, ranges = [f"{_KEY}{i}" for i in range(count)], [f"{_RANGE}{i}" for i in range(count)]
     bounds = [f"{_BOUNDS}{i}" for i in range(count)]
-    names = [quote_name(n) for n in rows.columns]
+    names = [quote_name(n) for n in private.column_names(rows)]
     found = rows.crossJoin(F.broadcast(_bounds(rows.select(*keys), keys, bounds, bits, num_rows)))
     found = found.select(*names, *bounds, *[F.lit(0).alias(n) for n in ranges])
     step = 1 << bits

@@ -19,6 +19,7 @@ from delta_core.errors import SchemaError, UnsupportedFeatureError
 from delta_core.expressions.coercion import canonical
 from delta_core.schema.fields import FIELD_ID, format_path, walk, without_void
 from delta_core.schema.types import (
+    KNOWN_TYPES,
     ArrayType,
     CustomType,
     DataType,
@@ -27,7 +28,9 @@ from delta_core.schema.types import (
     PrimitiveType,
     StructType,
     TypeDef,
+    UserDefinedType,
     parse_decimal,
+    type_to_json,
 )
 
 __all__ = ["narrowed", "raw_schema", "renamed", "reshape", "row_width", "shown_schema", "spark_schema", "spark_type"]
@@ -76,6 +79,33 @@ _VOID = PrimitiveType("void")
 _NOWHERE, _NOTHING = "__delta_void_", PrimitiveType("boolean")
 
 
+class StoredUserDefinedType(T.UserDefinedType):  # type: ignore[misc]  # pyspark has no types
+    """A user-defined type as a schema has it: Spark's driver loads the class, and Python if values are made.
+
+    Parameters
+    ----------
+    t : UserDefinedType
+        The type.
+    """
+
+    def __init__(self, t: UserDefinedType) -> None:
+        self._type = t
+
+    def sqlType(self) -> T.DataType:  # noqa: N802 (PySpark's name)
+        """Return the type that files hold."""
+        return spark_type(self._type.stored, KNOWN_TYPES)
+
+    def jsonValue(self) -> dict[str, Any]:  # noqa: N802 (PySpark's name)
+        """Return the type as the schema has it."""
+        return dict(type_to_json(self._type))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StoredUserDefinedType) and self._type == other._type
+
+    def __hash__(self) -> int:
+        return hash(self._type)
+
+
 def spark_type(t: DataType, types: Mapping[str, TypeDef]) -> T.DataType:
     """Return Spark's type; UnsupportedFeatureError names one that Spark does not have.
 
@@ -90,6 +120,8 @@ def spark_type(t: DataType, types: Mapping[str, TypeDef]) -> T.DataType:
         return T.ArrayType(spark_type(t.element_type, types), t.contains_null)
     if isinstance(t, MapType):
         return T.MapType(spark_type(t.key_type, types), spark_type(t.value_type, types), t.value_contains_null)
+    if isinstance(t, UserDefinedType):
+        return StoredUserDefinedType(t)
     decimal = parse_decimal(t.type)
     if decimal is not None:
         return T.DecimalType(*decimal)
@@ -165,6 +197,8 @@ def _width(t: DataType) -> int:
         return _width(t.element_type)
     if isinstance(t, MapType):
         return _width(t.key_type) + _width(t.value_type)
+    if isinstance(t, UserDefinedType):
+        return _width(t.stored)
     decimal = parse_decimal(t.type)
     if decimal is not None:
         return 8 if decimal[0] <= _LONG_DIGITS else 16

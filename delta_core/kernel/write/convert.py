@@ -6,6 +6,7 @@ it comes. A double is rounded to a float, as every engine does; nothing else is 
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Callable
 from typing import Any
 
@@ -240,7 +241,7 @@ def _struct(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | No
                 raise _mismatch((*path, names[i]), x.type, wanted, ": it is null where its struct is not")
             if children[i].null_count:
                 # a part that is required holds something below a null, which nobody sees
-                children[i] = pc.fill_null(children[i], pa.scalar(b"").cast(wanted.field(i).type))
+                children[i] = pc.coalesce(children[i], _value_of(children[i].type))
         return rebuild_struct(x, names, children)
 
     return convert
@@ -260,14 +261,28 @@ def _list(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | None
     else:
         raise _mismatch(path, found, wanted)
     inner = conversion(found.value_type, wanted.value_type, (*path, "element"))
-    if inner is None:
+    required = not wanted.value_field.nullable
+    if inner is None and not required:
         return first
 
     def convert(x: pa.Array) -> pa.Array:
         tight = own_values(_applied(first, x))
-        return rebuild_list(tight, inner(tight.values))
+        values = _applied(inner, tight.values)
+        if required and values.null_count:
+            raise _mismatch((*path, "element"), x.type, wanted, ": it is null")
+        return rebuild_list(tight, values)
 
     return convert
+
+
+def _value_of(t: pa.DataType) -> pa.Scalar:
+    """Return some value of a type that is not null, nor are its parts."""
+    if _T.is_struct(t):
+        return pa.scalar({f.name: _value_of(f.type).as_py() for f in t}, t)
+    if _T.is_list(t) or _T.is_map(t):
+        return pa.scalar([], t)
+    value: Any = b"" if _T.is_string(t) or _T.is_binary(t) else decimal.Decimal(0) if _T.is_decimal(t) else 0
+    return pa.scalar(False if _T.is_boolean(t) else value, t)
 
 
 def _from_view(x: pa.Array) -> pa.Array:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from delta_core.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_core.kernel.plugins.state import TableState
-from delta_core.schema.types import DataType, PrimitiveType, parse_decimal
+from delta_core.schema.types import DataType, PrimitiveType, UserDefinedType, parse_decimal
 
 __all__ = ["empty_is_null", "format_partition_values"]
 
@@ -51,7 +51,7 @@ def format_partition_values(values: pa.Array, type: DataType, column: str = "") 
         For a type that can't partition a table.
     """
     name = type.type
-    if not isinstance(type, PrimitiveType) or name in ("void", "variant"):
+    if not isinstance(type, PrimitiveType) or isinstance(type, UserDefinedType) or name in ("void", "variant"):
         raise UnsupportedOperationError(
             f"Column {column!r} has type {name!r}, which can't partition a table.", column=column
         )

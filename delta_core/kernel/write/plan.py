@@ -39,7 +39,7 @@ from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol.properties import read_property
 from delta_core.runtime.processes import cached_property
 from delta_core.schema.fields import Path, find, format_path
-from delta_core.schema.types import DataType, PrimitiveType
+from delta_core.schema.types import DataType, PrimitiveType, UserDefinedType
 
 __all__ = ["Origin", "WritePlan", "plan_write"]
 
@@ -212,7 +212,11 @@ def plan_write(table: TableState, plugins: PluginSet, operation: str, known: Wri
         requirements,
         _sole([r for r in rules if isinstance(r, RemoveRows)]),
         _sole([r for r in rules if isinstance(r, ChangeCapture)]),
-        tuple(path for path, _ in statistics_leaves(table, requirements.statistics_columns)),
+        tuple(
+            path
+            for path, t in statistics_leaves(table, requirements.statistics_columns)
+            if not isinstance(t, UserDefinedType)  # the order of what is stored is no order of the values
+        ),
         functions,
         tuple(rules),
     )

@@ -8,7 +8,7 @@ from delta_core.errors import SchemaMismatchError
 from delta_core.expressions.ast import Call, Cast, Column, Expression
 from delta_core.expressions.ast import Literal as Constant
 from delta_core.expressions.binding import ResultOf, bind_typed
-from delta_core.expressions.coercion import VOID, same_type, spark_name
+from delta_core.expressions.coercion import VOID, canonical, same_type, spark_name
 from delta_core.expressions.typing_rules import Typed
 from delta_core.schema.fields import Path, format_path
 from delta_core.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
@@ -61,6 +61,7 @@ class Fitting:
         ExpressionError
             The value has no cast to the column's type.
         """
+        value = Typed(value.expression, canonical(value.type))
         self._check(path, value.type, target)
         return self._fitted(value, target, kept).expression
 
@@ -107,8 +108,8 @@ class Fitting:
             if is_kept or _has_casts(value.type, target):
                 return self._struct(value, target, kept if is_kept else None)
             return value
-        is_nested = not isinstance(value.type, PrimitiveType) and not isinstance(target, PrimitiveType)
-        if is_nested or same_type(value.type, target):
+        stored = canonical(target)
+        if _are_nested(value.type, stored) or same_type(value.type, stored):
             return value
         return self._bound(Cast(value.expression, target, self._is_safe))
 
@@ -185,7 +186,9 @@ def _has_casts(found: StructType, target: StructType) -> bool:
         if isinstance(have, StructType) and isinstance(want, StructType):
             if _has_casts(have, want):
                 return True
-        elif have is not None and have != VOID and not (same_type(have, want) or _are_nested(have, want)):
+            continue
+        stored = canonical(want)
+        if have is not None and have != VOID and not (same_type(have, stored) or _are_nested(have, stored)):
             return True
     return False
 

@@ -37,7 +37,7 @@ from delta_core.kernels.arrow_buffers import array_of, int64_values, is_valid, n
 from delta_core.kernels.nested import reach
 from delta_core.operations.verify.version import numbers_of, true_of
 from delta_core.schema.fields import Path, format_path, leaf_fields
-from delta_core.schema.types import PrimitiveType
+from delta_core.schema.types import PrimitiveType, UserDefinedType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,6 +83,8 @@ class StatisticsLeaves:
 
 
 def _is_ordered(kind: object) -> bool:
+    if isinstance(kind, UserDefinedType):
+        return False
     return isinstance(kind, PrimitiveType) and kind.type not in ("binary", "boolean", "variant", "void")
 
 

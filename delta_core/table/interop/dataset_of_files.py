@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from delta_core.engines.interface import Storage
 from delta_core.errors import ExternalPathError, UnsupportedOperationError
 from delta_core.expressions.ast import FileStatistic
+from delta_core.expressions.coercion import canonical
 from delta_core.kernel.log.decimal_bounds import widen_bounds
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.log.paths import decode_paths
@@ -29,7 +30,7 @@ from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.schema.fields import walk
-from delta_core.schema.types import BASE_TYPES, Field, PrimitiveType, parse_decimal
+from delta_core.schema.types import BASE_TYPES, Field, PrimitiveType, UserDefinedType, parse_decimal
 from delta_core.table.interop.dataset_storage import file_system
 from delta_core.table.interop.file_tables import typed_partitions
 from delta_core.table.interop.predicates import plan_files
@@ -93,7 +94,8 @@ def _local_paths(storage: Storage, paths: list[str]) -> list[str | None]:
 def _has_floats(snapshot: Snapshot) -> bool:
     """Whether files have a column, or a part of one, whose bounds leave NaN out."""
     partitions = snapshot.state.partition_columns
-    return any(f.type.type in ("float", "double") for path, f in walk(snapshot.schema) if path[0] not in partitions)
+    parts = walk(canonical(snapshot.schema))
+    return any(f.type.type in ("float", "double") for path, f in parts if path[0] not in partitions)
 
 
 # --- what a plain Parquet reader can't do ---------------------------------------------------
@@ -118,9 +120,8 @@ def _check_columns(snapshot: Snapshot) -> None:
 
 
 def _is_composed(kind: PrimitiveType, types: Mapping[str, Any]) -> bool:
-    return (
-        parse_decimal(kind.type) is None and kind.type not in BASE_TYPES and pa.types.is_nested(types[kind.type].arrow)
-    )
+    is_plain = kind.type in BASE_TYPES or isinstance(kind, UserDefinedType)
+    return not is_plain and pa.types.is_nested(kind.to_arrow(types))
 
 
 def _check_rules(snapshot: Snapshot, files: FileSet) -> None:
@@ -137,7 +138,7 @@ def _check_rules(snapshot: Snapshot, files: FileSet) -> None:
 def _check_calendar(snapshot: Snapshot, files: FileSet, table: pa.Table) -> None:
     """Reject files of old Spark with dates in the Julian calendar; footers are read only if bounds leave it open."""
     partitioned = snapshot.state.partition_columns
-    timed = [(path, f) for path, f in walk(snapshot.schema) if _is_time(f) and path[0] not in partitioned]
+    timed = [(path, f) for path, f in walk(canonical(snapshot.schema)) if _is_time(f) and path[0] not in partitioned]
     if not timed:
         return
     if any(len(path) > 1 for path, _ in timed):

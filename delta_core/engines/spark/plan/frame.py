@@ -79,6 +79,7 @@ def frame(
     raw = raw_schema(plan.columns, plan.match)
     pairs = zip(plan.columns.fields, plan.logical, strict=True)
     logical = StructType(Field(a.name, renamed(f.type, a.type)) for f, a in pairs)
+    private.check_loads(spark, logical)
     most = _vector_bytes(spark, vector_bytes)
     if is_indexed(spark, route):
         stages = _Stages(spark, scan, shown_schema(raw, logical), logical)

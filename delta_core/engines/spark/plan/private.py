@@ -18,15 +18,18 @@ from typing import Any
 from urllib.parse import parse_qsl, quote
 
 import pyspark
+from pyspark.errors import PySparkValueError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from delta_core.engines.spark.failures import names_root, remembering
+from delta_core.engines.spark.failures import failing_as, names_root, remembering
 from delta_core.engines.spark.java.driver_classes import class_loader
 from delta_core.engines.spark.java.sources import PACKAGE
 from delta_core.engines.spark.plan.files import hadoop_path
-from delta_core.errors import EngineError, InvalidArgumentError, UnsupportedOperationError
+from delta_core.errors import EngineError, InvalidArgumentError, UnsupportedFeatureError, UnsupportedOperationError
 from delta_core.expressions.printing import quote_name
+from delta_core.schema.fields import format_path, walk
+from delta_core.schema.types import StructType, UserDefinedType
 
 __all__ = [
     "NEWEST",
@@ -36,8 +39,10 @@ __all__ = [
     "alias_of",
     "bit_test",
     "callback",
+    "check_loads",
     "check_stream",
     "check_version",
+    "column_names",
     "default_location",
     "empty_frame",
     "file_relation",
@@ -54,12 +59,16 @@ __all__ = [
     "register_table_function",
     "roaring_test",
     "run_sink",
+    "schema_json",
     "select",
     "settings",
     "stream_relation",
     "table_location",
     "with_names",
 ]
+
+#: What PySpark raises for a schema with a type whose class it can't import.
+_NO_CLASS = (PySparkValueError, ImportError, AttributeError)
 
 #: Versions of PySpark that these interfaces were tried on: from the first up to, not including, the second.
 OLDEST, NEWEST = (4, 0, 1), (4, 4, 0)
@@ -278,6 +287,51 @@ def empty_frame(spark: Any, schema: T.StructType) -> DataFrame:
     return DataFrame(
         session.createDataFrame(spark._jvm.java.util.ArrayList(), session.parseDataType(schema.json())), spark
     )
+
+
+def schema_json(rows: DataFrame) -> str:
+    """Return the JSON of a DataFrame's schema, also if Python lacks the class of a user-defined type."""
+    try:
+        return str(rows.schema.json())
+    except _NO_CLASS:
+        if not is_available(rows.sparkSession):
+            raise
+        return str(rows._jdf.schema().json())
+
+
+def column_names(rows: DataFrame) -> list[str]:
+    """Return the names of a DataFrame's columns, also if Python lacks the class of a user-defined type."""
+    try:
+        return list(rows.columns)
+    except _NO_CLASS:
+        return [f["name"] for f in json.loads(schema_json(rows))["fields"]]
+
+
+def check_loads(spark: Any, schema: StructType) -> None:
+    """Reject columns of a user-defined type that Spark's driver can't load.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        For a type whose class the driver lacks.
+    """
+    for path, f in walk(schema):
+        if isinstance(f.type, UserDefinedType) and is_available(spark):
+            _check_loads(spark, f.type, format_path(path))
+
+
+def _check_loads(spark: Any, t: UserDefinedType, column: str) -> None:
+    try:
+        with failing_as(f"Spark can't load the type {t.type} of column {column}"):
+            spark._jsparkSession.parseDataType(t.to_json())
+    except EngineError as e:
+        raise UnsupportedFeatureError(
+            f"{e.message}. Add its class to the session's class path (spark.jars), read other columns (columns=), or "
+            "read the table with engine 'arrow', where values are those that files hold.",
+            feature="udt",
+            column=column,
+            type=t.type,
+        ) from e
 
 
 def select(rows: DataFrame, columns: Sequence[tuple[str, str]]) -> DataFrame:

@@ -17,7 +17,7 @@ from delta_core.engines.spark.plan.joined_route import never
 from delta_core.engines.spark.settings import PLAIN_CHARS
 from delta_core.engines.spark.types import reshape, spark_type
 from delta_core.engines.spark.write.checks import Condition, enforced, schema_conditions, shown_row
-from delta_core.engines.spark.write.values import as_nullable, check_voids, converted, without_nullability
+from delta_core.engines.spark.write.values import as_nullable, check_kinds, converted, without_nullability
 from delta_core.errors import (
     InvalidArgumentError,
     SchemaMismatchError,
@@ -71,7 +71,7 @@ def given_schema(rows: DataFrame) -> Schema:
 
     Every part is nullable: what Spark has of a query's nulls is no promise for rows to come.
     """
-    found = StructType.from_json(rows.schema.json())
+    found = StructType.from_json(private.schema_json(rows))
     return Schema(_given_field(f) for f in found.fields)
 
 
@@ -144,7 +144,7 @@ class _Preparation:
         lower = {n.lower(): n for n in (*self._fields, *self._extra)}
         self._given = {lower[f.name.lower()]: f for f in found.fields}
         for name in self._fields.keys() & self._given.keys():
-            check_voids(self._given[name].type, self._fields[name].type, (name,))
+            check_kinds(self._given[name].type, self._fields[name].type, (name,))
 
     def _arrow_schema(self, found: StructType) -> pa.Schema:
         for path, f in walk(found):

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from delta_core.engines.spark.types import spark_type
 from delta_core.errors import SchemaMismatchError
-from delta_core.expressions.coercion import common_type
+from delta_core.expressions.coercion import common_type, spark_name
 from delta_core.schema.fields import Path, format_path
 from delta_core.schema.types import (
     ArrayType,
@@ -22,10 +22,11 @@ from delta_core.schema.types import (
     PrimitiveType,
     StructType,
     TypeDef,
+    UserDefinedType,
     parse_decimal,
 )
 
-__all__ = ["BAD_VALUE", "as_nullable", "check_voids", "converted", "without_nullability"]
+__all__ = ["BAD_VALUE", "as_nullable", "check_kinds", "converted", "without_nullability"]
 
 #: What the message of a value that does not fit begins with.
 BAD_VALUE = "delta_core value: "
@@ -52,37 +53,51 @@ def without_nullability(t: DataType) -> DataType:
     return MapType(without_nullability(t.key_type), without_nullability(t.value_type)) if isinstance(t, MapType) else t
 
 
-def check_voids(have: DataType, want: DataType, path: Path) -> None:
-    """Reject a column whose values a table can't hold, because it has a void where the rows have another type.
+def check_kinds(have: DataType, want: DataType, path: Path) -> None:
+    """Reject a column that Arrow could convert, though a table does not hold the values of the rows' type.
 
     Raises
     ------
     SchemaMismatchError
-        There is one, though all its values may be null.
+        The table has a void where the rows have another type, though all its values may be null; or one of the two
+        has a user-defined type that the other lacks.
 
     Protocol
     --------
     Void Type
     """
-    if want == _VOID:
-        if have != _VOID:
-            raise SchemaMismatchError(
-                f"Column {format_path(path)} is of type void in the table, which holds no values, and of type "
-                f"{have.type} in the rows. Leave it out, pass a void, or write with schema_mode='merge' (the option "
-                "mergeSchema), which sets the type of the rows in the table.",
-                column=format_path(path),
-                found=have.type,
-                expected="void",
-            )
+    if want == _VOID or isinstance(want, UserDefinedType) or isinstance(have, UserDefinedType):
+        _check_kind(have, want, path)
     elif isinstance(have, StructType) and isinstance(want, StructType):
         given = {f.name.lower(): f.type for f in have.fields}
         for f in want.fields:
-            check_voids(given.get(f.name.lower(), _VOID), f.type, (*path, f.name))
+            check_kinds(given.get(f.name.lower(), _VOID), f.type, (*path, f.name))
     elif isinstance(have, ArrayType) and isinstance(want, ArrayType):
-        check_voids(have.element_type, want.element_type, (*path, "element"))
+        check_kinds(have.element_type, want.element_type, (*path, "element"))
     elif isinstance(have, MapType) and isinstance(want, MapType):
-        check_voids(have.key_type, want.key_type, (*path, "key"))
-        check_voids(have.value_type, want.value_type, (*path, "value"))
+        check_kinds(have.key_type, want.key_type, (*path, "key"))
+        check_kinds(have.value_type, want.value_type, (*path, "value"))
+
+
+def _check_kind(have: DataType, want: DataType, path: Path) -> None:
+    if have in (want, _VOID):
+        return
+    if want == _VOID:
+        raise SchemaMismatchError(
+            f"Column {format_path(path)} is of type void in the table, which holds no values, and of type "
+            f"{have.type} in the rows. Leave it out, pass a void, or write with schema_mode='merge' (the option "
+            "mergeSchema), which sets the type of the rows in the table.",
+            column=format_path(path),
+            found=have.type,
+            expected="void",
+        )
+    raise SchemaMismatchError(
+        f"Column {format_path(path)} is of type {spark_name(want)} in the table, and of type {spark_name(have)} in the "
+        "rows. Spark converts no values to or from a user-defined type: pass a column of the table's type.",
+        column=format_path(path),
+        found=have.type,
+        expected=want.type,
+    )
 
 
 def converted(column: Column, have: DataType, want: DataType, types: Mapping[str, TypeDef], path: Path) -> Column:
