@@ -10,7 +10,7 @@ import pytest
 
 from tests.architecture.source import ROOT
 
-FOLDERS = ("*.md", "docs/*.md", "*/README.md", "examples/**/*.md")
+FOLDERS = ("*.md", "docs/*.md", "*/README.md", "delta_core/**/README.md", "examples/**/*.md")
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
 
@@ -37,6 +37,26 @@ def test_page_of_a_folder_that_git_ignores_is_not_checked() -> None:
     page, cache = ROOT / "README.md", ROOT / ".pytest_cache" / "README.md"
     if (ROOT / ".git").exists():
         assert ignored_by_git([page, cache]) == {cache}
+
+
+#: A module, a header or a folder of ours, as pages name it.
+PLACE = re.compile(r"`((?:[\w]+/)*[\w]+(?:\.(?:py|pyx|pxi|h|java)|/))`")
+ROOMS = [*ROOT.glob("delta_core/**/README.md"), ROOT / "docs" / "architecture.md"]
+
+
+@pytest.mark.parametrize("page", ROOMS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_modules_that_a_page_of_the_design_names_exist(page: Path) -> None:
+    places = PLACE.findall(page.read_text(encoding="utf-8"))
+    assert places
+    roots = (page.parent, ROOT, *(ROOT / place for place in ("delta_core", "delta_core/kernel", "ext", "ext/parquet")))
+    assert [place for place in places if not any((root / place).exists() for root in roots)] == []
+
+
+def test_architecture_states_the_size_of_the_kernel() -> None:
+    lines = sum(len(p.read_text(encoding="utf-8").splitlines()) for p in (ROOT / "delta_core/kernel").rglob("*.py"))
+    stated = re.search(r"about ([\d,]+) lines", (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))
+    assert stated is not None
+    assert abs(lines - int(stated[1].replace(",", ""))) <= 1_000
 
 
 def test_every_page_is_reached_from_the_index() -> None:

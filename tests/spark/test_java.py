@@ -17,8 +17,22 @@ ROOT = Path(sources.__file__).parents[4]
 JARS = Path(pyspark.__file__).parent / "jars"
 
 
+#: The package and the imports of all classes of a folder, if they share them.
+SHARED = "shared_imports.java"
+
+
 def java_files(package: str) -> list[Path]:
-    return sorted(ROOT.joinpath(*package.split(".")).glob("*.java"))
+    return sorted(f for f in ROOT.joinpath(*package.split(".")).glob("*.java") if f.name != SHARED)
+
+
+def whole_files(package: str, folder: Path) -> list[str]:
+    """Write the classes of a package with their imports, and return the paths."""
+    shared = ROOT.joinpath(*package.split("."), SHARED)
+    imports = shared.read_text(encoding="utf-8") if shared.exists() else ""
+    made = [folder / file.name for file in java_files(package)]
+    for path, file in zip(made, java_files(package), strict=True):
+        path.write_text(imports + file.read_text(encoding="utf-8"), encoding="utf-8")
+    return [str(path) for path in made]
 
 
 @pytest.mark.parametrize("package", FOLDERS)
@@ -40,7 +54,7 @@ def test_java_files_compile_one_by_one(package: str, tmp_path: Path) -> None:
         f"{JARS}/*",
         "-d",
         str(tmp_path),
-        *map(str, java_files(package)),
+        *whole_files(package, tmp_path),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,8 +1,8 @@
 """Java that runs in the driver alone, compiled there at run time.
 
-None of it touches rows or is shipped: what executors run are Spark's own classes. Each class is a file of its package's
-folder: this one (file index, planner rule, Parquet source, maker) and that of the format delta. Spark's compiler
-(Janino) supports no generics, annotations or lambdas, so they have none.
+None of it touches rows or is shipped: executors run Spark's own classes. Each class is a file of its package's folder:
+this one (file index, planner rule, Parquet source, maker) and that of the format delta. README.md in this folder lists
+what Spark's compiler (Janino) does not support. The imports of this folder's classes are in `shared_imports.java`.
 """
 
 from __future__ import annotations
