@@ -156,6 +156,7 @@ if TYPE_CHECKING:
     )
     from delta_core.kernel.snapshot import (
         Snapshot as Snapshot,
+        TableContext as TableContext,
         open_context as open_context,
         open_snapshot as open_snapshot,
     )
@@ -243,7 +244,7 @@ _HOMES = {
         "FIELD_ID NOT_IN_NAMES ColumnMap Path Schema find format_path leaf_fields walk without_metadata"
     ),
     "delta_core.kernel.protocol.schema_history": "why_unreadable",
-    "delta_core.kernel.snapshot": "Snapshot open_context open_snapshot",
+    "delta_core.kernel.snapshot": "Snapshot TableContext open_context open_snapshot",
     "delta_core.kernel.plugins.state": "TableState",
     "delta_core.kernel.log.timestamps": "parse_ms parse_version",
     "delta_core.kernel.log.paths": "are_excluded",

@@ -1,0 +1,387 @@
+"""Datasets: one version of a Lance table, its rows and its history."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+
+from delta_core.api import (
+    Engine,
+    InvalidArgumentError,
+    RangeRequest,
+    Storage,
+    VersionNotFoundError,
+    parse_ms,
+    parse_version,
+)
+from delta_plugins.lance import history
+from delta_plugins.lance.manifest import Manifest, parse_manifest
+from delta_plugins.lance.names import MANIFESTS, Versions, list_versions, manifest_names
+from delta_plugins.lance.refs import Branch, Tag, branch_folder, find_tag, read_branches, read_tags
+from delta_plugins.lance.scan import BATCH_ROWS, LanceScan
+from delta_plugins.lance.schema import arrow_schema, registered
+from delta_plugins.lance.take import sample_rows, take_rows
+from delta_plugins.lance.version_files import Opening, VersionFiles
+
+__all__ = ["DatasetStats", "LanceDataset"]
+
+#: Manifests are read for this many versions at a time.
+_VERSIONS_AT_ONCE = 64
+
+
+class DatasetStats(Struct, frozen=True):
+    """Sizes of a version.
+
+    Parameters
+    ----------
+    num_rows : int
+        Rows that are not deleted.
+    num_deleted_rows : int
+        Rows that are deleted, and still in data files.
+    num_fragments, num_data_files, num_deletion_files : int
+        Their numbers.
+    size_bytes : int or None
+        Of the data files; None if the manifest does not specify the size of all of them.
+    """
+
+    num_rows: int
+    num_deleted_rows: int
+    num_fragments: int
+    num_data_files: int
+    num_deletion_files: int
+    size_bytes: int | None
+
+
+class LanceDataset:
+    """One version of a Lance dataset.
+
+    Parameters
+    ----------
+    files : VersionFiles
+        The version; `LanceDataset.open` makes it.
+    """
+
+    def __init__(self, files: VersionFiles) -> None:
+        self.files = files
+
+    # --- what it is ------------------------------------------------------------------------
+
+    @property
+    def storage(self) -> Storage:
+        """The store that its files are read from."""
+        return self.files.engine.storage
+
+    @property
+    def uri(self) -> str:
+        """The dataset, as it was opened."""
+        return self.files.uri
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the version consists of."""
+        return self.files.manifest
+
+    @property
+    def branch(self) -> str | None:
+        """The branch that the version is of, None for the main one."""
+        return self.files.branch
+
+    @property
+    def version(self) -> int:
+        """The version's number."""
+        return self.manifest.version
+
+    def schema(self) -> pa.Schema:
+        """Return the schema of the columns, in Arrow's types."""
+        found: pa.Schema = registered(arrow_schema(self.manifest.fields, self.manifest.message["schema_metadata"]))
+        return found
+
+    def __repr__(self) -> str:
+        return f"LanceDataset({self.files!r})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{_html(f.name)}</td><td>{_html(str(f.type))}</td></tr>" for f in list(self.schema())[:100]
+        )
+        return f"<div><b>{_html(repr(self))}</b><table>{rows}</table></div>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LanceDataset, (self.files,)
+
+    # --- versions --------------------------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls,
+        engine: Engine,
+        uri: str,
+        *,
+        version: int | None = None,
+        timestamp: Any = None,
+        tag: str | None = None,
+        branch: str | None = None,
+        opening: Opening | None = None,
+    ) -> LanceDataset:
+        """Open a version; at most one of version, timestamp and tag is specified. The latest one by default.
+
+        Parameters
+        ----------
+        engine : Engine
+            Its storage's root is that of the dataset.
+        uri : str
+            The dataset, as the user named it.
+        version : int, optional
+            The version.
+        timestamp : str or datetime, optional
+            The latest version that was committed until then.
+        tag : str, optional
+            The version, and the branch, that a tag names.
+        branch : str, optional
+            The branch; by default the main one.
+        opening : callable, optional
+            See `version_files.VersionFiles`.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For contradictory arguments.
+        TableNotFoundError
+            If there is no dataset, or no such branch.
+        VersionNotFoundError
+            If there is no such version or tag.
+        CorruptTableError, UnsupportedFeatureError, SchemaError
+            See `manifest.parse_manifest`.
+        """
+        given = {"version": version, "timestamp": timestamp, "tag": tag}
+        named = [n for n, v in given.items() if v is not None]
+        if len(named) > 1:
+            raise InvalidArgumentError(f"Found {' and '.join(named)}; expected one of them.")
+        if tag is not None:
+            found = find_tag(engine.storage, tag)
+            if branch is not None and branch_folder(branch) != branch_folder(found.branch):
+                raise InvalidArgumentError(
+                    f"Tag {tag!r} is of branch {found.branch or 'main'!r}, not of {branch!r}: leave branch out.",
+                    tag=tag,
+                )
+            version, branch = found.version, found.branch
+        below = branch_folder(branch)
+        if version is not None:
+            number = parse_version(version)
+            manifest = _read_version(engine.storage, number, below)
+        elif timestamp is not None:
+            manifest = _read_at(engine.storage, list_versions(engine.storage, below), below, timestamp)
+        else:
+            manifest = _read_latest(engine.storage, below)
+        return cls(VersionFiles(engine, uri, manifest, branch if below else None, opening))
+
+    def load_as_version(
+        self, version: int | str | Any = None, *, tag: str | None = None, branch: str | None = None
+    ) -> LanceDataset:
+        """Return another version: by its number, by a timestamp (text or datetime), by a tag, or of a branch.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If there is no such version.
+        InvalidArgumentError
+            For contradictory arguments.
+        """
+        is_number = isinstance(version, (int, np.integer)) and not isinstance(version, bool)
+        kind: dict[str, Any] = {} if version is None else {"version" if is_number else "timestamp": version}
+        of = branch if branch is not None or tag is not None else self.branch
+        return self.open(self.files.engine, self.uri, tag=tag, branch=of, opening=self.files.opening, **kind)
+
+    def versions(self) -> list[int]:
+        """Return the versions that are there, in ascending order."""
+        return list(list_versions(self.storage, self.files.below).names)
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """Return the versions, newest first, each with the operation that made it.
+
+        Parameters
+        ----------
+        limit : int, optional
+            At most so many.
+
+        Returns
+        -------
+        list of dict
+            ``version``, ``timestamp`` (ms since the epoch, None if the manifest has none), ``operation``,
+            ``operationParameters``, ``readVersion``, ``transactionId``, ``engineInfo`` and ``tags``; None for facts
+            that a version does not have. A transaction that can't be decoded is the operation ``unknown``.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a negative limit.
+        """
+        if limit is not None and (isinstance(limit, bool) or limit < 0):
+            raise InvalidArgumentError(f"Found limit {limit!r}, expected a number from 0 on.")
+        versions = list_versions(self.storage, self.files.below)
+        chosen = [v for v in reversed(versions.names) if v <= self.version][:limit]
+        named: dict[int, list[str]] = {}
+        for name, tag in self.tags().items():
+            if branch_folder(tag.branch) == self.files.below:
+                named.setdefault(tag.version, []).append(name)
+        return [
+            history.entry(self.storage, self.files.below, data, manifest, named.get(manifest.version, []))
+            for data, manifest in _read_many(self.storage, versions, self.files.below, chosen)
+        ]
+
+    def tags(self) -> dict[str, Tag]:
+        """Return the tags of the dataset by name."""
+        return read_tags(self.storage)
+
+    def branches(self) -> dict[str, Branch]:
+        """Return the branches of the dataset by name; the main one is not among them."""
+        return read_branches(self.storage)
+
+    # --- files -----------------------------------------------------------------------------
+
+    def fragments(self) -> pa.Table:
+        """Return the fragments, one row each (`fragments.Fragments.table`)."""
+        return self.manifest.fragments.table()
+
+    def stats(self) -> DatasetStats:
+        """Return the sizes of the version; reads deletion files, or data files, whose rows the manifest lacks."""
+        fragments = self.manifest.fragments
+        sizes = fragments.file_size
+        live = self.files.live_rows()
+        return DatasetStats(
+            int(live.sum()),
+            int((self.files.all_rows() - live).sum()),
+            len(fragments),
+            fragments.num_files,
+            int((fragments.deletion_kind >= 0).sum()),
+            int(sizes.sum()) if (sizes > 0).all() else None,
+        )
+
+    # --- rows ------------------------------------------------------------------------------
+
+    def count(self, predicate: Any = None) -> int:
+        """Return how many rows there are, or how many rows pass a predicate."""
+        return self.files.count() if predicate is None else self.scan([], predicate).count()
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        *,
+        metadata: Sequence[str] = (),
+        limit: int | None = None,
+        batch_rows: int = BATCH_ROWS,
+    ) -> LanceScan:
+        """Plan a read of rows; see `LanceScan` for the arguments."""
+        return LanceScan(self.files, columns, predicate, limit=limit, metadata=metadata, batch_rows=batch_rows)
+
+    def to_pyarrow_table(
+        self, columns: Sequence[str] | None = None, predicate: Any = None, *, metadata: Sequence[str] = ()
+    ) -> pa.Table:
+        """Read rows into memory; see `LanceScan` for the arguments."""
+        return self.scan(columns, predicate, metadata=metadata).to_table()
+
+    def head(self, num_rows: int = 5, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the first rows."""
+        return self.scan(columns, limit=num_rows).to_table()
+
+    def take(
+        self,
+        rows: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        by: Literal["position", "address", "id"] = "position",
+        metadata: Sequence[str] = (),
+    ) -> pa.Table:
+        """Return chosen rows in the order in which they are given, repeated ones repeatedly (`take.take_rows`)."""
+        return take_rows(self.files, rows, columns, by, metadata)
+
+    def sample(self, num_rows: int, seed: int | None = None, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return rows chosen at random, without repetition, in the order of the dataset (`take.sample_rows`)."""
+        return sample_rows(self.files, num_rows, random.Random(seed), columns)  # noqa: S311
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+
+def _html(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _path(below: str, name: str) -> str:
+    return f"{below}/{MANIFESTS}/{name}" if below else f"{MANIFESTS}/{name}"
+
+
+def _read_version(storage: Storage, version: int, below: str) -> Manifest:
+    """Read a version by the names that its manifest may have; the listing is needed for an error only."""
+    for name in manifest_names(version) if version < 1 << 63 else ():
+        try:
+            [data] = storage.read([RangeRequest(_path(below, name))])
+        except FileNotFoundError:
+            continue
+        return _parsed(data, _path(below, name), version)
+    name = list_versions(storage, below).name_of(version)
+    return _read_named(storage, name, below, version)
+
+
+def _read_named(storage: Storage, name: str, below: str, version: int) -> Manifest:
+    path = _path(below, name)
+    try:
+        [data] = storage.read([RangeRequest(path)])
+    except FileNotFoundError as e:
+        raise VersionNotFoundError(
+            f"Version {version} was removed while it was opened: {path} is not there any more. Open another version.",
+            version=version,
+        ) from e
+    return _parsed(data, path, version)
+
+
+def _parsed(data: bytes | memoryview, path: str, version: int) -> Manifest:
+    found = parse_manifest(data, path)
+    if found.version != version:
+        raise history.wrong_version(path, version, found.version)
+    return found
+
+
+def _read_latest(storage: Storage, below: str) -> Manifest:
+    versions = list_versions(storage, below)
+    latest = versions.latest
+    return _read_named(storage, versions.names[latest], below, latest)
+
+
+def _read_many(
+    storage: Storage, versions: Versions, below: str, chosen: Sequence[int]
+) -> Iterator[tuple[bytes | memoryview, Manifest]]:
+    """Yield the bytes and the contents of manifests; many are read together."""
+    for start in range(0, len(chosen), _VERSIONS_AT_ONCE):
+        some = chosen[start : start + _VERSIONS_AT_ONCE]
+        paths = [_path(below, versions.names[v]) for v in some]
+        try:
+            found = storage.read([RangeRequest(p) for p in paths])
+        except FileNotFoundError as e:
+            raise VersionNotFoundError(
+                f"A version from {some[0]} to {some[-1]} was removed while it was read: {e}. Try again.",
+                version=some[0],
+            ) from e
+        for data, path, version in zip(found, paths, some, strict=True):
+            yield data, _parsed(data, path, version)
+
+
+def _read_at(storage: Storage, versions: Versions, below: str, timestamp: Any) -> Manifest:
+    """Return the latest version whose manifest was made until a point in time."""
+    until = parse_ms(timestamp)
+    earliest: int | None = None
+    for _, manifest in _read_many(storage, versions, below, [*reversed(versions.names)]):
+        made = manifest.timestamp_us // 1000
+        if made <= until:
+            return manifest
+        earliest = made if earliest is None else min(earliest, made)
+    raise VersionNotFoundError(
+        f"No version was committed until {timestamp}: the earliest one that is there is of {earliest} ms since the "
+        "epoch.",
+        timestamp=str(timestamp),
+    )

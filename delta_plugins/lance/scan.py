@@ -1,0 +1,359 @@
+"""Reading rows of a version: projection, deleted rows, metadata columns, predicates, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.api import CorruptTableError, DataFileError, InvalidArgumentError, UnsupportedFeatureError
+from delta_core.kernels.arrow_buffers import number_array, one_array
+from delta_plugins.lance import flags
+from delta_plugins.lance.fragments import AS_COLUMN
+from delta_plugins.lance.joining import join_parts
+from delta_plugins.lance.predicates import Predicate, bind_predicate
+from delta_plugins.lance.projection import METADATA, FilePart, ShapePlan, plan_shape, select_fields
+from delta_plugins.lance.row_ids import LINEAGE_FIELDS, Kind
+from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind, registered, walk_fields
+from delta_plugins.lance.version_files import VersionFiles
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from delta_plugins.lance.files import DataFile
+
+__all__ = ["BATCH_ROWS", "FragmentReader", "LanceScan", "RowReader"]
+
+#: Rows of a batch.
+BATCH_ROWS = 1 << 16
+#: Deleted rows are loaded for this many fragments at a time.
+_FRAGMENTS_AT_ONCE = 256
+_SEQUENCES: Mapping[str, Kind] = {
+    "_rowid": "row_ids",
+    "_row_created_at_version": "created",
+    "_row_last_updated_at_version": "last_updated",
+}
+
+Arrays = list[Any]
+
+
+class _Window(NamedTuple):
+    """Rows of a fragment, by their physical positions, and the arrays of requested fields for them."""
+
+    positions: NDArray[np.int64]
+    arrays: Arrays
+
+
+class RowReader:
+    """Reads requested columns of any rows of a version.
+
+    Parameters
+    ----------
+    dataset : VersionFiles
+        The version.
+    fields : sequence of LanceField
+        Requested fields.
+    metadata : sequence of str
+        Names of `projection.METADATA`, after the fields.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        For blobs of a dataset that has managed ones.
+    InvalidArgumentError
+        For a metadata column that is not known, or has the name of a requested column.
+    """
+
+    def __init__(self, dataset: VersionFiles, fields: Sequence[LanceField], metadata: Sequence[str] = ()) -> None:
+        self.dataset = dataset
+        self.fields = tuple(fields)
+        self.metadata = _checked(metadata, self.fields)
+        _check_blobs(dataset, self.fields)
+        self._hidden = [
+            LanceField(LINEAGE_FIELDS[_SEQUENCES[m]], -1, m, "uint64") for m in self.metadata if m in _SEQUENCES
+        ]
+        self._shapes: dict[int, ShapePlan] = {}
+        listed = [arrow_field(f) for f in self.fields] + [pa.field(m, pa.uint64()) for m in self.metadata]
+        self.storage_schema = pa.schema(listed, metadata=dict(dataset.manifest.message["schema_metadata"]) or None)
+        self.schema: pa.Schema = registered(self.storage_schema)
+
+    def plan(self, fragment: int) -> ShapePlan:
+        """Return how the fields are read of a fragment; made once for all fragments whose files are alike."""
+        fragments = self.dataset.manifest.fragments
+        shape = int(fragments.shape[fragment])
+        found = self._shapes.get(shape)
+        if found is None:
+            layouts = [fragments.layouts[i] for i in fragments.shapes[shape]]
+            manifest = self.dataset.manifest
+            found = plan_shape(layouts, [*self.fields, *self._hidden], manifest.path, manifest.ids_are_unique)
+            self._shapes[shape] = found
+        return found
+
+    def batch(self, arrays: Arrays, num_rows: int) -> list[pa.RecordBatch]:
+        """Return arrays as batches with the schema of the read; several if arrays are in chunks."""
+        if not arrays:
+            return [pa.RecordBatch.from_struct_array(pa.nulls(num_rows, pa.struct([])))]
+        if any(isinstance(a, pa.ChunkedArray) for a in arrays):
+            table = pa.Table.from_arrays(arrays, schema=self.storage_schema)
+            return [registered(b) for b in table.to_batches()]
+        return [registered(pa.RecordBatch.from_arrays(arrays, schema=self.storage_schema))]
+
+    def empty(self) -> pa.Table:
+        """Return the table without rows."""
+        return self.schema.empty_table()
+
+
+class FragmentReader:
+    """Reads rows of one fragment.
+
+    Parameters
+    ----------
+    reader : RowReader
+        What is read.
+    fragment : int
+        The index of the fragment.
+    """
+
+    def __init__(self, reader: RowReader, fragment: int) -> None:
+        self._reader = reader
+        self._dataset = reader.dataset
+        self._fragment = fragment
+        self._plan = reader.plan(fragment)
+        self._files: dict[int, DataFile] = {}
+
+    def num_rows(self) -> int:
+        """Return the rows that the fragment has, deleted ones too."""
+        return self._dataset.physical_rows(self._fragment)
+
+    def live_positions(self) -> NDArray[np.int64] | None:
+        """Return the positions of rows that are not deleted; None if none is."""
+        deleted = self._dataset.deleted_rows([self._fragment])[0]
+        return None if deleted is None else np.flatnonzero(~deleted.mask(self.num_rows()))
+
+    def read(self, positions: NDArray[np.int64]) -> Arrays:
+        """Return the columns of the reader for rows at positions, which rise."""
+        found = [self._opened(p).read(p.fields, p.column_of, positions) for p in self._plan.parts]
+        return self._columns(positions, found)
+
+    def windows(self, positions: NDArray[np.int64] | None, batch_rows: int) -> Iterator[_Window]:
+        """Yield the columns of the reader for rows at positions (None: all), in windows of at most ``batch_rows``."""
+        total = self.num_rows() if positions is None else len(positions)
+        parts = [iter(self._opened(p).batches(p.fields, p.column_of, positions, batch_rows)) for p in self._plan.parts]
+        for start in range(0, total, batch_rows):
+            stop = min(start + batch_rows, total)
+            chosen = np.arange(start, stop) if positions is None else positions[start:stop]
+            yield _Window(chosen, self._columns(chosen, [next(p) for p in parts]))
+
+    def _opened(self, part: FilePart) -> DataFile:
+        found = self._files.get(part.file)
+        if found is None:
+            found = self._files[part.file] = self._dataset.open_file(self._fragment, part.file)
+            expected = self.num_rows()
+            if found.num_rows != expected:
+                path = self._dataset.file_path(self._fragment, part.file)
+                raise DataFileError(
+                    f"Data file {path!r} has {found.num_rows} rows, but fragment "
+                    f"{self._dataset.manifest.fragments.id[self._fragment]} has {expected}. Restore the file or the "
+                    "manifest from a copy.",
+                    path=path,
+                )
+        return found
+
+    def _columns(self, positions: NDArray[np.int64], found: Sequence[Arrays]) -> Arrays:
+        """Return the arrays of all requested columns from those of the files."""
+        reader, plan = self._reader, self._plan
+        arrays = [self._field(i, found, len(positions)) for i in range(len(reader.fields))]
+        hidden = {f.name: len(reader.fields) + i for i, f in enumerate(reader._hidden)}
+        for name in reader.metadata:
+            kind = _SEQUENCES.get(name)
+            if kind is not None and getattr(self._dataset.manifest.fragments, kind).place[self._fragment] == AS_COLUMN:
+                arrays.append(self._hidden_column(name, plan.sources[hidden[name]], found))
+            else:
+                numbers = self._dataset.row_numbers(name, kind, self._fragment, positions)
+                arrays.append(number_array(numbers))
+        return arrays
+
+    def _hidden_column(self, name: str, sources: Sequence[tuple[int, int]], found: Sequence[Arrays]) -> pa.Array:
+        if len(sources) != 1:
+            raise CorruptTableError(
+                f"Manifest {self._dataset.manifest.path} is damaged: {name} of fragment "
+                f"{self._dataset.manifest.fragments.id[self._fragment]} is a hidden column, which no data file has.",
+                path=self._dataset.manifest.path,
+            )
+        [(part, number)] = sources
+        return found[part][number]
+
+    def _field(self, i: int, found: Sequence[Arrays], num_rows: int) -> Any:
+        field, sources = self._reader.fields[i], self._plan.sources[i]
+        if not sources:
+            return pa.nulls(num_rows, arrow_field(field).type)
+        if len(sources) == 1:
+            [(part, number)] = sources
+            return found[part][number]
+        parts = [(self._plan.parts[p].fields[n], one_array(found[p][n])) for p, n in sources]
+        paths = " and ".join(
+            repr(self._dataset.file_path(self._fragment, self._plan.parts[p].file)) for p, _ in sources
+        )
+        return join_parts(field, parts, paths)
+
+
+def _checked(metadata: Sequence[str], fields: Sequence[LanceField]) -> tuple[str, ...]:
+    if isinstance(metadata, str):
+        raise InvalidArgumentError(f"metadata is the text {metadata!r}, expected a sequence of names.")
+    for name in metadata:
+        if name not in METADATA:
+            raise InvalidArgumentError(
+                f"There is no metadata column {name!r}; there are {', '.join(METADATA)}.", column=name
+            )
+        if any(f.name == name for f in fields):
+            raise InvalidArgumentError(f"The metadata column {name!r} has the name of a column.", column=name)
+    return tuple(dict.fromkeys(metadata))
+
+
+def _check_blobs(dataset: VersionFiles, fields: Sequence[LanceField]) -> None:
+    if dataset.manifest.message["reader_feature_flags"] & flags.MANAGED_BLOBS:
+        blob = next((f for f in walk_fields(fields) if blob_kind(f)), None)
+        if blob is not None:
+            raise UnsupportedFeatureError(
+                f"Column {blob.name!r} has blobs, and the dataset has feature flag {flags.MANAGED_BLOBS} (managed "
+                "blobs): they can't be read. Request other columns.",
+                feature="managed blobs",
+                flag=flags.MANAGED_BLOBS,
+            )
+
+
+class LanceScan:
+    """A planned read of a version, to be read many times; Arrow libraries take it as a stream.
+
+    Parameters
+    ----------
+    dataset : VersionFiles
+        The version.
+    columns : sequence of str, optional
+        See `projection.select_fields`.
+    predicate : str, filters, Expression or pyarrow expression, optional
+        Only rows for which it is true.
+    limit : int, optional
+        At most so many rows.
+    metadata : sequence of str
+        Metadata columns, after the others: ``_rowid``, ``_rowaddr``, ``_row_created_at_version`` and
+        ``_row_last_updated_at_version``.
+    batch_rows : int
+        The largest batch, in rows.
+    """
+
+    def __init__(
+        self,
+        dataset: VersionFiles,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        *,
+        limit: int | None = None,
+        metadata: Sequence[str] = (),
+        batch_rows: int = BATCH_ROWS,
+    ) -> None:
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+            raise InvalidArgumentError(f"Found limit {limit!r}, expected a whole number from 0 on.")
+        if isinstance(batch_rows, bool) or not isinstance(batch_rows, int) or batch_rows < 1:
+            raise InvalidArgumentError(f"Found batch_rows {batch_rows!r}, expected a whole number from 1 on.")
+        self._dataset = dataset
+        self._limit = limit
+        self._batch_rows = batch_rows
+        self._arguments = columns, predicate, limit, tuple(metadata), batch_rows
+        tops = dataset.manifest.fields
+        self._fields = select_fields(tops, columns)
+        self._reader = RowReader(dataset, self._fields, metadata)
+        self._predicate: Predicate | None = bind_predicate(predicate, tops, dataset.engine.evaluator)
+        self._tested: RowReader | None = None
+        if self._predicate is not None:
+            names = self._predicate.names
+            self._tested = RowReader(dataset, [f for f in tops if f.name in names])
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        return self._reader.schema
+
+    def __repr__(self) -> str:
+        return f"LanceScan({self._dataset!r}, {self._predicate or 'all rows'})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _scan_again, (self._dataset, *self._arguments)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self.batches()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as batches, in the order of the fragments; closing the iterator stops the reading."""
+        left = self._limit
+        if left == 0:
+            return
+        for batch in self._all():
+            if left is not None and batch.num_rows >= left:
+                yield batch.slice(0, left)
+                return
+            if batch.num_rows:
+                yield batch
+                left = None if left is None else left - batch.num_rows
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
+    def to_table(self) -> pa.Table:
+        """Return the rows in memory."""
+        return pa.Table.from_batches(list(self.batches()), self.schema)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def count(self) -> int:
+        """Return how many rows there are; without a predicate no data file is read."""
+        total = self._dataset.count() if self._predicate is None else sum(len(p) for _, p in self._passing())
+        return total if self._limit is None else min(total, self._limit)
+
+    def _all(self) -> Iterator[pa.RecordBatch]:
+        if self._predicate is not None:
+            for reader, passing in self._passing():
+                yield from self._reader.batch(reader.read(passing), len(passing))
+            return
+        for fragment in self._fragments():
+            reader = FragmentReader(self._reader, fragment)
+            positions = self._first(reader.live_positions())
+            if self._limit is not None and positions is None and self._limit < reader.num_rows():
+                positions = np.arange(self._limit)
+            for window in reader.windows(positions, self._batch_rows):
+                yield from self._reader.batch(window.arrays, len(window.positions))
+
+    def _first(self, positions: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+        return positions if positions is None or self._limit is None else positions[: self._limit]
+
+    def _fragments(self) -> Iterator[int]:
+        """Yield the indices of fragments; deleted rows are loaded for many of them at a time."""
+        total = len(self._dataset.manifest.fragments)
+        for start in range(0, total, _FRAGMENTS_AT_ONCE):
+            some = range(start, min(start + _FRAGMENTS_AT_ONCE, total))
+            self._dataset.deleted_rows(some if self._limit is None else some[:1])
+            yield from some
+
+    def _passing(self) -> Iterator[tuple[FragmentReader, NDArray[np.int64]]]:
+        """Yield the positions of rows for which the predicate is true, window by window."""
+        predicate, tested = self._predicate, self._tested
+        assert predicate is not None
+        assert tested is not None
+        for fragment in self._fragments():
+            reader = FragmentReader(self._reader, fragment)
+            rows = FragmentReader(tested, fragment)
+            for window in rows.windows(rows.live_positions(), self._batch_rows):
+                columns = {f.name: one_array(a) for f, a in zip(tested.fields, window.arrays, strict=True)}
+                passing = window.positions[predicate.mask(columns, len(window.positions))]
+                if len(passing):
+                    yield reader, passing
+
+
+def _scan_again(
+    dataset: VersionFiles, columns: Any, predicate: Any, limit: int | None, metadata: Sequence[str], batch_rows: int
+) -> LanceScan:
+    return LanceScan(dataset, columns, predicate, limit=limit, metadata=metadata, batch_rows=batch_rows)
