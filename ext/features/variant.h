@@ -1,8 +1,9 @@
-// Parquet's variant: its binary form to JSON text, and shredded columns back to the binary form.
+// Parquet's variant (VariantEncoding.md and VariantShredding.md of apache/parquet-format): its binary form to JSON text, and
+// shredded columns to the binary form.
 //
-// Every length and offset is checked if it is read. What breaks the format throws std::invalid_argument. A value
-// of n bytes costs time and nesting in proportion to n: parts that overlap are rejected, since they could make a few
-// bytes grow without bound.
+// Every length and offset is checked when it is read; bytes that violate the format throw std::invalid_argument. Time and
+// depth of nesting are proportional to the bytes of a value: overlapping parts are rejected, because a few bytes of them
+// could expand without bound.
 #pragma once
 
 #include <algorithm>
@@ -79,12 +80,12 @@ class Dictionary {
 
 // --- values ------------------------------------------------------------------------------------------------------------
 
-// An object or array: if its parts are.
+// The parts of an object or array.
 struct Container {
     bool object;
     uint32_t count;
     int id_width = 0, offset_width;
-    uint64_t ids, offsets, parts;  // positions in the value
+    uint64_t ids, offsets, parts;  // offsets in the value
     uint64_t size;                 // of the whole value
     Text bytes;
 
@@ -103,7 +104,7 @@ struct Container {
         slice(value, 0, size);
     }
     uint32_t id(uint32_t i) const { return number(bytes, ids + static_cast<uint64_t>(i) * id_width, id_width); }
-    // The part and what may follow it, up to the end of the container.
+    // The part and the bytes that follow it, up to the end of the container.
     Text part(uint32_t i) const {
         uint64_t start = parts + number(bytes, offsets + static_cast<uint64_t>(i) * offset_width, offset_width);
         if (start >= size) corrupt("a part lies behind the end of its object or array");
@@ -113,7 +114,7 @@ struct Container {
 
 inline Basic basic_type(Text value) { return static_cast<Basic>(fixed<uint8_t>(value, 0) & 3); }
 
-// The bytes of one primitive or string, its header included.
+// Return the bytes of one primitive or string, its header included.
 inline uint64_t scalar_size(Text value) {
     uint8_t header = fixed<uint8_t>(value, 0);
     if ((header & 3) == SHORT_STRING) return 1 + (header >> 2);
@@ -149,7 +150,7 @@ class JsonWriter {
     }
 
    private:
-    // Parts that do not overlap have no more bytes than the whole.
+    // Parts that do not overlap have at most the bytes of the whole.
     void spend(uint64_t bytes) {
         if (bytes > left_) corrupt("parts of a value overlap");
         left_ -= bytes;
@@ -188,7 +189,8 @@ class JsonWriter {
         char buffer[24];
         out_.append(buffer, std::to_chars(buffer, buffer + 24, value).ptr);
     }
-    // As Java writes it: shortest digits, with an exponent outside [1e-3, 1e7); in quotes if JSON has no number.
+    // Write a double in Java's notation: shortest digits, with an exponent outside [1e-3, 1e7); in quotes if JSON has no such
+    // number.
     template <class T>
     void floating(T value) {
         if (!std::isfinite(value)) {
@@ -213,7 +215,7 @@ class JsonWriter {
         while (*e == '0' && e + 1 < end) ++e;
         out_.append(e, end);
     }
-    // Without an exponent and without zeros at the end of the fraction.
+    // Without an exponent, and without zeros at the end of the fraction.
     void decimal(__int128 value, uint8_t scale) {
         if (scale > 38) corrupt("a decimal has scale " + std::to_string(scale) + ", expected at most 38");
         unsigned __int128 rest = value < 0 ? -static_cast<unsigned __int128>(value) : static_cast<unsigned __int128>(value);
@@ -234,7 +236,7 @@ class JsonWriter {
         if (digits.size() < static_cast<size_t>(width)) out_.append(width - digits.size(), '0');
         out_ += digits;
     }
-    void date(int64_t days) {  // civil from days: eras of 400 years, years that begin in March
+    void date(int64_t days) {  // civil from days: eras of 400 years; years are counted from March
         int64_t z = days + 719468, era = (z >= 0 ? z : z - 146096) / 146097, day_of_era = z - era * 146097;
         int64_t year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
         int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
@@ -324,7 +326,7 @@ struct BinaryColumn {
     const int64_t *offsets = nullptr;  // one more than rows
     const char *data = nullptr;
     int64_t data_size = 0;
-    const uint8_t *valid = nullptr;  // a byte a row
+    const uint8_t *valid = nullptr;  // one byte for each row
 
     Text at(int64_t row) const {
         int64_t start = offsets[row], end = offsets[row + 1];
@@ -333,7 +335,7 @@ struct BinaryColumn {
     }
 };
 
-// JSON text of each row that is valid; `ends` gets one offset more than rows.
+// Write the JSON text of each valid row; one more offset than rows is appended to `ends`.
 inline void to_json(const BinaryColumn &metadata, const BinaryColumn &value, int64_t rows, std::string &out, int64_t *ends) {
     ends[0] = 0;
     for (int64_t row = 0; row < rows; ++row) {
@@ -353,17 +355,17 @@ struct Typed {
     int kind = FIXED;
     const uint8_t *valid = nullptr;
     int64_t rows = 0;
-    // FIXED: header, then `width` of each value's `stride` bytes; decimals have their scale between
+    // FIXED: header, then `width` bytes from each value of `stride` bytes; decimals have their scale in between
     uint8_t type = 0;
     int width = 0, stride = 0, scale = -1;
     const char *data = nullptr;
     BinaryColumn text;                              // TEXT
-    std::vector<std::pair<std::string, int>> fields;  // FIELDS: names ascending, with the slot of each
+    std::vector<std::pair<std::string, int>> fields;  // FIELDS: names in ascending order, with the slot of each
     const int64_t *offsets = nullptr;               // ELEMENTS: one more than rows
     int element = -1;
 };
 
-// A group of `value` and `typed_value`, either of which may be absent.
+// A group of `value` and `typed_value`, each of which may be absent.
 struct Slot {
     const uint8_t *valid = nullptr;
     int64_t rows = 0;
@@ -377,7 +379,7 @@ class Unshredder {
     std::vector<Slot> slots;
     std::vector<Typed> typed;
 
-    // Rebuild each valid row of the first slot; a value that is missing at the top is the variant null.
+    // Rebuild each valid row of the first slot. A value that is missing at the top level is the variant null.
     void run(const BinaryColumn &metadata, std::string &out, int64_t *ends) {
         const Slot &top = slots.at(0);
         ends[0] = 0;
@@ -393,7 +395,7 @@ class Unshredder {
    private:
     using Part = std::pair<uint32_t, std::string>;  // field id and value
 
-    // Append the value; false if it is missing.
+    // Append the value; returns false if it is missing.
     bool build(int slot_index, int64_t row, std::string &out) {
         const Slot &slot = slots.at(slot_index);
         if (row < 0 || row >= slot.rows) corrupt("a list's offsets lie outside its elements");
@@ -455,7 +457,7 @@ class Unshredder {
         put(out, ends.size(), large ? 4 : 1);
         finish(ends, width, parts, out);
     }
-    // The typed fields, and those of `rest`, the object of the fields that have no column of their own.
+    // Append the typed fields, and those of `rest`, the object of the fields without a column of their own.
     void object(const Typed &t, int64_t row, Text rest, std::string &out) {
         std::vector<std::pair<Text, Part>> parts;
         for (const auto &[name, slot] : t.fields) {
@@ -491,7 +493,7 @@ class Unshredder {
             uint64_t size = value_size(part);
             if (size > left) corrupt("parts of a value overlap");
             left -= size;
-            // a field with a column of its own counts from there
+            // a field with a column of its own is read from there
             auto at = std::lower_bound(t.fields.begin(), t.fields.end(), name,
                                        [](const auto &field, Text wanted) { return Text(field.first) < wanted; });
             if (at == t.fields.end() || at->first != name) parts.emplace_back(name, Part(id, std::string(part.substr(0, size))));
@@ -502,7 +504,7 @@ class Unshredder {
         for (uint64_t end : ends) put(out, end, width);
         out += parts;
     }
-    // Rows mostly share one dictionary: it is searched once per field.
+    // Consecutive rows mostly share one dictionary, which is then searched once for each field.
     uint32_t id_of(const std::string &name) {
         if (ids_for_ != metadata_) ids_.clear(), ids_for_ = metadata_;
         for (const auto &[known, id] : ids_)

@@ -1,6 +1,6 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17
-"""Variants to JSON text, and shredded columns to variants: the compiled half of delta_plugins.variant_type.binary_form."""
+"""Variants to JSON text, and shredded columns to variants: the compiled half of `delta_plugins.variant_type.binary_form`."""
 
 import numpy as np
 
@@ -74,7 +74,7 @@ cdef int fill_binary(BinaryColumn* column, tuple source, int64_t rows, list keep
 
 
 cdef int add_slot(Unshredder* target, tuple source, list keep) except -1:
-    """Add a group (valid, value or None, typed or None) and what is below it; return its index."""
+    """Add a group (valid, value or None, typed or None) and the columns below it; return its index."""
     cdef Slot slot
     valid, value, typed = source
     slot.rows = len(valid)
@@ -142,7 +142,7 @@ def to_json(tuple metadata, tuple value, int64_t rows):
 
 
 def unshred(tuple metadata, tuple slot):
-    """Return (values, int64[rows + 1] ends) of the variants that a group of columns holds."""
+    """Return (values, int64[rows + 1] ends) of the variants that a group of columns represents."""
     cdef list keep = []
     cdef BinaryColumn names
     cdef Unshredder work

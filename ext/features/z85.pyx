@@ -22,7 +22,7 @@ for _i in range(85):
 
 
 cdef int64_t decode_groups(const uint8_t* text, int64_t groups, uint8_t* out) noexcept nogil:
-    """Decode groups of 5 letters to 4 bytes each; return -1, or the index of the group that has no meaning."""
+    """Decode groups of 5 letters to 4 bytes each; return -1, or the index of the first invalid group."""
     cdef int64_t i
     cdef int k
     cdef uint64_t value
@@ -32,7 +32,7 @@ cdef int64_t decode_groups(const uint8_t* text, int64_t groups, uint8_t* out) no
         for k in range(5):
             value = value * 85 + DIGITS[text[5 * i + k]]
             bad |= DIGITS[text[5 * i + k]]
-        # Digits are below 85 < 128, so only a letter outside the alphabet sets the top bit.
+        # Digits are below 85 < 128, so the top bit is set only by a letter outside of the alphabet.
         if bad & 128 or value >> 32:
             return i
         for k in range(4):
@@ -74,7 +74,7 @@ def encode(const uint8_t[::1] data):
 
 
 cdef int64_t decode_ends(const strings_t* texts, uint8_t* out) noexcept nogil:
-    """Decode the last 20 letters of each text to 16 bytes (zeros for null); return -1, or the first row without."""
+    """Decode the last 20 letters of each text to 16 bytes (zeros for null); return -1, or the first invalid row."""
     cdef int64_t i
     cdef text_t text
     memset(out, 0, 16 * texts.n)
@@ -120,7 +120,7 @@ cdef uint8_t* write_name(text_t text, const uint8_t* raw, uint8_t* out) noexcept
 
 
 def vector_names(source, const uint8_t[:, ::1] uuids):
-    """Offsets and bytes of the file name of each text whose `uuids` were decoded."""
+    """Return offsets and bytes of the file name of each text, from its decoded `uuids`."""
     cdef Strings texts = Strings(source, 0)
     cdef int64_t i, n = texts.array.n
     cdef text_t text

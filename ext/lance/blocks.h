@@ -17,7 +17,7 @@ using delta_memory::KeptBlocks;
 // An error is its text; nullptr means that there is none. These two have meanings of their own.
 using Error = const char *;
 inline constexpr char NO_MEMORY[] = "there is not enough memory";
-// Offsets of 32 bits do not hold the values of so many rows: the caller reads fewer.
+// Offsets of 32 bits can not represent the values of the requested rows: the caller reads fewer.
 inline constexpr char TOO_LONG[] = "values take more than 2 GiB";
 
 template <class T>

@@ -128,7 +128,7 @@ struct Slices {
 // `out`, which has room for `size`, or -1.
 using Unzip = int64_t (*)(const uint8_t *in, int64_t n, uint8_t *out, int64_t size);
 
-// What decoding needs besides its input; one for each call.
+// The state of one call that decodes values, besides its input.
 class Context {
    public:
     explicit Context(Unzip unzip = nullptr) : unzip_(unzip) {}

@@ -1,7 +1,7 @@
-// Columns that grow row by row and leave as Arrow arrays, through Arrow's C data interface, without a copy.
+// Columns that are appended to row by row and exported as Arrow arrays through Arrow's C data interface, without a copy.
 //
-// A column only hears of the rows that have a value: the rows before the next value, or before the end, that
-// it has not heard of are null.
+// Only the rows that have a value are reported to a column. Rows that were not reported before the next value, or before the
+// end, are null.
 #pragma once
 
 #include <Python.h>
@@ -36,7 +36,7 @@ struct ArrowArray {
 
 namespace delta_json {
 
-// Bytes from malloc: growing moves big blocks by remapping, and the block can be handed to Arrow.
+// Bytes allocated with malloc: large blocks grow by remapping, and the block can be exported to Arrow.
 class Bytes {
    public:
     Bytes() = default;
@@ -53,7 +53,7 @@ class Bytes {
     void clear() { size_ = 0; }
     char *end() const { return data_ + size_; }
 
-    // Make room for `more` bytes behind the end and return the end.
+    // Make room for `more` bytes after the end, and return the end.
     char *room(size_t more) {
         if (capacity_ - size_ < more) grow(size_ + more);
         return data_ + size_;
@@ -70,7 +70,7 @@ class Bytes {
     }
     void zeros_to(size_t size) {
         if (size <= size_) return;
-        if (!data_) {  // fresh pages from calloc cost nothing until they are touched
+        if (!data_) {  // pages of calloc take no memory before they are written to
             data_ = static_cast<char *>(std::calloc(size + 1, 1));
             if (!data_) throw std::bad_alloc();
             capacity_ = size + 1;
@@ -110,7 +110,7 @@ class Bytes {
     size_t capacity_ = 0;
 };
 
-// What an exported array owns.
+// The memory that an exported array owns.
 struct Owned {
     std::vector<void *> blocks;
     std::vector<const void *> buffers;
@@ -131,7 +131,7 @@ inline void release_array(ArrowArray *array) {
     array->release = nullptr;
 }
 
-// Assembles one exported array; what was taken over is freed if assembling fails.
+// Assembles one exported array. If assembling fails, the memory that was moved into it is freed.
 class Export {
    public:
     Export() : owned_(new Owned) {}
@@ -183,7 +183,7 @@ class Validity {
    private:
     void skip_to(size_t row) {
         if (row == rows_) return;
-        if (!nulls_) {  // the first null: every row so far is there
+        if (!nulls_) {  // the first null: all rows before it have a value
             std::memset(bits_.room(rows_ / 8 + 1), 0xff, (rows_ + 7) / 8);
             bits_.advance((rows_ + 7) / 8);
             if (rows_ & 7) bits_.end()[-1] = static_cast<char>((1 << (rows_ & 7)) - 1);
@@ -247,7 +247,7 @@ class BoolColumn final : public Column {
 
 class StringColumn final : public Column {
    public:
-    // Write up to `most` bytes at what this returns, then specify how many with `close`.
+    // Return where up to `most` bytes may be written; `close` then specifies their number.
     char *open(size_t row, size_t most) {
         if (most > INT32_MAX - text_.size()) throw std::length_error("a string column holds at most 2 GiB");
         skip_to(row);
@@ -291,7 +291,7 @@ class StringColumn final : public Column {
     Validity valid_;
 };
 
-// Strings with few distinct values, as codes into a dictionary.
+// Strings with few distinct values, stored as codes of a dictionary.
 class DictionaryColumn final : public Column {
    public:
     void put(size_t row, std::string_view value) { codes_.put(row, code(value)); }
@@ -344,7 +344,7 @@ class DictionaryColumn final : public Column {
     int32_t last_ = -1;
 };
 
-// map<string, string>. Entries are put first, then the row that they belong to is closed.
+// map<string, string>. The entries of a row are appended first, then `close` ends the row.
 class MapColumn final : public Column {
    public:
     StringColumn keys, values;
@@ -396,7 +396,7 @@ inline void release_capsule(PyObject *capsule) {
     delete array;
 }
 
-// Return an array to Python, as the Arrow PyCapsule interface wants it. Moves out of `array`.
+// Return an array to Python as the Arrow PyCapsule interface defines it. The content of `array` is moved.
 inline PyObject *array_capsule(ArrowArray &array) {
     ArrowArray *moved = new ArrowArray(array);
     array.release = nullptr;

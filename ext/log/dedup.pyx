@@ -1,4 +1,4 @@
-"""The seen set of log replay; `delta_core.kernels.dedup` is its public API."""
+"""The set of file actions that log replay has seen; `delta_core.kernels.dedup` is its public API."""
 
 import os
 
@@ -28,7 +28,7 @@ cdef int check_lengths(Strings paths, Strings ids) except -1:
 
 cdef class Keys:
     cdef keys_t keys
-    cdef list arrays  # that the keys' bytes are in
+    cdef list arrays  # the arrays that contain the bytes of the keys
     cdef int readers
     cdef bint writing
 
@@ -44,7 +44,7 @@ cdef class Keys:
         return self.keys.n
 
     def reserve(self, int64_t more):
-        """Make room for so many further keys."""
+        """Make room for `more` further keys."""
         if self.writing or self.readers:
             raise InvalidArgumentError("a KeySet takes no keys while another thread uses it")
         if more > 0 and not keys_reserve(&self.keys, more):
@@ -57,7 +57,8 @@ cdef class Keys:
         cdef int done = 1
         cdef int64_t before = self.keys.n
         check_lengths(path_strings, id_strings)
-        # The GIL is released below, so two threads may meet here; counters change only while it is held.
+        # The interpreter's lock is released below, so two threads may be in this function; counters change only while it is
+        # held.
         if self.writing or self.readers:
             raise InvalidArgumentError("a KeySet takes no keys while another thread uses it")
         out = np.empty(path_strings.array.n, np.uint8)
@@ -98,7 +99,7 @@ cdef char* write_number(char* out, int64_t value) noexcept nogil:
     """Write "@" and the number, at most 21 characters, and return the end."""
     cdef char[20] digits
     cdef int n = 0
-    # The lowest int64 has no positive of its own, but its uint64 does.
+    # The lowest int64 has no positive counterpart, but its uint64 value has.
     cdef uint64_t rest = <uint64_t>0 - <uint64_t>value if value < 0 else <uint64_t>value
     while True:
         digits[n] = <char>(48 + rest % 10)
@@ -119,7 +120,7 @@ cdef char* write_number(char* out, int64_t value) noexcept nogil:
 
 
 def unique_ids(storage, paths, const int64_t[::1] at, const uint8_t[::1] has_at):
-    """Offsets and bytes of storageType + pathOrInlineDv, and "@" + offset where there is one."""
+    """Return the offsets and bytes of storageType + pathOrInlineDv, followed by "@" + offset if the vector has an offset."""
     cdef Strings kinds = Strings(storage, 0), texts = Strings(paths, 0)
     cdef int64_t i, n = kinds.array.n, most = 0
     cdef text_t kind, text

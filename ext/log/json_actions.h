@@ -1,7 +1,7 @@
-// Commits (sequences of JSON values, one object an action) to columns, one builder pass per commit.
+// Commits (sequences of JSON values, one object for each action) to columns; one builder parses a commit in one pass.
 //
-// What the kinds of actions and their fields are is distinguished from outside (`Schema`); this file only has the
-// shapes: scalars, text, string maps and one level of nested objects.
+// `Schema` specifies the kinds of actions and their fields. This file implements their shapes only: scalars, text, string
+// maps and one level of nested objects.
 #pragma once
 
 #include <cerrno>
@@ -23,26 +23,25 @@
 
 namespace delta_json {
 
-// Types of fields, and of columns: 's'tring, 'l' int64, 'i'nt32, 'b'oolean, 'm'ap of strings. A field may also be
-// 'j', a string or an object's raw text, 'r', any value's raw text, or 'o', an object of fields; a column 'd', a
-// dictionary of strings.
+// Types of fields and of columns: 's'tring, 'l' int64, 'i'nt32, 'b'oolean, 'm'ap of strings. Fields only: 'j' a string or the
+// raw text of an object, 'r' the raw text of any value, 'o' an object of fields. Columns only: 'd' a dictionary of strings.
 struct Field {
     std::string name;
     char type;
-    int parent;    // index of the 'o' field that holds it, or -1
-    int column;    // or -1: parsed for what depends on it, not kept
+    int parent;    // index of the 'o' field that contains it, or -1
+    int column;    // or -1: parsed only because other columns depend on it
     bool required;
-    std::string missing;  // the complaint about its absence
+    std::string missing;  // the message if it is missing
     std::vector<int> members;                          // of an 'o'
     std::vector<std::pair<std::string, int>> entries;  // of an 'm': keys that have a column of their own
 };
 
 struct Kind {
     std::string name;
-    std::string columns;  // a type each; the first two are version and line
+    std::string columns;  // one type for each column; the first two are version and line
     std::vector<Field> fields;
     std::vector<int> members;  // the fields without a parent
-    int id_column = -1;        // dvId: storage type, path and offset in one string
+    int id_column = -1;        // dvId: storage type, path and offset as one string
     int id_fields[3] = {-1, -1, -1};
 
     void set_id(int column, int storage, int path, int offset) {
@@ -58,8 +57,8 @@ struct Kind {
 
 struct Schema {
     std::vector<Kind> kinds;
-    std::vector<std::string> skipped;  // kinds that are passed over, `kinds` excepted
-    std::vector<std::string> wanted;   // if only_wanted: the only other kinds kept
+    std::vector<std::string> skipped;  // kinds that are skipped unless they are in `kinds`
+    std::vector<std::string> wanted;   // if only_wanted: the only other kinds that are stored
     bool only_wanted = false;
 
     bool keeps(std::string_view name) const {
@@ -76,11 +75,11 @@ struct Fault {
     int file = -1;      // index among the files of one call
     int error = 0;      // errno of a file that could not be read
     bool memory = false;
-    size_t offset = 0;  // bytes into the commit
+    size_t offset = 0;  // offset in the commit, in bytes
     std::string expected, found;
 };
 
-// A batch is closed after so many bytes of JSON, before a string column can outgrow 32-bit offsets.
+// A batch is closed after this many bytes of JSON, so that no string column exceeds 32-bit offsets.
 constexpr size_t kBatchText = size_t{1} << 30;
 
 class Batches {
@@ -121,7 +120,7 @@ class Rows {
 
     explicit Rows(std::string types) : types_(std::move(types)) { begin(); }
 
-    // Start the row of an action that was so many bytes long.
+    // Start the row of an action of `size` bytes.
     size_t open(int64_t version, int32_t line, size_t bytes) {
         if (bytes_ >= kBatchText) close();
         bytes_ += bytes;
@@ -158,12 +157,12 @@ struct Entry {
     bool null;
 };
 
-// One field's value, as found; a later one of the same name replaces it.
+// The value of a field as it was found. A later member of the same name replaces it.
 struct Slot {
     Slice text;
     int64_t number = 0;
     std::vector<Entry> entries;
-    std::deque<std::string> keys;  // those that had escapes
+    std::deque<std::string> keys;  // the unescaped texts of values with escapes
 };
 
 class KindBuilder {
@@ -172,7 +171,7 @@ class KindBuilder {
 
     Rows rows;
 
-    // Read one action of this kind; nothing is kept of it until `store`.
+    // Read one action of this kind. Nothing is appended to the columns before `store`.
     bool read(Scanner &s) {
         const char *start = s.p;
         seen_ = 0;
@@ -205,7 +204,7 @@ class KindBuilder {
     }
 
     bool members(Scanner &s, const std::vector<int> &among) {
-        size_t next = 0;  // writers keep to one order: mostly the field after the last one
+        size_t next = 0;  // writers use a constant order of fields: mostly the field after the last one
         return s.object([&](Slice &key) {
             int found = find(key, among, next);
             return found < 0 ? s.skip() : value(s, found);
@@ -218,7 +217,7 @@ class KindBuilder {
         if (key.escaped) {
             plain.resize(key.size() + kUnescapeSlack);
             char *end = unescape(key, plain.data(), key.end);
-            if (!end) return -1;  // half a surrogate pair: no name of ours
+            if (!end) return -1;  // half a surrogate pair: no field has such a name
             plain.resize(static_cast<size_t>(end - plain.data()));
             name = plain;
         }
@@ -291,7 +290,7 @@ class KindBuilder {
     static bool map(Scanner &s, Slot &slot) {
         slot.entries.clear();
         slot.keys.clear();
-        std::unordered_map<std::string_view, size_t> places;  // only for maps too big to look through
+        std::unordered_map<std::string_view, size_t> places;  // only for maps with too many entries for a linear search
         return s.object([&](Slice &key) {
             Entry entry{key.view(), {}, false};
             if (key.escaped) {
@@ -448,7 +447,7 @@ class Builder {
         }
     }
 
-    // Behind a whole object some writers leave a character; anything more, or a bracket or quote, is a torn write.
+    // Some writers append one character to a whole object. Any other bytes, or a bracket or quote, are a torn write.
     static bool after(Scanner &s) {
         auto blanks = [&s] { while (s.peek() == ' ' || s.peek() == '\t' || s.peek() == '\r') ++s.p; };
         blanks();
@@ -463,7 +462,7 @@ class Builder {
         return s.fail("the end of the line after an action");
     }
 
-    // One object of the sequence: mostly one action.
+    // One object of the sequence, which mostly contains one action.
     bool top(Scanner &s, int64_t version, int32_t &line) {
         const char *start = s.p;
         if (!s.take('{', "an action: a JSON object")) return false;
@@ -489,7 +488,7 @@ class Builder {
         return several(s, start, version, line);
     }
 
-    // An object with several keys: the last one of a name counts, so all are found before any is stored.
+    // An object with several keys. The last one of a name counts, so all are read before any is stored.
     bool several(Scanner &s, const char *start, int64_t version, int32_t &line) {
         std::vector<std::pair<Slice, const char *>> members;
         std::unordered_map<std::string, size_t> places;
@@ -550,8 +549,8 @@ class Builder {
     std::string scratch_;
 };
 
-// Read a whole file into `into`, which keeps its memory from file to file. Returns 0 or the errno; ESPIPE for a pipe,
-// a socket or a device, which are not waited for.
+// Read a whole file into `into`, whose memory is reused from file to file. Returns 0 or the errno; ESPIPE for a pipe, a
+// socket or a device, which would block.
 inline int read_file(const char *path, Bytes &into) {
     constexpr size_t kStep = 1 << 16;
     into.clear();
@@ -599,7 +598,7 @@ inline bool read_commits(Builder &builder, const std::vector<std::string> &paths
     return true;
 }
 
-// Read files into `parts`, in the order of the paths. Threads take runs of files, each with a builder of its own.
+// Read files into `parts`, in the order of the paths. Each thread takes consecutive files and has a builder of its own.
 inline bool read_files(const std::shared_ptr<const Schema> &schema, const std::vector<std::string> &paths,
                        const int64_t *versions, int threads, std::vector<std::unique_ptr<Builder>> &parts, Fault &fault) {
     constexpr size_t kRunsPerThread = 4, kFewFiles = 8;
@@ -620,13 +619,13 @@ inline bool read_files(const std::shared_ptr<const Schema> &schema, const std::v
                 failed[run] = 1;
                 faults[run].memory = true;
             }
-            if (failed[run]) stop = true;  // runs that began earlier go on: of several faults the first is reported
+            if (failed[run]) stop = true;  // earlier parts are completed, because the first of several faults is reported
         }
     };
     std::vector<std::thread> pool;
     try {
         while (pool.size() + 1 < std::min(runs, static_cast<size_t>(threads < 1 ? 1 : threads))) pool.emplace_back(work);
-    } catch (...) {  // no more threads to be had: this one does the work
+    } catch (...) {  // no further thread can be started: the calling thread does the work
     }
     work();
     for (std::thread &thread : pool) thread.join();

@@ -1,7 +1,7 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -pthread
 # distutils: extra_link_args = -pthread
-"""Commits to columns: the compiled half of delta_core.kernels.json_actions."""
+"""Commits to columns: the compiled half of `delta_core.kernels.json_actions`."""
 
 from cpython.buffer cimport PyBUF_CONTIG_RO, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t
@@ -70,7 +70,7 @@ cdef extern from "log/json_actions.h" namespace "delta_json":
 
 
 cdef class Exported:
-    """A record batch on its way to Arrow; it can be taken once."""
+    """A record batch to be exported to Arrow, once."""
 
     cdef object schema
     cdef object array
@@ -89,11 +89,11 @@ cdef object _raise(Fault &fault):
 
 
 cdef class Parser:
-    """Columns of actions under construction.
+    """Builders of columns of actions.
 
-    ``kinds`` is a tuple per kind of file action: (name, column types, fields, entries, id) with fields as
+    ``kinds`` contains a tuple for each kind of file action: (name, column types, fields, entries, id) with fields as
     (name, type, parent, column, required), entries as (field, key, column), id as (column, field, field, field) or
-    None. The wrapper writes them; indices are checked here.
+    None. The Python wrapper makes them; their indices are checked here.
     """
 
     cdef shared_ptr[Schema] schema
@@ -198,7 +198,7 @@ cdef class Parser:
         return None
 
     def take(self, schemas):
-        """Return a list of batches for every kind, and one for all other kinds; the parser starts again."""
+        """Return a list of batches for every kind, and one for all other kinds, and reset the parser."""
         if self.failed:
             raise ValueError("this parser met a fault; what it had parsed is gone")
         cdef size_t kinds = self.builder.get().kinds.size()

@@ -1,4 +1,5 @@
-// Arrow columns to lines of JSON: one pass measures and checks, a second writes into memory of exactly that size.
+// Arrow columns to lines of JSON. One pass measures and checks the values, a second one writes into memory of exactly that
+// size.
 #pragma once
 
 #include <charconv>
@@ -13,12 +14,12 @@ namespace delta_json {
 enum class Shape { Null, Bool, Int, UInt, Float, Digits, String, List, Map, Struct };
 enum class Trouble { None, Utf8, Key, Number, Space };
 
-// One array. Whoever builds it has checked that the buffers hold `offset + length` values.
+// One array. Precondition: the buffers contain `offset + length` values.
 struct Node {
     Shape shape = Shape::Null;
     int width = 0;                   // bytes of a value, or of an offset
-    std::string label;               // "name": as it is in the line
-    const uint8_t *valid = nullptr;  // null: every value is there
+    std::string label;               // "name": as the line contains it
+    const uint8_t *valid = nullptr;  // null: every value is valid
     const char *values = nullptr;    // numbers, bits, or offsets (of digits: numbers as text)
     const char *text = nullptr;
     int64_t offset = 0, length = 0;
@@ -36,7 +37,7 @@ struct Node {
         return out;
     }
     int64_t place(int64_t row) const { return width == 8 ? value<int64_t>(row) : value<int32_t>(row); }
-    // Whether the offsets ascend and end within `most`.
+    // Return whether the offsets ascend and the last one is at most `most`.
     bool offsets_fit(int64_t most) const {
         int64_t last = place(0), bad = last < 0;
         for (int64_t i = 1; i <= length; ++i) {
@@ -60,18 +61,18 @@ inline uint64_t load8(const char *p) {
     return out;
 }
 
-// The high bit of each byte that has to be escaped: below 0x20, a quote or a backslash.
+// Return the high bit of each byte that has to be escaped: bytes below 0x20, quotes and backslashes.
 inline uint64_t escapes(uint64_t word) {
     constexpr uint64_t ones = 0x0101010101010101u, high = ones * 0x80;
     uint64_t quote = word ^ (ones * 0x22), slash = word ^ (ones * 0x5c);
-    // exact per byte for bytes below 0x80, and none above: the low seven bits can't carry into the next byte
+    // exact for each byte below 0x80, and 0 for the others: the low seven bits can't carry into the next byte
     uint64_t low = ~high;
     uint64_t not_quote = ((quote & low) + low) | quote, not_slash = ((slash & low) + low) | slash;
     uint64_t printable = ((word & low) + ones * 0x60) | word;
     return high & ~(not_quote & not_slash & printable);
 }
 
-// The length of the UTF-8 sequence at p, 0 if there is none.
+// Return the length of the UTF-8 sequence at p, 0 if the bytes there are no valid sequence.
 inline int sequence(const unsigned char *p, const unsigned char *end) {
     auto tail = [&](int i) { return p + i < end && (p[i] & 0xc0) == 0x80; };
     if (p[0] < 0x80) return 1;
@@ -110,7 +111,7 @@ class Counter {
     Trouble text(const char *p, size_t n) {
         size_t escaped = 0;
         unsigned odd = 0;
-        for (size_t i = 0; i < n; ++i) {  // plain enough for the compiler to vectorise
+        for (size_t i = 0; i < n; ++i) {  // without branches, so that compilers vectorise it
             unsigned char c = static_cast<unsigned char>(p[i]);
             escaped += (c == '"') | (c == '\\');
             odd |= (c < 0x20) | (c >= 0x80);
@@ -206,7 +207,7 @@ class Lines {
     Trouble put(const char *p, size_t n) { return out_.raw(p, n) ? Trouble::None : Trouble::Space; }
     Trouble put(const std::string &s) { return put(s.data(), s.size()); }
 
-    // An object; a field whose value is null is left out.
+    // An object. Fields whose value is null are omitted.
     Trouble fields(const Node &node, int64_t row) {
         Trouble trouble = put("{", 1);
         bool first = true;
@@ -287,7 +288,7 @@ class Lines {
         return trouble == Trouble::None ? put("]", 1) : trouble;
     }
 
-    // An object too, but a null value stays: partitionValues report it that a file has the null partition.
+    // An object whose null values are written: in partitionValues they represent the null partition.
     Trouble map(const Node &node, int64_t row) {
         Trouble trouble = put("{", 1);
         for (int64_t i = node.place(row), end = node.place(row + 1), start = i; i < end && trouble == Trouble::None; ++i) {
@@ -306,13 +307,13 @@ class Lines {
     const Node *where_ = nullptr;
 };
 
-// How many bytes the lines take; -1 and a failure if a value can't be written.
+// Return the number of bytes of the lines, or -1 and a failure if a value can't be written.
 inline int64_t measure_lines(const std::string &head, const std::string &tail, const Node &table, Failure &failure) {
     Counter counter;
     return Lines<Counter>(head, tail, table, counter).run(failure) ? counter.size : -1;
 }
 
-// Write lines that were measured; false if they don't fill the memory exactly.
+// Write lines that were measured. Returns false if they don't fill the memory exactly.
 inline bool write_lines(
     const std::string &head, const std::string &tail, const Node &table, char *out, int64_t size, Failure &failure) {
     Writer writer(out, out + size);

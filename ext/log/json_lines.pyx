@@ -1,6 +1,6 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17
-"""Columns to lines of JSON: the compiled half of delta_core.kernels.json_lines."""
+"""Columns to lines of JSON: the compiled half of `delta_core.kernels.json_lines`."""
 
 from cpython.buffer cimport PyBUF_CONTIG_RO, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -39,7 +39,7 @@ cdef extern from "log/json_lines.h" namespace "delta_json":
 
 
 cdef class View:
-    """The memory of a buffer, held as long as this lives; of None: no memory."""
+    """The memory of a buffer, which is held as long as this object exists; None has no memory."""
 
     cdef Py_buffer view
     cdef cbool held
@@ -71,7 +71,7 @@ cdef dict WIDTHS = {
 
 
 cdef class Rows:
-    """A batch of rows as a tree of arrays, checked once.
+    """A batch of rows as a tree of arrays, which are checked once.
 
     An array is a tuple (shape, width, label, length, offset, validity, values, text, children): width in bytes of a
     value or an offset, buffers or None.
@@ -143,7 +143,7 @@ cdef class Rows:
 
 
 def format_rows(bytes head, bytes tail, list batches):
-    """Return the objects of batches of rows, each between head and tail, as bytes; or (trouble, batch, row, label) of the first that can't be written."""
+    """Return the objects of batches of rows, each between head and tail, as bytes; or (trouble, batch, row, label) of the first value that can't be written."""
     cdef string start = head, end = tail
     cdef Failure failure
     cdef vector[int64_t] sizes

@@ -1,8 +1,8 @@
-// A strict, allocation-free JSON scanner over one block of memory.
+// A strict JSON scanner (RFC 8259) over one block of memory, without allocation and without copies.
 //
-// The text is [p, end). Loads may reach up to `readable`, never beyond it: the caller specifies how far the
-// memory around the text goes, so that text in the middle of a larger buffer is scanned 16 bytes at a time
-// to its very end and text at the end of a buffer falls back to single bytes. No copy, no padding needed.
+// The text is [p, end). Loads may extend to `readable`, never beyond it. The caller sets `readable` to the end of the memory
+// around the text: text within a larger buffer is scanned 16 bytes at a time to its end, and the last bytes of text at the
+// end of a buffer are scanned one by one. The text needs no padding.
 #pragma once
 
 #include <charconv>
@@ -50,7 +50,7 @@ inline int hex4(const char *p) {
 }
 
 #if defined(__SSE2__)
-// One bit per byte of a block of 64.
+// One bit for each byte of a block of 64.
 struct Block {
     __m128i v[4];
 
@@ -75,12 +75,12 @@ struct Block {
 };
 #endif
 
-// The bytes that a backslash escapes, given the backslashes of a block and whether the block's first byte is
-// itself escaped; `carry` becomes whether the next block's first byte is.
+// Return the bytes that a backslash escapes. `backslashes` are those of a block; `carry` specifies whether the first byte of
+// the block is escaped, and is set to the same for the next block.
 inline uint64_t escaped_bytes(uint64_t backslashes, uint64_t &carry) {
     uint64_t starts = backslashes & ~carry;
     uint64_t escaped = carry;
-    if ((starts & (starts << 1)) == 0) {  // no backslash follows another: each one starts an escape
+    if ((starts & (starts << 1)) == 0) {  // no two consecutive backslashes: each one starts an escape
         escaped |= starts << 1;
         carry = starts >> 63;
         return escaped;
@@ -103,7 +103,7 @@ struct Scanner {
     const char *p;
     const char *end;
     const char *readable;
-    const char *expected = nullptr;  // set with `p` at the place of the fault
+    const char *expected = nullptr;  // set when `p` is at the place of the fault
 
     Scanner(const char *text, size_t size, const char *memory_end) : p(text), end(text + size), readable(memory_end) {}
 
@@ -123,7 +123,7 @@ struct Scanner {
         return true;
     }
 
-    // The first quote, backslash or control byte at or after q; `end` when there is none.
+    // Return the first quote, backslash or control byte at or after q, or `end` if there is none.
     const char *plain_end(const char *q) const {
 #if defined(__SSE2__)
         const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), control = _mm_set1_epi8(0x1f);
@@ -155,7 +155,7 @@ struct Scanner {
         return fail(q < end ? "a valid escape after the backslash" : "the string's closing quote");
     }
 
-    // p at the opening quote; leaves p behind the closing one.
+    // Precondition: p is at the opening quote. Moves p after the closing one.
     bool string(Slice &out) {
         const char *q = plain_end(p + 1);
         if (q < end && *q == '"') {
@@ -252,7 +252,7 @@ struct Scanner {
         return fail("a JSON value");
     }
 
-    // p at '"' of a key; leaves p at its value.
+    // Precondition: p is at '"' of a key. Moves p to its value.
     bool key(Slice &out) {
         if (peek() != '"') return fail("a key in quotes");
         if (!string(out)) return false;
@@ -265,13 +265,13 @@ struct Scanner {
         return true;
     }
 
-    // Pass one value, checking its grammar.
+    // Skip one value, and check its grammar.
     bool skip() {
         int c = peek();
         if (c != '{' && c != '[') return scalar();
         char closing[kMaxDepth];
         int depth = 0;
-        for (;;) {  // p at the start of a value
+        for (;;) {  // p is at the start of a value
             c = peek();
             if (c == '{' || c == '[') {
                 if (depth == kMaxDepth) return fail("less deeply nested JSON");
@@ -300,7 +300,7 @@ struct Scanner {
         }
     }
 
-    // Call member(key) with p at each member's value; it must leave p behind the value.
+    // Call member(key) with p at the value of each member. The callback has to move p after the value.
     template <class Member>
     bool object(Member &&member) {
         if (!take('{', "'{'")) return false;
@@ -342,11 +342,11 @@ inline char *put_utf8(uint32_t c, char *out) {
     return out;
 }
 
-// Room that `unescape` may write behind its result: it copies 16 bytes at a time.
+// `unescape` copies 16 bytes at a time, and may write up to this many bytes after its result.
 constexpr size_t kUnescapeSlack = 16;
 
-// Write the text of a scanned string; `out` has room for its size + kUnescapeSlack. Returns the end of what was
-// written, or null on half a surrogate pair, which no UTF-8 can represent; `s.begin` then is the place.
+// Write the text of a scanned string. `out` has room for its size + kUnescapeSlack bytes. Returns the end of the written
+// text, or null for half a surrogate pair, which UTF-8 can't represent; `s.begin` is then its place.
 inline char *unescape(Slice &s, char *out, const char *readable) {
     const char *p = s.begin;
     while (p < s.end) {
@@ -398,7 +398,7 @@ inline char *unescape(Slice &s, char *out, const char *readable) {
     return out;
 }
 
-// The first byte that does not belong to valid UTF-8, or null.
+// Return the first byte that is not part of valid UTF-8, or null if all are.
 inline const char *invalid_utf8(const char *p, const char *end) {
     while (p < end) {
 #if defined(__SSE2__)
@@ -419,7 +419,7 @@ inline const char *invalid_utf8(const char *p, const char *end) {
         int more = c >= 0xc2 && c < 0xe0 ? 1 : c >= 0xe0 && c < 0xf0 ? 2 : c >= 0xf0 && c < 0xf5 ? 3 : 0;
         if (more == 0 || end - p <= more) return p;
         unsigned char next = static_cast<unsigned char>(p[1]);
-        // overlong forms, surrogates and code points beyond U+10FFFF show in the second byte
+        // the second byte distinguishes overlong forms, surrogates and code points beyond U+10FFFF
         unsigned char low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
         unsigned char high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
         if (next < low || next > high) return p;
@@ -447,7 +447,7 @@ struct Decimal {
     int64_t exponent = 0;
     bool negative = false;
 
-    // False when the text is no number or has more than 38 significant digits.
+    // Returns false if the text is not a number, or has more than 38 significant digits.
     bool parse(const char *p, const char *end) {
         constexpr int kDigits = 38;
         if (p < end && (*p == '-' || *p == '+')) negative = *p++ == '-';
@@ -463,7 +463,7 @@ struct Decimal {
             ++seen;
             if (point) --exponent;
             if (*p == '0') {
-                if (digits) ++zeros;  // multiplied in only once a further digit shows that they matter
+                if (digits) ++zeros;  // appended to the magnitude only if a nonzero digit follows
                 continue;
             }
             if (digits + zeros + 1 > kDigits) return false;
@@ -485,7 +485,7 @@ struct Decimal {
         return p == end;
     }
 
-    // The value times 10^scale, if that is a whole number below 10^precision.
+    // Return the value times 10^scale, if that is a whole number below 10^precision.
     bool scaled(int precision, int scale, __int128 &out) const {
         unsigned __int128 value = magnitude, limit = 1;
         for (int i = 0; i < precision; ++i) limit *= 10;
@@ -503,13 +503,13 @@ struct Decimal {
     }
 };
 
-// A whole number written as 12, 12.0 or 1.2e1. False when it is none or leaves int64.
+// Parse a whole number written as 12, 12.0 or 1.2e1. Returns false for other numbers and those beyond int64.
 inline bool parse_int64(const char *p, const char *end, int64_t &out) {
     const char *q = p;
     bool negative = q < end && *q == '-';
     if (negative) ++q;
     if (q == end) return false;
-    if (end - q <= 18) {  // as many digits can't overflow
+    if (end - q <= 18) {  // numbers of at most this many digits can't overflow
         int64_t value = 0;
         while (q < end && is_digit(static_cast<unsigned char>(*q))) value = value * 10 + (*q++ - '0');
         if (q == end) {

@@ -1,7 +1,7 @@
-// JSON statistics to typed columns: one pass over each row's text for all fields requested.
+// JSON statistics to typed columns: one pass over the text of each row for all requested fields.
 //
-// A bound that can't be read is absent, and so is everything of a row whose structure is broken. What is not requested
-// for is passed over by its quotes and brackets alone.
+// A bound that can't be parsed is null, and so are all fields of a row whose structure is invalid. Of members that are not
+// requested, only quotes and brackets are examined.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct StatNode {
     std::vector<int> children;
 };
 
-// The paths requested, as a tree. Node 0 is the statistics object itself.
+// The requested paths as a tree. Node 0 is the statistics object itself.
 struct StatTree {
     std::vector<StatNode> nodes = std::vector<StatNode>(1);
     std::vector<StatField> fields;
@@ -44,7 +44,7 @@ struct StatTree {
         nodes[static_cast<size_t>(parent)].children.push_back(made);
         return made;
     }
-    // False if the node has a field already.
+    // Returns false if the node has a field already.
     bool set_field(int node, char type, int precision, int scale) {
         if (nodes[static_cast<size_t>(node)].field >= 0) return false;
         nodes[static_cast<size_t>(node)].field = static_cast<int>(fields.size());
@@ -53,14 +53,14 @@ struct StatTree {
     }
 };
 
-// The rows of an Arrow string array, large or not.
+// The rows of an Arrow string array with 32-bit or 64-bit offsets.
 struct Texts {
     const char *text = nullptr;
     size_t text_bytes = 0;
     const void *offsets = nullptr;
     bool large = false;
     const uint8_t *valid = nullptr;
-    size_t first = 0;  // the array's own offset
+    size_t first = 0;  // the offset of the array itself
     size_t rows = 0;
 
     bool is_valid(size_t row) const { return !valid || (valid[(first + row) >> 3] >> ((first + row) & 7) & 1); }
@@ -89,7 +89,7 @@ struct Span {
 
 inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
-// Days since 1970-01-01 of [+-]Y{4,6}-MM-DD in the proleptic Gregorian calendar.
+// Return the days since 1970-01-01 of [+-]Y{4,6}-MM-DD in the proleptic Gregorian calendar.
 inline bool parse_date(Span &s, int64_t &days) {
     bool negative = s.take('-');
     if (!negative) s.take('+');
@@ -101,7 +101,7 @@ inline bool parse_date(Span &s, int64_t &days) {
     static constexpr int kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     if (month < 1 || month > 12 || day < 1 || day > kDays[month - 1] + (leap && month == 2)) return false;
-    if (month < 3) {  // years that begin in March have their leap day at the end
+    if (month < 3) {  // years are counted from March, so that the leap day is their last day
         month += 12;
         --year;
     }
@@ -110,7 +110,7 @@ inline bool parse_date(Span &s, int64_t &days) {
     return true;
 }
 
-// Minutes that a zone is ahead of UTC: Z, +HH, +HHMM, +HH:MM.
+// Return the offset of a time zone from UTC in minutes: Z, +HH, +HHMM, +HH:MM.
 inline bool parse_zone(Span &s, int &minutes) {
     minutes = 0;
     if (s.take('Z')) return true;
@@ -125,7 +125,7 @@ inline bool parse_zone(Span &s, int &minutes) {
     return true;
 }
 
-// Microseconds since the epoch, floored; text without a zone is taken as UTC.
+// Return the microseconds since the epoch, rounded down; text without a zone is in UTC.
 inline bool parse_timestamp(Span s, bool zoned, int64_t &us) {
     int64_t days;
     int hour, minute, second = 0, zone = 0;
@@ -146,7 +146,7 @@ inline bool parse_timestamp(Span s, bool zoned, int64_t &us) {
     }
     if (hour > 23 || minute > 59 || second > 59) return false;
     if (s.p < s.end && (!parse_zone(s, zone) || s.p < s.end)) return false;
-    if (zone && !zoned) return false;  // which local time it represents can't be known
+    if (zone && !zoned) return false;  // the local time that it represents is unknown
     int64_t seconds = days * 86400 + hour * 3600 + (minute - zone) * 60 + second;
     return !__builtin_mul_overflow(seconds, int64_t{1000000}, &us) && !__builtin_add_overflow(us, fraction, &us);
 }
@@ -174,7 +174,7 @@ inline size_t width_of(char type) {
     }
 }
 
-// The columns of all fields over all rows; threads fill ranges of rows that share no byte.
+// The columns of all fields over all rows. Threads fill ranges of rows that share no byte.
 struct StatColumns {
     struct Data {
         Bytes values;  // of strings: offsets
@@ -223,7 +223,7 @@ struct StatColumns {
     }
 };
 
-// Reads a range of rows. All that it writes to outside itself are its rows' places in `columns`.
+// Reads a range of rows. Outside of this object, it writes only to the elements of its rows in `columns`.
 class StatReader {
    public:
     StatReader(const StatTree &tree, const Texts &texts, StatColumns &columns)
@@ -241,7 +241,7 @@ class StatReader {
             }
     }
 
-    // False when the array's offsets point outside its text.
+    // Returns false if the offsets of the array are outside of its text.
     bool read(size_t first, size_t last) {
         for (row_ = first; row_ < last; ++row_) {
             int64_t begin = texts_.offset(row_), end = texts_.offset(row_ + 1);
@@ -259,7 +259,7 @@ class StatReader {
         return true;
     }
 
-    // Put this range's text behind that of all earlier rows.
+    // Append the text of this range to that of all earlier rows.
     void join(size_t first, size_t last) {
         for (StringField &string : strings_) {
             Bytes &text = columns_.fields[string.field].text;
@@ -283,12 +283,12 @@ class StatReader {
         Bytes text;
     };
 
-    // A key that some object was seen to have, and which key came behind it there the last time. Writers keep to one
-    // order, so that a key is mostly recognised by comparing bytes with the one expected.
+    // A key of an object, and the key that followed it most recently. As writers use a constant order of keys, a key is
+    // mostly recognised by one comparison with the expected one.
     struct Link {
         std::string text;  // the key with its quotes and the colon
-        int child = 0;     // 0, the root, is nobody's child: not requested
-        int next = 0;      // 0, the root's head, follows nothing
+        int child = 0;     // 0, the root, is no child of another node: not requested
+        int next = 0;      // 0, the root's head, follows no key
         uint32_t mask = 0;
         char head[kHead] = {};
 
@@ -314,9 +314,9 @@ class StatReader {
         }
     };
 
-    // Read the members of an object; p is at its '{'.
+    // Read the members of an object. Precondition: p is at its '{'.
     bool walk(Scanner &s, int parent) {
-        int at = parent;  // a node's own link leads to the first key of its objects
+        int at = parent;  // the link of a node leads to the first key of its objects
         if (!s.take('{', "'{'")) return false;
         s.space();
         if (s.peek() == '}') {
@@ -347,7 +347,7 @@ class StatReader {
         }
     }
 
-    // The child of that name or 0; the key is remembered as what comes behind link `at`, which becomes its link.
+    // Return the child of that name, or 0. The key is stored as the one that follows link `at`, which becomes its link.
     int look_up(Slice &key, int parent, int &at) {
         constexpr size_t kKeysKept = 4096;
         auto &known = known_[static_cast<size_t>(parent)];
@@ -384,7 +384,7 @@ class StatReader {
         return value(s, static_cast<size_t>(node.field));
     }
 
-    // A key came twice: the last one counts, so what the first one returned goes.
+    // A key occurs twice: the last one counts, so the bound of the first one is removed.
     void forget(int index) {
         const StatNode &node = tree_.nodes[static_cast<size_t>(index)];
         if (node.field >= 0) columns_.set_null(static_cast<size_t>(node.field), row_);
@@ -462,7 +462,7 @@ class StatReader {
             char *out = string.text.room(value.size() + kUnescapeSlack), *end = out + value.size();
             if (value.escaped) end = unescape(value, out, readable_);
             else std::memcpy(out, value.begin, value.size());
-            // no UTF-8 text, no bound: half a surrogate pair, or bytes that are none
+            // half a surrogate pair, or bytes that are not UTF-8: no bound
             if (end && (is_ascii(out, end) || !invalid_utf8(out, end))) string.text.advance(static_cast<size_t>(end - out));
             else columns_.set_null(field, row_);
         }
@@ -471,7 +471,7 @@ class StatReader {
         std::memcpy(columns_.fields[field].values.data() + (row_ + 1) * sizeof offset, &offset, sizeof offset);
     }
 
-    // A token without quotes, whatever it is: numbers, words, also the NaN that is no JSON.
+    // Read a token without quotes: numbers, words, also NaN, which JSON does not define.
     static bool bare(Scanner &s) {
         const char *start = s.p;
 #if defined(__SSE2__)
@@ -494,7 +494,7 @@ class StatReader {
         return bits;
     }
 
-    // Pass a value, looking only for quotes and brackets.
+    // Skip a value; only quotes and brackets are examined.
     static bool pass(Scanner &s) {
         int c = s.peek();
         Slice ignored;
@@ -540,9 +540,9 @@ class StatReader {
     const StatTree &tree_;
     const Texts &texts_;
     StatColumns &columns_;
-    std::vector<size_t> seen_;  // per node: the row that had it last
-    std::vector<Link> links_;   // the first ones are the nodes' own
-    std::vector<std::unordered_map<std::string, int>> known_;  // per node: the links of its objects' keys
+    std::vector<size_t> seen_;  // for each node: the last row that contains it
+    std::vector<Link> links_;   // the first ones are those of the nodes
+    std::vector<std::unordered_map<std::string, int>> known_;  // for each node: the links of the keys of its objects
     std::vector<StringField> strings_;
     std::vector<size_t> string_of_;
     std::string scratch_;
@@ -550,9 +550,9 @@ class StatReader {
     size_t row_ = 0;
 };
 
-// Fill the columns of all rows. False when the array's offsets point outside its text.
+// Fill the columns of all rows. Returns false if the offsets of the array are outside of its text.
 inline bool read_stats(const StatTree &tree, const Texts &texts, int threads, ArrowArray *out) {
-    constexpr size_t kWorthAThread = 16384, kAlign = 512;  // rows that share no byte of a bitmap, nor a cache line
+    constexpr size_t kWorthAThread = 16384, kAlign = 512;  // ranges of rows share no byte of a bitmap, nor a cache line
     size_t rows = texts.rows;
     size_t parts = threads < 2 ? 1 : std::min(static_cast<size_t>(threads), rows / kWorthAThread + 1);
     StatColumns columns(tree, rows);
@@ -571,7 +571,7 @@ inline bool read_stats(const StatTree &tree, const Texts &texts, int threads, Ar
     size_t started = 1;
     try {
         for (; started < parts; ++started) pool.emplace_back(work, started);
-    } catch (...) {  // no more threads to be had: this one does the rest
+    } catch (...) {  // no further thread can be started: the calling thread reads the remaining rows
     }
     work(0);
     for (size_t part = started; part < parts; ++part) work(part);

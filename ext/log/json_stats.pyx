@@ -1,7 +1,7 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -pthread
 # distutils: extra_link_args = -pthread
-"""JSON statistics to typed columns: the compiled half of delta_core.kernels.stats."""
+"""JSON statistics to typed columns: the compiled half of `delta_core.kernels.stats`."""
 
 from cpython.buffer cimport PyBUF_CONTIG_RO, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uint8_t
@@ -36,7 +36,7 @@ cdef extern from "log/json_stats.h" namespace "delta_json":
 
 
 cdef class Exported:
-    """A record batch on its way to Arrow; it can be taken once."""
+    """A record batch to be exported to Arrow, once."""
 
     cdef object schema
     cdef object array
@@ -49,7 +49,7 @@ cdef class Exported:
 
 
 cdef class View:
-    """The memory of a buffer, held as long as this lives; of None: no memory."""
+    """The memory of a buffer, which is held as long as this object exists; None has no memory."""
 
     cdef Py_buffer view
     cdef cbool held
@@ -69,7 +69,7 @@ cdef class View:
 
 
 cdef class Fields:
-    """The fields to read: tuples of (path, type, precision, scale), types as ext/log/json_stats.h spells them."""
+    """The fields to read: tuples of (path, type, precision, scale), types as in ext/log/json_stats.h."""
 
     cdef StatTree tree
     cdef object schema
@@ -91,7 +91,7 @@ cdef class Fields:
         self.schema = schema
 
     def read(self, size_t rows, size_t first, validity, offsets, text, cbool large, int threads):
-        """Read ``rows`` strings from an Arrow array's buffers, its own offset being ``first``."""
+        """Read ``rows`` strings from the buffers of an Arrow array, whose offset is ``first``."""
         cdef View valid = View(validity), places = View(offsets), data = View(text)
         cdef Texts texts
         cdef ArrowArray array

@@ -1,5 +1,5 @@
-/* A hash table of (path, deletion vector id or null), keys compared in full. Their bytes stay in the arrays that they came
-   in, which the caller keeps; only those of paths that had to be decoded are copied. */
+/* A hash table of (path, deletion vector id or null), whose keys are compared in full. The bytes of the keys remain in the
+   arrays of the caller, which keeps them alive; only those of decoded paths are copied. */
 #ifndef DELTA_KEY_SET_H
 #define DELTA_KEY_SET_H
 
@@ -21,13 +21,13 @@ typedef struct key_block {
 } key_block_t;
 
 typedef struct {
-    uint64_t secret[2];    /* random: the paths of a table can't be chosen to collide */
+    uint64_t secret[2];    /* random, so that no writer can choose paths that collide */
     key_entry_t *entries;
     int64_t n, capacity;
     key_block_t *blocks;   /* of decoded paths */
-    uint8_t *tags;         /* 0 = free slot; requested first, and small enough to stay in cache */
+    uint8_t *tags;         /* 0 = free slot; an array of its own, small enough to stay in cache */
     uint32_t *index;       /* slot -> entry */
-    uint64_t *filter;      /* FILTER_BITS a slot, by `sample_path`: most paths of others need no hash of all their bytes */
+    uint64_t *filter;      /* FILTER_BITS for each slot, set by `sample_path`: for most absent paths not all bytes have to be hashed */
     int64_t slots;         /* a power of two, at least twice n */
 } keys_t;
 
@@ -53,7 +53,7 @@ static inline uint64_t hash_bytes(const uint8_t *p, int64_t size, uint64_t seed,
         left -= 16, p += 16;
     }
     if (size >= 16) {
-        p += left - 16;  /* the last 16 bytes, some of them a second time */
+        p += left - 16;  /* the last 16 bytes; some of them are hashed twice */
     } else {
         if (size) memcpy(tail, p, (size_t)size);
         p = tail;
@@ -67,10 +67,11 @@ static inline uint64_t hash_key(text_t path, text_t id, const uint64_t *secret) 
     return id.size < 0 ? hash : hash_bytes(id.data, id.size, hash | 1, secret);
 }
 
-/* Shorter paths are hashed at once. */
+/* Shorter paths are hashed whole at once. */
 enum { LEAST_SAMPLED = 40, FILTER_BITS = 8 };
 
-/* A hash of some bytes of a path of at least LEAST_SAMPLED: of its middle, its end, and where most writers have a UUID. */
+/* Return a hash of some bytes of a path of at least LEAST_SAMPLED: in its middle, at its end, and where most writers have
+   a UUID. */
 static inline uint64_t sample_path(text_t path, const uint64_t *secret) {
     const uint8_t *end = path.data + path.size;
     return mix(key_load64(end - 40) ^ secret[0], key_load64(end - 32) ^ secret[1]) ^
@@ -103,7 +104,8 @@ static inline int is_localhost(const uint8_t *p) {
     return 1;
 }
 
-/* file:/x, file:///x and file://localhost/x are /x, and %XX is its byte; an escape that isn't one represents itself. 0 = no memory. */
+/* Normalise a path: file:/x, file:///x and file://localhost/x are /x, and %XX is its byte; an invalid escape is not
+   changed. Returns 0 without memory. */
 static inline int canonical_path(text_t *path, scratch_t *scratch) {
     const uint8_t *p = path->data;
     int64_t size = path->size;
@@ -154,7 +156,7 @@ static inline void add_to_filter(keys_t *keys, text_t path) {
     keys->filter[bit >> 6] |= (uint64_t)1 << (bit & 63);
 }
 
-/* Slot of the key, or the free slot if it belongs. */
+/* Return the slot of the key, or the free slot for it. */
 static inline int64_t key_slot(const keys_t *keys, uint64_t hash, text_t path, text_t id) {
     int64_t slot = (int64_t)(hash & (uint64_t)(keys->slots - 1));
     for (; keys->tags[slot]; slot = (slot + 1) & (keys->slots - 1)) {
@@ -165,7 +167,7 @@ static inline int64_t key_slot(const keys_t *keys, uint64_t hash, text_t path, t
     return slot;
 }
 
-/* Room for `more` further entries, so that a big batch is not hashed into place again and again. */
+/* Make room for `more` further entries, so that the keys of a large batch are not rehashed several times. */
 static int keys_reserve(keys_t *keys, int64_t more) {
     if (keys->n + more > UINT32_MAX) return 0;
     if (keys->n + more > keys->capacity) {
@@ -199,7 +201,7 @@ static int keys_reserve(keys_t *keys, int64_t more) {
     return 1;
 }
 
-/* Copy bytes to where they stay; NULL = no memory. */
+/* Copy bytes into memory of the table; NULL = no memory. */
 static const uint8_t *keys_keep(keys_t *keys, text_t text) {
     if (!keys->blocks || keys->blocks->size - keys->blocks->used < text.size) {
         int64_t size = text.size > 65536 ? text.size : 65536;
@@ -214,7 +216,7 @@ static const uint8_t *keys_keep(keys_t *keys, text_t text) {
     return out;
 }
 
-/* There is room for the entry; `is_lasting`: the path's bytes stay where they are. */
+/* Precondition: there is room for the entry. `is_lasting`: the bytes of the path outlive the table. */
 static int keys_insert_one(keys_t *keys, text_t path, text_t id, int is_lasting, uint8_t *is_new) {
     uint64_t hash = hash_key(path, id, keys->secret);
     int64_t slot = key_slot(keys, hash, path, id);
@@ -229,7 +231,7 @@ static int keys_insert_one(keys_t *keys, text_t path, text_t id, int is_lasting,
     return KEYS_OK;
 }
 
-/* out[i] = row i is the first with its key; rows whose path is null are passed over, with 0. */
+/* Set out[i] to whether row i is the first with its key; 0 if its path is null. */
 static int keys_insert(keys_t *keys, const strings_t *paths, const strings_t *ids, uint8_t *out) {
     scratch_t scratch = {NULL, 0};
     int status = keys_reserve(keys, paths->n);
@@ -244,10 +246,10 @@ static int keys_insert(keys_t *keys, const strings_t *paths, const strings_t *id
     return status;
 }
 
-/* So many rows are searched for a percent sign together. */
+/* This many rows are searched for a percent sign together. */
 enum { PERCENT_ROWS = 256 };
 
-/* out[i] = the key of row i is there; 0 if the path is null. */
+/* Set out[i] to whether the table contains the key of row i; 0 if its path is null. */
 static int keys_contain(const keys_t *keys, const strings_t *paths, const strings_t *ids, uint8_t *out) {
     scratch_t scratch = {NULL, 0};
     int status = KEYS_OK, has_percent = 1;

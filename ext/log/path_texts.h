@@ -1,4 +1,4 @@
-/* What the bytes of a path may mean, and percent-decoding. */
+/* Classification of the bytes of a path, and percent-decoding (RFC 3986, section 2.1). */
 #ifndef DELTA_PATH_TEXTS_H
 #define DELTA_PATH_TEXTS_H
 
@@ -7,7 +7,7 @@
 
 enum { NOT_ASCII = 1, PERCENT = 2, COLON = 4, DOTS = 8, NUL = 16 };
 
-/* Return which of these a text has; one loop without branches, which compilers turn into vector code. */
+/* Return which of these kinds of bytes a text contains; one loop without branches, which compilers vectorise. */
 static inline __attribute__((always_inline)) int find_traits(const uint8_t *text, int64_t size) {
     uint8_t high = 0, percent = 0, colon = 0, dots = 0, nul = 0;
     if (!size) return 0;
@@ -42,7 +42,8 @@ static inline int hex_digit(uint8_t c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Decode escapes into `out`, which has room for `size` bytes; return the bytes written. What is no escape stays. */
+/* Decode escapes into `out`, which has room for `size` bytes, and return the number of bytes written. Invalid escapes are
+   copied. */
 static int64_t percent_decode(const uint8_t *text, int64_t size, uint8_t *out) {
     int64_t written = 0;
     for (int64_t i = 0; i < size; i++) {
@@ -58,7 +59,7 @@ static int64_t percent_decode(const uint8_t *text, int64_t size, uint8_t *out) {
     return written;
 }
 
-/* Whether a text begins with the scheme of a URI. */
+/* Return whether a text begins with the scheme of a URI. */
 static int has_scheme(const uint8_t *text, int64_t size) {
     for (int64_t i = 0; i < size; i++) {
         uint8_t c = text[i], letter = (uint8_t)((c | 0x20) - 'a') < 26;
@@ -68,7 +69,7 @@ static int has_scheme(const uint8_t *text, int64_t size) {
     return 0;
 }
 
-/* Whether no storage changes a relative path: it has no empty segment, none of one dot, and none at its end. */
+/* Return whether no storage changes a relative path: no segment is empty, the last one included, and none is a dot. */
 static int is_normal(const uint8_t *text, int64_t size) {
     int64_t start = 0;
     for (int64_t i = 0; i <= size; i++) {

@@ -21,7 +21,7 @@ cdef extern from "Python.h":
 
 cdef extern from *:
     """
-    /* Move the items of a list behind the first `at` ones of another, which has room for them. */
+    /* Move the items of a list after the first `at` ones of another list, which has room for them. */
     static Py_ssize_t move_items(PyObject *into, Py_ssize_t at, PyObject *from) {
         Py_ssize_t n = PyList_GET_SIZE(from);
         for (Py_ssize_t i = 0; i < n; i++) {
@@ -33,12 +33,12 @@ cdef extern from *:
     """
     Py_ssize_t move_items(object into, Py_ssize_t at, object source)
 
-#: So many paths are looked at together: their bytes stay in a core's cache until they are copied.
+#: This many paths are processed together, so that their bytes are still in a core's cache when they are copied.
 cdef int64_t BLOCK = 2048
 
 
 cdef class Room:
-    """Bytes that grow, and are overwritten from text to text."""
+    """Bytes that grow, and are overwritten by each text."""
 
     cdef uint8_t* data
     cdef int64_t size
@@ -58,7 +58,7 @@ cdef class Room:
 
 
 cdef class Texts:
-    """A list that is filled part by part, and the rows where it has no text yet."""
+    """A list that is filled part by part, and the rows that have no text yet."""
 
     cdef list found, missing
     cdef int64_t n
@@ -77,7 +77,7 @@ cdef class Texts:
 
 
 def decoded(parts, int64_t size):
-    """Return each path percent-decoded, and the rows that are None: there `delta_core.kernel.log.paths` has to look."""
+    """Return each path percent-decoded, and the rows that are None, which `delta_core.kernel.log.paths` decodes."""
     cdef Texts texts = Texts(size)
     cdef Room room = Room()
     cdef Strings strings
@@ -100,7 +100,7 @@ cdef object one_decoded(text_t path, Room room):
         return joined(NULL, 0, path.data, path.size, NULL, 0, not traits & NOT_ASCII)
     out = room.reserve(path.size)
     size = percent_decode(path.data, path.size, out)
-    # a colon that was encoded ends no scheme
+    # an encoded colon does not end a scheme
     if not traits & COLON and has_scheme(out, size):
         return None
     return joined(NULL, 0, out, size, NULL, 0, not text_traits(out, size) & NOT_ASCII)
@@ -109,7 +109,7 @@ cdef object one_decoded(text_t path, Room room):
 def uris(
     parts, int64_t size, const uint8_t[::1] before, const uint8_t[::1] behind, bint percents, bint colons
 ):
-    """Return each path between two texts, percent-decoded, and the rows that are None: the storage resolves those.
+    """Return each path between two texts, percent-decoded, and the rows that are None, which the storage resolves.
 
     The arguments `percents` and `colons` specify whether the storage leaves such signs in a decoded path.
     """
@@ -134,7 +134,7 @@ def uris(
 
 
 def moved_together(list lists not None):
-    """Return the items of some lists as one list, and leave these empty: no item's count of references is touched."""
+    """Return the items of lists as one list, and empty these; the items are moved, so no reference count changes."""
     cdef Py_ssize_t size = 0, at = 0
     cdef list part, found
     for part in lists:
@@ -188,7 +188,7 @@ cdef object one_uri(text_t path, bint simple, const Around* around, Room room):
             around.colons and not traits & PERCENT and not has_scheme(path.data, path.size) and is_normal(path.data, path.size)
         ):
             return None
-    # no path, or an absolute one
+    # not a path, or an absolute one
     if not path.size or path.data[0] == c"/":
         return None
     return joined(
@@ -201,13 +201,13 @@ cdef object joined(
     const uint8_t* before, int64_t before_size, const uint8_t* text, int64_t size, const uint8_t* behind,
     int64_t behind_size, bint ascii
 ):
-    """Return three texts as one; None if it is no UTF-8."""
+    """Return the concatenation of three texts; None if it is not UTF-8."""
     cdef int64_t whole = before_size + size + behind_size
     cdef uint8_t* place
     cdef object found
     cdef Room room
     if ascii:
-        # ASCII is stored as it is
+        # Python stores ASCII unchanged
         found = PyUnicode_New(whole, 127)
         if not whole:
             return found

@@ -1,4 +1,4 @@
-/* Read-only view of an Arrow string or binary array, its offsets checked once before anything is read through them. */
+/* Read-only view of an Arrow string or binary array, whose offsets are checked once before they are used. */
 #ifndef DELTA_ARROW_STRINGS_H
 #define DELTA_ARROW_STRINGS_H
 
@@ -6,7 +6,7 @@
 #include <string.h>
 
 typedef struct {
-    const uint8_t *valid;    /* bit i + offset = row i has a value; NULL = all have */
+    const uint8_t *valid;    /* bit i + offset = row i has a value; NULL = all rows have one */
     const uint8_t *offsets;  /* int32 or int64, n + 1 from `offset` on; NULL = every row is null */
     const uint8_t *data;
     int64_t n, offset, valid_bytes, offsets_bytes, data_bytes;

@@ -20,7 +20,7 @@ cdef extern from "memory/arrow_strings.h" nogil:
 
 
 cdef class Strings:
-    """The buffers of `(validity, offsets, data, offset, length, wide)`, held while it lives; None = all null."""
+    """The buffers of `(validity, offsets, data, offset, length, wide)`, held while this object exists; None = all null."""
 
     cdef Py_buffer[3] views
     cdef int held

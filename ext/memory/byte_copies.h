@@ -1,5 +1,5 @@
-// Loads and copies of few bytes. Every buffer that is read from has SLACK readable bytes behind its end, every one that is
-// written to has SLACK writable ones, so that short copies may be made in blocks.
+// Loads and copies of few bytes. Every input buffer has SLACK readable bytes after its end, and every output buffer SLACK
+// writable ones, so that short copies can be made in whole blocks.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@ inline T load(const uint8_t *in) {
     return value;
 }
 
-// Copy 8 bytes; both places may overlap.
+// Copy 8 bytes; the places may overlap.
 inline void copy_8(uint8_t *out, const uint8_t *in) {
     const uint64_t block = load<uint64_t>(in);
     std::memcpy(out, &block, 8);
 }
 
-// Copy `n` bytes in blocks; up to SLACK - 1 bytes behind either end are touched.
+// Copy `n` bytes in blocks. Up to SLACK - 1 bytes after either end are accessed.
 inline void copy_blocks(uint8_t *out, const uint8_t *in, size_t n) {
     if (n > 256) {
         std::memcpy(out, in, n);
@@ -32,7 +32,8 @@ inline void copy_blocks(uint8_t *out, const uint8_t *in, size_t n) {
     for (size_t i = 0; i < n; i += 32) std::memcpy(out + i, in + i, 32);
 }
 
-// Write bytes that repeat those `distance` before, which is not 0; up to 16 bytes behind the last are touched.
+// Write `count` bytes that repeat those `distance` before `o`. Precondition: `distance` > 0. Up to 16 bytes after the last
+// are written.
 inline void copy_overlapping(uint8_t *o, size_t distance, size_t count) {
     const uint8_t *const from = o - distance;
     uint8_t *const next = o + count;
@@ -40,8 +41,8 @@ inline void copy_overlapping(uint8_t *o, size_t distance, size_t count) {
         for (size_t i = 0; i < count; i += 16) std::memcpy(o + i, from + i, 16);
         return;
     }
-    // a shorter pattern is kept in registers: what was just written can't be loaded in other parts before it has left the
-    // processor's store buffer
+    // a shorter pattern is held in registers: bytes that were just written can't be loaded in other units before they have
+    // left the processor's store buffer
     uint64_t low = load<uint64_t>(from);
     if (distance >= 8) {
         const unsigned bits = static_cast<unsigned>(8 * (distance - 8));

@@ -1,9 +1,9 @@
-// Blocks of memory that one batch leaves to the next: to take fresh memory from the system, page by page, takes longer than to
-// decode values into it, on a virtual machine several times as long.
+// Blocks of memory that are reused from batch to batch. Fresh memory from the system, page by page, takes longer than
+// decoding values into it; on a virtual machine several times as long.
 //
-// A block travels as an array of Arrow's C data interface, whose release callback needs no lock of the interpreter: whoever
-// drops the last slice of it, on whatever thread, returns it. Allocators that PyArrow has return large freed blocks to the
-// system at once, or take memory in huge pages, which a virtual machine may have to wait for.
+// A block is exported as an array of Arrow's C data interface, whose release callback returns it, on any thread and without
+// the interpreter's lock. PyArrow's allocators return large freed blocks to the system at once, or take memory in huge pages,
+// which may block on a virtual machine.
 #pragma once
 
 #include <sys/mman.h>
@@ -29,35 +29,37 @@ struct ArrowArray {
     void *private_data;
 };
 
-// What the system and its control group let a process have.
+// Return the memory limit of the process in bytes: that of the system or of its control group.
 inline size_t memory_of_process() {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     size_t found = pages > 0 && page > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(page) : 0;
     for (const char *path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
         std::FILE *const file = std::fopen(path, "re");
         if (!file) continue;
-        unsigned long long limit;  // there is none where it is a word, or greater than the memory
+        unsigned long long limit;  // not a number if there is no limit; it may exceed the memory of the system
         if (std::fscanf(file, "%llu", &limit) == 1) found = std::min<size_t>(found, limit);
         std::fclose(file);
     }
     return found;
 }
 
-// Blocks that nobody uses. A process that was forked while another thread held the lock never gets it: it goes on without.
+// Blocks that are not in use. A process that was forked while another thread held the lock never obtains it, and works
+// without these blocks.
 //
-// With those in use they never take more than were in use at once, or LEAST_LIMIT: what is kept adds nothing to the most that
-// a process needs. What is kept beyond a part of the memory the system may take back whenever it needs some.
+// Together with the blocks in use they never exceed the largest number of bytes that was in use at once, or LEAST_LIMIT, so
+// the peak memory of the process does not grow. Beyond a share of the memory, the system may reclaim them at any time.
 class KeptBlocks {
    public:
-    // Blocks differ in size by so much.
+    // Sizes of blocks are multiples of this.
     static constexpr size_t STEP = 64 << 10;
-    // Those that are not used for so many seconds are returned to the system when the next one comes.
+    // Blocks that were unused for this time are returned to the system when the next one arrives.
     static constexpr time_t MOST_SECONDS = 10;
 
     static constexpr size_t LEAST_LIMIT = 64 << 20, MOST_FIRM = 256 << 20, MOST_LIMIT = 1 << 30;
 
-    // Returns a block of at least so many bytes, and how many it has. It holds anything. nullptr if there is no memory, or if
-    // all blocks would take more than the limit: to return the others each time takes longer than an allocator does.
+    // Return a block of at least `size` bytes with undefined content, and set `size` to its bytes. Returns nullptr if there
+    // is no memory, or if all blocks would exceed the limit: returning other blocks for each call takes longer than an
+    // allocator.
     void *take(size_t &size) {
         const size_t rounded = size = (size + STEP - 1) / STEP * STEP, used = used_ += rounded;
         void *const data = find_or_map(size, used);
@@ -71,7 +73,7 @@ class KeptBlocks {
         keep_or_unmap(data, size);
     }
 
-    // Returns all that nobody uses to the system.
+    // Return all unused blocks to the system.
     void clear() {
         Block dropped[MOST_BLOCKS];
         size_t num_dropped = 0;
@@ -82,16 +84,16 @@ class KeptBlocks {
         unmap(dropped, num_dropped);
     }
 
-    // What the blocks may have, those in use and the others.
+    // Return the most bytes of all blocks, used or not.
     size_t limit() { return std::min(std::max(memory() / 16, LEAST_LIMIT), MOST_LIMIT); }
 
-    // How many bytes of those that nobody uses the system can't take back.
+    // Return how many bytes of the unused blocks the system can't reclaim.
     size_t firm_limit() { return std::min(std::max(memory() / 64, LEAST_LIMIT), MOST_FIRM); }
 
-    // What the blocks have that nobody uses.
+    // Return the bytes of the unused blocks.
     size_t kept_bytes() const { return bytes_; }
 
-    // What the blocks have that are in use.
+    // Return the bytes of the blocks in use.
     size_t used_bytes() const { return used_; }
 
    private:
@@ -112,7 +114,7 @@ class KeptBlocks {
             Block found = {};
             size_t best = count_;
             for (size_t i = 0; i < count_; ++i) {
-                // a batch of few rows is not to hold what a large one left
+                // a small batch must not hold a block that is much larger
                 bool fits = blocks_[i].size >= size && blocks_[i].size / 4 <= size;
                 if (fits && (best == count_ || blocks_[i].size <= blocks_[best].size)) best = i;
             }
@@ -153,10 +155,11 @@ class KeptBlocks {
         unmap(dropped, num_dropped);
     }
 
-    // Whether all blocks and so many bytes more take more than were in use at once. Under the lock.
+    // Return whether all blocks and `size` more bytes exceed the most that was in use at once. Precondition: the lock is
+    // held.
     bool is_beyond(size_t size) const { return used_ + bytes_ + size > std::max(most_used_, LEAST_LIMIT); }
 
-    // Let the system take a block's pages when it needs some; until then they need not be made again.
+    // Let the system reclaim the pages of a block when it needs memory; until then they are reused.
     static void let_take(void *data, size_t size) {
 #ifdef MADV_FREE
         madvise(data, size, MADV_FREE);
@@ -165,14 +168,14 @@ class KeptBlocks {
 #endif
     }
 
-    // Without a lock, which a forked process might wait for: whoever comes first finds it, or several.
+    // Without a lock, which a forked process might wait for; several threads may compute it.
     size_t memory() {
         size_t found = memory_;
         if (!found) memory_ = found = std::max<size_t>(memory_of_process(), 1);
         return found;
     }
 
-    // Not under the lock: it takes long.
+    // Precondition: the lock is not held, because this takes long.
     static void unmap(const Block *blocks, size_t count) {
         for (size_t i = 0; i < count; ++i) munmap(blocks[i].data, blocks[i].size);
     }
@@ -205,13 +208,13 @@ class KeptBlocks {
     Block blocks_[MOST_BLOCKS] = {};
 };
 
-// Of the whole process.
+// Return the blocks of the process.
 inline KeptBlocks &kept_blocks() {
     static KeptBlocks *const blocks = new KeptBlocks();  // never deleted: arrays may outlive static objects
     return *blocks;
 }
 
-// What an array holds until it is released.
+// The memory that an array owns until it is released.
 struct Lent {
     void *data;
     size_t size;
@@ -225,7 +228,7 @@ inline void release(ArrowArray *array) {
     array->release = nullptr;
 }
 
-// Describe a block as an array of bytes that returns it; false if there is no memory.
+// Export a block as an array of bytes whose release callback returns it. Returns false if there is no memory.
 inline bool lend(size_t size, ArrowArray *array) {
     Lent *lent = static_cast<Lent *>(std::malloc(sizeof(Lent)));
     if (!lent) return false;

@@ -1,6 +1,6 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-"""Buffers whose memory is kept for the next ones; `delta_core.kernels.memory` is its public API."""
+"""Buffers whose memory is reused; `delta_core.kernels.memory` is its public API."""
 
 from libc.stdint cimport uintptr_t
 
@@ -24,7 +24,7 @@ cdef object from_c = pa.Array._import_from_c
 
 
 def lent_buffer(size_t size):
-    """Return a buffer that its maker fills through its address, once; None if there is none left for it."""
+    """Return a buffer that its maker fills through its address, once; None if no block is available."""
     cdef ArrowArray array
     if not lend(size, &array):
         return None
@@ -36,25 +36,25 @@ def lent_buffer(size_t size):
 
 
 def blocks_address():
-    """Return where the blocks lie, for a compiled module that takes some."""
+    """Return the address of the blocks, for a compiled module that uses them."""
     return <uintptr_t>&kept_blocks()
 
 
 def used_bytes():
-    """Return what buffers hold."""
+    """Return the bytes of the buffers in use."""
     return kept_blocks().used_bytes()
 
 
 def kept_bytes():
-    """Return what is kept and not used."""
+    """Return the bytes of the unused blocks."""
     return kept_blocks().kept_bytes()
 
 
 def limit():
-    """Return how many bytes buffers and what is kept have at most; others come from elsewhere."""
+    """Return the most bytes of buffers and unused blocks together; further buffers are allocated elsewhere."""
     return kept_blocks().limit()
 
 
 def release_kept():
-    """Return what is kept and not used to the system."""
+    """Return the unused blocks to the system."""
     kept_blocks().clear()

@@ -1,7 +1,7 @@
-// Bloom filters of Parquet column chunks (BloomFilter.md of apache/parquet-format): which keys a chunk certainly lacks.
+// Bloom filters of Parquet column chunks (BloomFilter.md of apache/parquet-format): whether a chunk certainly lacks a key.
 //
-// A filter is blocks of 256 bits. Of each value one block has 8 bits set, which its hash specifies. A filter whose header is
-// not exactly as expected is not used: then every key may be there.
+// A filter consists of blocks of 256 bits. The hash of a value selects one block and 8 bits in it. A filter with another
+// header than expected is not used; every key may then be in the chunk.
 #pragma once
 
 #include <cstdint>
@@ -45,14 +45,14 @@ inline uint64_t xxhash64(const uint8_t *in, size_t size) {
     return hash ^ hash >> 32;
 }
 
-// --- a filter in its file ---
+// --- filters in files ---
 
 // BloomFilterHeader.
 class BloomHeaderReader : public ThriftReader {
    public:
     using ThriftReader::ThriftReader;
 
-    // Read how many bytes the filter has; false if it is not of blocks, by xxHash, and uncompressed.
+    // Read the size of the filter in bytes. Returns false unless it is a block filter by xxHash and uncompressed.
     bool bloom_header(int64_t &bytes) {
         bool is_first[5] = {};
         bytes = -1;
@@ -64,7 +64,7 @@ class BloomHeaderReader : public ThriftReader {
     }
 
    private:
-    // Whether a union is its first choice, and nothing else.
+    // Set `is_first` to whether a union has its first member and no other one.
     bool first_of_union(bool &is_first) {
         int chosen = 0;
         is_first = true;
@@ -82,10 +82,10 @@ class BloomFilter {
    public:
     enum { BLOCK = 32, MOST_HEADER = 64 };
 
-    // `size` is -1 if the footer does not have it.
+    // `size` is -1 if the footer does not contain it.
     BloomFilter(const Source &source, int64_t offset, int64_t size) : source_(source), offset_(offset), size_(size) {}
 
-    // Read its header; false if the filter can't be used.
+    // Read the header of the filter; returns false if the filter can't be used.
     bool open() {
         uint8_t head[MOST_HEADER];
         const int64_t there = size_ >= 0 && size_ < MOST_HEADER ? size_ : static_cast<int64_t>(MOST_HEADER);
@@ -100,7 +100,7 @@ class BloomFilter {
         return true;
     }
 
-    // Whether the value of these bytes may be in the chunk.
+    // Return whether the value with these bytes may be in the chunk.
     bool may_have(const uint8_t *value, size_t size) const {
         static constexpr uint32_t SALT[8] = {0x47b6137bu, 0x44974d91u, 0x8824ad5bu, 0xa2b7289du,
                                              0x705495c7u, 0x2df1424bu, 0x9efc4947u, 0x5c6bfb31u};
@@ -136,13 +136,13 @@ class BloomFilter {
     uint64_t blocks_ = 0;
 };
 
-// Whether a number, as a chunk stores it in `width` bytes, may be there; one that these can't hold is not.
+// Return whether a number, stored in `width` bytes, may be in the chunk; false if it does not fit into them.
 inline bool may_have_number(const BloomFilter &filter, int64_t value, int width) {
     if (width == 4 && (value < INT32_MIN || value > INT32_MAX)) return false;
     return filter.may_have(reinterpret_cast<const uint8_t *>(&value), width);  // its low bytes come first
 }
 
-// The same of a float: 0.0 may be stored as -0.0.
+// The same for a float, where 0.0 may be stored as -0.0.
 inline bool may_have_number(const BloomFilter &filter, double value, int width) {
     const double both[2] = {value, -value};
     for (int i = 0; i < (value == 0 ? 2 : 1); i++) {
@@ -154,10 +154,10 @@ inline bool may_have_number(const BloomFilter &filter, double value, int width) 
     return false;
 }
 
-// Of more keys one is in most chunks: each is looked up by a read of its own.
+// Each key is looked up with a read of its own; most chunks contain one of more keys than this.
 constexpr int64_t MOST_LOOKED_UP = 1000;
 
-// Whether a chunk has none of the values that a test of a few keys lets pass, by its filter.
+// Return whether a chunk certainly contains none of the values that pass a test of a few keys.
 inline bool lacks_keys(BloomFilter &filter, const Test &test, int width) {
     if (test.is_negated || test.with_null) return false;
     const bool is_one = test.kind == IN_RANGE && !test.with_nan && (test.is_float ? test.low == test.high : test.least == test.most);

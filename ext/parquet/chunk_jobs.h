@@ -11,18 +11,18 @@ namespace delta_parquet {
 
 struct Rows {
     int64_t nulls = 0, kept = 0;
-    // Rows are written from the first page with a value on: a column of nulls alone takes no time and no memory.
+    // Rows are written from the first page with a value on: a column of nulls alone takes neither time nor memory.
     bool is_written = false;
 };
 
-// Whether nothing is written of the page and those before, which hold nulls alone; they are counted.
+// Count the rows of the current page if it and all pages before contain nulls alone; returns whether nothing is written.
 inline bool pass_nulls(const ChunkReader &reader, const uint8_t *bits, Rows &rows) {
     if (rows.is_written || !bits || reader.nulls() < reader.rows()) return false;
     rows.nulls = rows.kept += reader.kept();
     return true;
 }
 
-// Write the rows that were passed; `row_bytes` is 0 where the caller writes all of them.
+// Write the rows that were counted before the first value; `row_bytes` is 0 if the caller writes all rows.
 inline void begin_rows(Rows &rows, uint8_t *out, int64_t row_bytes, uint8_t *bits, int64_t num_kept) {
     if (rows.is_written) return;
     rows.is_written = true;
@@ -31,14 +31,15 @@ inline void begin_rows(Rows &rows, uint8_t *out, int64_t row_bytes, uint8_t *bit
     std::memset(bits, 0, (num_kept + 7) / 8);
 }
 
-// Append which of the page's kept rows are null. `bits`, for all kept rows, may be nullptr if nothing is null.
+// Append the validity of the selected rows of the page. `bits`, for all selected rows, may be nullptr if no row is null.
 inline bool count_page(ChunkReader &reader, uint8_t *bits, int64_t num_kept, Rows &rows) {
     if (bits && !reader.append_validity(bits, rows.kept, rows.nulls, num_kept)) return false;
     rows.kept += reader.kept();
     return true;
 }
 
-// Read every page of a chunk of numbers, or of a stretch of it. `out` is nullptr if rows are only tested, of strings too.
+// Read every page of a chunk of numbers, or of a range of its rows. `out` is nullptr if rows are only tested; strings are
+// then allowed.
 inline Status read_values(ChunkReader &reader, const ValueLayout &layout, int64_t num_kept, uint8_t *out, uint8_t *bits, Rows &rows) {
     Status status;
     while ((status = reader.next_page()) == PAGE) {
@@ -63,10 +64,11 @@ inline Status read_codes(ChunkReader &reader, int64_t num_kept, uint8_t *out, ui
     return status;
 }
 
-// Room for so many bytes of strings of a page may be made in vain.
+// Room for at most this many bytes of strings of one page may remain unused.
 enum : int64_t { MOST_SPARE = 2 << 20 };
 
-// Read pages of strings while there is room; PAGE if the page at hand, of `more` bytes, needs some; of a damaged one -1.
+// Read pages of strings while there is room. Returns PAGE if the current page needs room for `more` bytes; -1 for a damaged
+// page.
 inline Status read_text(ChunkReader &reader, int64_t num_kept, int32_t *ends, uint8_t *data, int64_t room, uint8_t *bits,
                         Rows &rows, int64_t &used, int64_t &more, bool has_page) {
     Status status = PAGE;
@@ -75,7 +77,7 @@ inline Status read_text(ChunkReader &reader, int64_t num_kept, int32_t *ends, ui
             if (pass_nulls(reader, bits, rows)) continue;
             begin_rows(rows, reinterpret_cast<uint8_t *>(ends + 1), sizeof(int32_t), bits, num_kept);
             more = reader.text_bytes();
-            // of a long page, room is made for what is kept of it
+            // for a long page, room is made for the selected strings only
             if (used + more > room && more > MOST_SPARE && reader.kept() < reader.rows()) more = reader.kept_text_bytes();
             if (more < 0 || used + more > room) return PAGE;
         }
@@ -88,7 +90,7 @@ inline Status read_text(ChunkReader &reader, int64_t num_kept, int32_t *ends, ui
     return status;
 }
 
-// Strings whose size is not known beforehand.
+// Strings whose total size is not known in advance.
 class Text {
    public:
     Text() = default;
@@ -97,7 +99,7 @@ class Text {
     ~Text() { std::free(data_); }
     uint8_t *data() const { return data_; }
     int64_t room() const { return room_; }
-    // Make room, and copy the `used` bytes that are at `from`, which may be in the old room.
+    // Make room, and copy the `used` bytes at `from`, which may be in the old room.
     bool grow(int64_t room, const uint8_t *from, int64_t used) {
         uint8_t *const data = static_cast<uint8_t *>(std::malloc(room + SLACK));
         if (!data) return false;
@@ -107,7 +109,7 @@ class Text {
         room_ = room;
         return true;
     }
-    // Leave the first bytes to the caller, who frees them.
+    // Transfer the first `used` bytes to the caller, who frees them.
     uint8_t *release(int64_t used) {
         uint8_t *const data = data_, *const cut = static_cast<uint8_t *>(std::realloc(data, used + SLACK));
         data_ = nullptr;
@@ -122,8 +124,8 @@ class Text {
 
 enum Form { NUMBERS = 0, STRINGS = 1, CODES = 2 };
 
-// One chunk to decode. Room for the kept rows is the caller's: of their numbers or codes, or of the ends of their strings
-// and one more; of their bits, if one may be null; and of `room` bytes of strings.
+// One chunk to decode. The caller provides memory for the selected rows: for numbers or codes, or for one more end than
+// strings; for validity bits, if a row may be null; and for `room` bytes of strings.
 struct ChunkJob {
     int64_t offset = 0, size = 0;
     int codec = UNCOMPRESSED, most_level = 0, form = NUMBERS;
@@ -131,19 +133,19 @@ struct ChunkJob {
     void *decompressor = nullptr;
     uint8_t *out = nullptr, *bits = nullptr, *text = nullptr;
     int64_t room = 0;
-    // only the rows that pass, with a bit set in `passed` for each; without `out` these alone
+    // only the rows that pass, whose bits are set in `passed`; if `out` is nullptr, no values are written
     const Test *test = nullptr;
     uint64_t *passed = nullptr;
-    // what came of it
+    // results
     Status status = UNSUPPORTED;
     int64_t nulls = 0, used = 0, kept = 0;
-    bool is_null = false;  // each row is, and `out` and `bits` are not written
-    Text grown;  // the strings, if they outgrew their room; of codes the dictionary's
-    Text ends;   // of codes: where the dictionary's strings end, `length` + 1 numbers
+    bool is_null = false;  // all rows are null, and `out` and `bits` are not written
+    Text grown;  // the strings, if they exceeded `room`; for codes, those of the dictionary
+    Text ends;   // for codes: the ends of the dictionary's strings, `length` + 1 numbers
     int64_t length = 0;
 };
 
-// Read every page of a chunk of strings, behind those of the rows that were read before.
+// Read every page of a chunk of strings, and append to the strings of the rows that were read before.
 inline Status read_strings(ChunkReader &reader, int64_t num_kept, int64_t most_text, ChunkJob &job, Rows &rows) {
     int32_t *const ends = reinterpret_cast<int32_t *>(job.out);
     if (!job.text && !job.grown.data() && !job.grown.grow(0, nullptr, 0)) return NO_MEMORY;
@@ -172,7 +174,7 @@ inline Status keep_dictionary(const ChunkReader &reader, ChunkJob &job) {
     return job.ends.grow(size, ends, size) && job.grown.grow(job.used, reader.dictionary_data(), job.used) ? DONE : NO_MEMORY;
 }
 
-// Decode the rows of a reader's stretch; as many of them are kept.
+// Decode the current range of a reader, which has `num_kept` selected rows.
 inline void read_rows(ChunkReader &reader, int64_t stop, int64_t num_kept, int64_t most_text, ChunkJob &job) {
     Rows rows;
     Status status = job.form == NUMBERS ? read_values(reader, job.layout, num_kept, job.out, job.bits, rows)
@@ -185,7 +187,7 @@ inline void read_rows(ChunkReader &reader, int64_t stop, int64_t num_kept, int64
     job.status = status;
 }
 
-// Decode a chunk, or the rows of it that a mask keeps.
+// Decode a chunk, or the rows of it that a mask selects.
 inline void run_job(Workspace &space, const Source &source, int64_t num_rows, const uint64_t *keep, int64_t num_kept,
                     int64_t most_text, ChunkJob &job) {
     space.codec = job.decompressor;
@@ -195,14 +197,14 @@ inline void run_job(Workspace &space, const Source &source, int64_t num_rows, co
     if (job.status == DONE && job.form == CODES) job.status = keep_dictionary(reader, job);
 }
 
-// A chunk that is decoded behind others.
+// One of several chunks that are decoded as one.
 struct ChunkPart {
     int64_t offset = 0, size = 0, num_rows = 0;
     int codec = UNCOMPRESSED, most_level = 0;
     void *decompressor = nullptr;
 };
 
-// Decode chunks of neighbouring row groups, one behind the other, as one: numbers, or strings that are not requested as codes.
+// Decode chunks of consecutive row groups as one: numbers, or strings that are not requested as codes.
 inline void run_joined(Workspace &space, const Source &source, const ChunkPart *parts, int64_t count, int64_t num_rows,
                        int64_t most_text, ChunkJob &job) {
     Rows rows;

@@ -1,12 +1,12 @@
-// Pages of one Parquet column chunk that is not repeated: headers, Snappy, levels, PLAIN and dictionary values.
+// Pages of one Parquet column chunk that is not repeated: headers, levels, PLAIN, encoded and dictionary values (Encodings.md
+// of apache/parquet-format).
 //
-// Whatever is not exactly as expected (another encoding, a length that does not fit, a code outside the dictionary)
-// ends in `unsupported`: the caller then reads the column by a complete reader, which specifies what is wrong, if anything.
-// Every buffer that is read from has SLACK readable bytes behind its end, every one that is written to has SLACK
-// writable ones, so that short copies may be made in blocks.
+// An unexpected encoding, a length that does not fit, or a code outside of the dictionary ends in UNSUPPORTED. The caller
+// then reads the column with PyArrow, which reports the error, if there is one. Every input buffer has SLACK readable bytes
+// after its end, and every output buffer SLACK writable ones, so that short copies can be made in whole blocks.
 //
-// A chunk may be read with a mask of its rows (rows/compact.h): those that are not kept are left out page by page, while a page
-// is in a core's cache.
+// A chunk may be read with a mask of its rows (rows/compact.h). Rows that are not selected are dropped page by page, while a
+// page is in a core's cache.
 #pragma once
 
 #include <algorithm>
@@ -33,10 +33,10 @@
 
 namespace delta_parquet {
 
-// A file is read in windows of so many bytes, or pages if they are longer.
+// Files are read in windows of this size, or in whole pages if they are longer.
 enum : int64_t { WINDOW_BYTES = 256 << 10 };
 
-// Whether all codes are below a length. The highest bit of `last - code` is set if one is not, unless that of the code is.
+// Return whether all codes are below `length`. Otherwise the highest bit of `last - code`, or of the code, is set.
 inline bool are_below(const uint32_t *codes, int64_t n, int64_t length) {
     if (length <= 0 || length > INT32_MAX) return n == 0;
     const uint32_t last = static_cast<uint32_t>(length - 1);
@@ -45,12 +45,13 @@ inline bool are_below(const uint32_t *codes, int64_t n, int64_t length) {
     return !(bits >> 31);
 }
 
-// Reads pages one by one: `next_page` decodes what needs no output, then `append` writes the page's rows.
+// Reads pages one by one: `next_page` decodes a page as far as no output is needed, and the `append` functions write its
+// rows.
 class ChunkReader {
    public:
-    // `keep` is nullptr or a mask of the chunk's rows that keeps `num_kept`.
-    // With a test only rows that pass are kept, and their bits of `passed`, which were zero, are set; without values to be
-    // appended a test of nulls reads the levels alone.
+    // `keep` is nullptr or a mask of the chunk's rows that selects `num_kept`. With a test, only rows that pass are selected,
+    // and their bits in `passed`, which were zero, are set. If no values are appended, a test of nulls reads the levels
+    // alone.
     ChunkReader(Workspace &space, const ChunkBytes &bytes, int codec, const ValueLayout &layout, int most_level, int64_t num_rows,
                 const uint64_t *keep, int64_t num_kept, const Test *test = nullptr, uint64_t *passed = nullptr, bool appends = true)
         : space_(space), bytes_(bytes), codec_(codec == ZSTD && !ZstdLibrary::loaded() ? FOREIGN : codec), layout_(layout),
@@ -59,7 +60,8 @@ class ChunkReader {
           has_value_test_(test && !test->is_of_levels()), is_of_levels_(test && test->is_of_levels() && !appends),
           keep_(keep), stop_(num_rows), kept_left_(num_kept) {}
 
-    // Go on with the rows from `first`, behind those before, up to `stop`; the mask's first bit is that of `first`.
+    // Continue with the rows from `first`, which follow the rows read before, up to `stop`. The first bit of the mask is that
+    // of row `first`.
     Status begin(int64_t first, int64_t stop, const uint64_t *keep, int64_t num_kept) {
         first_ = first;
         stop_ = stop;
@@ -79,7 +81,7 @@ class ChunkReader {
 
     Status next_page() {
         for (;;) {
-            if (is_again_) {  // the page at hand has rows of this stretch too
+            if (is_again_) {  // the current page has rows of this range too
                 is_again_ = false;
             } else {
                 if (done_ >= stop_) return DONE;
@@ -92,7 +94,7 @@ class ChunkReader {
                     if (status != PAGE) return status;
                     continue;
                 }
-                // pages of other types hold no rows
+                // pages of other types contain no rows
                 if ((page_.type != DATA_PAGE && page_.type != DATA_PAGE_V2) || page_.num_values == 0) continue;
                 if (page_.num_values < 0 || page_.num_values > num_rows_ - done_) return UNSUPPORTED;
                 rows_ = page_.num_values;
@@ -103,7 +105,7 @@ class ChunkReader {
             Status status = find_kept();
             if (status != PAGE) return status;
             if (kept_ && has_value_test_ && !test_->with_null && is_coded(page_) && dictionary_ && !has_match_) kept_ = 0;
-            // a page without a kept row is not even decompressed
+            // a page without a selected row is not decompressed
             pass_over(!kept_);
             if (!kept_) continue;
             if (!is_decoded_) {
@@ -118,7 +120,7 @@ class ChunkReader {
         }
     }
 
-    // Drop the page at hand, and what was read of it: if it has rows of a next stretch, it is read again.
+    // Drop the current page and its bytes. If it has rows of a later range, it is read again.
     void drop_page() {
         if (done_ > stop_) {
             at_ = page_at_;
@@ -130,19 +132,19 @@ class ChunkReader {
     bool has_more_of_page() const { return done_ > stop_; }
 
     int64_t rows() const { return rows_; }
-    // How many rows of the chunk are passed, the page's own included.
+    // Return the number of rows up to the end of the current page.
     int64_t done() const { return done_; }
     int64_t nulls() const { return rows_ - values_; }
-    // How many of the page's rows are kept.
+    // Return how many rows of the page are selected.
     int64_t kept() const { return kept_; }
-    // Whether the page's values are codes of the dictionary.
+    // Return whether the values of the page are codes of the dictionary.
     bool is_coded() const { return codes_; }
     int64_t dictionary_length() const { return dictionary_length_; }
     int64_t dictionary_bytes() const { return dictionary_bytes_; }
     const int32_t *dictionary_offsets() const { return dictionary_offsets_; }
     const uint8_t *dictionary_data() const { return dictionary_; }
 
-    // Bytes of the page's strings, those that are not kept included.
+    // Return the bytes of the page's strings, selected or not.
     int64_t text_bytes() {
         if (!codes_) return end_of_values_ - values_at_ - 4 * values_;
         const uint32_t *const code = codes();
@@ -151,10 +153,10 @@ class ChunkReader {
         return total;
     }
 
-    // The same of the kept rows alone, -1 if the page is damaged; that takes a look at each string.
+    // Return the bytes of the selected strings, -1 if the page is damaged. Each string is examined.
     int64_t kept_text_bytes() { return codes_ ? count_kept_text(coded_texts()) : count_kept_text(plain_texts()); }
 
-    // Write the page's values behind `first` others; rows without one are 0. Bits there were zero.
+    // Write the values of the page's selected rows after `first` others; rows without a value are 0. Bits there were zero.
     bool append_fixed(uint8_t *out, int64_t first) {
         if (layout_.is_bits()) return append_booleans(out, first);
         out += first * width_;
@@ -167,18 +169,18 @@ class ChunkReader {
         }
     }
 
-    // Write the page's codes.
+    // Write the codes of the page's selected rows.
     bool append_codes(uint8_t *out) { return append_rows<uint32_t>(code_scratch_, out); }
 
-    // Write the page's strings to `data + used`, and the end of each row's to `offsets[1 ...]`; return where the last one
-    // ends, -1 if the page is damaged.
+    // Write the strings of the page to `data + used`, and the end of each to `offsets[1 ...]`. Returns the end of the last
+    // one, -1 if the page is damaged.
     int64_t append_text(int32_t *offsets, uint8_t *data, int64_t used) {
         uint8_t *const end = codes_ ? coded_text(offsets + 1, data, data + used) : plain_text(offsets + 1, data, data + used);
         return end ? end - data : -1;
     }
 
-    // Set the bits of the page's kept rows in a bitmap of `num_rows`, after `first` rows with `nulls` nulls, which are counted
-    // up; before the first null nothing is written to it. False if there is no memory.
+    // Set the validity bits of the page's selected rows in a bitmap of `num_rows`, after `first` rows with `nulls` nulls, and
+    // add to `nulls`. Nothing is written before the first null. Returns false without memory.
     bool append_validity(uint8_t *bits, int64_t first, int64_t &nulls, int64_t num_rows) {
         const uint64_t *valid = valid_;
         int64_t found = 0;
@@ -203,10 +205,10 @@ class ChunkReader {
     }
 
    protected:
-    // Remember whether the page at hand is passed over; what lies behind a short one costs less than one more call.
+    // Record whether the current page is skipped. Reading the bytes after a short page costs less than a further call.
     void pass_over(bool is_passed) { is_passed_ = is_passed && page_.compressed > 4 * HEADER_WINDOW_BYTES; }
 
-    // Count the page at hand: once, if it is read again for the rows of a next stretch.
+    // Count the current page, but not again if it is read again for a later range.
     void count_met() {
         space_.pages->met += page_at_ >= met_end_;
         met_end_ = std::max(met_end_, page_at_ + 1);
@@ -219,7 +221,7 @@ class ChunkReader {
     static bool is_coded(const PageHeader &page) { return page.encoding == RLE_DICTIONARY || page.encoding == PLAIN_DICTIONARY; }
     uint32_t *codes() { return reinterpret_cast<uint32_t *>(code_scratch_); }
 
-    // Write a number for each kept row, from one for each value; they may lie anywhere.
+    // Write a number for each selected row, from one for each value. `values` may be unaligned.
     template <class T>
     bool append_rows(const uint8_t *values, uint8_t *out) {
         const bool all = kept_ == rows_;
@@ -232,7 +234,7 @@ class ChunkReader {
             spread<T>(values, valid_, rows_, out);
             return true;
         }
-        // the mask of the values, then that of the kept rows
+        // the mask of the values, and that of the selected rows
         const size_t words = (rows_ + 63) / 64 + 1;
         uint64_t *const inner = reinterpret_cast<uint64_t *>(space_.inner.room(2 * words * sizeof(uint64_t)));
         if (!inner) return false;
@@ -246,7 +248,7 @@ class ChunkReader {
         return true;
     }
 
-    // Write a bit for each kept row.
+    // Write a bit for each selected row.
     bool append_booleans(uint8_t *out, int64_t first) {
         const size_t words = (rows_ + 63) / 64 + 1;
         uint64_t *const inner = reinterpret_cast<uint64_t *>(space_.inner.room(2 * words * sizeof(uint64_t)));
@@ -264,7 +266,7 @@ class ChunkReader {
         return true;
     }
 
-    // Write numbers that are not stored as they lie in memory.
+    // Write numbers whose layout in pages differs from that in memory.
     template <class T>
     bool append_converted(uint8_t *out) {
         if (values_ == rows_) {
@@ -281,7 +283,7 @@ class ChunkReader {
     bool append_numbers(uint8_t *out) {
         if (!codes_ && layout_.is_converted()) return append_converted<T>(out);
         if (!codes_) return end_of_values_ - values_at_ == values_ * static_cast<int64_t>(sizeof(T)) && append_rows<T>(values_at_, out);
-        if (kept_ < rows_ && values_ == rows_) {  // looked up for those that are kept
+        if (kept_ < rows_ && values_ == rows_) {  // only selected codes are looked up
             uint8_t *const kept = space_.spread.room(kept_ * sizeof(uint32_t));
             if (!kept) return false;
             compact_fixed(code_scratch_, sizeof(uint32_t), mask_, rows_, kept);
@@ -306,7 +308,7 @@ class ChunkReader {
         for (int64_t i = 0; i < n; i++) values[i] = dictionary[code[i]];
     }
 
-    // Write the strings of the kept rows; `next(text, size)` returns one value after the other, nullptr if it fails.
+    // Write the strings of the selected rows. `next(text, size)` sets the next value, and returns false if there is none.
     template <class Next>
     uint8_t *append_strings(Next &next, int32_t *ends, uint8_t *data, uint8_t *out) {
         const bool all = kept_ == rows_;
@@ -335,7 +337,7 @@ class ChunkReader {
         return out;
     }
 
-    // The page's strings, one after the other; false for what is none.
+    // The strings of the page, in order.
     struct CodedTexts {
         const uint32_t *code;
         const int32_t *ends;
@@ -356,7 +358,7 @@ class ChunkReader {
             size = load<uint32_t>(in);
             text = in += 4;
             left--;
-            // as many bytes are left as all strings that follow have, or fewer
+            // the remaining bytes also contain the lengths, 4 bytes each, of the strings that follow
             if (size > static_cast<uint64_t>(end - in) - 4 * static_cast<uint64_t>(left)) return false;
             in += size;
             return true;
@@ -376,7 +378,7 @@ class ChunkReader {
         return next.in == end_of_values_ ? out : nullptr;
     }
 
-    // Return the bytes of the strings of the kept rows, -1 if the page is damaged.
+    // Return the bytes of the selected strings, -1 if the page is damaged.
     template <class Next>
     int64_t count_kept_text(Next next) const {
         int64_t total = 0;
@@ -390,7 +392,7 @@ class ChunkReader {
         return total;
     }
 
-    // Read the header of a page, and pass the page.
+    // Read the header of a page, and move to the next page.
     bool next_header(PageHeader &page) {
         for (int64_t n = HEADER_BYTES;; n *= 16) {
             const uint8_t *const in = bytes_.header(at_, std::min(n, bytes_.size() - at_), is_passed_);
@@ -403,13 +405,13 @@ class ChunkReader {
                 at_ = body_at_ + page.compressed;
                 return true;
             }
-            // it may be longer
+            // the header may be longer
             if (held >= bytes_.size() - at_ || n >= MOST_HEADER_BYTES) return false;
             page = PageHeader();
         }
     }
 
-    // Return the bytes of the page that the header at hand specifies, nullptr, with the reason, if they can't be used.
+    // Return the bytes of the page of a header; nullptr, and the reason, if they can't be used.
     const uint8_t *body_of(const PageHeader &page, Status &reason) {
         const uint8_t *const body = bytes_.from(body_at_, page.compressed);
         reason = UNSUPPORTED;
@@ -425,7 +427,7 @@ class ChunkReader {
         return body ? dictionary_page(page, body) : reason;
     }
 
-    // Find which of the page's rows are kept.
+    // Find the selected rows of the page.
     Status find_kept() {
         kept_ = rows_;
         const int64_t first = done_ - rows_ - first_, end = stop_ - first_;
@@ -436,20 +438,20 @@ class ChunkReader {
         } else {
             uint64_t *const words = reinterpret_cast<uint64_t *>(space_.mask.room((rows_ + 63) / 64 * 8));
             if (!words) return NO_MEMORY;
-            // rows of a long page that are before or behind the stretch are not looked at one word after the other
+            // words of a long page that are entirely outside of the range are not computed
             const int64_t begin = first < 0 ? -first / 64 * 64 : 0, stop = std::min(rows_, end - first);
             std::memset(words, 0, (rows_ + 63) / 64 * 8);
             for (int64_t i = begin; i < stop; i += 64) words[i / 64] = kept_from(first + i, end);
             mask_ = words;
         }
         kept_ = mask_count(mask_, rows_);
-        // room was made for so many: a mask that somebody writes to meanwhile must not lead beyond it
+        // room was made for `num_kept` rows: a mask that is changed concurrently must not cause writes beyond it
         if (kept_ > kept_left_) return UNSUPPORTED;
         kept_left_ -= kept_;
         return PAGE;
     }
 
-    // Return which of the 64 rows from one of the stretch's on are kept; those before and behind the stretch are not.
+    // Return which of 64 rows from `first` on, relative to the range, are selected; those outside of the range are not.
     uint64_t kept_from(int64_t first, int64_t end) const {
         if (first >= end || first <= -64) return 0;
         const int64_t left_out = first < 0 ? -first : 0, at = first + left_out;
@@ -457,7 +459,7 @@ class ChunkReader {
         return (keep_ ? bits_from(reinterpret_cast<const uint8_t *>(keep_), at, end) : all) << left_out;
     }
 
-    // Return the plain bytes of (a part of) a page's body, nullptr if they can't be had.
+    // Return the plain bytes of a page's body, or of a part of it; nullptr if they can't be decompressed.
     const uint8_t *plain(const uint8_t *body, int64_t size, int64_t uncompressed, bool compressed, Scratch &scratch) {
         if (!compressed || codec_ == UNCOMPRESSED) return size == uncompressed ? body : nullptr;
         if (!size && !uncompressed) return body;  // a page of nulls alone
@@ -483,14 +485,14 @@ class ChunkReader {
     Status dictionary_page(const PageHeader &page, const uint8_t *body) {
         if (dictionary_ || (page.encoding != PLAIN && page.encoding != PLAIN_DICTIONARY)) return UNSUPPORTED;
         const int64_t count = page.num_values;
-        // strings are moved to where they begin in turn: within their block, if a second one would take long to fill
+        // strings are moved together: within their block if it is large, because a second block would take long to fill
         const bool is_moved = !width_ && page.uncompressed >= BIG_DICTIONARY;
         Scratch &block = is_moved ? space_.dictionary : space_.dictionary_page;
         const uint8_t *const in = plain(body, page.compressed, page.uncompressed, true, block);
         if (count < 0 || count > INT32_MAX / 8 || !in) return UNSUPPORTED;
         if (width_) {
             if (layout_.is_bits() || page.uncompressed != count * layout_.page_bytes() || !are_in_range(in, count)) return UNSUPPORTED;
-            // values are read as numbers: where they lie has to be aligned
+            // values are read as numbers, which have to be aligned
             uint8_t *const aligned = space_.dictionary.room(count * width_);
             if (!aligned) return NO_MEMORY;
             if (layout_.is_converted()) convert_values(layout_, in, nullptr, count, aligned);
@@ -545,10 +547,10 @@ class ChunkReader {
         return PAGE;
     }
 
-    // Keep those of the page's rows that pass.
+    // Deselect the rows of the page that do not pass.
     Status narrow() {
         const int64_t words = (rows_ + 63) / 64;
-        // bits for the rows and for the values, and a flag for each value, in whole words
+        // in whole words: bits for the rows and for the values, and a flag for each value
         uint8_t *const room = space_.passing.room(2 * 8 * words + 64 * words);
         if (!room) return NO_MEMORY;
         uint64_t *const bits = reinterpret_cast<uint64_t *>(room), *const dense = bits + words;
@@ -568,11 +570,12 @@ class ChunkReader {
         return PAGE;
     }
 
-    // Set a bit for each of the page's values that passes; false if the page is damaged. `flags` has a byte for each.
+    // Set a bit for each of the page's values that passes; returns false if the page is damaged. `flags` has a byte for each
+    // value.
     bool mark_page(uint8_t *flags, uint64_t *bits) {
         if (codes_) {
             const uint32_t *const code = codes(), only = only_match_;
-            // of a single value that passes codes are compared, many at a time
+            // if a single value passes, its code is compared with many codes at a time
             if (only != NO_CODE) {
                 for (int64_t i = 0; i < values_; i++) flags[i] = code[i] == only;
             } else {
@@ -599,9 +602,9 @@ class ChunkReader {
         return true;
     }
 
-    // The same of booleans: each of both values is tested once.
+    // The same for booleans: false and true are tested once each.
     void mark_booleans(uint64_t *bits) const {
-        alignas(8) static const uint8_t BOTH[16] = {0, 1};  // of a size that a compiler accepts for every width
+        alignas(8) static const uint8_t BOTH[16] = {0, 1};  // of a size that compilers accept for every width
         uint8_t passing[2];
         mark_values(BOTH, 2, 1, *test_, passing);
         const uint64_t of_false = passing[0] ? ~UINT64_C(0) : 0, of_true = passing[1] ? ~UINT64_C(0) : 0;
@@ -612,9 +615,9 @@ class ChunkReader {
         if (values_ % 64) bits[values_ / 64] &= (UINT64_C(1) << values_ % 64) - 1;
     }
 
-    // The same of numbers that are not stored as they lie in memory.
+    // The same for numbers whose layout in pages differs from that in memory.
     void mark_converted(uint8_t *flags) const {
-        enum : int64_t { BLOCK = 512 };  // stays in a core's cache
+        enum : int64_t { BLOCK = 512 };  // fits into a core's cache
         alignas(Wide) uint8_t block[BLOCK * sizeof(Wide)];
         const int bytes = layout_.page_bytes();
         const ValueLayout layout{width_ > 8 && bytes <= 8 ? 8 : width_, layout_.stored};
@@ -625,7 +628,7 @@ class ChunkReader {
         }
     }
 
-    // Whether numbers that are stored in more bytes than they have in memory fit into these.
+    // Return whether numbers that take more bytes in pages than in memory fit into the latter.
     bool are_in_range(const uint8_t *in, int64_t n) const { return !layout_.is_converted() || width_ > 2 || fit_into(in, n, width_); }
 
     uint64_t mask_of(int64_t word) const { return keep_ ? mask_[word] : ~UINT64_C(0); }
@@ -661,7 +664,8 @@ class ChunkReader {
         return status == PAGE && !is_of_levels_ ? find_values(page, in, end) : status;
     }
 
-    // Return the plain bytes of a page of version 1 up to the end of its levels, or all of them; `size` is how many these are.
+    // Return the plain bytes of a page of version 1 up to the end of its levels, or all of them, and set `size` to their
+    // number.
     const uint8_t *plain_levels(const PageHeader &page, const uint8_t *body, int64_t &size) {
         if (codec_ != SNAPPY || page.uncompressed < 4) return plain(body, page.compressed, size, true, space_.page);
         uint8_t *const out = space_.page.room(size);
@@ -670,7 +674,7 @@ class ChunkReader {
         return size <= page.uncompressed && snappy_prefix(body, page.compressed, out, page.uncompressed, size) ? out : nullptr;
     }
 
-    // Read the definition levels, if not all are the same, and count the rows that have a value.
+    // Read the definition levels, unless all are equal, and count the rows that have a value.
     Status count_values(const uint8_t *in, const uint8_t *end) {
         values_ = rows_;
         if (!most_) return PAGE;
@@ -724,10 +728,10 @@ class ChunkReader {
         return are_below(codes(), values_, dictionary_length_) ? PAGE : UNSUPPORTED;
     }
 
-    // Bytes of the texts that a page of DELTA_BYTE_ARRAY may have.
+    // The most bytes of the texts of a page of DELTA_BYTE_ARRAY.
     enum : int64_t { MOST_PAGE_TEXT = int64_t(64) << 20 };
 
-    // Decode values of another encoding into PLAIN ones.
+    // Decode values of another encoding into PLAIN values.
     Status make_plain(int64_t encoding, const uint8_t *in, const uint8_t *end) {
         values_at_ = end_of_values_ = end;
         if (!values_) return PAGE;
@@ -751,8 +755,9 @@ class ChunkReader {
         return PAGE;
     }
 
-    // Write texts whose lengths come before all of their bytes, each behind what it begins with of the one before, if
-    // `prefixes` specifies how much that is; of numbers, which all have the same length, without it.
+    // Write texts whose lengths precede all of their bytes (DELTA_LENGTH_BYTE_ARRAY). With `prefixes`, each begins with that
+    // many bytes of the text before (DELTA_BYTE_ARRAY). Numbers, which have the same length each, are written without their
+    // lengths.
     Status join_texts(const uint32_t *prefixes, const uint8_t *in, const uint8_t *end) {
         uint8_t *const room = space_.looked_up.room(values_ * sizeof(uint32_t));
         if (!room) return NO_MEMORY;
@@ -790,7 +795,7 @@ class ChunkReader {
         return PAGE;
     }
 
-    // Find the page's booleans, one bit for each, in whole words.
+    // Read the booleans of the page, one bit for each, in whole words.
     Status find_booleans(const PageHeader &page, const uint8_t *in, const uint8_t *end) {
         const size_t size = (values_ + 63) / 64 * 8;
         uint8_t *const bits = space_.codes.room(size);
@@ -808,7 +813,7 @@ class ChunkReader {
         return decode_bits(in + 4, end, values_, bits) ? PAGE : UNSUPPORTED;
     }
 
-    // A page header has no more bytes than the first number, as a rule, and never more than the second.
+    // Most page headers have at most HEADER_BYTES, and none more than MOST_HEADER_BYTES.
     enum : int64_t { HEADER_BYTES = 256, MOST_HEADER_BYTES = 16 << 20 };
 
     Workspace &space_;
@@ -819,31 +824,31 @@ class ChunkReader {
     const int64_t num_rows_;
     const Test *const test_;
     uint64_t *const passed_;
-    const bool has_value_test_, is_of_levels_;  // whether values are tested; whether levels are all that is read
-    // the rows of the stretch; the mask of them has room for `kept_left_` more
+    const bool has_value_test_, is_of_levels_;  // whether values are tested; whether only levels are read
+    // the rows of the range; the mask selects at most `kept_left_` more
     const uint64_t *keep_;
     int64_t first_ = 0, stop_, kept_left_;
-    // how many rows are passed, and where the next page begins
+    // the rows up to the end of the current page, and the offset of the next page
     int64_t done_ = 0, at_ = 0;
-    // the page at hand
+    // the current page
     PageHeader page_;
     int64_t page_at_ = 0, body_at_ = 0;
-    int64_t met_end_ = 0, decoded_end_ = 0;  // behind the last page that was counted
+    int64_t met_end_ = 0, decoded_end_ = 0;  // the end of the last page that was counted
     bool is_again_ = false, is_decoded_ = false, is_passed_ = false;
     int64_t rows_ = 0, values_ = 0, kept_ = 0;
     const uint64_t *mask_ = nullptr;
     bool codes_ = false;
     const uint8_t *values_at_ = nullptr, *end_of_values_ = nullptr;
     uint8_t *code_scratch_ = nullptr;
-    const uint64_t *valid_ = nullptr;  // which rows have a value, if not all do
+    const uint64_t *valid_ = nullptr;  // which rows have a value, unless all have one
     // the dictionary
     const uint8_t *dictionary_ = nullptr;
     const int32_t *dictionary_offsets_ = nullptr;
     int64_t dictionary_length_ = 0, dictionary_bytes_ = 0, dictionary_at_ = -1;
-    uint8_t *matches_ = nullptr;  // for each of its values whether it passes
+    uint8_t *matches_ = nullptr;  // whether each of its values passes
     enum : uint32_t { NO_CODE = 0xffffffff };
     bool has_match_ = false;
-    uint32_t only_match_ = NO_CODE;  // the only code of a value that passes
+    uint32_t only_match_ = NO_CODE;  // the code of the only value that passes
 };
 
 }  // namespace delta_parquet

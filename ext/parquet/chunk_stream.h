@@ -1,4 +1,4 @@
-// Column chunks decoded one range of rows after the other.
+// Column chunks decoded in consecutive ranges of rows.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,19 @@
 
 namespace delta_parquet {
 
-// Which of some chunks keeps a dictionary however big it is: to read it again for each stretch takes much longer, and it is
-// in memory with its page anyway while it is read.
+// The one chunk that keeps its dictionary even if it is large: reading it again for each range takes much longer, and at that
+// time it is in memory together with its page anyway.
 struct BigDictionary {
     const void *owner = nullptr;
 };
 
-// What a chunk that is decoded one stretch of its rows after the other keeps in between.
+// The memory of a chunk between two of its ranges.
 class KeptSpace {
    protected:
     KeptSpace(void *decompressor, int64_t most_kept, BigDictionary *big = nullptr)
         : decompressor_(decompressor), most_kept_(most_kept), big_(big) {}
 
-    // Decompress pages as in another workspace, and count them there.
+    // Decompress pages with the contexts of another workspace, and add to its counts.
     void work_like(const Workspace &space) {
         space_.decompress = space.decompress;
         space_.codec = decompressor_;
@@ -51,18 +51,18 @@ class KeptSpace {
     BigDictionary *const big_;
 };
 
-// A chunk that is decoded one stretch of its rows after the other.
+// A chunk that is decoded in consecutive ranges of rows.
 class ChunkStream : private KeptSpace {
    public:
-    // `job` specifies the chunk. Of a page that has rows of two stretches, and of the dictionary, no more than `most_kept`
-    // bytes each stay in memory in between.
+    // `job` specifies the chunk. Between two ranges, at most `most_kept` bytes each remain in memory of a page that has rows
+    // of both, and of the dictionary.
     ChunkStream(const Source &source, const ChunkJob &job, int64_t num_rows, int64_t window, int64_t most_kept,
                 BigDictionary *big = nullptr)
         : KeptSpace(job.decompressor, most_kept, big),
           reader_(space_, ChunkBytes(space_.chunk, source, job.offset, job.size, window), job.codec, job.layout, job.most_level,
                   num_rows, nullptr, 0) {}
 
-    // Decode the rows from `first`, behind those before, up to `stop`; `keep` is a mask of these.
+    // Decode the rows from `first`, which follow the rows decoded before, up to `stop`. `keep` is a mask of these rows.
     void run(Workspace &space, int64_t first, int64_t stop, const uint64_t *keep, int64_t num_kept, int64_t most_text,
              bool with_dictionary, ChunkJob &job) {
         if (!has_page_) space_.swap_page(space);
@@ -71,7 +71,7 @@ class ChunkStream : private KeptSpace {
         if (status == PAGE) read_rows(reader_, stop, num_kept, most_text, job);
         else job.status = status;
         if (job.status == DONE && with_dictionary) job.status = keep_dictionary(reader_, job);
-        // to read the dictionary again would overwrite the page
+        // reading the dictionary again would overwrite the page
         has_page_ = job.status == DONE && reader_.has_more_of_page() && keeps_dictionary() && keeps_page();
         if (!has_page_) {
             reader_.drop_page();

@@ -1,5 +1,5 @@
-// Decoded columns as one record batch of Arrow's C data interface: an array object a column takes longer to make than a few
-// thousand rows of it take to decode.
+// Decoded columns as one record batch of Arrow's C data interface. Making an array object for each column takes longer than
+// decoding a few thousand of its rows.
 #pragma once
 
 #include <Python.h>
@@ -23,7 +23,7 @@ class BatchColumns {
         for (int64_t i = 0; i < count; i++) pointers_[i] = &arrays_[i];
     }
 
-    // A column of `n` values; `valid` may be nullptr if none is null, `text` is the third buffer of strings.
+    // Set a column of `n` values. `valid` may be nullptr if no value is null; `text` is the third buffer of strings.
     void set(int64_t i, int64_t n, int64_t nulls, const void *valid, const void *values, bool is_text, const void *text) {
         const void **own = &buffers_[6 * i];
         own[0] = valid;
@@ -32,7 +32,7 @@ class BatchColumns {
         arrays_[i] = {n, nulls, 0, is_text ? 3 : 2, 0, own, nullptr, nullptr, release_part, nullptr};
     }
 
-    // The strings that the codes of a column represent.
+    // Set the strings that the codes of a column represent.
     void set_dictionary(int64_t i, int64_t n, const void *ends, const void *text) {
         const void **own = &buffers_[6 * i + 3];
         own[0] = nullptr;
@@ -42,7 +42,7 @@ class BatchColumns {
         arrays_[i].dictionary = &dictionaries_[i];
     }
 
-    // Describe a batch of `n` rows, which deletes `columns` and drops `owner` when it is released.
+    // Export a batch of `n` rows. Its release deletes `columns` and drops `owner`.
     static void finish(BatchColumns *columns, int64_t n, PyObject *owner, ArrowArray *out) {
         Py_INCREF(owner);
         columns->owner_ = owner;
@@ -58,7 +58,7 @@ class BatchColumns {
         for (ArrowArray &one : columns->arrays_) one.release = nullptr;
         for (ArrowArray &one : columns->dictionaries_) one.release = nullptr;
         array->release = nullptr;
-        if (Py_IsInitialized()) {  // else the process ends
+        if (Py_IsInitialized()) {  // otherwise the process is ending
             const PyGILState_STATE state = PyGILState_Ensure();
             Py_DECREF(columns->owner_);
             PyGILState_Release(state);
@@ -68,12 +68,12 @@ class BatchColumns {
 
     std::vector<ArrowArray> arrays_, dictionaries_;
     std::vector<ArrowArray *> pointers_;
-    std::vector<const void *> buffers_;  // of each column its own three, and those of its dictionary
+    std::vector<const void *> buffers_;  // for each column its own three, and those of its dictionary
     const void *none_ = nullptr;
     PyObject *owner_ = nullptr;
 };
 
-// Chunks that several threads take in turn: of one row group, or of each column those of neighbouring ones.
+// Chunks that several threads decode, each one at a time: of one row group, or for each column those of consecutive ones.
 class SharedJobs {
    public:
     SharedJobs(ChunkJob *jobs, int64_t count, const std::vector<ChunkPart> *parts) : jobs_(jobs), count_(count), parts_(parts) {}

@@ -4,19 +4,19 @@ cdef object batch_from_c = RecordBatch._import_from_c
 
 
 cdef class ColumnBatch:
-    """Columns that are decoded by several threads, each of which takes one after the other, and returned as one batch.
+    """Columns that several threads decode, each one at a time, and that are returned as one batch.
 
     Parameters
     ----------
     source
         See `read_columns`.
     groups : list of list of tuple
-        Of each row group its chunks, one of each column, which store values alike (see `read_columns`). Strings are
-        requested as codes of a single row group only.
+        For each row group, one chunk of each column (see `read_columns`); the chunks of a column have the same layout.
+        Strings are requested as codes of a single row group only.
     group_rows : list of int
-        Of each row group.
+        The rows of each row group.
     keep : uint64[n], optional
-        A mask of the rows of a single row group: the others are left out.
+        A mask of the rows of a single row group, which selects the returned rows.
     """
 
     cdef ColumnJobs jobs
@@ -50,18 +50,18 @@ cdef class ColumnBatch:
         del self.shared
 
     def decode(self, Workspace space not None):
-        """Decode columns until none is left; a thread that this runs on has a workspace of its own."""
+        """Decode columns until none remains; each thread that runs this has a workspace of its own."""
         space.bytes.decompress = decompress_page
         with nogil:
             self.shared.run(space.bytes[0], self.opened.source, self.num_rows, self.mask, self.num_kept, MOST_TEXT)
 
     def finish(self, schema):
-        """Return the batch, once; None if a column is left to a complete reader.
+        """Return the batch, once; None if a column has to be read with PyArrow.
 
         Parameters
         ----------
         schema : pyarrow.Schema
-            A field for each column, whose type is that of the chunks, or of codes a dictionary of it.
+            A field for each column, with the type of the chunks, or for codes a dictionary of it.
         """
         cdef BatchArray array
         cdef BatchColumns* columns
@@ -92,7 +92,7 @@ cdef class ColumnBatch:
             return batch_from_c(<uintptr_t>&array, schema)
         finally:
             del columns
-            if array.release != NULL:  # not taken over
+            if array.release != NULL:  # not imported
                 array.release(&array)
 
 

@@ -1,25 +1,25 @@
 # Included by pages.pyx: column chunks with memory for their rows.
 
-#: Columns share a block of memory up to so many bytes: jemalloc returns one of 8 MB or more to the system at once, and
-#: fresh memory takes longer than what is done in it.
+#: The most bytes of a block of memory that columns share: jemalloc returns blocks of 8 MB or more to the system at once, and
+#: fresh memory takes longer than decoding into it.
 cdef int64_t MOST_BLOCK = 4 << 20
-#: Strings that take more are not copied from where they were decoded: malloc has blocks of their own for such sizes.
+#: Strings with more bytes than this are not copied from the memory that they were decoded into, which malloc maps separately.
 cdef int64_t LEAST_TAKEN = 33 << 20
 
 
 cdef bint describe(ChunkJob* job, tuple chunk) except -1:
-    """Set what a job decodes, and return whether strings are requested as codes."""
+    """Set the chunk that a job decodes, and return whether strings are requested as codes."""
     cdef bint coded
     (job.offset, job.size, job.codec, job.layout.width, job.layout.stored, job.most_level, coded, job.room,
      decompress) = chunk
-    job.decompressor = <void*>decompress  # the tuple holds it
+    job.decompressor = <void*>decompress  # the tuple holds a reference
     if not job.layout.is_known():
         raise InvalidArgumentError(f"no values of {job.layout.width} bytes are stored in the form {job.layout.stored}")
     return coded
 
 
 cdef class ColumnJobs:
-    """Chunks to decode, with room for their rows; see `read_columns`."""
+    """Chunks to decode, with memory for their rows; see `read_columns`."""
 
     cdef ChunkJob* jobs
     cdef int64_t count
@@ -42,13 +42,13 @@ cdef class ColumnJobs:
         delete_jobs(self.jobs)
 
     cdef int make_room(self, int64_t num_kept, double text_share) except -1:
-        """Make room for so many rows, and strings of a share of the chunk's."""
+        """Make room for `num_kept` rows, and for a share of the bytes of the chunk's strings."""
         cdef int64_t used, i, first = 0
         cdef ChunkJob* job
         cdef Block block
         self.blocks = []
         while first < self.count:
-            # a few columns share a block: a column of few rows would take much longer to make room for than to decode
+            # several columns share a block: for few rows, an allocation for each column would take much longer than decoding
             i, used = first, 0
             while i < self.count and (i == first or used + self.room_for(i, num_kept) <= MOST_BLOCK):
                 used += self.room_for(i, num_kept)
@@ -76,7 +76,7 @@ cdef class ColumnJobs:
         return room_of(self.value_bytes(i, num_kept)) + (room_of((num_kept + 7) // 8) if self.jobs[i].most_level else 0)
 
     cdef int join(self, list columns, list group_rows, vector[ChunkPart]* parts) except -1:
-        """Describe the chunks of neighbouring row groups, which are decoded as one of each column."""
+        """Set the chunks of consecutive row groups, which are decoded as one chunk for each column."""
         cdef int64_t i, k, count = len(group_rows), room
         cdef ChunkPart part
         cdef ChunkJob job
@@ -98,7 +98,7 @@ cdef class ColumnJobs:
         return 0
 
     cdef int64_t copied_bytes(self, int64_t i) noexcept:
-        """Return what `export` copies of a chunk."""
+        """Return the bytes of a chunk that `export` copies."""
         cdef ChunkJob* job = &self.jobs[i]
         if job.is_null or job.form == NUMBERS:
             return 0
@@ -107,7 +107,7 @@ cdef class ColumnJobs:
         return room_of(job.used) if job.used < LEAST_TAKEN else 0
 
     cdef int64_t export(self, int64_t i, int64_t num_kept, uint8_t* text, BatchColumns* columns, list owners) except -1:
-        """Describe what came of a chunk, and return how many bytes of it were copied to a place."""
+        """Export the result of a chunk, and return how many bytes of it were copied to `text`."""
         cdef ChunkJob* job = &self.jobs[i]
         cdef const void* valid = job.bits if job.nulls else NULL
         cdef const void* values = job.out
@@ -147,7 +147,7 @@ cdef class ColumnJobs:
         return size
 
     cdef object found(self, int64_t i, int64_t num_kept, tuple dictionary):
-        """Return what came of a chunk; a dictionary that is not None was returned before."""
+        """Return the result of a chunk, with `dictionary` unless it is None."""
         cdef ChunkJob* job = &self.jobs[i]
         cdef Block block = self.blocks[i]
         cdef int64_t size, bits = (num_kept + 7) // 8

@@ -1,4 +1,4 @@
-# Included by pages.pyx: column chunks decoded as a whole or one range of rows after the other; `delta_core.parquet.pages` is the public API.
+# Included by pages.pyx: column chunks decoded as a whole or in ranges of rows; `delta_core.parquet.pages` is the public API.
 
 def read_columns(Workspace space not None, source, list chunks, int64_t num_rows, const uint64_t[::1] keep=None):
     """Decode column chunks of a row group in one step, without the interpreter's lock.
@@ -8,20 +8,21 @@ def read_columns(Workspace space not None, source, list chunks, int64_t num_rows
     source : int, buffer or function
         A file descriptor, bytes that start where the file does, or a function(offset, size) that returns bytes.
     chunks : list of tuple
-        Of each: where it lies (offset, size), its codec, the bytes of a value (0: strings), how it is stored (see
-        `ValueLayout` in value_layout.h), the definition level of a value, whether strings are requested as codes, how many bytes its strings have at most, about, and for pages of a
-        codec that is not Snappy a function(pyarrow.Buffer, int) -> buffer that returns as many plain bytes.
+        For each: its offset and size in bytes, its codec, the bytes of a value (0: strings), its layout in pages (see
+        `ValueLayout` in value_layout.h), the definition level of a value, whether strings are requested as codes, an
+        estimate of the most bytes of its strings, and for pages of a codec that is not Snappy a
+        function(pyarrow.Buffer, int) -> buffer that returns that many plain bytes.
     num_rows : int
-        Of each chunk.
+        The rows of each chunk.
     keep : uint64[n], optional
-        A mask of the rows: the others are left out.
+        A mask of the rows, which selects the returned ones.
 
     Returns
     -------
     int, list of tuple or None
-        The number of rows that are kept; and of each chunk the validity (None: nothing is null), how many are null, and the
-        buffers of its values: of numbers; of strings offsets and data; of codes the codes, the dictionary's offsets and
-        data, and its length. None for a chunk that is left to a complete reader.
+        The number of selected rows; and for each chunk the validity (None: nothing is null), the number of nulls, and
+        the buffers of its values: of numbers; of strings offsets and data; of codes the codes, the dictionary's offsets
+        and data, and its length. None for a chunk that has to be read with PyArrow.
     """
     cdef OpenSource opened = OpenSource(source)
     cdef const uint64_t* mask = NULL
@@ -30,7 +31,7 @@ def read_columns(Workspace space not None, source, list chunks, int64_t num_rows
     if keep is not None and num_rows > 0:
         mask = checked_mask(keep, num_rows)
         num_kept = mask_count(mask, num_rows)
-    # how many of the strings are kept is not known beforehand
+    # the bytes of the selected strings are not known in advance
     jobs.make_room(num_kept, 1 if mask is NULL else 0)
     space.bytes.decompress = decompress_page
     with nogil:
@@ -40,21 +41,21 @@ def read_columns(Workspace space not None, source, list chunks, int64_t num_rows
 
 
 def read_joined(Workspace space not None, source, list columns, list group_rows):
-    """Decode columns of neighbouring row groups, all of their rows, in one step and without the interpreter's lock.
+    """Decode all rows of columns of consecutive row groups in one step, without the interpreter's lock.
 
     Parameters
     ----------
     source
         See `read_columns`.
     columns : list of list of tuple
-        Of each column its chunks, one of each row group, which store values alike; strings are not returned as codes.
+        For each column, one chunk of each row group, all with the same layout; strings are not returned as codes.
     group_rows : list of int
-        Of each row group.
+        The rows of each row group.
 
     Returns
     -------
     list of tuple or None
-        Of each column, see `read_columns`.
+        For each column, see `read_columns`.
     """
     cdef OpenSource opened = OpenSource(source)
     cdef int64_t i, count = len(group_rows), num_rows = num_rows_of(group_rows)
@@ -78,17 +79,17 @@ cdef const uint64_t* checked_mask(const uint64_t[::1] keep, int64_t num_rows) ex
 
 
 cdef class ColumnStretches:
-    """Column chunks of a row group that are decoded one stretch of rows after the other.
+    """Column chunks of a row group that are decoded in consecutive ranges of rows.
 
     Parameters
     ----------
     source, chunks, num_rows
         See `read_columns`.
     window : int
-        In so many bytes the chunks are read, or in pages if they are longer.
+        The chunks are read in windows of this many bytes, or in whole pages if they are longer.
     most_kept : int
-        So many bytes of a chunk's pages, and of its dictionary, stay in memory between two stretches; what is longer is
-        read again, but for the dictionary of one chunk.
+        The most bytes of a chunk's pages, and of its dictionary, that remain in memory between two ranges. Longer ones
+        are read again, except the dictionary of one chunk.
     """
 
     cdef OpenSource opened
@@ -110,9 +111,9 @@ cdef class ColumnStretches:
             del stream
 
     def read(self, Workspace space not None, int64_t first, int64_t stop, const uint64_t[::1] keep=None):
-        """Decode the rows from `first` to `stop`, of which `keep` is a mask; see `read_columns`.
+        """Decode the rows from `first` to `stop`, which the mask `keep` selects from; see `read_columns`.
 
-        A chunk that is left to a complete reader is never returned again.
+        Once None was returned for a chunk, it is None for all further ranges.
         """
         cdef const uint64_t* mask = NULL
         cdef int64_t rows = stop - first, num_kept = rows, i
@@ -151,21 +152,21 @@ cdef class ColumnStretches:
 
 
 def page_values(source, int64_t offset, int64_t size, int64_t num_values):
-    """Return how many values the pages of a chunk have by their headers, which alone are read.
+    """Count the values of the pages of a chunk, from the page headers alone.
 
     Parameters
     ----------
     source : int or buffer or function
         See `read_columns`.
     offset, size : int
-        Where the chunk lies.
+        The place of the chunk in the file, in bytes.
     num_values : int
-        Those of the chunk by the footer: pages behind the last of them do not count.
+        The values of the chunk by the footer; pages after the one with the last of them are not counted.
 
     Returns
     -------
     int
-        Fewer than ``num_values`` if not all headers are understood.
+        Less than ``num_values`` if a header can't be parsed.
     """
     cdef OpenSource opened = OpenSource(source)
     cdef Workspace space = Workspace()

@@ -1,7 +1,8 @@
-// CRC-32 as gzip has it (polynomial 0x04c11db7, reflected), of pages of Parquet files. No allocation, no Python.
+// CRC-32 of pages of Parquet files, as in gzip (polynomial 0x04c11db7, reflected). No allocation, no Python.
 //
-// With carry-less multiplication a core takes less time for a block than to load it from memory: "Fast CRC Computation for
-// Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009) describes the method, and where its constants come from.
+// With carry-less multiplication a core takes less time for a block than for loading it from memory. The method and the
+// derivation of its constants are described in "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction"
+// (Intel, 2009).
 #pragma once
 
 #include <cstddef>
@@ -30,7 +31,7 @@ struct Crc32Tables {
 };
 inline constexpr Crc32Tables CRC32_TABLES{};
 
-// Go on with a sum that is not inverted.
+// Continue a sum that is not inverted.
 inline uint32_t crc32_by_tables(uint32_t sum, const uint8_t *in, size_t n) {
     const auto &of = CRC32_TABLES.of;
     for (; n >= 8; n -= 8, in += 8) {
@@ -52,7 +53,7 @@ __attribute__((target("pclmul,sse4.1"), always_inline)) inline __m128i crc32_fol
     return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-// The same of a multiple of 16 bytes, at least 64.
+// The same for a multiple of 16 bytes, at least 64.
 __attribute__((target("pclmul,sse4.1"))) inline uint32_t crc32_by_multiplication(uint32_t sum, const uint8_t *in, size_t n) {
     const auto block = [](const uint8_t *at) __attribute__((target("pclmul,sse4.1"))) {
         return _mm_loadu_si128(reinterpret_cast<const __m128i *>(at));

@@ -12,15 +12,15 @@
 
 namespace delta_parquet {
 
-// Return a number of up to 64 bits that begins at a bit.
+// Return the number of `width` (up to 64) bits that begins at bit `bit`.
 inline uint64_t bits_at(const uint8_t *in, uint64_t bit, int width) {
     const uint64_t low = load<uint64_t>(in + bit / 8) >> bit % 8;
     const uint64_t value = bit % 8 + width > 64 ? low | static_cast<uint64_t>(in[bit / 8 + 8]) << (64 - bit % 8) : low;
     return width < 64 ? value & ((UINT64_C(1) << width) - 1) : value;
 }
 
-// Decode `n` numbers of DELTA_BINARY_PACKED and pass them; false if there are not as many. T is unsigned: deltas wrap around,
-// and DuckDB writes those of 32-bit numbers in more bits.
+// Decode `n` numbers of DELTA_BINARY_PACKED, and move `in` after them. Returns false if the page has another number of them.
+// T is unsigned, so that deltas wrap around; DuckDB writes those of 32-bit numbers with more bits.
 template <class T>
 inline bool decode_deltas(const uint8_t *&in, const uint8_t *end, int64_t n, uint8_t *out) {
     enum : int64_t { STEP = 64, MOST_BLOCK = 1 << 16 };
@@ -46,7 +46,7 @@ inline bool decode_deltas(const uint8_t *&in, const uint8_t *end, int64_t n, uin
                 const int64_t count = std::min<int64_t>(STEP, stop - done);
                 T *const values = reinterpret_cast<T *>(out) + done;
                 if (unpack_groups) {
-                    // of a part at least 32 numbers are left, or none
+                    // a part has at least 32 more numbers, or none
                     unpack_groups(in + first / 8 * width, (count + 7) / 8, some);
                     for (int64_t i = 0; i < count; i++) values[i] = value = static_cast<T>(value + least + some[i]);
                 } else {
@@ -62,7 +62,8 @@ inline bool decode_deltas(const uint8_t *&in, const uint8_t *end, int64_t n, uin
     return true;
 }
 
-// Write values of BYTE_STREAM_SPLIT as PLAIN has them: first come the first bytes of all, then the second ones, and so on.
+// Write values of BYTE_STREAM_SPLIT, the first bytes of all values followed by the second bytes of all and so on, as PLAIN
+// values.
 inline void join_streams(const uint8_t *in, int64_t n, int bytes, uint8_t *out) {
     const auto join = [&](auto size) {
         for (int64_t i = 0; i < n; i++)

@@ -8,9 +8,9 @@
 
 namespace delta_parquet {
 
-// Return where a part first begins in the bytes up to `stop`, nullptr if it does not. Some bytes behind `stop` may be read,
-// within SLACK. Parts are tried where both their first and their last byte are; that these are frequent in a long text must
-// not take its length times that of the part, as memmem does not.
+// Return the first occurrence of `part` in [at, stop), nullptr if there is none. Bytes after `stop` may be read, within
+// SLACK. Candidates are places where the first and the last byte match; after too many of them, memmem continues, whose time
+// is linear.
 inline const uint8_t *find_bytes(const uint8_t *at, const uint8_t *stop, const uint8_t *part, size_t size) {
 #ifdef COMPACT_AVX2
     enum : int64_t { BLOCK = 16, FREE_TRIALS = 64, BLOCKS_PER_TRIAL = 2 };

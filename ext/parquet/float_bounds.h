@@ -1,5 +1,5 @@
-// The bounds of floating-point columns in a Parquet file's footer, replaced by NaN: readers that take such bounds for bounds of
-// all values, NaN included, then have none.
+// The bounds of floating-point columns in the footer of a Parquet file, replaced by NaN: for readers that take such bounds
+// for bounds of all values, NaN included, the columns then have no bounds.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace delta_parquet {
 
 class FloatBounds : ThriftReader {
    public:
-    // The bytes are changed in place; none changes its length.
+    // The bytes are changed in place, and their lengths remain.
     FloatBounds(uint8_t *in, uint8_t *end) : ThriftReader(in, end), start_(in) {}
 
     // FileMetaData: the row groups are field 4, the program that wrote the file is field 6. False for a torn footer.
@@ -26,7 +26,7 @@ class FloatBounds : ThriftReader {
 
     std::string_view writer() const { return writer_; }
 
-    // Replace what was found, or only the bounds of columns one of whose bounds is NaN. Returns how many were replaced.
+    // Replace the bounds that were found, or only those of columns with a NaN bound. Returns the number of replaced bounds.
     int64_t hide(bool only_nan) {
         const double nan8 = __builtin_nan("");
         const float nan4 = __builtin_nanf("");
@@ -88,7 +88,7 @@ class FloatBounds : ThriftReader {
         return bound.size == 8 ? wide != wide : narrow != narrow;
     }
 
-    // Least and most value: max (field 1), min (2), max_value (5), min_value (6).
+    // Statistics: max (field 1), min (2), max_value (5), min_value (6).
     bool statistics(std::vector<Bound> &bounds) {
         return each_field([&](int id, int type) {
             if ((id != 1 && id != 2 && id != 5 && id != 6) || type != BINARY) return skip(type);

@@ -1,7 +1,8 @@
-// The footer of a Parquet file (parquet.thrift, Thrift's compact protocol): what it takes to find its column chunks.
+// The footer of a Parquet file (FileMetaData of parquet.thrift, in Thrift's compact protocol): the facts that are needed to
+// find its column chunks.
 //
-// A footer that holds what this reader does not support (encryption, columns in other files), or that is damaged, is not parsed:
-// a complete reader then specifies what is wrong, if anything. No Python, and nothing is read behind the footer's end.
+// A footer with unsupported content (encryption, columns in other files), or a damaged one, is not parsed; it is then read
+// with PyArrow, which reports the error, if there is one. No Python; no byte after the footer's end is read.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,9 @@ struct ChunkFacts {
     int64_t column_index = -1, column_index_size = -1, offset_index = -1, offset_index_size = -1;
     int64_t bloom_filter = -1, bloom_filter_size = -1;
     int64_t null_count = -1;
-    std::string_view least, most;  // as PLAIN writes them
+    std::string_view least, most;  // encoded as PLAIN
     bool has_least = false, has_most = false;
-    bool has_uncoded_pages = false;  // of another encoding than dictionaries, if the footer specifies that
+    bool has_uncoded_pages = false;  // of other encodings than dictionaries, if the footer contains page counts
     bool is_plain = true;  // neither encrypted nor in another file
 };
 
@@ -36,7 +37,7 @@ struct GroupFacts {
 struct FooterFacts {
     int64_t num_rows = -1;
     std::vector<GroupFacts> groups;
-    std::string_view schema, metadata;  // the footer's bytes of its schema, and of its key-value metadata
+    std::string_view schema, metadata;  // the bytes of the schema and of the key-value metadata in the footer
     std::string_view created_by;
     bool has_orders = false;  // bounds are in the order of the columns' types
     bool is_plain = true;
@@ -72,7 +73,7 @@ class FooterReader : public ThriftReader {
     bool chunks(GroupFacts &group) {
         uint64_t count;
         if (!structs(count)) return false;
-        group.chunks.reserve(count < static_cast<uint64_t>(end_ - in_) / 16 ? count : 0);  // a chunk takes more bytes
+        group.chunks.reserve(count < static_cast<uint64_t>(end_ - in_) / 16 ? count : 0);  // a chunk takes more bytes than this
         for (; count; count--)
             if (!chunk(group.chunks.emplace_back())) return false;
         return true;
@@ -109,7 +110,7 @@ class FooterReader : public ThriftReader {
         });
     }
 
-    // How many pages of a type have an encoding.
+    // The number of pages of a type with an encoding.
     bool page_encoding(ChunkFacts &chunk) {
         int64_t page = -1, encoding = -1, pages = 0;
         const bool good = each_field([&](int16_t id, int type) {

@@ -56,19 +56,19 @@ cdef bytes text_of(string_view text):
 
 
 cdef int64_t first_page(ChunkFacts* chunk) noexcept:
-    """Return where the pages of a chunk begin."""
+    """Return the offset of the first page of a chunk."""
     return chunk.dictionary_page if 0 < chunk.dictionary_page < chunk.data_page else chunk.data_page
 
 
 cdef int64_t null_count_of(const ChunkFacts* chunk) noexcept nogil:
-    """Return how many values of a chunk are null, -1 if that is not known, or contradicts what else the footer specifies."""
+    """Return the nulls of a chunk, -1 if the number is unknown or contradicts other facts of the footer."""
     if chunk.null_count > chunk.num_values or (chunk.null_count == chunk.num_values and (chunk.has_least or chunk.has_most)):
         return -1
     return chunk.null_count
 
 
 cdef bint read_bound(const ChunkFacts* chunk, bint most, int64_t* whole, double* number) noexcept nogil:
-    """Read a bound of numbers, of floats into `number`; false if it is not known."""
+    """Read a bound of numbers, of floats into `number`; return false if there is none."""
     cdef bint is_float = chunk.type == FLOAT_TYPE or chunk.type == DOUBLE_TYPE
     cdef bint is_small = chunk.type == FLOAT_TYPE or chunk.type == INT32_TYPE
     cdef const char* text = chunk.most.data() if most else chunk.least.data()
@@ -92,7 +92,7 @@ cdef bint read_bound(const ChunkFacts* chunk, bint most, int64_t* whole, double*
 
 
 cdef class Footer:
-    """A footer as it was parsed; `is_known` is false if it is left to a complete reader.
+    """The facts of a parsed footer; `is_known` is false if the footer has to be read with PyArrow.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ cdef class Footer:
     cdef readonly bint is_known
 
     def __cinit__(self, bytes data not None):
-        self.data = data  # the facts lie in it
+        self.data = data  # the facts refer to these bytes
         cdef const uint8_t* start = <const uint8_t*>PyBytes_AS_STRING(data)
         cdef size_t size = len(data)
         cdef FooterReader* reader = new FooterReader(start, start + size)
@@ -126,11 +126,11 @@ cdef class Footer:
         return text_of(self.facts.schema), text_of(self.facts.metadata)
 
     def schema(self):
-        """Return the elements of the schema, the root first; None if they can't be read.
+        """Return the elements of the schema, the root first; None if they can't be parsed.
 
-        Each is its name, physical type, length, repetition, number of children, converted type, field id, member of the
-        union LogicalType, and of a timestamp the member of the union TimeUnit and whether it is adjusted to UTC. Numbers that
-        the footer does not have are -1.
+        Each consists of name, physical type, length, repetition, number of children, converted type, field id, member of
+        the union LogicalType, and for a timestamp the member of the union TimeUnit and whether it is adjusted to UTC.
+        Numbers that are absent in the footer are -1.
         """
         cdef vector[SchemaElement] found
         cdef SchemaElement* e
@@ -152,7 +152,7 @@ cdef class Footer:
         return out
 
     def metadata(self):
-        """Return the pairs of the key-value metadata; None if they can't be read."""
+        """Return the pairs of the key-value metadata; None if they can't be parsed."""
         cdef vector[pair[string_view, string_view]] found
         cdef size_t i
         cdef const uint8_t* start = <const uint8_t*>self.facts.metadata.data()
@@ -167,7 +167,7 @@ cdef class Footer:
         return [(text_of(found[i].first), text_of(found[i].second)) for i in range(found.size())]
 
     def has_chunks(self, size_t columns):
-        """Return whether each row group has a chunk of each of so many columns."""
+        """Return whether each row group has this number of chunks."""
         cdef size_t i
         for i in range(self.facts.groups.size()):
             if self.facts.groups[i].chunks.size() != columns:
@@ -185,11 +185,11 @@ cdef class Footer:
         return &self.facts.groups[group].chunks[leaf]
 
     def chunk(self, int64_t group, int64_t leaf):
-        """Return what a column chunk is, and where it lies.
+        """Return the facts of a column chunk.
 
-        These are its physical type, codec, encodings as bits, values, compressed and plain bytes, and offset; and the offset
-        and the bytes of its Bloom filter, of its column index and of its offset index, -1 for what the footer does not have.
-        None if it is encrypted or in another file.
+        These are its physical type, codec, encodings as bits, values, compressed and plain bytes, and offset; and the
+        offset and the bytes of its Bloom filter, of its column index and of its offset index, -1 for those absent in the
+        footer. None if the chunk is encrypted or in another file.
         """
         cdef ChunkFacts* chunk = self._chunk(group, leaf)
         if not chunk.is_plain:
@@ -202,7 +202,7 @@ cdef class Footer:
         )
 
     def column_chunks(self, int64_t group, columns, tuple codecs, int64_t known, make):
-        """Return the chunks of flat columns of a row group, as `make` returns them; None for those left to a complete reader.
+        """Return the results of `make` for the chunks of flat columns of a row group; None for those that PyArrow has to read.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ cdef class Footer:
             The encodings that are supported, as bits.
         make : function
             Its arguments are the type, the offset and the compressed bytes, the codec, the most level, the rows, the plain
-            bytes, where the Bloom filter and the page index are, and `stored`.
+            bytes, the places of the Bloom filter and of the page index, and `stored`.
         """
         cdef ChunkFacts* chunk
         cdef int64_t leaf, physical, rows
@@ -243,7 +243,7 @@ cdef class Footer:
 
     cdef object _num_bytes(self, int64_t group, leaves, bint is_stored):
         cdef ChunkFacts* chunk
-        size = 0  # an object: a damaged footer specifies any numbers
+        size = 0  # an object: the numbers of a damaged footer are arbitrary
         for leaf in leaves:
             chunk = self._chunk(group, leaf)
             if chunk.is_plain:
@@ -251,7 +251,7 @@ cdef class Footer:
         return size
 
     def null_leaves(self, int64_t group, leaves):
-        """Return the leaves with a chunk of nulls alone in a row group, by its null count and by how little it takes."""
+        """Return the leaves whose chunks in a row group are nulls alone, by their null counts and sizes."""
         cdef int64_t leaf
         cdef ChunkFacts* chunk
         cdef list out = []
@@ -265,8 +265,8 @@ cdef class Footer:
     def short_texts(self, leaves, int64_t known, int64_t most_bytes):
         """Return the leaves of strings whose values take fewer bytes than this each in the first row group.
 
-        Left out are those with a chunk of another encoding than the known ones (bits), with pages that a full dictionary
-        left plain, or without facts (see `chunk`).
+        Excluded are those whose chunk has another encoding than the known ones (bits), has pages that are stored plain
+        because its dictionary was full, or has no facts (see `chunk`).
         """
         cdef int64_t leaf, nulls
         cdef size_t group, count = self.facts.groups.size()
@@ -288,7 +288,7 @@ cdef class Footer:
         return out
 
     def null_counts(self, int64_t leaf):
-        """Return the null counts of a column's chunks, **int64[row groups]** as bytes; below zero: not known."""
+        """Return the null counts of a column's chunks, **int64[row groups]** as bytes; below zero: unknown."""
         cdef size_t group, count = self.facts.groups.size()
         cdef bytearray out = bytearray(8 * count)
         cdef char* at = PyByteArray_AS_STRING(out)
@@ -299,7 +299,7 @@ cdef class Footer:
         return out
 
     def bounds(self, int64_t leaf, bint most, bint is_float):
-        """Return the least or the most values of a column's chunks of numbers, and which of them are known.
+        """Return the lower or the upper bounds of a column's chunks of numbers, and whether each chunk has one.
 
         Parameters
         ----------
@@ -309,8 +309,8 @@ cdef class Footer:
         Returns
         -------
         (bytearray, bytearray) or None
-            **float64 or int64[row groups]** and **bool[row groups]**; a NaN is not known, nor a least value above the most
-            one. None if a chunk has values of another type.
+            **float64 or int64[row groups]** and **bool[row groups]**; a chunk has no bound if it is NaN, or if the lower
+            one exceeds the upper one. None if a chunk has values of another type.
         """
         cdef size_t group, count = self.facts.groups.size()
         cdef bytearray out = bytearray(8 * count), flags = bytearray(count)
@@ -340,7 +340,7 @@ cdef class Footer:
         return out, flags
 
     def statistics(self, int64_t group, int64_t leaf):
-        """Return (physical type, null count, least, most value) of a column chunk; None for what is not there."""
+        """Return (physical type, null count, lower bound, upper bound) of a column chunk; None for absent ones."""
         cdef ChunkFacts* chunk = self._chunk(group, leaf)
         cdef int64_t nulls = null_count_of(chunk)
         return (

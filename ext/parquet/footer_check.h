@@ -1,7 +1,7 @@
-// A Parquet file's footer: whether each column chunk's metadata is such that PyArrow can hand it out.
+// A check of the column chunks' metadata in the footer of a Parquet file.
 //
-// PyArrow parses a footer with care, but looks at a column chunk's metadata only when it is requested it, and ends the process
-// if that is damaged: no exception leads from there to Python. So it is requested sound ones only.
+// PyArrow parses a footer with care, but examines the metadata of a column chunk only when it is requested, and ends the
+// process if it is damaged: no exception reaches Python. Therefore it is requested only from footers that pass this check.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace delta_parquet {
 
 enum Problem { SOUND = 0, TORN, NO_COLUMN_METADATA, COLUMN_COUNT, COLUMN_TYPE, CODEC, HISTOGRAM, TEXT_BYTES, BOUND, ENCRYPTED };
 
-// A column as the schema has it.
+// A leaf of the schema.
 struct Leaf {
     int64_t type, length;
     size_t definition, repetition;
@@ -22,7 +22,7 @@ struct Leaf {
 class FooterCheck {
    public:
     FooterCheck(const uint8_t *in, const uint8_t *end) : in_(in), end_(end) {}
-    // Where a problem lies.
+    // The place of the problem.
     int64_t group = 0, column = 0;
 
     // FileMetaData: the schema is field 2, the row groups are field 4.
@@ -42,7 +42,7 @@ class FooterCheck {
     enum { OPTIONAL = 1, REPEATED = 2, LAST_CODEC = 7 };
     struct Node { int64_t type = -1, length = 0, repetition = 0, children = 0; };
 
-    // SchemaElements, a tree's nodes from its root on, each before its children.
+    // SchemaElements: the nodes of a tree from its root on, each before its children.
     Problem schema() {
         std::vector<Node> nodes;
         const Problem found = each(STRUCT, [&](uint64_t) {
@@ -117,7 +117,7 @@ class FooterCheck {
         return codec >= 0 && codec <= LAST_CODEC ? SOUND : CODEC;
     }
 
-    // Least and most value: max (field 1), min (2), max_value (5), min_value (6).
+    // Statistics: max (field 1), min (2), max_value (5), min_value (6).
     Problem statistics(const Leaf &leaf) {
         return structure([&](int id, int type) {
             if ((id != 1 && id != 2 && id != 5 && id != 6) || type != BINARY) return skip(type, 0);
@@ -182,7 +182,7 @@ class FooterCheck {
         const uint8_t head = *in_++;
         type = head & 15;
         count = head >> 4;
-        // an item takes a byte or more
+        // an item takes at least one byte
         return count < 15 || (read_varint(in_, end_, count) && count <= static_cast<uint64_t>(end_ - in_));
     }
 
@@ -212,12 +212,12 @@ class FooterCheck {
                 int inner;
                 if (!list(n, inner)) return TORN;
                 for (uint64_t i = 0; i < n; i++)
-                    // in lists a truth takes a byte
+                    // in lists a boolean takes a byte
                     if (inner == TRUE || inner == FALSE ? !pass(1) : skip(inner, depth + 1) != SOUND) return TORN;
                 return SOUND;
             }
             case STRUCT: return structure([&](int, int inner) { return skip(inner, depth + 1); });
-            default: return TORN;  // no footer has maps
+            default: return TORN;  // footers contain no maps
         }
     }
 

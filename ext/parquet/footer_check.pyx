@@ -23,10 +23,10 @@ cdef extern from "parquet/float_bounds.h" namespace "delta_parquet" nogil:
 
 
 def hide_float_bounds(uint8_t[::1] footer not None, shows_nan):
-    """Replace bounds of floating-point columns by NaN; return how many, 0 for a torn footer.
+    """Replace bounds of floating-point columns by NaN; return their number, 0 for a torn footer.
 
-    ``shows_nan`` is called with the name of the program that wrote the file: if it returns True, bounds that are numbers
-    stay.
+    ``shows_nan`` is called with the name of the program that wrote the file. If it returns True, only bounds of columns
+    with a NaN bound are replaced.
     """
     cdef FloatBounds* reader
     cdef bint is_whole

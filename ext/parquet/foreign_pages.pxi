@@ -1,4 +1,4 @@
-# Included by the kernels that decode pages of a codec that is compiled into none of them.
+# Included by the kernels that decode pages whose codec is not compiled in.
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
@@ -7,7 +7,7 @@ from pyarrow import foreign_buffer
 
 
 cdef int decompress_page(void* codec, const uint8_t* data, int64_t n, uint8_t* out, int64_t size) noexcept with gil:
-    """Call a Python function that decompresses a page; whatever it raises, or returns too much or too little of, is damage."""
+    """Call a Python function that decompresses a page; an exception, or a result of another size, is damage."""
     cdef Py_buffer view
     cdef bint good
     try:

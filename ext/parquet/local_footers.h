@@ -1,6 +1,6 @@
-// The footers of many Parquet files: read in one call, kept as bytes and facts, and their statistics as columns.
+// The footers of many Parquet files: read in one call, stored as bytes and facts, with their statistics as columns.
 //
-// A file whose footer this reader does not support, or that can't be read, has a status of its own; a complete reader takes it.
+// A file with an unsupported footer, or one that can't be read, has the layout -1; its footer is then read with PyArrow.
 #pragma once
 
 #include <fcntl.h>
@@ -22,14 +22,14 @@ namespace delta_parquet {
 enum BoundKind { BOUND_INT32, BOUND_INT64, BOUND_FLOAT, BOUND_DOUBLE, BOUND_BYTES, BOUND_SIGNED_BYTES };
 
 struct FooterOfFile {
-    std::string bytes;  // without its length and the magic
+    std::string bytes;  // without its length and magic
     FooterFacts facts;
-    int64_t layout = -1;  // -1: left to a complete reader
+    int64_t layout = -1;  // -1: to be read with PyArrow
 };
 
-// Bounds of one column of many files; a number in `least` and `most`, or bytes that end at `least_ends` and `most_ends`.
+// Bounds of one column of many files: numbers in `least` and `most`, or bytes that end at `least_ends` and `most_ends`.
 struct BoundColumn {
-    std::vector<int64_t> nulls;   // -1: not known
+    std::vector<int64_t> nulls;   // -1: unknown
     std::vector<uint8_t> known;   // whether there are bounds
     std::vector<int64_t> least, most, least_ends, most_ends;
     std::vector<double> least_number, most_number;
@@ -38,7 +38,7 @@ struct BoundColumn {
 
 class FooterWindow {
    public:
-    // Read a file's footer behind those before it.
+    // Read the footer of a file, and append it.
     void read(const char *path) {
         files_.emplace_back();
         FooterOfFile &file = files_.back();
@@ -59,7 +59,7 @@ class FooterWindow {
     }
     int64_t size() const { return static_cast<int64_t>(files_.size()); }
     const FooterOfFile &file(int64_t i) const { return files_[i]; }
-    // By layout: the first file that has it.
+    // Return the first file of each layout.
     const std::vector<int64_t> &first() const { return first_; }
     int64_t bytes() const {
         int64_t total = 0;
@@ -70,7 +70,7 @@ class FooterWindow {
         return total;
     }
 
-    // The statistics of a column of the files of a layout, in their order.
+    // Write the statistics of a column of the files of a layout, in the order of the files.
     void column(int64_t layout, int64_t leaf, int64_t physical, int kind, bool has_bounds, BoundColumn &out) const {
         for (const FooterOfFile &file : files_)
             if (file.layout == layout) add(file.facts, leaf, physical, kind, has_bounds, out);
@@ -119,7 +119,7 @@ class FooterWindow {
         return true;
     }
 
-    // Whether a is below b; as numbers in two's complement, the most significant byte first, if they are signed.
+    // Return whether a is below b; signed ones are compared as numbers in two's complement, most significant byte first.
     static bool is_less(std::string_view a, std::string_view b, bool is_signed) {
         if (!is_signed) return a < b;
         const bool minus = !a.empty() && (a[0] & 0x80), other = !b.empty() && (b[0] & 0x80);
@@ -203,7 +203,7 @@ class FooterWindow {
         }
     }
 
-    std::deque<FooterOfFile> files_;  // whose facts point into their bytes: they must not move
+    std::deque<FooterOfFile> files_;  // a deque: the facts point into the bytes, which must not move
     std::vector<int64_t> first_;
     std::unordered_map<std::string, int64_t> layouts_;
 };

@@ -54,12 +54,12 @@ cdef object numbers(const vector[double]& values):
 
 
 cdef class Footers:
-    """Footers that were read, as bytes and as facts."""
+    """Footers of files, as bytes and as facts."""
 
     cdef FooterWindow window
 
     def __init__(self, const int64_t[::1] ends not None, bytes names not None):
-        """Read the footers of files; ``names`` are their paths, each with a zero byte behind it, which end at ``ends``."""
+        """Read the footers of files; ``names`` are their paths, each followed by a zero byte, which end at ``ends``."""
         cdef const char* text = names
         cdef int64_t i, start = 0, n = ends.shape[0], size = len(names)
         for i in range(n):
@@ -74,7 +74,7 @@ cdef class Footers:
 
     @property
     def nbytes(self):
-        """The memory that they take."""
+        """The bytes of memory that the footers take."""
         return self.window.bytes()
 
     @property
@@ -83,7 +83,7 @@ cdef class Footers:
         return integers(self.window.first())
 
     def files(self):
-        """Return the layout (-1: left to a complete reader) and the rows of each file."""
+        """Return the layout (-1: to be read with PyArrow) and the rows of each file."""
         cdef int64_t i, n = self.window.size()
         layouts, rows = np.empty(n, np.int64), np.empty(n, np.int64)
         cdef int64_t[::1] layout_view = layouts
@@ -94,7 +94,7 @@ cdef class Footers:
         return layouts, rows
 
     def footer(self, int64_t i):
-        """Return a file's footer as bytes, and the program that wrote it."""
+        """Return the footer of a file as bytes, and the program that wrote it."""
         if not 0 <= i < self.window.size():
             raise IndexError(i)
         cdef const FooterOfFile* file = &self.window.file(i)
@@ -104,7 +104,7 @@ cdef class Footers:
         )
 
     def column(self, int64_t layout, int64_t leaf, int64_t physical, int kind, bint has_bounds):
-        """Return (null counts, whether there are bounds, least, most) of a column; bytes as (ends, bytes)."""
+        """Return (null counts, whether there are bounds, lower, upper bounds) of a column; bytes as (ends, bytes)."""
         cdef BoundColumn out
         if leaf < 0:
             raise IndexError(leaf)

@@ -1,4 +1,4 @@
-// LZ4 blocks (lz4_Block_format.md of lz4/lz4), without the frames that Hadoop has around blocks.
+// LZ4 blocks (lz4_Block_format.md of lz4/lz4), without the frames of Hadoop.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace delta_parquet {
 
-// Add the bytes that continue a length of 15; false if they don't end.
+// Add the bytes that continue a length of 15; returns false if the input ends before.
 inline bool lz4_length(const uint8_t *&in, const uint8_t *end, size_t &length) {
     uint8_t more;
     do {
@@ -33,7 +33,7 @@ inline bool lz4_decompress(const uint8_t *in, size_t n, uint8_t *const out, size
         }
         in += count;
         o += count;
-        if (in == end) return o == stop;  // the last literals have no copy behind them
+        if (in == end) return o == stop;  // the last literals are not followed by a copy
         if (end - in < 2) return false;
         const size_t distance = load<uint16_t>(in);
         in += 2;

@@ -1,8 +1,9 @@
-// Many Parquet files of a few schemas in one call: opened, the columns of the files of each schema decoded behind one
-// another, of nested ones the levels and values; with tests only rows that pass them. Small files are read whole, of others the column chunks that are needed.
+// Many Parquet files of a few schemas, read in one call. The columns of all files of a schema are decoded into one output; of
+// nested columns the levels and values. With tests, only rows that pass them are decoded. Small files are read whole, of
+// larger ones the required column chunks.
 //
-// A file that is not exactly as expected (a schema that none has, another encoding or codec, a row group that does not fit,
-// damage, a file that can't be read) ends the run before it: nothing of it is in the output, and a complete reader takes it.
+// A file with an unknown schema, an unsupported encoding or codec, a row group that is too large, or damage, and one that
+// can't be read, ends the run before it: the output contains nothing of it, and it is read with PyArrow.
 #pragma once
 
 #include <fcntl.h>
@@ -27,46 +28,46 @@
 namespace delta_parquet {
 
 enum { MAGIC_BYTES = 4, TAIL_BYTES = 8 };
-const int MOST_CODEC = 8, GZIP_NUMBER = 2, ZSTD_NUMBER = 6;  // of Parquet's numbers
+const int MOST_CODEC = 8, GZIP_NUMBER = 2, ZSTD_NUMBER = 6;  // numbers of parquet.thrift
 enum PhysicalType { INT32 = 1, INT64 = 2, FLOAT = 4, DOUBLE_TYPE = 5, BYTE_ARRAY = 6 };
 const int64_t KNOWN_ENCODINGS = 1 << PLAIN | 1 << PLAIN_DICTIONARY | 1 << RLE | 1 << 4 /* BIT_PACKED */ | 1 << DELTA_BINARY_PACKED |
                                 1 << DELTA_LENGTH_BYTE_ARRAY | 1 << DELTA_BYTE_ARRAY | 1 << RLE_DICTIONARY | 1 << BYTE_STREAM_SPLIT;
 const int64_t MOST_TEXT_OF_RUN = int64_t(64) << 20;
-// Of a file that is not read whole the footer is read first, as a rule within so many bytes.
+// If a file is not read whole, its last bytes are read first; mostly they contain the footer.
 const int64_t FOOTER_BYTES = int64_t(64) << 10;
 const int64_t CHUNK_WINDOW = int64_t(256) << 10;
 
-// What all columns take their memory from: large blocks from those that are kept for the next ones, if there are any.
+// The memory of all columns: large blocks come from the reused ones, if there are any.
 struct Memory {
     delta_memory::KeptBlocks *blocks = nullptr;
     int64_t least_block = 0;
-    // How many files there are for each one so far, and after how many rows they end.
+    // The ratio of all files to those read so far, and the most rows of all.
     double files = 1;
     int64_t most_rows = INT64_MAX;
 
-    // How much there will be for each byte of `rows` rows so far, about.
+    // Return the estimated ratio of the final size to the size of the first `rows` rows.
     double ahead(int64_t rows) const {
         const double most = (static_cast<double>(most_rows) + rows / 2) / std::max<int64_t>(rows, 1);
         return 1.05 * std::max(1.0, std::min(files, most));
     }
 };
 
-// Memory that keeps what it holds when it grows.
+// Memory whose content is preserved when it grows.
 class Growing {
    public:
     explicit Growing(Memory &memory) : memory_(memory) {}
     Growing(const Growing &) = delete;
     Growing &operator=(const Growing &) = delete;
     ~Growing() { drop(data, size_, is_lent_); }
-    // Make room for `size` bytes and SLACK behind them.
+    // Make room for `size` bytes and SLACK after them.
     bool room(int64_t size) { return size + SLACK <= size_ || grow(std::max(size + SLACK, 2 * size_)); }
-    // Make room for `size` bytes, and for so many times as much, if that is not too much.
+    // Make room for `size` bytes and for the estimated growth: `ahead * size` bytes, at most MOST_AHEAD more than `size`.
     bool room(int64_t size, double ahead) {
         if (size + SLACK <= size_) return true;
         const double expected = std::min<double>(ahead * size, size + MOST_AHEAD);
         return grow(std::max(size, static_cast<int64_t>(expected)) + SLACK);
     }
-    // Leave large memory that is hardly used to others.
+    // Replace large memory that is mostly unused by smaller memory.
     void fit(int64_t used) {
         if (!is_lent_ || 4 * (used + SLACK) >= size_) return;
         int64_t size = used + SLACK;
@@ -82,7 +83,7 @@ class Growing {
    private:
     enum : int64_t { MOST_AHEAD = 16 << 20 };
 
-    // Return other memory of at least so many bytes, and how many it has.
+    // Return other memory of at least `size` bytes, and set `size` to its bytes.
     uint8_t *take(int64_t &size, bool &is_lent) const {
         size_t found = size;
         void *const block = size >= memory_.least_block && memory_.blocks ? memory_.blocks->take(found) : nullptr;
@@ -122,17 +123,17 @@ class Growing {
     bool is_lent_ = false;
 };
 
-// One column: which it is in the files, and what was decoded of it.
+// One column: its place in the files, and its decoded values.
 struct RunColumn {
     RunColumn(int leaf, int type, const ValueLayout &layout, int most_level, Memory &memory)
         : memory(memory), leaf(leaf), type(type), layout(layout), most_level(most_level), data(memory), ends(memory), bits(memory) {}
-    // Make room for so many rows, and for those of further files if they are like those so far.
+    // Make room for `rows` rows, and for the estimated rows of further files.
     bool room_for_all(int64_t rows) {
         const double ahead = memory.ahead(rows);
         return layout.width ? data.room(layout.bytes_of(rows), ahead)
                             : data.room(text, ahead) && ends.room((rows + 1) * static_cast<int64_t>(sizeof(int32_t)), ahead);
     }
-    // Leave memory that `rows` rows don't need to others.
+    // Release the memory beyond `rows` rows.
     void fit(int64_t rows) {
         data.fit(layout.width ? layout.bytes_of(rows) : text);
         ends.fit(layout.width ? 0 : (rows + 1) * static_cast<int64_t>(sizeof(int32_t)));
@@ -147,11 +148,11 @@ struct RunColumn {
     bool has_bits = false;
 };
 
-// A column inside of structs, lists and maps: the levels of the rows' entries and the values, those of one file behind those
-// of another, as one chunk would have them. See NestedJob.
+// A column inside of structs, lists and maps: the levels of the entries and the values of all files, as of one chunk. See
+// NestedJob.
 struct RunLeaf {
-    // A list around the column. All columns in it must have as many elements: an entry has one if its repetition level is not
-    // above the first number and its definition level not below the second one.
+    // A list around the column. All columns in it must have the same number of elements: entries whose repetition level is at
+    // most `repetition` and whose definition level is at least `slot`.
     struct Shared { int key, repetition, slot; };
 
     RunLeaf(int leaf, int type, int width, int decimal_bytes, int most_definition, int most_repetition, int slot_definition, Memory &memory)
@@ -175,18 +176,18 @@ struct RunLeaf {
     bool has_bits = false;
 };
 
-// A test of the values of a column; rows pass if all tests do. The caller keeps the test itself.
+// A test of the values of a column; rows pass if all tests do. The caller owns the test itself.
 struct RunTest {
     int leaf, type;
     ValueLayout layout;
     int most_level;
     const Test *test;
-    RunColumn *column;  // the same one as it is returned, if it is
+    RunColumn *column;  // the column among those returned that is the same one, if there is one
 
     bool passes_nulls() const { return test->kind == IS_NULL; }
 };
 
-// A test, or several: rows pass all of them, or any.
+// A test, or several, which all have to pass, or any.
 struct RunTests {
     enum Kind { ONE, ALL, ANY };
     explicit RunTests(Kind kind) : kind(kind) {}
@@ -196,25 +197,25 @@ struct RunTests {
     std::vector<std::unique_ptr<RunTests>> parts;
 };
 
-// A file at hand: all of its bytes, or a descriptor.
+// The current file: all of its bytes, or a descriptor.
 struct FileBytes {
     const uint8_t *data = nullptr;
     Source source;
     int64_t size = 0;
 };
 
-// Which rows of a file are read: as many bits of a mask, from one on; all rows without a mask.
+// The requested rows of a file: `rows` bits of a mask from bit `first` on; without a mask, all rows.
 struct PickedRows {
     const uint64_t *mask = nullptr;
     int64_t first = 0, rows = 0;
-    bool is_known = false;  // that the file has so many rows
+    bool is_known = false;  // whether the file certainly has `rows` rows
 
     bool any() const {
         for (int64_t at = 0; at < rows; at += 64)
             if (word(at)) return true;
         return false;
     }
-    // Set the bits of some of the rows, from bit 0 on; return how many of them are set.
+    // Write the bits of `n` rows from `start` on, as bits from 0 on, and return how many of them are set.
     int64_t cut(int64_t start, int64_t n, std::vector<uint64_t> &out) const {
         int64_t count = 0;
         out.assign((n + 63) / 64 + 1, 0);
@@ -228,7 +229,7 @@ struct PickedRows {
     }
 
    private:
-    // The bits of the rows from one on; none behind the last.
+    // Return the bits of the rows from `row` on; those after the last row are zero.
     uint64_t word(int64_t row) const {
         const int64_t at = first + row, left = rows - row;
         uint64_t bits = mask[at / 64] >> (at % 64);
@@ -237,14 +238,14 @@ struct PickedRows {
     }
 };
 
-// What decompresses pages, by Parquet's number of the codec; nothing for those that are compiled in.
+// Functions that decompress pages, by the codec's number in parquet.thrift; nullptr for codecs that are compiled in.
 struct ForeignCodecs {
     Decompress decompress = nullptr;
     void *codecs[MOST_CODEC] = {};
     bool has(int64_t codec) const { return codec >= 0 && codec < MOST_CODEC && codecs[codec]; }
 };
 
-// What the runs of all schemas share.
+// State that the runs of all schemas share.
 struct Shared {
     Workspace *space = nullptr;
     ForeignCodecs foreign;
@@ -270,7 +271,7 @@ class FileRun {
         leaves_.push_back(new RunLeaf(leaf, type, width, decimal_bytes, most_definition, most_repetition, slot_definition, shared_.memory));
         return leaves_.back();
     }
-    // Tests that are added up to `end_tests` are alternatives, or parts of one of these.
+    // Begin a test whose parts are added up to `end_tests`; rows pass any of them, or all.
     void begin_tests(bool is_any) {
         RunTests &around = *open_.back();
         around.parts.push_back(std::make_unique<RunTests>(is_any ? RunTests::ANY : RunTests::ALL));
@@ -279,7 +280,7 @@ class FileRun {
     void end_tests() {
         if (open_.size() > 1) open_.pop_back();
     }
-    // To be called once all columns are added.
+    // Precondition: all columns were added.
     void add_test(int leaf, int type, int width, int stored, int most_level, const Test *test) {
         RunColumn *column = nullptr;
         for (RunColumn *c : columns_)
@@ -291,7 +292,7 @@ class FileRun {
         one.test = test, one.column = column;
     }
     int64_t rows() const { return rows_; }
-    // A column, in memory that fits it.
+    // Return a column, in memory that fits it.
     RunColumn &column(int64_t i) {
         columns_[i]->fit(rows_);
         return *columns_[i];
@@ -302,8 +303,8 @@ class FileRun {
     }
     bool fits(const FooterFacts &footer) const { return footer.schema == schema_ && footer.metadata == metadata_; }
 
-    // Add those of the picked rows of one file that pass behind those before it; false, and nothing is added, if it is left to a
-    // complete reader.
+    // Append the requested rows of one file that pass. Returns false, and appends nothing, if the file has to be read with
+    // PyArrow.
     bool append(const FileBytes &file, const FooterFacts &footer, const PickedRows &picked) {
         const int64_t before = rows_;
         int64_t seen = 0;
@@ -331,7 +332,7 @@ class FileRun {
         marks_.clear();
         return good;
     }
-    // What the columns hold.
+    // Return the bytes of the columns.
     int64_t bytes() const {
         int64_t total = 0;
         for (const RunColumn *c : columns_) total += c->layout.width ? c->layout.bytes_of(rows_) : c->text + 4 * rows_;
@@ -342,7 +343,7 @@ class FileRun {
    private:
     struct Mark { int64_t text, nulls, entries, slots; };
 
-    // Of a row group that begins with a row of the file.
+    // Append the rows of a row group that begins with row `first` of the file.
     bool append(const FileBytes &file, const GroupFacts &group, const PickedRows &picked, int64_t first, int64_t &kept) {
         if (group.num_rows > MOST_GROUP_ROWS || rows_ + group.num_rows > MOST_RUN_ROWS) return false;
         const uint64_t *keep = nullptr;
@@ -351,7 +352,7 @@ class FileRun {
             kept = picked.cut(first, group.num_rows, keep_);
             keep = kept < group.num_rows ? keep_.data() : nullptr;
         }
-        // what the last test leaves is what is returned: its column is decoded once for both
+        // the column of the last test is decoded once, for the test and for the result
         const RunTests *const end = tests_.parts.empty() ? nullptr : tests_.parts.back().get();
         const RunTest *const last = end && end->kind == RunTests::ONE && !end->one.passes_nulls() ? &end->one : nullptr;
         for (const auto &test : tests_.parts) {
@@ -370,7 +371,7 @@ class FileRun {
         return true;
     }
 
-    // Whether a row of a group may pass, by the statistics of its chunks.
+    // Return whether a row of a group may pass, by the statistics of its chunks.
     static bool may_pass(const RunTests &tests, const GroupFacts &group, const FooterFacts &footer) {
         if (tests.kind == RunTests::ONE) return may_pass(tests.one, group, footer);
         const bool is_any = tests.kind == RunTests::ANY;
@@ -389,14 +390,15 @@ class FileRun {
                delta_parquet::may_pass(*test.test, test.layout.width, chunk.least, chunk.most);
     }
 
-    // Whether the rows that pass are null in a column.
+    // Return whether a column is null in all rows that pass.
     bool is_null(const RunColumn *column) const {
         for (const auto &test : tests_.parts)
             if (test->kind == RunTests::ONE && test->one.column == column && test->one.passes_nulls()) return true;
         return false;
     }
 
-    // Leave those of the rows of a mask in `keep_` that pass; a single test appends their values to a column, if one is specified.
+    // Reduce the rows of `keep` to those that pass, as a mask in `keep_`. A single test appends their values to a column, if
+    // one is given.
     bool narrow(const FileBytes &file, const GroupFacts &group, const RunTests &tests, const uint64_t *keep, int64_t &kept, RunColumn *column) {
         if (tests.kind == RunTests::ONE) return run(file, group, tests.one, keep, kept, column);
         const size_t words = (group.num_rows + 63) / 64 + 1;
@@ -429,7 +431,7 @@ class FileRun {
     }
     static uint64_t mask_word_of_all(int64_t word, int64_t n) { return n - 64 * word < 64 ? (UINT64_C(1) << (n - 64 * word)) - 1 : ~UINT64_C(0); }
 
-    // A reader of a chunk's rows of a mask; nothing if the chunk is left to a complete reader.
+    // A reader of the selected rows of a chunk, or none if the chunk has to be read with PyArrow.
     struct Opened {
         bool good = false;
         ChunkBytes bytes{nullptr, 0};
@@ -454,12 +456,12 @@ class FileRun {
         return out;
     }
 
-    // Leave those of the rows in `keep_` that pass, and append their values to a column, if one is specified.
+    // Reduce `keep_` to the rows that pass, and append their values to a column, if one is given.
     bool run(const FileBytes &file, const GroupFacts &group, const RunTest &test, const uint64_t *keep, int64_t &kept, RunColumn *column) {
         const Opened opened = open(file, group, test.leaf, test.type);
         if (!opened.good) return false;
         passed_.assign((group.num_rows + 63) / 64 + 1, 0);
-        // of what passes it is known only of the files before how much there is, about
+        // the number of rows that pass is estimated from the files before
         if (column && rows_ && !column->room_for_all(rows_)) return false;
         ChunkReader reader(*shared_.space, opened.bytes, opened.codec, test.layout, test.most_level, group.num_rows, keep, kept, test.test,
                            passed_.data(), column != nullptr);
@@ -512,8 +514,8 @@ class FileRun {
         return status == DONE && has_as_many(job, leaf, kept) && append(job, leaf);
     }
 
-    // Whether there are so many rows, and as many of what several columns are in as the others have: of all files together
-    // it would not be seen where one has too many and another one too few.
+    // Return whether the job has `kept` rows, and as many elements of each shared list as other columns. If only the sums
+    // over all files were compared, one file with too many elements and another with too few would not be detected.
     bool has_as_many(const NestedJob &job, const RunLeaf &leaf, int64_t kept) {
         const int64_t n = job.entries;
         if ((leaf.most_repetition ? n - count_levels(job.repetitions, n, 1) : n) != kept) return false;
@@ -534,7 +536,7 @@ class FileRun {
         return true;
     }
 
-    // Append what was decoded of a chunk.
+    // Append the result of a chunk.
     bool append(const NestedJob &job, RunLeaf &leaf) {
         const int64_t entries = leaf.entries + job.entries, slots = leaf.slots + job.slots, used = leaf.used + job.used;
         if (!leaf.definitions.room(entries) || (leaf.most_repetition && !leaf.repetitions.room(entries)) || !leaf.out.room(leaf.out_bytes(slots)) ||
@@ -563,7 +565,7 @@ class FileRun {
         return true;
     }
 
-    // Append the rows that are kept of the page at hand behind `at` others.
+    // Append the selected rows of the current page after `at` others.
     bool append_page(ChunkReader &reader, RunColumn &column, int64_t at) {
         return (column.layout.width ? append_fixed(reader, column, at) : append_text(reader, column, at)) &&
                append_validity(reader, column, at);
@@ -613,13 +615,13 @@ class FileRun {
 
     bool append_validity(ChunkReader &reader, RunColumn &column, int64_t at) {
         if (!reader.nulls() && !column.has_bits) return true;
-        int64_t nulls = 1;  // the bits before are written
+        int64_t nulls = 1;  // not 0, so that the bits before are not written
         if (!room_for_bits(column.bits, column.has_bits, at, reader.kept()) || !reader.append_validity(column.bits.data, at, nulls, 0)) return false;
         column.nulls += nulls - 1;
         return true;
     }
 
-    // Make room for the bits of further rows, all zero.
+    // Make room for the bits of further rows, which are zero.
     static bool room_for_bits(Growing &bits, bool &has_bits, int64_t at, int64_t more) {
         const int64_t held = bits.size();
         if (!bits.room((at + more + 7) / 8)) return false;
@@ -650,10 +652,11 @@ class FileRun {
     int64_t rows_ = 0;
 };
 
-// Files one behind the other, each added to the run of its schema.
+// Consecutive files, each appended to the run of its schema.
 class FileRuns {
    public:
-    // Files of up to `whole_bytes` are read whole. `blocks` outlive this, if there are any: columns of so many bytes take one.
+    // Files of up to `whole_bytes` are read whole. `blocks` is nullptr, or outlives this object: columns of at least
+    // `least_block` bytes use a block.
     FileRuns(int64_t whole_bytes, delta_memory::KeptBlocks *blocks, int64_t least_block = 256 << 10) : whole_bytes_(whole_bytes) {
         shared_.memory.blocks = blocks;
         shared_.memory.least_block = least_block;
@@ -671,7 +674,7 @@ class FileRuns {
         if (codec >= 0 && codec < MOST_CODEC) shared_.foreign.codecs[codec] = object;
     }
     FileRun &run(int64_t i) { return *runs_[i]; }
-    // So many rows are expected of all files, at most.
+    // Set the most rows that are expected of all files.
     void expect(int64_t rows) { shared_.memory.most_rows = rows; }
     int64_t rows() const {
         int64_t total = 0;
@@ -684,9 +687,9 @@ class FileRuns {
         return total;
     }
 
-    // Read the picked rows of a file, one of `left` more; return the number of its run, -1 if it is left to a complete reader, as
-    // all further ones are then. A file without a picked row is not opened if it is known to have no others: it is one of the first
-    // run.
+    // Read the requested rows of a file, which `left` more follow. Returns the number of its run, or -1 if this file and all
+    // further ones have to be read with PyArrow. A file without a requested row is not opened if its number of rows is known;
+    // it counts for the first run.
     int64_t read(Workspace &space, const char *path, int64_t size, int64_t left, const PickedRows &picked = {}) {
         if (is_ended_) return -1;
         if (picked.mask && picked.is_known && !picked.any()) return 0;
@@ -704,7 +707,7 @@ class FileRuns {
    private:
     int64_t read(int file, int64_t size, const PickedRows &picked) {
         struct stat facts;
-        // a file of another size than the log specifies is looked at by a complete reader
+        // files whose size differs from that in the log are read with PyArrow
         if (size < MAGIC_BYTES + TAIL_BYTES || fstat(file, &facts) || facts.st_size != size) return -1;
         FileBytes bytes;
         bytes.source.file = file;

@@ -84,7 +84,7 @@ cdef extern from "parquet/many_files.h" namespace "delta_parquet" nogil:
 
 
 def footer_key(const uint8_t[::1] footer not None):
-    """Return the bytes of a footer's schema and of its key-value metadata; None for one that is left to a complete reader."""
+    """Return the bytes of a footer's schema and of its key-value metadata; None if the footer has to be read with PyArrow."""
     cdef FooterFacts facts
     if not footer.shape[0]:
         return None
@@ -111,15 +111,15 @@ cdef int add_test(FileRun* run, tuple described) except -1:
 
 
 cdef class Runs:
-    """The columns of files, of each layout by itself, and the memory that they lie in.
+    """The columns of files, separately for each layout, and their memory.
 
-    `layouts` are (schema, metadata, columns, tests, leaves): columns are (leaf, type, width, stored, most level), and tests have a
-    `_parquet_pages.ValueTest` behind these, which fits values of this layout, or are (is any, tests): rows pass any of these
-    or all. Leaves, inside of nested columns, are as in
-    `_parquet_pages.read_nested` (leaf, type, width, bytes of a decimal, definition and repetition level, definition level of
-    an element, shared), with what else is in what they are in: (key, repetition, definition level). `codecs` maps Parquet's numbers of codecs to
-    functions that decompress their pages. Files of up to `whole_bytes` are read whole. `blocks` is where the memory lies that
-    is kept for large columns, 0: none is.
+    `layouts` are (schema, metadata, columns, tests, leaves). Columns are (leaf, type, width, stored, most level). Tests
+    consist of the same followed by a `delta_core.parquet._pages.ValueTest` that fits values of this layout, or are
+    (is any, tests): rows pass any of these or all. Leaves, inside of nested columns, are (leaf, type, width, bytes of a
+    decimal, definition and repetition level, definition level of an element, shared) as in `read_nested` of
+    `delta_core.parquet._pages`; `shared` lists the lists around the leaf as (key, repetition, definition level). `codecs`
+    maps the numbers of codecs in parquet.thrift to functions that decompress their pages. Files of up to `whole_bytes`
+    are read whole. `blocks` is the address of the reused blocks for large columns, or 0.
     """
 
     cdef FileRuns* runs
@@ -130,7 +130,7 @@ cdef class Runs:
     def __cinit__(self, layouts, dict codecs not None, int64_t whole_bytes, size_t blocks):
         self.runs = new FileRuns(whole_bytes, <KeptBlocks*>blocks)
         self.codecs = codecs
-        self.layouts = layouts  # their tests are looked at
+        self.layouts = layouts  # holds their tests
         for number, decompress in codecs.items():
             self.runs.add_codec(number, &decompress_page, <void*>decompress)
         self.counts = []
@@ -161,11 +161,11 @@ cdef class Runs:
         self, size_t space, list paths not None, const int64_t[::1] sizes not None, int64_t most_rows, int64_t most_bytes,
         const uint64_t[::1] mask=None, const int64_t[::1] file_rows=None, int64_t first_row=0, bint is_known=False,
     ):
-        """Read files until one is left to a complete reader, or there is so much; return the layout and the rows of each.
+        """Read files up to one that has to be read with PyArrow, or to a limit; return the layout and the rows of each.
 
-        `space` is where a workspace of `_parquet_pages` lies. With a mask of the rows of all files, of which each has so many,
-        only those are read that it keeps; the first file begins with one of its bits. If it is known that files have so many,
-        those of which it keeps none are not opened.
+        `space` is the address of a workspace of `delta_core.parquet._pages`. `mask` selects rows of all files, and
+        `file_rows` contains their numbers of rows; bit `first_row` is that of the first file's first row. With `is_known`,
+        these numbers are certain, and files without a selected row are not opened.
         """
         cdef int64_t n = min(len(paths), sizes.shape[0]), i, done = 0
         cdef PickedRows picked
@@ -202,7 +202,7 @@ cdef class Runs:
         return chosen_out[:done], rows_out[:done]
 
     def column(self, int number, int i):
-        """Return (validity or None, nulls, buffers) of a column of a layout; they hold the memory of all."""
+        """Return (validity or None, nulls, buffers) of a column of a layout; each holds the memory of all columns."""
         if not 0 <= number < len(self.counts) or not 0 <= i < self.counts[number][0]:
             raise IndexError(i)
         cdef FileRun* run = &self.runs.run(number)
@@ -231,5 +231,5 @@ cdef class Runs:
         return levels, repetitions, leaf.most_repetition, leaf.slots, leaf.nulls, valid, buffers
 
     cdef object _buffer(self, uint8_t* data, int64_t size):
-        # an address is needed even if there are no bytes
+        # an address is required even for 0 bytes
         return pa.foreign_buffer(<size_t>data, size, self) if data is not NULL else pa.py_buffer(b"")

@@ -40,21 +40,21 @@ cdef object fitted(Block block, int64_t size):
 
 
 cdef class Levels:
-    """The levels of the entries of a chunk that belong to kept rows."""
+    """The levels of the entries of a chunk in the selected rows."""
 
     cdef Block definitions, repetitions
     cdef int64_t n
     cdef int most_repetition
 
     def lists(self, int repetition, int slot, int there, int element):
-        """Return (lists, elements, nulls, validity, ends) of a list; None for levels that are no lists.
+        """Return (lists, elements, nulls, validity, ends) of a list; None if the levels are invalid for a list.
 
         Parameters
         ----------
         repetition : int
-            Of an element.
+            The repetition level of an element.
         slot, there, element : int
-            The definition levels from which on entries have a list or null, a list, and an element of it.
+            The least definition levels of entries with a list or null, with a list, and with an element of it.
         """
         cdef Around around
         cdef Block ends = Block((self.n + 1) * 4), bits = Block((self.n + 8) // 8)
@@ -95,7 +95,7 @@ def copied_levels(const uint8_t[::1] definitions not None, const uint8_t[::1] re
 
 
 cdef class NestedJobs:
-    """Chunks to decode, with room for their entries; see `read_nested`."""
+    """Chunks to decode, with memory for their entries; see `read_nested`."""
 
     cdef NestedJob* jobs
     cdef int64_t count
@@ -118,7 +118,7 @@ cdef class NestedJobs:
                 )
             if not 0 <= job.most_repetition <= 255:
                 raise InvalidArgumentError(f"a chunk of {job.most_repetition} repetition levels")
-            job.decompressor = <void*>decompress  # the list holds it
+            job.decompressor = <void*>decompress  # the list holds a reference
             job.room = 0 if job.width else job.room
 
     def __dealloc__(self):
@@ -133,7 +133,7 @@ cdef class NestedJobs:
         self.held = []
         for i in range(self.count):
             job = &self.jobs[i]
-            if share < 1:  # else there are no more
+            if share < 1:  # otherwise for all of them
                 job.num_entries = <int64_t>(share * job.num_entries) + 1
             job.room = <int64_t>(text_share * job.room)
             n = job.num_entries
@@ -152,7 +152,7 @@ cdef class NestedJobs:
         cdef NestedJob* job = &self.jobs[i]
         cdef Levels levels
         check_status(job.status)
-        if job.status == DAMAGED:  # PyArrow would return the rows that the footer specifies, whichever these are
+        if job.status == DAMAGED:  # PyArrow would return the number of rows in the footer, whichever rows these are
             raise ArrowInvalid("the pages of a nested column have more rows or values than the footer specifies")
         if job.status != DONE:
             return None
@@ -185,21 +185,21 @@ def read_nested(Workspace space not None, source, list chunks, int64_t num_rows,
     source : int or buffer
         A file descriptor, or bytes that start where the file does.
     chunks : list of tuple
-        Of each: where it lies (offset, size), its codec and the bytes of a value (0: strings; 1: booleans, a byte each; 16:
-        decimals), the bytes that a decimal has in the file, highest first (0: no decimal), the definition and the
-        repetition level of a value, the definition level of an element of the innermost list around it (0: there is none),
-        how many entries it has, how many bytes its strings have at most, about, and see `read_columns` its decompressor.
+        For each: its offset and size in bytes, its codec, the bytes of a value (0: strings; 1: booleans, a byte each; 16:
+        decimals), the bytes of a decimal in the file, highest first (0: no decimal), the definition and the repetition
+        level of a value, the definition level of an element of the innermost list around it (0: there is none), the number
+        of entries, an estimate of the most bytes of its strings, and its decompressor (see `read_columns`).
     num_rows : int
-        Of each chunk.
+        The rows of each chunk.
     keep : uint64[n], optional
-        A mask of the rows: the others are left out.
+        A mask of the rows, which selects the returned ones.
 
     Returns
     -------
     list of tuple or None
-        Of each chunk its `Levels`; how many values and nulls it has, elements of the innermost list or rows; the validity
-        (None: nothing is null), how many are null, and the buffers of the values: of numbers; of strings offsets and data.
-        None for a chunk that is left to a complete reader.
+        For each chunk its `Levels`; the number of values and nulls, which are elements of the innermost list or rows; the
+        validity (None: nothing is null); the number of nulls; and the buffers of the values: of numbers; of strings
+        offsets and data. None for a chunk that has to be read with PyArrow.
     """
     cdef OpenSource opened = OpenSource(source)
     cdef const uint64_t* mask = NULL
@@ -218,7 +218,7 @@ def read_nested(Workspace space not None, source, list chunks, int64_t num_rows,
 
 
 cdef class NestedStretches:
-    """Chunks of a row group that are decoded one stretch of rows after the other.
+    """Chunks of a row group that are decoded in consecutive ranges of rows.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ cdef class NestedStretches:
             del stream
 
     def read(self, Workspace space not None, int64_t first, int64_t stop, const uint64_t[::1] keep=None):
-        """Decode the rows from `first` to `stop`, of which `keep` is a mask; see `read_nested`. After a None nothing more is decoded."""
+        """Decode the rows from `first` to `stop`, selected by the mask `keep`; see `read_nested`. After a None nothing more is decoded."""
         cdef const uint64_t* mask = NULL
         cdef int64_t rows = stop - first, i
         cdef double share = <double>rows / self.num_rows

@@ -1,9 +1,10 @@
-// One Parquet column inside of structs, lists and maps: its values, and the levels that specify which rows they belong to.
+// One Parquet column inside of structs, lists and maps: its values, and the levels that specify their rows (Dremel's
+// encoding, Encodings.md of apache/parquet-format).
 //
-// A column chunk has an entry for each value, and for each null or empty struct, list or map that has no value. An entry's
-// definition level is how many of the optional or repeated fields around the value (and its own) are there; its repetition
-// level is 0 where a row begins, else the number of the list, counted from outside, that gets a further element.
-// As in chunk_reader.h, whatever is not exactly as expected ends in UNSUPPORTED.
+// A column chunk has an entry for each value, and for each null or empty struct, list or map without a value. The definition
+// level of an entry is the number of optional or repeated fields around the value (its own included) that are present. Its
+// repetition level is 0 at the first entry of a row, else the number, counted from outside, of the list that has a further
+// element. As in chunk_reader.h, unexpected content ends in UNSUPPORTED.
 #pragma once
 
 #include "chunk_jobs.h"
@@ -13,7 +14,7 @@ namespace delta_parquet {
 
 // --- levels, a byte each ---
 
-// Return 8 numbers of `width` bits each as bytes.
+// Expand 8 numbers of `width` bits each to bytes.
 template <int width>
 inline uint64_t spread_bits(uint64_t x) {
     constexpr uint64_t of_8 = (UINT64_C(1) << width) - 1, of_4 = (UINT64_C(1) << 2 * width) - 1;
@@ -24,7 +25,7 @@ inline uint64_t spread_bits(uint64_t x) {
     return (x & eighths) | (x >> width & eighths) << 8;
 }
 
-// Reads up to 7 bytes behind the last.
+// Up to 7 bytes after the last are read.
 template <int width>
 inline void unpack_levels(const uint8_t *in, int64_t groups, uint8_t *out) {
     for (int64_t group = 0; group < groups; group++, in += width, out += 8) {
@@ -46,7 +47,8 @@ inline void unpack_levels(int width, const uint8_t *in, int64_t groups, uint8_t 
     }
 }
 
-// Decode `n` levels of at most `most`, from 1 to 255; false if there are fewer, or higher ones. `out` has room for 7 more.
+// Decode `n` levels of at most `most`, from 1 to 255. Returns false if there are fewer, or higher ones. `out` has room for 7
+// more.
 inline bool decode_levels(const uint8_t *in, const uint8_t *end, int most, int64_t n, uint8_t *out) {
     const int width = bit_width(most);
     int64_t done = 0;
@@ -78,7 +80,7 @@ inline bool decode_levels(const uint8_t *in, const uint8_t *end, int most, int64
 
 inline int64_t count_levels(const uint8_t *levels, int64_t n, int least) {
     int64_t total = 0;
-    for (int64_t start = 0; start < n; start += 4096) {  // in numbers that a loop over bytes may have
+    for (int64_t start = 0; start < n; start += 4096) {  // in parts whose counts fit the lanes of a vectorised loop
         const int64_t stop = start + 4096 < n ? start + 4096 : n;
         uint32_t some = 0;
         for (int64_t i = start; i < stop; i++) some += levels[i] >= least;
@@ -87,7 +89,7 @@ inline int64_t count_levels(const uint8_t *levels, int64_t n, int least) {
     return total;
 }
 
-// Return which of 64 levels are one. Some behind the last may be read, within SLACK.
+// Return which of 64 levels equal `level`, one bit each. Up to SLACK bytes after the last level are read.
 inline uint64_t levels_equal(const uint8_t *levels, int level) {
 #ifdef COMPACT_AVX2
     const __m128i wanted = _mm_set1_epi8(static_cast<char>(level));
@@ -111,25 +113,27 @@ inline void set_bits(uint8_t *bits, int64_t n) {
 
 // --- one column chunk ---
 
-// One chunk to decode. Room for `num_entries` is the caller's: of levels, a byte each; of numbers, or the ends of strings and
-// one more; of bits, all zero; and `room` bytes of strings. If more entries belong to the rows of a stretch, it is replaced.
+// One chunk to decode. The caller provides memory for `num_entries` entries: for levels, a byte each; for numbers, or for one
+// more end than strings; for validity bits, all zero; and for `room` bytes of strings. It is replaced if the rows of a range
+// have more entries.
 struct NestedJob {
     int64_t offset = 0, size = 0, num_entries = 0, room = 0;
-    // Bytes of a value in `out`: 4 or 8, 0 for strings, 16 for decimals, 1 for booleans; and of a decimal in the file, 1 to 16.
+    // Bytes of a value in `out`: 4 or 8, 0 for strings, 16 for decimals, 1 for booleans; and bytes of a decimal in the file,
+    // 1 to 16.
     int codec = UNCOMPRESSED, width = 0, decimal_bytes = 0;
-    // Levels of a value; and the definition level of the entries that have a slot: elements of the innermost list, or rows.
+    // Levels of a value; and the least definition level of entries with a slot: elements of the innermost list, or rows.
     int most_definition = 0, most_repetition = 0, slot_definition = 0;
     void *decompressor = nullptr;
     uint8_t *out = nullptr, *bits = nullptr, *definitions = nullptr, *repetitions = nullptr, *text = nullptr;
-    // what came of it
+    // results
     Status status = UNSUPPORTED;
     int64_t entries = 0, slots = 0, nulls = 0, used = 0;
-    Text grown;  // the strings, if they outgrew their room
+    Text grown;  // the strings, if they exceeded `room`
     Text grown_out, grown_bits, grown_definitions, grown_repetitions;
 
     int64_t out_bytes(int64_t n) const { return width ? n * width : (n + 1) * static_cast<int64_t>(sizeof(int32_t)); }
 
-    // Make room for so many entries.
+    // Make room for `n` entries and some more.
     bool grow(int64_t n) {
         n += n / 4;
         if (!grown_out.grow(out_bytes(n), out, out_bytes(slots))) return false;
@@ -148,12 +152,12 @@ struct NestedJob {
 
 constexpr int BOOLEANS = 1, DECIMALS = 16;
 
-// A decimal of Arrow: a number of 128 bits, the lower ones first.
+// A decimal of Arrow: a number of 128 bits, low word first.
 struct Decimal {
     uint64_t low = 0, high = 0;
 };
 
-// Read a number of 1 to 16 bytes, the highest one first.
+// Read a number of 1 to 16 bytes, most significant byte first.
 inline Decimal load_decimal(const uint8_t *in, int bytes) {
     Decimal found;
     found.low = found.high = *in & 0x80 ? ~UINT64_C(0) : 0;
@@ -171,7 +175,8 @@ class NestedReader : private ChunkReader {
         : ChunkReader(space, bytes, job.codec, ValueLayout{stored_width(job)}, job.most_definition, num_rows, nullptr, 0),
           most_text_(most_text), entries_left_(job.num_entries) {}
 
-    // Decode the rows from `first`, behind those before, up to `stop`; the mask's first bit is that of `first`.
+    // Decode the rows from `first`, which follow the rows decoded before, up to `stop`. The first bit of the mask is that of
+    // row `first`.
     Status run(int64_t first, int64_t stop, const uint64_t *keep, NestedJob &job) {
         job_ = &job;
         entries_seen_ = 0;
@@ -183,7 +188,7 @@ class NestedReader : private ChunkReader {
         }
         Status status = begin(first, stop, keep, 0);
         if (status != PAGE) return status;
-        // of lists it may be the next page that specifies where the last row ends
+        // of lists, only the next page specifies the end of the last row
         while (entries_left_ > 0 && rows_begun_ < stop + is_repeated()) {
             page_at_ = at_;
             page_ = PageHeader();
@@ -192,7 +197,7 @@ class NestedReader : private ChunkReader {
                 dictionary_at_ = page_at_;
                 if ((status = read_dictionary(page_)) != PAGE) return status;
             }
-            // pages of other types hold no rows
+            // pages of other types contain no rows
             if ((page_.type != DATA_PAGE && page_.type != DATA_PAGE_V2) || page_.num_values == 0) continue;
             if (page_.num_values < 0) return UNSUPPORTED;
             if (page_.num_values > entries_left_) return DAMAGED;
@@ -206,7 +211,7 @@ class NestedReader : private ChunkReader {
             if (is_kept && (status = entries_page(page_)) != PAGE) return status;
         }
         if (rows_begun_ < stop) return UNSUPPORTED;
-        if (rows_begun_ > stop) {  // the page has rows of the next stretch: it is read again
+        if (rows_begun_ > stop) {  // the page has rows of the next range, and is read again for it
             at_ = page_at_;
             rows_begun_ = rows_before_;
             entries_left_ += n_;
@@ -224,7 +229,7 @@ class NestedReader : private ChunkReader {
         return row >= first_ && row < stop_ && (!keep_ || (keep_[(row - first_) >> 6] >> ((row - first_) & 63) & 1));
     }
 
-    // Whether a row is kept, from one (-1: the next) to another one, at most 64 rows on.
+    // Return whether a row in [from, to] is selected; at most 64 rows. -1 is the row before the first.
     bool any_kept(int64_t from, int64_t to) const {
         from = std::max(from, first_) - first_;
         to = std::min(to, stop_ - 1) - first_;
@@ -235,7 +240,7 @@ class NestedReader : private ChunkReader {
         return (keep_[from >> 6] & after) | (keep_[to >> 6] & before);
     }
 
-    // Whether the page has a kept row, as far as its header specifies; if it has none, its rows are passed.
+    // Return whether the page may have a selected row, by its header alone. If not, its rows are skipped.
     bool has_kept() {
         if (is_repeated() || n_ > num_rows_ - rows_begun_) return true;
         const int64_t end = std::min(rows_begun_ + n_, stop_);
@@ -262,14 +267,14 @@ class NestedReader : private ChunkReader {
             definitions = body + repetition_bytes;
             in = end = definitions + definition_bytes;
         } else {
-            // of a page without a kept row only the levels are decompressed
+            // of a page without a selected row only the levels are decompressed
             in = in_parts ? levels_of(page, body) : plain(body, page.compressed, page.uncompressed, true, space_.page);
             if (!in) return UNSUPPORTED;
             end = in + page.uncompressed;
             if (is_repeated() && (page.repetition_encoding != RLE || !sized(in, end, repetitions, repetition_bytes))) return UNSUPPORTED;
             if (most_ && (page.level_encoding != RLE || !sized(in, end, definitions, definition_bytes))) return UNSUPPORTED;
         }
-        // both levels of each entry, and whether each value is kept
+        // both levels of each entry, and a flag for each value: whether it is selected
         uint8_t *const levels = space_.levels.room(3 * (n_ + SLACK));
         if (!levels) return NO_MEMORY;
         uint8_t *const defined = levels, *const repeated = levels + n_ + SLACK;
@@ -299,7 +304,7 @@ class NestedReader : private ChunkReader {
         return append(page, in, end);
     }
 
-    // Return a page whose levels alone are decompressed, nullptr if they can't be had.
+    // Decompress the levels of a page only; nullptr if they can't be decompressed.
     const uint8_t *levels_of(const PageHeader &page, const uint8_t *body) {
         uint8_t *const out = space_.page.room(page.uncompressed);
         if (!out) return nullptr;
@@ -311,7 +316,7 @@ class NestedReader : private ChunkReader {
         return out;
     }
 
-    // Take bytes that begin with how many they are.
+    // Read bytes that are preceded by their number.
     static bool sized(const uint8_t *&in, const uint8_t *end, const uint8_t *&found, int64_t &size) {
         if (end - in < 4) return false;
         size = load<uint32_t>(in);
@@ -322,7 +327,7 @@ class NestedReader : private ChunkReader {
         return true;
     }
 
-    // Add the levels of the entries that belong to kept rows; count these, the slots and the values.
+    // Append the levels of the entries in selected rows; count these entries, their slots and their values.
     Status keep_entries(const uint8_t *defined, const uint8_t *repeated) {
         page_definitions_ = job_->definitions + job_->entries;
         uint8_t *const repetitions = job_->repetitions + job_->entries;
@@ -393,7 +398,7 @@ class NestedReader : private ChunkReader {
         return PAGE;
     }
 
-    // Return the page's booleans, a byte each, nullptr if there are not as many as values.
+    // Return the booleans of the page, a byte each; nullptr if their number differs from that of the values.
     const uint8_t *booleans(const PageHeader &page, const uint8_t *in, const uint8_t *end) {
         uint8_t *const out = space_.codes.room(values_ + SLACK);
         if (!out || !values_) return out;
@@ -420,7 +425,7 @@ class NestedReader : private ChunkReader {
         return most < dictionary_length_ ? PAGE : UNSUPPORTED;
     }
 
-    // Move the values that are kept, one for each, to the slots that have one; the others become `none`.
+    // Move the selected values, which are dense, to the slots that have a value; the other slots become `none`.
     template <class T, class None>
     void to_slots(const T *values, T *out, None none) const {
         for (int64_t i = 0, v = 0, s = 0; i < kept_; i++) {
@@ -431,7 +436,7 @@ class NestedReader : private ChunkReader {
         }
     }
 
-    // Append values of a fixed width, each of which `value` reads from where it is stored.
+    // Append values of a fixed width; `value` reads one from its place in the page or the dictionary.
     template <class T, class Value>
     Status append_fixed(const uint8_t *in, Value value) {
         T *const out = reinterpret_cast<T *>(job_->out) + job_->slots;
@@ -465,8 +470,8 @@ class NestedReader : private ChunkReader {
         const int64_t more = codes_ ? coded_bytes() : end - in - 4 * values_;
         if (more > most_text_ - job_->used) return UNSUPPORTED;
         if (job_->used + more > room_) {
-            // as much as all entries take if the rest are like these, and a little more: twice as much would be twice as
-            // much fresh memory
+            // an estimate for all entries from those read so far, and a little more: doubling would take twice as much fresh
+            // memory
             const double share = std::max(1.1, 1.02 * static_cast<double>(job_->num_entries) / entries_seen_);
             const double expected = std::min<double>(most_text_, share * static_cast<double>(job_->used + more));
             room_ = std::max(job_->used + more, static_cast<int64_t>(expected));
@@ -475,7 +480,7 @@ class NestedReader : private ChunkReader {
         }
         if (codes_) coded_text(dense);
         else if (!plain_text(in, end, dense)) return UNSUPPORTED;
-        // a slot without a string ends where the one before does
+        // the end of a slot without a string is that of the slot before
         if (!is_dense) to_slots(dense, ends, [](int32_t *slot) { return slot[-1]; });
         return PAGE;
     }
@@ -508,7 +513,7 @@ class NestedReader : private ChunkReader {
             if (end - in < 4) return false;
             const uint32_t size = load<uint32_t>(in);
             in += 4;
-            // as many bytes are left as all strings that follow have, or fewer
+            // the remaining bytes also contain the lengths, 4 bytes each, of the strings that follow
             if (static_cast<int64_t>(size) > end - in - 4 * (values_ - 1 - i)) return false;
             if (all || flags_[i]) {
                 copy_blocks(data_ + used, in, size);
@@ -521,7 +526,7 @@ class NestedReader : private ChunkReader {
         return in == end;
     }
 
-    // Set the bits of the slots that have a value; before the first null nothing is written.
+    // Set the validity bits of the slots that have a value. Nothing is written before the first null.
     void append_bits() {
         const int64_t nulls = page_slots_ - kept_values_;
         if (!nulls && !job_->nulls) return;
@@ -537,7 +542,7 @@ class NestedReader : private ChunkReader {
     NestedJob *job_ = nullptr;
     const int64_t most_text_;
     int64_t entries_left_, rows_begun_ = 0, rows_before_ = 0, entries_seen_ = 0;
-    // the page at hand: entries, and those of kept rows; `values_` counts all values
+    // the current page: its entries, and those in selected rows; `values_` counts all values
     int64_t n_ = 0, kept_values_ = 0, page_slots_ = 0;
     uint8_t *flags_ = nullptr, *page_definitions_ = nullptr;
     uint8_t *data_ = nullptr;
@@ -554,15 +559,15 @@ inline void run_nested(Workspace &space, const Source &source, int64_t num_rows,
     }
 }
 
-// A chunk that is decoded one stretch of its rows after the other; see ChunkStream. Of lists a page that has rows of two
-// stretches is read twice.
+// A chunk that is decoded in consecutive ranges of rows; see ChunkStream. Of lists, a page with rows of two ranges is read
+// twice.
 class NestedStream : private KeptSpace {
    public:
     NestedStream(const Source &source, const NestedJob &job, int64_t num_rows, int64_t window, int64_t most_kept, int64_t most_text)
         : KeptSpace(job.decompressor, most_kept),
           reader_(space_, ChunkBytes(space_.chunk, source, job.offset, job.size, window), num_rows, most_text, job) {}
 
-    // Decode the rows from `first`, behind those before, up to `stop`; `keep` is a mask of these.
+    // Decode the rows from `first`, which follow the rows decoded before, up to `stop`. `keep` is a mask of these rows.
     void run(Workspace &space, int64_t first, int64_t stop, const uint64_t *keep, NestedJob &job) {
         space_.swap_page(space);
         work_like(space);
@@ -576,18 +581,19 @@ class NestedStream : private KeptSpace {
     NestedReader reader_;
 };
 
-// --- what is around the values ---
+// --- lists and structs around the values ---
 
-// A list or struct around values: entries have a slot of it from the definition level `slot` on, it is there from `there`
-// on, and a list has an element from `element` on. `repetition` is that of the list's elements, or of the struct.
+// A list or struct around values. Entries with a definition level of at least `slot` have a slot of it, with one of at least
+// `there` it is not null, and with one of at least `element` a list has an element. `repetition` is the level of the list's
+// elements, or of the struct.
 struct Around {
     int repetition = 0, slot = 0, there = 0, element = 0;
-    // what came of it
+    // results
     int64_t slots = 0, elements = 0, nulls = 0;
 };
 
-// Find where the lists end, `slots` + 1 numbers from 0 on, and which are null, bits that were zero. False for levels that
-// are no lists. Both have room for one more than there are entries.
+// Find the ends of the lists, `slots` + 1 numbers from 0 on, and their validity, bits that were zero. Returns false for
+// levels that are invalid for lists. Both outputs have room for one more than the entries.
 inline bool find_lists(const uint8_t *definitions, const uint8_t *repetitions, int64_t n, Around &list, int32_t *ends,
                        uint8_t *bits) {
     const int repetition = list.repetition, slot = list.slot, there = list.there, element = list.element;
@@ -615,7 +621,7 @@ inline bool find_lists(const uint8_t *definitions, const uint8_t *repetitions, i
     return !bad && ends[0] == 0;
 }
 
-// Find which structs are null, bits that were zero. `repetitions` is nullptr if no list is inside of the struct.
+// Find the validity of the structs, bits that were zero. `repetitions` is nullptr if the struct contains no list.
 inline void find_structs(const uint8_t *definitions, const uint8_t *repetitions, int64_t n, Around &around, uint8_t *bits) {
     int64_t slots = 0, nulls = 0;
     if (!repetitions && count_levels(definitions, n, around.there) == n) {

@@ -1,17 +1,17 @@
 # Included by pages.pyx: codecs of pages, for tests.
 
 def has_zstd():
-    """Whether pages of zstd are decompressed here, by the system's library."""
+    """Return whether the system has libzstd, which decompresses pages of zstd here."""
     return ZstdLibrary.loaded() is not NULL
 
 
 def has_libdeflate():
-    """Whether pages of gzip are decompressed here, by the system's library."""
+    """Return whether the system has libdeflate, which decompresses pages of gzip here."""
     return DeflateLibrary.loaded() is not NULL
 
 
 def decompress_snappy(const uint8_t[::1] data, int64_t size, bint is_text):
-    """Return the `size` plain bytes of a Snappy block; None if it does not have as many. For tests."""
+    """Return the plain bytes of a Snappy block; None unless they are `size`. For tests."""
     cdef Block source = Block(data.shape[0]), out = Block(size)
     cdef bint good
     if data.shape[0]:
@@ -25,7 +25,7 @@ def decompress_snappy(const uint8_t[::1] data, int64_t size, bint is_text):
 
 
 def decompress_gzip(const uint8_t[::1] data, int64_t size):
-    """Return the `size` plain bytes of gzip members; None if there are not as many, or without libdeflate. For tests."""
+    """Return the plain bytes of gzip members; None unless they are `size`, or without libdeflate. For tests."""
     cdef GzipContext context
     cdef Block source = Block(data.shape[0]), out = Block(size)
     cdef bint good

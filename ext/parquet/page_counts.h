@@ -10,8 +10,8 @@
 
 namespace delta_parquet {
 
-// Return how many values the data pages of a chunk have by their headers, up to the page that has the last of `num_values`;
-// fewer if the headers that follow are not understood. Nothing else of the pages is read.
+// Return the sum of the values that the page headers of a chunk specify, up to the page with the last of `num_values`. The
+// sum is smaller if a header can't be parsed. Nothing else of the pages is read.
 inline int64_t count_page_values(Workspace &space, const Source &source, int64_t offset, int64_t size, int64_t num_values) {
     enum : int64_t { HEADER_BYTES = 256, MOST_HEADER_BYTES = 1 << 20, HEADERS_BYTES = 4 << 10 };
     ChunkBytes bytes(space.chunk, source, offset, size, HEADERS_BYTES);
@@ -23,7 +23,7 @@ inline int64_t count_page_values(Workspace &space, const Source &source, int64_t
         PageHeaderReader thrift(in, in + held);
         PageHeader page;
         if (!thrift.page_header(page)) {
-            // it may be longer
+            // the header may be longer
             if (held >= size - at || n >= MOST_HEADER_BYTES) return found;
             n *= 16;
             continue;

@@ -15,7 +15,7 @@ enum Encoding {
     RLE_DICTIONARY = 8, BYTE_STREAM_SPLIT = 9
 };
 
-// Whether the checksums of pages that have one are compared.
+// Return whether the checksums of pages are compared, if they have one.
 inline bool checks_pages() {
     static const bool found = [] {
         const char *const given = std::getenv("DELTA_CORE_PAGE_CHECKSUMS");

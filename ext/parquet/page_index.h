@@ -1,6 +1,6 @@
-// The page index of Parquet column chunks (PageIndex.md of apache/parquet-format): which rows may pass a test, page by page.
+// The page index of Parquet column chunks (PageIndex.md of apache/parquet-format): the pages whose rows may pass a test.
 //
-// An index that is not exactly as expected, or too big, is not used: then every row may pass. No Python.
+// An index with unexpected content, or one that is too large, is not used; every row may then pass. No Python.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace delta_parquet {
 
-// What is known of each page; bounds as PLAIN writes them.
+// The facts of each page; bounds are encoded as PLAIN.
 struct PageIndex {
     std::vector<uint8_t> is_null;
     std::vector<std::string_view> least, most;
     std::vector<int64_t> null_counts, first_rows;
 
-    // Whether both parts belong together, and to a chunk of so many rows.
+    // Return whether both parts have the same number of pages, and fit a chunk of this number of rows.
     bool fits(int64_t num_rows) const {
         const size_t pages = first_rows.size();
         if (!pages || is_null.size() != pages || least.size() != pages || most.size() != pages) return false;
@@ -28,7 +28,7 @@ struct PageIndex {
         for (size_t i = 0; i < pages; i++) {
             const int64_t next = i + 1 < pages ? first_rows[i + 1] : num_rows;
             if (first_rows[i] < 0 || first_rows[i] > next) return false;
-            // a part that contradicts another one is damaged, whichever it is
+            // parts that contradict each other are damaged
             const int64_t rows = next - first_rows[i], nulls = null_counts.empty() ? 0 : null_counts[i];
             if (nulls < 0 || nulls > rows) return false;
             if (is_null[i] && (!least[i].empty() || !most[i].empty() || (!null_counts.empty() && nulls != rows))) return false;
@@ -76,9 +76,9 @@ class PageIndexReader : public ThriftReader {
     }
 };
 
-// --- what may pass ---
+// --- pages that may pass ---
 
-// Whether a number between two bounds may pass; of bounds that are NaN nothing is known.
+// Return whether a number between two bounds may pass; true if a bound is NaN.
 template <class T>
 inline bool may_pass(const Test &test, T least, T most, T low, T high) {
     if (!(least <= most)) return true;  // no bounds
@@ -88,14 +88,14 @@ inline bool may_pass(const Test &test, T least, T most, T low, T high) {
     return least <= key && key <= most;
 }
 
-// The same of values that a range leaves out: of floats NaN may be one.
+// The same for values outside of a range; of floats, NaN may be one of them.
 inline bool may_fail(const Test &test, int64_t least, int64_t most) { return !(least <= most) || least < test.least || most > test.most; }
 
 template <class T>
 inline T bound_of(std::string_view bound) { return load<T>(reinterpret_cast<const uint8_t *>(bound.data())); }
 
-// Whether a value between two bounds of a page may pass a test of values, or, if `negated`, may fail it;
-// `width` is the bytes of one, 0 for strings.
+// Return whether a value between the bounds of a page may pass a test of values, or, if `negated`, may fail it. `width` is
+// the bytes of a value, 0 for strings.
 inline bool may_pass(const Test &test, int width, std::string_view least, std::string_view most, bool negated = false) {
     negated = negated != test.is_negated;
     if (test.is_joined()) {
@@ -115,7 +115,7 @@ inline bool may_pass(const Test &test, int width, std::string_view least, std::s
             return width == 4 ? may_pass<int64_t>(test, bound_of<int32_t>(least), bound_of<int32_t>(most), test.least, test.most)
                               : may_pass<int64_t>(test, bound_of<int64_t>(least), bound_of<int64_t>(most), test.least, test.most);
         }
-        if (test.kind == IN_RANGE && test.with_nan) return true;  // bounds leave out NaN
+        if (test.kind == IN_RANGE && test.with_nan) return true;  // bounds do not include NaN
         return width == 4 ? may_pass<double>(test, bound_of<float>(least), bound_of<float>(most), test.low, test.high)
                           : may_pass<double>(test, bound_of<double>(least), bound_of<double>(most), test.low, test.high);
     }
@@ -126,7 +126,8 @@ inline bool may_pass(const Test &test, int width, std::string_view least, std::s
     }
     if (negated) return true;
     const bool is_pattern = test.kind == LIKE_PATTERN;
-    // of a pattern the first key counts: what a prefix begins is not below it, and its first bytes are the prefix
+    // of a pattern only the first key is used: a string with that prefix is not below it, and its first bytes equal the
+    // prefix
     for (int64_t k = 0; k < (is_pattern ? 1 : test.num_keys); k++) {
         std::string_view key(reinterpret_cast<const char *>(test.keys) + test.ends[k], test.ends[k + 1] - test.ends[k]);
         if (is_pattern && test.has_wildcard) key = key.substr(0, key.find(static_cast<char>(Test::WILDCARD)));
@@ -142,7 +143,7 @@ inline bool may_pass(const Test &test, int width, const PageIndex &index, size_t
     return !index.is_null[page] && may_pass(test, width, index.least[page], index.most[page]);
 }
 
-// Set `n` bits from `first` on; no word behind them is touched.
+// Set `n` bits from `first` on. No word after them is accessed.
 inline void set_bits(uint64_t *bits, int64_t first, int64_t n) {
     const int64_t stop = first + n;
     for (; first < stop && first % 64; first++) bits[first / 64] |= UINT64_C(1) << (first % 64);
@@ -150,8 +151,8 @@ inline void set_bits(uint64_t *bits, int64_t first, int64_t n) {
     for (; first < stop; first++) bits[first / 64] |= UINT64_C(1) << (first % 64);
 }
 
-// Set the bits, which were zero, of the rows whose pages may have one that passes; false, and no bit is of use, if the index
-// can't be used. Both parts are Thrift's bytes.
+// Set the bits, which were zero, of the rows of pages that may pass. Returns false if the index can't be used; the bits are
+// then undefined. Both parts are Thrift's bytes.
 inline bool find_rows(const uint8_t *columns, int64_t columns_size, const uint8_t *offsets, int64_t offsets_size, const Test &test,
                       int width, int64_t num_rows, uint64_t *bits) {
     PageIndex index;

@@ -1,11 +1,11 @@
 # Included by pages.pyx: memory of pages and Arrow buffers, and the sources of column chunks.
 
-#: A workspace that grew beyond this is not kept.
+#: Workspaces that grew beyond this are not reused.
 cdef size_t MOST_KEPT = 64 << 20
 
 
 cdef class Block:
-    """Bytes of an Arrow buffer that nobody else has yet, with SLACK bytes behind `size`."""
+    """Bytes of an Arrow buffer under construction, with SLACK bytes after `size`."""
 
     cdef Py_buffer view
     cdef object buffer
@@ -27,7 +27,7 @@ cdef class Block:
 
 
 cdef class Workspace:
-    """Memory that one chunk after the other is read in; one at a time."""
+    """Memory in which chunks are read, one at a time."""
 
     cdef WorkspaceBytes* bytes
 
@@ -39,23 +39,23 @@ cdef class Workspace:
 
     @property
     def address(self):
-        """Where it lies, for a module that reads files in it while it keeps this object."""
+        """The address, for a module that reads files in this workspace while it holds this object."""
         return <size_t>self.bytes
 
     @property
     def is_small(self):
-        """Whether it is small enough to be kept."""
+        """Whether it is small enough to be reused."""
         return self.bytes.size() <= MOST_KEPT
 
     def take_page_counts(self):
-        """Return how many data pages were met since the last call, and how many of them were decoded."""
+        """Return the number of data pages found since the last call, and how many of them were decoded."""
         found = self.bytes.own_pages.met, self.bytes.own_pages.decoded
         self.bytes.own_pages.met = self.bytes.own_pages.decoded = 0
         return found
 
 
 cdef int read_by_call(void* reader, int64_t offset, int64_t size, uint8_t* out) noexcept with gil:
-    """Call the function of a `CalledSource`; whatever it raises is kept there."""
+    """Call the function of a `CalledSource`; an exception is stored there."""
     cdef CalledSource source = <CalledSource>reader
     cdef Py_buffer view
     cdef bint good
@@ -79,7 +79,7 @@ cdef class CalledSource:
 
 
 cdef class OpenSource:
-    """Where chunks are read from: a file's descriptor, bytes that start where the file does, or a function(offset, size)."""
+    """The source of chunks: a file's descriptor, bytes that start where the file does, or a function(offset, size)."""
 
     cdef Source source
     cdef Py_buffer view
@@ -103,7 +103,7 @@ cdef class OpenSource:
             PyBuffer_Release(&self.view)
 
     cdef int check(self) except -1:
-        """Raise what the function raised."""
+        """Raise the exception of the function, if it raised one."""
         if self.called is not None and self.called.error is not None:
             error, self.called.error = self.called.error, None
             raise error
@@ -111,12 +111,12 @@ cdef class OpenSource:
 
 
 cdef int64_t room_of(int64_t size) noexcept nogil:
-    """Return what a part of a block takes: with SLACK bytes behind it, and an end that the next one may begin at."""
+    """Return the bytes that `size` bytes take in a block: with SLACK bytes after them, rounded up to the alignment of the next part."""
     return (size + SLACK + 63) // 64 * 64
 
 
 cdef class Malloced:
-    """Memory that is freed when nothing refers to it any more."""
+    """Memory that is freed when this object is."""
 
     cdef uint8_t* data
 

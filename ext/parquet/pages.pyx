@@ -17,19 +17,19 @@ from delta_core.kernels.memory import allocate, zeros
 include "parquet/page_kernels.pxi"
 
 
-#: The strings of a column chunk are rejected beyond so many bytes.
+#: The most bytes of the strings of a column chunk; more are rejected.
 cdef int64_t MOST_TEXT = 256 << 20
 
 
 class UnsupportedPagesError(Exception):
-    """The chunk holds what this reader does not decode, or what is damaged: a complete reader reports which."""
+    """The chunk has unsupported or damaged content, which PyArrow reads, or reports as an error."""
 
 
 include "parquet/foreign_pages.pxi"
 
 
 cdef int check_status(Status status) except -1:
-    """Raise for what a complete reader can't read either, or would return without an error."""
+    """Raise for content that PyArrow can't read either, or would read without an error."""
     if status == NO_MEMORY:
         raise MemoryError("no memory for a page of a Parquet file")
     if status == BAD_CHECKSUM:

@@ -1,6 +1,7 @@
-// A Parquet file cut into one file for each of its row groups: pages do not contain where they are, only the footer does.
+// A Parquet file cut into one file for each of its row groups. Pages do not contain their own offsets, only the footer does.
 //
-// What a file is that PyArrow writes of the row group alone, byte for byte. No Python, and nothing is read behind the end.
+// The result equals, byte for byte, the files that PyArrow writes of single row groups. No Python; no byte after the end is
+// read.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,14 @@ namespace delta_parquet {
 
 class RowGroupFiles : private FooterReader {
    public:
-    std::string bytes;          // the files, one behind the other
-    std::vector<int64_t> ends;  // where each one ends
+    std::string bytes;          // the consecutive files
+    std::vector<int64_t> ends;  // the end of each
 
-    // The whole file, and its footer in it.
+    // The whole file, and its footer within it.
     RowGroupFiles(const uint8_t *file, const uint8_t *footer, const uint8_t *end)
         : FooterReader(footer, end), file_(file), footer_(footer), end_of_footer_(end) {}
 
-    // False: the file holds what this does not move (indexes, Bloom filters, encryption), or is damaged.
+    // Returns false if the file has content that can't be moved (indexes, Bloom filters, encryption), or is damaged.
     bool cut() {
         const uint8_t *rows = nullptr, *rows_end = nullptr, *first_group = nullptr, *list_start = nullptr;
         uint64_t count = 0;
@@ -91,7 +92,7 @@ class RowGroupFiles : private FooterReader {
         bytes.push_back(static_cast<char>(zigzag));
     }
 
-    // The rows of a row group, and the bytes of its pages.
+    // Set the rows of a row group, and add the bytes of its pages.
     bool measure(int64_t &num_rows, int64_t &size) {
         GroupFacts facts;
         if (!group(facts)) return false;
@@ -124,7 +125,7 @@ class RowGroupFiles : private FooterReader {
         });
     }
 
-    // A place in the file; 0 is none.
+    // An offset in the file; 0 is none.
     bool move_number() {
         const uint8_t *const start = in_;
         int64_t value;

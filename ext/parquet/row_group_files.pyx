@@ -19,7 +19,7 @@ cdef extern from "parquet/row_group_files.h" namespace "delta_parquet" nogil:
 
 
 cdef class Files:
-    """The files, one behind the other, as a buffer of bytes."""
+    """The consecutive files, as a buffer of bytes."""
 
     cdef RowGroupFiles* files
     cdef Py_ssize_t shape[1]
@@ -46,7 +46,7 @@ cdef class Files:
         del self.files
 
     def ends(self):
-        """Return where each file ends."""
+        """Return the end of each file."""
         out = np.empty(self.files.ends.size(), np.int64)
         cdef int64_t[::1] view = out
         if self.files.ends.size():

@@ -16,7 +16,7 @@ inline int bit_width(uint64_t most) {
     return width;
 }
 
-// Unpack groups of 8 numbers, `width` bytes each; reads up to 7 bytes behind the last.
+// Unpack groups of 8 numbers, `width` bytes each. Up to 7 bytes after the last are read.
 template <int width>
 inline void unpack(const uint8_t *in, int64_t groups, uint32_t *out) {
     constexpr uint32_t mask = width == 32 ? 0xffffffffu : (1u << (width % 32)) - 1;
@@ -33,7 +33,7 @@ inline Unpack unpack_of(int width, std::integer_sequence<int, widths...>) {
     return of[width];
 }
 
-// Decode `n` numbers; false if there are fewer. `out` has room for 7 more.
+// Decode `n` numbers; returns false if there are fewer. `out` has room for 7 more.
 inline bool decode_runs(const uint8_t *in, const uint8_t *end, int width, int64_t n, uint32_t *out) {
     const int bytes = (width + 7) / 8;
     const Unpack unpack_groups = unpack_of(width, std::make_integer_sequence<int, 33>());
@@ -64,7 +64,7 @@ inline bool decode_runs(const uint8_t *in, const uint8_t *end, int width, int64_
     return true;
 }
 
-// Whether one run holds all `n` numbers; then `value` is their value.
+// Return whether one run contains all `n` numbers, and set `value` to their value.
 inline bool is_one_run(const uint8_t *in, const uint8_t *end, int width, int64_t n, uint32_t &value) {
     uint64_t head;
     const int bytes = (width + 7) / 8;
@@ -73,7 +73,7 @@ inline bool is_one_run(const uint8_t *in, const uint8_t *end, int width, int64_t
     return true;
 }
 
-// Decode `n` levels of one bit each, as the bits of `out`, which are zero; false if there are fewer, or greater ones.
+// Decode `n` levels of one bit each into bits of `out`, which are zero. Returns false if there are fewer, or greater ones.
 inline bool decode_bits(const uint8_t *in, const uint8_t *end, int64_t n, uint8_t *out) {
     int64_t done = 0;
     while (done < n) {

@@ -1,4 +1,4 @@
-// The schema of a Parquet file and its key-value metadata, from the footer's bytes of both (see `FooterFacts`).
+// The schema of a Parquet file and its key-value metadata, parsed from their bytes in the footer (see `FooterFacts`).
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace delta_parquet {
 
-// One element of the schema; numbers are -1 if the footer does not have them.
+// One element of the schema; numbers are -1 if the footer does not contain them.
 struct SchemaElement {
     std::string_view name;
     int64_t type = -1, length = -1, repetition = -1, children = -1, converted = -1, field_id = -1;
-    int64_t logical = -1;  // the member of the union LogicalType; -2: it has several, or one of another form
+    int64_t logical = -1;  // the member of the union LogicalType; -2: several, or one of another form
     int64_t unit = -1;     // of a timestamp: the member of the union TimeUnit
     bool is_utc = false;   // of a timestamp
 };
@@ -39,7 +39,7 @@ class SchemaReader : public ThriftReader {
     }
 
    private:
-    // Read a list of structs; it takes all bytes that there are.
+    // Read a list of structs, which has to take all of the bytes.
     template <typename Item>
     bool each(Item item) {
         uint64_t count;

@@ -9,8 +9,9 @@
 
 namespace delta_parquet {
 
-// What a tag byte specifies: bits 0 to 6 how many bytes to write (0: more bytes follow that specify it, or it is a copy
-// from far away), bits 8 to 10 the high bits of a short copy's distance. And how many bytes are between it and the next tag.
+// The meaning of each tag byte. Bits 0 to 6 of `of`: the number of bytes to write (0: further bytes specify it, or a copy has
+// a distance of 4 bytes); bits 8 to 10: the high bits of a short copy's distance. `behind`: the number of bytes between the
+// tag and the next one.
 struct SnappyTags {
     uint16_t of[256];
     uint8_t behind[256];
@@ -27,22 +28,22 @@ struct SnappyTags {
 };
 inline constexpr SnappyTags SNAPPY_TAGS{};
 
-// Bytes that one step of `repeat_8` may read or write, at most; after how many written ones it and `repeat_pairs` are tried
-// again, and how many they have to write to be tried again at once.
+// The most bytes that one step of `repeat_8` reads or writes; the number of written bytes after which it and `repeat_pairs`
+// are tried again; and the number that they have to write to be tried again at once.
 constexpr int64_t MOST_STEP = 16, LOOK_AGAIN = 1024, WORTH_IT = 64;
 
-// Set a number to a value that it nearly always has already: what depends on it needn't wait until the value is loaded.
+// Set a number to a value that it nearly always has already, so that dependent instructions do not wait for the load.
 inline void expect(unsigned &guess, unsigned value) {
     if (guess != value) {
         guess = value;
-        asm volatile("" : "+r"(guess));  // or the compiler would leave out the branch
+        asm volatile("" : "+r"(guess));  // otherwise compilers remove the branch
     }
 }
 
 inline uint64_t rotate_right(uint64_t value, unsigned bits) { return value >> (bits & 63) | value << (-bits & 63); }
 
-// Decompress units of one literal of `count` bytes and one copy of the bytes 8 before that fills it up to 8, as long as they
-// follow each other: numbers whose upper bytes stay. `last` are the 8 bytes before `o`; nothing else is read back.
+// Decompress consecutive units of one literal of `count` bytes and one copy, with a distance of 8, that fills it up to 8
+// bytes: numbers with constant upper bytes. `last` contains the 8 bytes before `o`; nothing else is read back.
 template <int count>
 inline void repeat_units(const uint8_t *&in, const uint8_t *end, uint8_t *&o, const uint8_t *stop, uint64_t &last) {
     constexpr int size = 3 + count;
@@ -64,9 +65,9 @@ inline void repeat_units(const uint8_t *&in, const uint8_t *end, uint8_t *&o, co
     o = to;
 }
 
-// Decompress literals and copies in turn while each has up to 8 bytes and each copy repeats the bytes 8 before: columns of
-// numbers that resemble their neighbours. Those 8 bytes are in a register: what was just written in parts can't be loaded
-// until it has left the processor's store buffer. `o` is behind at least 8 bytes.
+// Decompress alternating literals and copies of up to 8 bytes while each copy has a distance of 8: columns of numbers that
+// resemble their neighbours. The 8 bytes are held in a register, because bytes written in parts can't be loaded before they
+// have left the processor's store buffer. Precondition: at least 8 bytes precede `o`.
 inline void repeat_8(const uint8_t *&in, const uint8_t *end, uint8_t *&o, const uint8_t *stop) {
     uint64_t last = load<uint64_t>(o - 8);
     unsigned kind = 0, repeated = 0, count = 0;
@@ -75,7 +76,7 @@ inline void repeat_8(const uint8_t *&in, const uint8_t *end, uint8_t *&o, const 
             const uint32_t copy = load<uint32_t>(in);
             expect(kind, copy & 3);
             expect(repeated, SNAPPY_TAGS.of[copy & 0xff] & 127);
-            // the distance's high bits of a short copy are those of its tag
+            // the high bits of a short copy's distance are in its tag
             const bool is_8 = kind == 1 ? (copy & 0xffe0) == 0x0800 : kind == 2 && (copy >> 8 & 0xffff) == 8;
             if (!is_8 || repeated > 8) return;
             in += 1 + kind;
@@ -101,8 +102,8 @@ inline void repeat_8(const uint8_t *&in, const uint8_t *end, uint8_t *&o, const 
     }
 }
 
-// Decompress literals and copies in turn, each of up to 16 bytes, the copies from anywhere: numbers whose upper bytes
-// occurred before. How long they are is guessed, so that where the next ones begin needn't wait for what is loaded.
+// Decompress alternating literals and copies of up to 16 bytes, with any distances: numbers whose upper bytes occurred
+// before. Lengths are predicted, so that the places of the next ones do not depend on a load.
 inline void repeat_pairs(const uint8_t *&in, const uint8_t *end, const uint8_t *out, uint8_t *&o, const uint8_t *stop) {
     unsigned count = 0, copied = 0;
     while (end - in >= 2 * MOST_STEP && stop - o >= 2 * MOST_STEP) {
@@ -112,11 +113,11 @@ inline void repeat_pairs(const uint8_t *&in, const uint8_t *end, const uint8_t *
         const uint32_t copy = load<uint32_t>(in + 1 + count);
         const unsigned kind = copy & 3;
         expect(copied, SNAPPY_TAGS.of[copy & 0xff] & 127);
-        // without a branch: whether a copy is near is what a processor can't predict
+        // without a branch: processors can't predict whether a copy is near
         const uint32_t is_far = -(kind >> 1), is_near = is_far ^ ~0u;
         const size_t distance = (copy >> 8 & (0xff | (0xff00 & is_far))) | ((copy & 0xe0) << 3 & is_near);
         if (kind == 0 || kind == 3 || copied > 16 || distance < copied || distance > static_cast<size_t>(o - out) + count) return;
-        if (distance == 8) return;  // `repeat_8` needn't read back what was just written
+        if (distance == 8) return;  // `repeat_8` does not have to read back the bytes that were just written
         std::memcpy(o, in + 1, 16);
         in += 2 + count + kind;
         o += count;
@@ -131,7 +132,7 @@ struct Places {
     uint8_t *o;
 };
 
-// Try both. A function of its own, so that the loop that calls it keeps its registers.
+// Try both. A separate function, so that the loop that calls it keeps its registers.
 __attribute__((noinline)) static Places repeat(const uint8_t *in, const uint8_t *end, const uint8_t *out, uint8_t *o,
                                                const uint8_t *stop) {
     const uint8_t *const before = o;
@@ -140,7 +141,8 @@ __attribute__((noinline)) static Places repeat(const uint8_t *in, const uint8_t 
     return {in, o};
 }
 
-// Decompress texts (`is_text`) or what has a pattern that a processor predicts, such as numbers: either of both in either way.
+// Decompress a block of `size` bytes. `is_text` selects the faster loop for texts, otherwise that for predictable data such
+// as numbers; the results are the same.
 template <bool is_text>
 inline bool snappy_decompress(const uint8_t *in, size_t n, uint8_t *const out, size_t size) {
     const uint8_t *const end = in + n;
@@ -153,7 +155,7 @@ inline bool snappy_decompress(const uint8_t *in, size_t n, uint8_t *const out, s
         if (o >= looked) {
             const bool at_copy = *in & 3;
             const Places after = repeat(in, end, out, o, stop);
-            // a literal may follow a copy: that is tried once
+            // a literal may follow a copy: tried once
             waited = at_copy && !waited;
             looked = after.o + (waited || after.o - o >= WORTH_IT ? 1 : look_again);
             in = after.in;
@@ -170,9 +172,9 @@ inline bool snappy_decompress(const uint8_t *in, size_t n, uint8_t *const out, s
             const uint8_t *from = kind ? o - distance : in;
             bool is_bad = kind && (distance < count || distance > static_cast<size_t>(o - out));
             if (is_text) {
-                // which of literals and copies follows is what a processor can't predict: no branch
+                // processors can't predict whether a literal or a copy follows: no branch
                 uint64_t copied = -static_cast<uint64_t>(kind != 0);
-                asm("" : "+r"(copied));  // or compilers make it one
+                asm("" : "+r"(copied));  // otherwise compilers make it a branch
                 const uint64_t literal = reinterpret_cast<uintptr_t>(in), repeated = reinterpret_cast<uintptr_t>(o) - distance;
                 from = reinterpret_cast<const uint8_t *>(static_cast<uintptr_t>((repeated & copied) | (literal & ~copied)));
                 is_bad = ((distance < count) | (distance > static_cast<size_t>(o - out))) & copied;
@@ -210,8 +212,8 @@ inline bool snappy_decompress(const uint8_t *in, size_t n, uint8_t *const out, s
     return o == stop;
 }
 
-// Decompress the first `enough` of `size` bytes; false if they can't be had. Of levels only, which are few: it copies byte by
-// byte.
+// Decompress the first `enough` of `size` bytes; returns false if that is impossible. For levels, which are short: it copies
+// byte by byte.
 inline bool snappy_prefix(const uint8_t *in, size_t n, uint8_t *const out, size_t size, size_t enough) {
     const uint8_t *const end = in + n;
     uint64_t length;

@@ -13,10 +13,10 @@
 
 namespace delta_parquet {
 
-// Reads exactly `size` bytes by code that this one is not linked to.
+// Reads exactly `size` bytes with a function that this code is not linked to.
 using ReadBytes = int (*)(void *reader, int64_t offset, int64_t size, uint8_t *out);
 
-// A file, bytes that start where the file does, or what a function reads.
+// A file, bytes that start where the file does, or a function that reads bytes.
 struct Source {
     int file = -1;
     const uint8_t *bytes = nullptr;
@@ -24,7 +24,7 @@ struct Source {
     ReadBytes read_bytes = nullptr;
     void *reader = nullptr;
 
-    // Read bytes; false if there are fewer.
+    // Read `length` bytes; returns false if there are fewer.
     bool read(int64_t offset, int64_t length, uint8_t *out) const {
         if (offset < 0 || length < 0) return false;
         if (read_bytes) return read_bytes(reader, offset, length, out);
@@ -43,7 +43,7 @@ struct Source {
     }
 };
 
-// Read bytes into the workspace; nullptr if there are fewer, or no memory.
+// Read bytes into the workspace; nullptr if there are fewer, or without memory.
 inline const uint8_t *read_source(Workspace &space, const Source &source, int64_t offset, int64_t size) {
     uint8_t *const out = size < 0 ? nullptr : space.chunk.room(size);
     if (!out || !source.read(offset, size, out)) return nullptr;
@@ -51,30 +51,30 @@ inline const uint8_t *read_source(Workspace &space, const Source &source, int64_
     return out;
 }
 
-// A header is read with so many bytes where its page's body may not be needed.
+// The bytes that are read for a header whose page may be skipped.
 enum : int64_t { HEADER_WINDOW_BYTES = 4 << 10 };
 
-// The bytes of a chunk: a window of them is in memory, with SLACK bytes behind it.
+// A window of the bytes of a chunk, followed by SLACK bytes.
 class ChunkBytes {
    public:
-    // All of them.
+    // All bytes are in memory.
     ChunkBytes(const uint8_t *data, int64_t size) : data_(data), held_(size), size_(size) {}
-    // Windows in a block that nobody else uses.
+    // Windows are read into a block that has no other user.
     ChunkBytes(Scratch &block, const Source &source, int64_t offset, int64_t size, int64_t window)
         : block_(&block), source_(source), offset_(offset), window_(window), size_(size) {}
 
     int64_t size() const { return size_; }
-    // How many bytes from a place on are in memory.
+    // Return how many bytes from `at` on are in memory.
     int64_t held(int64_t at) const { return first_ + held_ - at; }
-    // Return the bytes from a place on, at least `n`, nullptr if they can't be had. Those that were returned before are gone.
+    // Return at least `n` bytes from `at` on, nullptr if they can't be read. The result is valid until the next call.
     const uint8_t *from(int64_t at, int64_t n) { return from(at, n, window_); }
-    // Return the bytes of a page's header. Behind a page that was passed over the next one may be passed over too: then its
-    // body is not read, but by a function, whose calls may take long.
+    // Return the bytes of a page's header. A page after a skipped one may be skipped too, so its body is not read with its
+    // header, unless a function reads, whose calls may take long.
     const uint8_t *header(int64_t at, int64_t n, bool is_behind_passed) {
         const bool is_short = is_behind_passed && !source_.read_bytes;
         return from(at, n, is_short ? std::min<int64_t>(window_, HEADER_WINDOW_BYTES) : window_);
     }
-    // The block's memory is no longer there.
+    // Invalidate the window, because the block has changed.
     void forget() { held_ = 0; }
 
    private:

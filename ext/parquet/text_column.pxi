@@ -8,9 +8,9 @@ cdef class Column:
     source : int or buffer
         A file descriptor, or bytes that start where the file does.
     offset, size
-        Where the chunk lies.
+        The place of the chunk in the file, in bytes.
     decompress : function(pyarrow.Buffer, int) -> buffer, optional
-        For pages of a codec that is not Snappy: returns as many plain bytes.
+        For pages of a codec that is not Snappy: returns that many plain bytes.
     """
 
     cdef ChunkReader* reader

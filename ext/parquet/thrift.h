@@ -1,5 +1,5 @@
-// Thrift's compact protocol, in which Parquet has its footers and the headers of pages. No Python, and nothing is read behind
-// the end of the bytes.
+// Thrift's compact protocol (thrift-compact-protocol.md of apache/thrift), the encoding of Parquet's footers and page
+// headers. No Python; no byte after the end is read.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ inline bool read_varint(const uint8_t *&in, const uint8_t *end, uint64_t &value)
     return false;
 }
 
-// What reads the structs of one kind derives from it. Each function returns false if the bytes end before, or are no Thrift.
+// The base of readers of structs. Each function returns false if the bytes end too early, or are not valid Thrift.
 class ThriftReader {
    public:
     ThriftReader(const uint8_t *in, const uint8_t *end) : in_(in), end_(end) {}
@@ -28,7 +28,7 @@ class ThriftReader {
     enum { STOP = 0, TRUE = 1, FALSE = 2, BYTE = 3, I16 = 4, I32 = 5, I64 = 6, DOUBLE = 7, BINARY = 8, LIST = 9, SET = 10,
            MAP = 11, STRUCT = 12, MOST_NESTED = 24 };
 
-    // Read a struct: `read` takes the number and the type of each field, and reads or skips it.
+    // Read a struct: `read` is called with the number and the type of each field, and reads or skips it.
     template <class Read>
     bool each_field(Read read) {
         int16_t id = 0;
@@ -40,7 +40,7 @@ class ThriftReader {
         return false;
     }
 
-    // Read a list of structs: `read` reads one of them.
+    // Read a list of structs: `read` is called for each.
     template <class Read>
     bool each_struct(Read read) {
         uint64_t count;
@@ -50,13 +50,13 @@ class ThriftReader {
         return true;
     }
 
-    // Read the beginning of a list of structs; it has no more structs than bytes are left.
+    // Read the header of a list of structs; the list can't have more structs than the remaining bytes.
     bool structs(uint64_t &count) {
         int type;
         return list(count, type) && type == STRUCT && count <= static_cast<uint64_t>(end_ - in_);
     }
 
-    // Read the beginning of a field, whose number is that of the field before it if it does not have its own.
+    // Read the header of a field. Its number is relative to that of the field before, or stored.
     bool field(int16_t &id, int &type) {
         if (in_ >= end_) return false;
         const uint8_t head = *in_++;
@@ -72,7 +72,7 @@ class ThriftReader {
         return true;
     }
 
-    // Read the beginning of a list.
+    // Read the header of a list.
     bool list(uint64_t &count, int &type) {
         if (in_ >= end_) return false;
         const uint8_t head = *in_++;
@@ -97,7 +97,7 @@ class ThriftReader {
         return true;
     }
 
-    // The bytes that were read since.
+    // Return the bytes that were read since `start`.
     std::string_view text(const uint8_t *start) const {
         return {reinterpret_cast<const char *>(start), static_cast<size_t>(in_ - start)};
     }

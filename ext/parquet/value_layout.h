@@ -10,26 +10,27 @@
 
 namespace delta_parquet {
 
-// How values lie in memory and in pages.
+// The layout of values in memory and in pages.
 struct ValueLayout {
-    // Of `stored`: as in memory; a bit each, in memory too (booleans); floats, as in memory; whole numbers of 4 or 8 bytes;
-    // instants of INT96, the nanoseconds of a Julian day and its number, which are microseconds since 1970 in memory.
+    // Values of `stored`: the same layout in pages and in memory; one bit each in both (booleans); floats, the same in both;
+    // integers of 4 or 8 bytes; INT96 timestamps, the nanoseconds of a Julian day and its number, which become microseconds
+    // since 1970.
     enum : int { AS_IN_MEMORY = 0, BITS = 1, FLOATS = 2, INT_4 = 4, INT_8 = 8, INSTANTS = 12, MOST_BYTES = 16 };
 
-    // Bytes of a value in memory, 0 for strings; 1 for bits, 8 to a byte.
+    // Bytes of a value in memory: 0 for strings, 1 for bits, which are stored 8 to a byte.
     int width = 0;
-    // One of these; or that it has -1 to -16 bytes, the highest one first.
+    // One of these; or -1 to -16 for numbers of 1 to 16 bytes, most significant byte first.
     int stored = AS_IN_MEMORY;
 
     bool is_bits() const { return stored == BITS; }
     bool is_converted() const { return stored != AS_IN_MEMORY && stored != BITS && stored != FLOATS; }
-    // Whether pages have whole numbers, the lowest byte first.
+    // Return whether pages contain integers, least significant byte first.
     bool is_integer() const { return stored == INT_4 || stored == INT_8 || (stored == AS_IN_MEMORY && width); }
-    // Bytes of a value in pages.
+    // Return the bytes of a value in pages.
     int page_bytes() const { return !is_converted() ? width : stored < 0 ? -stored : stored; }
-    // Bytes of so many values in memory.
+    // Return the bytes of `n` values in memory.
     int64_t bytes_of(int64_t n) const { return is_bits() ? (n + 7) / 8 : n * width; }
-    // Whether values of this kind are converted.
+    // Return whether this layout is supported.
     bool is_known() const {
         if (!is_converted()) return true;
         if (stored == INSTANTS) return width == 8;
@@ -38,7 +39,7 @@ struct ValueLayout {
     }
 };
 
-// A number of 128 bits as Arrow has it.
+// A number of 128 bits as in Arrow.
 struct Wide {
     uint64_t low = 0, high = 0;
     Wide() = default;
@@ -46,7 +47,7 @@ struct Wide {
     Wide(uint64_t low, uint64_t high) : low(low), high(high) {}
 };
 
-// Read a number of so many bytes, the highest one first; up to 7 bytes behind it are read too.
+// Read a number of `bytes` bytes, most significant byte first. Up to 7 bytes after it are read.
 template <int bytes>
 inline int64_t load_highest_first(const uint8_t *in) {
     return static_cast<int64_t>(__builtin_bswap64(load<uint64_t>(in))) >> (64 - 8 * bytes);
@@ -57,13 +58,13 @@ inline Wide load_wide(const uint8_t *in) {
     else return Wide(__builtin_bswap64(load<uint64_t>(in + bytes - 8)), static_cast<uint64_t>(load_highest_first<bytes - 8>(in)));
 }
 
-// Read an instant of INT96 in microseconds; what is out of range wraps around, as PyArrow does it.
+// Read an INT96 timestamp in microseconds; values out of range wrap around, as in PyArrow.
 inline int64_t load_instant(const uint8_t *in) {
     const uint64_t days = load<uint32_t>(in + 8) - UINT64_C(2440588);
     return static_cast<int64_t>(days * UINT64_C(86400000000) + load<uint64_t>(in) / 1000);
 }
 
-// Write what `read` returns of all `n` values of so many bytes, or of those that a mask keeps.
+// Write the result of `read` for all `n` values, or for those that a mask selects.
 template <class T, class Read>
 __attribute__((always_inline)) inline void convert(const uint8_t *in, int bytes, const uint64_t *keep, int64_t n, uint8_t *out, Read read) {
     const auto write = [&](int64_t i) {
@@ -100,7 +101,8 @@ inline Convert long_converter(int bytes, std::integer_sequence<int, less...>) {
     return of[bytes - 1];
 }
 
-// Write values as they lie in memory, in `layout.width` bytes each, or in 8 if they fit: all `n`, or those that a mask keeps.
+// Write values in their layout in memory, `layout.width` bytes each (8 if these suffice for a wider number): all `n`, or
+// those that a mask selects.
 inline void convert_values(const ValueLayout &layout, const uint8_t *in, const uint64_t *keep, int64_t n, uint8_t *out) {
     if (layout.stored == ValueLayout::INSTANTS) {
         convert<int64_t>(in, ValueLayout::INSTANTS, keep, n, out, load_instant);
@@ -122,7 +124,7 @@ inline void convert_values(const ValueLayout &layout, const uint8_t *in, const u
     }
 }
 
-// Whether numbers of 4 bytes fit into 1 or 2.
+// Return whether numbers of 4 bytes fit into `width` bytes, 1 or 2.
 inline bool fit_into(const uint8_t *in, int64_t n, int width) {
     const int32_t most = width == 1 ? INT8_MAX : INT16_MAX;
     int32_t beyond = 0;

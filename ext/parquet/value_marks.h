@@ -25,7 +25,7 @@ __attribute__((always_inline)) inline void mark(const uint8_t *values, int64_t n
     if constexpr (std::is_floating_point_v<T>) {
         mark<T, T>(values, n, static_cast<T>(test.low), static_cast<T>(test.high), test.with_nan, out);
     } else {
-        // beyond what the type holds nothing passes: `read_passing` checks that
+        // precondition, checked by `read_passing`: the type contains the bounds
         mark<T, T>(values, n, static_cast<T>(test.least), static_cast<T>(test.most), false, out);
     }
 }
@@ -65,7 +65,7 @@ inline void mark_keys(const uint8_t *values, int64_t n, const Test &test, uint8_
     }
 }
 
-// Write 1 for each value that passes, else 0; the values may lie anywhere.
+// Write 1 for each value that passes, else 0. The values may be unaligned.
 template <class T>
 inline void mark_values(const uint8_t *values, int64_t n, const Test &test, uint8_t *out) {
     if (test.kind == IN_SET) return mark_keys<T>(values, n, test, out);
@@ -88,7 +88,7 @@ inline void mark_alone(const uint8_t *values, int64_t n, int width, const Test &
 
 inline void mark_values(const uint8_t *values, int64_t n, int width, const Test &test, uint8_t *out);
 
-// The same for a test of several ones, which flags of few values are combined for at a time.
+// The same for a joined test, whose parts are evaluated block by block.
 inline void mark_parts(const uint8_t *values, int64_t n, int width, const Test &test, uint8_t *out) {
     enum : int64_t { BLOCK = 1024 };
     uint8_t block[BLOCK];
@@ -111,7 +111,7 @@ inline void mark_values(const uint8_t *values, int64_t n, int width, const Test 
     for (int64_t i = 0; test.is_negated && i < n; i++) out[i] ^= 1;
 }
 
-// The same of PLAIN strings; false if they don't end where the page does.
+// The same for PLAIN strings; returns false if the last one does not end where the page does.
 inline bool mark_texts(const uint8_t *in, const uint8_t *end, int64_t n, const Test &test, uint8_t *out) {
     for (int64_t i = 0; i < n; i++) {
         if (end - in < 4) return false;

@@ -14,16 +14,16 @@ namespace delta_parquet {
 
 enum Kind { IN_RANGE = 0, IN_SET = 1, LIKE_PATTERN = 2, IS_NULL = 3, HAS_VALUE = 4, IS_BELOW = 5, ANY_OF = 6, ALL_OF = 7 };
 
-// Which rows pass: those whose number is from `least` to `most`, both included (of floats from `low` to `high`, and NaN or
-// not); those whose value is a key; whose string starts with the first key and ends with the last, with the others in between
-// in order, wildcards being any character; that are null; that are not; whose string is below the first key, or equal to it if `with_key`; whose value
-// passes any, or all, of `parts`, which are tests of values. `is_negated` inverts this for values. Null passes a test of
-// values only if `with_null`.
+// A test of rows. IN_RANGE: the number is in [`least`, `most`] (of floats in [`low`, `high`]; `with_nan`: or NaN). IN_SET:
+// the value is a key. LIKE_PATTERN: the string starts with the first key and ends with the last, with the others in between
+// in order; wildcards match any character. IS_NULL, HAS_VALUE: the row is null, or not. IS_BELOW: the string is below the
+// first key (`with_key`: or equal to it). ANY_OF, ALL_OF: any, or all, of `parts`, which are tests of values, pass.
+// `is_negated` inverts a test of values. Null passes such a test only if `with_null`.
 struct Test {
-    // Bits for each key, and at least, in a table of hashes; and for each key, and at most, in one of a range of numbers.
+    // Sizes of tables in bits: of hashes, for each key and at least; of a range of numbers, for each key; and at most.
     enum : int64_t { HASH_BITS = 16, LEAST_BITS = 4096, RANGE_BITS = 128, MOST_BITS = int64_t{1} << 26 };
 
-    // In the keys of a pattern it matches one character; UTF-8 does not have it.
+    // In the keys of a pattern, matches one character; the byte does not occur in UTF-8.
     enum : uint8_t { WILDCARD = 0xff };
 
     int kind = IN_RANGE;
@@ -32,15 +32,16 @@ struct Test {
     std::vector<const Test *> parts;
     int64_t least = 0, most = 0;
     double low = 0, high = 0;
-    // Of numbers of 16 bytes; then `least` and `most` are the bounds of those that 8 bytes hold.
+    // For numbers of 16 bytes; `least` and `most` are then the bounds among numbers of 8 bytes.
     bool is_wide = false;
     Wide wide_least, wide_most;
-    // Keys ascend: numbers of 8 bytes each (of floats without NaN), or strings one behind the other, which end at `ends[1 ...]`.
+    // Keys in ascending order: numbers of 8 bytes each (of floats without NaN), or consecutive strings that end at `ends[1
+    // ...]`.
     const uint8_t *keys = reinterpret_cast<const uint8_t *>("");
     const int32_t *ends = nullptr;
     int64_t num_keys = 0;
-    // For each hash whether a key has it, or, `is_exact`, for each number from the first key on whether it is one. Of strings
-    // below a key `first` is its head.
+    // For each hash, whether a key has it; if `is_exact`, for each number from the first key on, whether it is a key. For
+    // strings below a key, `first` is the head of the key.
     std::vector<uint64_t> bits;
     bool is_exact = false;
     uint64_t first = 0, range = 0;
@@ -49,7 +50,7 @@ struct Test {
     bool is_of_levels() const { return kind == IS_NULL || kind == HAS_VALUE; }
     bool is_joined() const { return kind == ANY_OF || kind == ALL_OF; }
 
-    // To be called once the keys of a set are there.
+    // Precondition: the keys of the set are complete.
     void hash_keys() {
         if (!ends && !is_float && num_keys && index_range()) return;
         int64_t size = LEAST_BITS;
@@ -58,7 +59,7 @@ struct Test {
         for (int64_t k = 0; k < num_keys; k++) {
             if (ends) {
                 const size_t length = ends[k + 1] - ends[k];
-                uint8_t head[8] = {};  // behind a key nothing may be read
+                uint8_t head[8] = {};  // bytes after a key are not readable
                 if (length) std::memcpy(head, keys + ends[k], length < 8 ? length : 8);
                 set_bit(hash_of(head, length));
             } else if (is_float) {
@@ -69,7 +70,7 @@ struct Test {
         }
     }
 
-    // Set a bit for each key in place of its hash, if the range of them is short.
+    // Set a bit for each key instead of its hash, if the range of the keys is short.
     bool index_range() {
         first = load<uint64_t>(keys);
         range = load<uint64_t>(keys + 8 * (num_keys - 1)) - first + 1;  // 0: all numbers
@@ -87,13 +88,13 @@ struct Test {
         value += 0.0;  // -0.0 equals 0.0
         return hash_of(load<int64_t>(reinterpret_cast<const uint8_t *>(&value)));
     }
-    // Of a string with 8 readable bytes.
+    // Precondition: 8 bytes of the string are readable.
     uint64_t hash_of(const uint8_t *text, size_t size) const {
         const uint64_t head = load<uint64_t>(text);
         return hash_of(static_cast<int64_t>((size < 8 ? head & ((UINT64_C(1) << 8 * size) - 1) : head) ^ size << 56));
     }
 
-    // Return the last key that is not above a value, or the first one; there is one.
+    // Return the last key that is at most `value`, or the first one. Precondition: there is a key.
     template <class T>
     T key_below(T value) const {
         int64_t at = 0;
@@ -122,7 +123,7 @@ struct Test {
         return false;
     }
 
-    // Whether a string passes that has SLACK readable bytes behind it.
+    // Return whether a string passes. Precondition: SLACK bytes after it are readable.
     bool passes(const uint8_t *text, size_t size) const { return accepts(text, size) != is_negated; }
 
     bool accepts(const uint8_t *text, size_t size) const {
@@ -134,7 +135,7 @@ struct Test {
         return kind == ALL_OF;
     }
 
-    // Return the first bytes of a string as a number that orders strings as these do.
+    // Return the first bytes of a string as a number, in the order of strings.
     static uint64_t head_of(const uint8_t *text, size_t size) {
         uint64_t head = 0;
         std::memcpy(&head, text, size < 8 ? size : 8);
@@ -142,7 +143,7 @@ struct Test {
     }
 
     bool is_below(const uint8_t *text, size_t size) const {
-        // most strings differ in their first bytes; behind the string some are readable
+        // most strings differ in their first bytes; the bytes after a shorter string are readable
         const uint64_t read = __builtin_bswap64(load<uint64_t>(text)), head = size < 8 ? read & ~(~UINT64_C(0) >> 8 * size) : read;
         if (head != first) return head < first;
         const size_t other = ends[1];
@@ -150,7 +151,8 @@ struct Test {
         return order ? order < 0 : size < other || (with_key && size == other);
     }
 
-    // Whether a string begins with the first of at least two keys and ends with the last, with the others in between in order.
+    // Return whether a string begins with the first of at least two keys and ends with the last, with the others in between
+    // in order.
     bool has_parts(const uint8_t *text, size_t size) const {
         if (has_wildcard) return has_wild_parts(text, size);
         const int64_t last = num_keys - 1;
@@ -166,7 +168,7 @@ struct Test {
         return true;
     }
 
-    // The same of keys with wildcards. A single key describes the whole string.
+    // The same for keys with wildcards. A single key has to match the whole string.
     bool has_wild_parts(const uint8_t *text, size_t size) const {
         const int64_t last = num_keys - 1;
         const uint8_t *stop = text + size, *at = behind_key(text, stop, 0);
@@ -182,7 +184,7 @@ struct Test {
         return at;
     }
 
-    // Where a key ends that begins at a place; nullptr if it is not there.
+    // Return the end of a key that begins at `at`; nullptr if it does not match.
     const uint8_t *behind_key(const uint8_t *at, const uint8_t *stop, int64_t k) const {
         for (int32_t i = ends[k]; i < ends[k + 1]; i++) {
             if (at >= stop || (keys[i] != WILDCARD && keys[i] != *at)) return nullptr;
@@ -191,7 +193,7 @@ struct Test {
         return at;
     }
 
-    // Where a key begins that ends at a place; nullptr if it is not there.
+    // Return the begin of a key that ends at `stop`; nullptr if it does not match.
     const uint8_t *before_key(const uint8_t *at, const uint8_t *stop, int64_t k) const {
         for (int32_t i = ends[k + 1]; i > ends[k]; i--) {
             if (stop <= at) return nullptr;
@@ -202,7 +204,7 @@ struct Test {
         return stop;
     }
 
-    // Where a key ends that is the first from a place on; nullptr if there is none.
+    // Return the end of the first match of a key from `at` on; nullptr if there is none.
     const uint8_t *behind_next(const uint8_t *at, const uint8_t *stop, int64_t k) const {
         const uint8_t *const key = keys + ends[k];
         const size_t size = ends[k + 1] - ends[k];

@@ -1,6 +1,6 @@
 # Included by pages.pyx: tests of values, and the rows that pass them.
 
-#: A page index is not used beyond so many bytes.
+#: The most bytes of a page index; longer ones are not used.
 cdef int64_t MOST_INDEX = 4 << 20
 
 
@@ -12,30 +12,30 @@ cdef int set_wide(Wide* out, value) except -1:
 
 
 cdef class ValueTest:
-    """Which values of a chunk pass.
+    """A test of the values of a chunk.
 
     Parameters
     ----------
     kind : int
-        0: those from ``least`` to ``most``; 1: those that are keys; 2: strings that start with the first of two or
-        more keys and end with the last, with the others in between in order; 3: nulls;
-        4: whatever is not null; 5: strings below the only key; 6: values that pass any of ``parts``, 7: all of them.
+        0: values from ``least`` to ``most``; 1: values that are keys; 2: strings that start with the first of two or
+        more keys and end with the last, with the others in between in order; 3: nulls; 4: values that are not null; 5:
+        strings below the only key; 6: values that pass any of ``parts``, 7: all of them.
     is_float : bool
         Whether its bounds or keys are floats.
     least, most : int or float
-        Both included.
+        Bounds, both included.
     with_nan : bool
-        Whether NaN passes, of a range.
+        Whether NaN passes a test of a range.
     is_wide : bool
         Whether the values of a range have 16 bytes.
     keys : uint8[n], optional
-        Ascending, without NaN: 8 bytes for each number, or strings one behind the other.
+        Ascending, without NaN: 8 bytes for each number, or consecutive strings.
     ends : int32[n + 1], optional
-        Of the keys if they are strings: 0, and where each of them ends.
+        For keys that are strings: 0, and the end of each.
     with_key : bool
-        Whether the key passes, of strings below it.
+        Whether the key itself passes, for strings below it.
     is_negated : bool
-        Whether the other values pass.
+        Whether the result is inverted for values.
     with_null : bool
         Whether null passes a test of values.
     parts : tuple of ValueTest
@@ -68,7 +68,7 @@ cdef class ValueTest:
         elif is_wide:
             set_wide(&self.test.wide_least, least)
             set_wide(&self.test.wide_most, most)
-            # a range without values, if none has 8 bytes
+            # an empty range, if no number of 8 bytes is in it
             is_empty = least >= 1 << 63 or most < -(1 << 63)
             self.test.least = 1 if is_empty else max(least, -(1 << 63))
             self.test.most = 0 if is_empty else min(most, (1 << 63) - 1)
@@ -97,28 +97,28 @@ cdef class ValueTest:
             self.test.first = self.test.head_of(self.test.keys, size)
 
     def fits_form(self, int width, int stored):
-        """Whether values of so many bytes, stored in a form, can be tested."""
+        """Return whether values of `width` bytes, stored in a form, can be tested."""
         cdef ChunkJob job
         job.layout.width, job.layout.stored = width, stored
         return self.fits(job.layout)
 
     def address_for(self, int width, int stored):
-        """Return where the test lies, for a module that keeps this object and tests values of this form."""
+        """Return the address of the test, for a module that holds this object and tests values of this form."""
         if not self.fits_form(width, stored):
             raise InvalidArgumentError(f"the test is none of values of {width} bytes in the form {stored}")
         return <size_t>&self.test
 
     def is_excluded(self, source, int64_t offset, int64_t size, int width, int stored=0):
-        """Whether no value of a chunk can pass, by the chunk's Bloom filter.
+        """Return whether no value of a chunk can pass, by the chunk's Bloom filter.
 
         Parameters
         ----------
         source : int or buffer
             A file descriptor, or bytes that start where the file does.
         offset, size : int
-            Where the filter lies; a size of -1 is not known.
+            The place of the filter in the file, in bytes; a size of -1 is unknown.
         width, stored : int
-            The bytes of a value, 0 for strings, and how it is stored; see `read_columns`.
+            The bytes of a value, 0 for strings, and its layout in pages; see `read_columns`.
         """
         cdef OpenSource opened = OpenSource(source)
         cdef BloomFilter* filter
@@ -147,11 +147,11 @@ cdef class ValueTest:
         columns, offsets : tuple of int
             Offset and bytes of the column index, and of the offset index.
         width, stored : int
-            The bytes of a value, 0 for strings, and how it is stored; see `read_columns`.
+            The bytes of a value, 0 for strings, and its layout in pages; see `read_columns`.
         num_rows : int
-            Of the chunk.
+            The rows of the chunk.
         rows : uint64[n]
-            Zeros; of no use if the index can't be used.
+            Zeros; undefined after the call if the index can't be used.
 
         Returns
         -------
@@ -188,7 +188,7 @@ cdef class ValueTest:
         return is_used
 
     cdef bint fits(self, ValueLayout layout):
-        """Whether values of a layout can be tested."""
+        """Return whether values of a layout can be tested."""
         cdef int width = layout.width
         if not layout.is_known():
             return False
@@ -210,13 +210,13 @@ cdef class ValueTest:
             return width == 4 or width == 8
         if width != 1 and width != 2 and width != 4 and width != 8:
             return False
-        # bounds of a wider type, or none at all
+        # the type contains the bounds; 8 bytes contain all
         return (width == 8 or self.test.kind == IN_SET
                 or -(<int64_t>1 << (8 * width - 1)) <= self.test.least <= self.test.most < <int64_t>1 << (8 * width - 1))
 
 
 cdef bint has_stored_bounds(ValueLayout* layout) noexcept:
-    """Whether a test's bounds or keys can be compared with values as pages store them."""
+    """Return whether the bounds or keys of a test can be compared with values in the layout of pages."""
     return not layout.is_converted() or layout.width < 4
 
 
@@ -229,19 +229,20 @@ def read_passing(Workspace space not None, source, tuple chunk, int64_t num_rows
     chunk : tuple
         See `read_columns`.
     values : ValueTest
-        Its bounds or keys are of the chunk's type.
+        Its bounds or keys have the type of the chunk.
     has_values : bool
-        Whether the values that pass are requested too; not of a test that null passes.
+        Whether the values that pass are also returned; not possible for a test that null passes.
     passed : uint64[n]
-        Zeros, of which the bits of the rows that pass are set.
+        Zeros; the bits of the rows that pass are set.
     keep : uint64[n], optional
-        A mask of the rows: no other one passes.
+        A mask of the rows; rows that it does not select do not pass.
 
     Returns
     -------
     int, tuple or None
-        How many rows pass, and the buffers of their values: of numbers, of strings the offsets and data, or of codes
-        these, the dictionary's offsets and data, and its length. None for a chunk that is left to a complete reader.
+        The number of rows that pass, and the buffers of their values: of numbers; of strings the offsets and data; or of
+        codes the codes, the dictionary's offsets and data, and its length. None for a chunk that has to be read with
+        PyArrow.
     """
     cdef OpenSource opened = OpenSource(source)
     cdef const uint64_t* mask = NULL

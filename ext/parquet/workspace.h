@@ -15,7 +15,7 @@
 
 namespace delta_parquet {
 
-// A block that keeps its size from page to page.
+// A block of memory that is reused, and grows if necessary.
 class Scratch {
    public:
     Scratch() = default;
@@ -31,7 +31,7 @@ class Scratch {
         }
         return data_;
     }
-    // The same; `kept` bytes from a place on in the block, or in one that it replaces, are moved to its beginning.
+    // The same, with a copy of `kept` bytes from `from`, which may be in the block, at the beginning.
     uint8_t *room(size_t size, const uint8_t *from, size_t kept) {
         if (!kept) return room(size);
         if (size + SLACK <= size_) {
@@ -57,8 +57,8 @@ class Scratch {
     }
 
    private:
-    // Blocks of at least so many bytes, of single pages or dictionaries, have huge pages of memory if there are any: to fill
-    // them takes half as long.
+    // Blocks of at least HUGE_BLOCK bytes, for single large pages or dictionaries, use huge pages of memory where available:
+    // filling them takes half as long.
     enum : size_t { HUGE_BLOCK = 32 << 20, HUGE_PAGE = 2 << 20 };
 
     static uint8_t *huge_block(size_t size) {
@@ -74,7 +74,7 @@ class Scratch {
     size_t size_ = 0;
 };
 
-// Data pages that were met, and those whose values, or levels if these are all that is tested, were decoded.
+// The data pages of a chunk, and those whose values were decoded, or the levels if only these are tested.
 struct PageCounts {
     int64_t met = 0, decoded = 0;
 };
@@ -85,14 +85,14 @@ struct Decompressors {
     GzipContext gzip;
 };
 
-// What one chunk after the other is read in.
+// The memory in which chunks are decoded, one at a time.
 struct Workspace {
-    Decompress decompress = nullptr;  // for pages of a FOREIGN codec, with what it is called with
+    Decompress decompress = nullptr;  // for pages of a FOREIGN codec, with its first argument
     void *codec = nullptr;
     Decompressors own_decompressors, *decompressors = &own_decompressors;
     PageCounts own_pages, *pages = &own_pages;
     Scratch dictionary, dictionary_ends, matches;
-    // what is needed while a page is at hand
+    // used while a page is decoded
     Scratch chunk, page, dictionary_page, codes, levels, valid, mask, inner, spread, looked_up, passing;
 
     size_t dictionary_size() const { return dictionary.size() + dictionary_ends.size() + matches.size(); }

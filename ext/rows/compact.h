@@ -1,5 +1,5 @@
-// Values that a mask keeps, in order. No allocation, no Python.
-// A mask is 64-bit words, bit i of word w for value 64 w + i; bits behind the last value mean nothing.
+// Values selected by a mask, in order. No allocation, no Python. A mask consists of 64-bit words: bit i of word w belongs to
+// value 64 w + i; bits after the last value are ignored.
 #pragma once
 
 #include <stdint.h>
@@ -25,7 +25,7 @@ __attribute__((target("popcnt")))
 static inline int64_t mask_count_hardware(const uint64_t *keep, int64_t n) COUNT_BITS
 #endif
 
-// How many of n values the mask keeps.
+// Return the number of bits that are set among the first n of the mask.
 static inline int64_t mask_count(const uint64_t *keep, int64_t n) {
 #ifdef COMPACT_AVX2
     if (__builtin_cpu_supports("popcnt")) return mask_count_hardware(keep, n);
@@ -35,14 +35,14 @@ static inline int64_t mask_count(const uint64_t *keep, int64_t n) {
 
 /* ---- indices ------------------------------------------------------------------------------------------------- */
 
-// Writes the indices of the kept values; out has one place more than there are.
+// Write the indices of the selected values. `out` has room for one more.
 static inline void mask_indices(const uint64_t *keep, int64_t n, int32_t *out) {
     int64_t k = 0;
     for (int64_t w = 0; 64 * w < n; w++) {
         uint64_t word = mask_word(keep, w, n);
         int64_t bits = n - 64 * w < 64 ? n - 64 * w : 64;
         if (!word) continue;
-        for (int64_t i = 0; i < bits; i++) {  // without a branch: it would be mispredicted
+        for (int64_t i = 0; i < bits; i++) {  // without a branch, which would be mispredicted
             out[k] = (int32_t)(64 * w + i);
             k += word >> i & 1;
         }
@@ -53,7 +53,7 @@ static inline void mask_indices(const uint64_t *keep, int64_t n, int32_t *out) {
 
 typedef struct { uint64_t low, high; } wide_value;
 
-// A value may lie anywhere, as those of a page do.
+// Values may be unaligned, as those of a page are.
 #define COMPACT(T) \
     { const uint8_t *from = source + 64 * w * (int64_t)sizeof(T); \
       if (!~word) { memcpy(out + k * (int64_t)sizeof(T), from, 64 * sizeof(T)); k += 64; } \
@@ -82,10 +82,12 @@ static inline void compact_plain(const uint8_t *source, int width, const uint64_
 }
 
 #ifdef COMPACT_AVX2
-// For each byte of a mask: the numbers of its set bits, then anything; and pairs of numbers for each half of a byte.
+// For each byte of a mask: the indices of its set bits, followed by undefined ones; and pairs of indices for each half of a
+// byte.
 static uint8_t lanes_of_32[256][8], lanes_of_64[16][8];
 
-// As each module that has them is loaded: values would be wrong in one that forgot to.
+// Initialised when a module that includes this header is loaded, because values would be wrong in a module without the
+// tables.
 __attribute__((constructor))
 static void compact_prepare(void) {
     for (int m = 0; m < 256; m++)
@@ -102,8 +104,8 @@ static inline __m256i permuted(const uint8_t *from, const uint8_t *lanes) {
     return _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const __m256i *)from), order);
 }
 
-// Whole words only: 32 bytes are read and written at once. Returns how many values were kept. `width`, a constant to each
-// caller, is 4 or 8, and `lanes` its table.
+// Select values of whole words only: 32 bytes are read and written at once. Returns the number of selected values. `width`, a
+// constant in each caller, is 4 or 8, and `lanes` is its table.
 __attribute__((target("avx2,popcnt"), always_inline))
 static inline int64_t compact_words(const uint8_t *source, int width, const uint8_t (*lanes)[8], const uint64_t *keep,
                                     int64_t words, uint8_t *out) {
@@ -113,7 +115,7 @@ static inline int64_t compact_words(const uint8_t *source, int width, const uint
         uint64_t word = keep[w];
         const uint8_t *from = source + 64 * w * width;
         if (!~word) { memcpy(out + k * width, from, (size_t)(64 * width)); k += 64; continue; }
-        if (__builtin_popcountll(word) <= 4) {  // one by one, if there are so few
+        if (__builtin_popcountll(word) <= 4) {  // one by one, if few are selected
             for (; word; word &= word - 1, k++) memcpy(out + k * width, from + __builtin_ctzll(word) * width, (size_t)width);
             continue;
         }
@@ -137,7 +139,7 @@ static inline int64_t compact_words_64(const uint8_t *source, const uint64_t *ke
 }
 #endif
 
-// Keeps values of 1, 2, 4, 8 or 16 bytes. Up to 32 bytes behind those kept are scribbled on, never behind place n.
+// Select values of 1, 2, 4, 8 or 16 bytes. Up to 32 bytes after the selected ones are overwritten, never those after place n.
 static inline int compact_fixed(const uint8_t *source, int width, const uint64_t *keep, int64_t n, uint8_t *out) {
     if (width != 1 && width != 2 && width != 4 && width != 8 && width != 16) return 0;
 #ifdef COMPACT_AVX2
@@ -154,7 +156,7 @@ static inline int compact_fixed(const uint8_t *source, int width, const uint64_t
 
 /* ---- bits ----------------------------------------------------------------------------------------------------- */
 
-// 64 bits from bit `at` on; those from `end` on are zero.
+// Return 64 bits from bit `at` on; those from `end` on are zero.
 static inline uint64_t bits_from(const uint8_t *bits, int64_t at, int64_t end) {
     int64_t first = at >> 3, have = ((end + 7) >> 3) - first;
     uint8_t room[9] = {0};
@@ -171,7 +173,7 @@ static inline uint64_t extract_plain(uint64_t word, uint64_t mask) {
     return found;
 }
 
-// EXTRACT is one of the functions that gather the bits of a word at the places of a mask.
+// EXTRACT is a function that gathers the bits of a word at the places of a mask.
 #define COMPACT_BITS(EXTRACT) { \
     uint64_t pending = 0; \
     int64_t set = 0, filled = 0; \
@@ -201,7 +203,7 @@ static inline int64_t compact_bits_hardware(const uint8_t *bits, int64_t offset,
     COMPACT_BITS(_pext_u64)
 #endif
 
-// Returns how many of the kept bits are set; out has 8 bytes more than the kept bits fill, and bits behind them are zero.
+// Return how many of the selected bits are set. `out` has 8 bytes more than the selected bits fill; bits after them are zero.
 static inline int64_t compact_bits(const uint8_t *bits, int64_t offset, const uint64_t *keep, int64_t n, uint8_t *out) {
 #ifdef COMPACT_AVX2
     if (__builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt")) return compact_bits_hardware(bits, offset, keep, n, out);
@@ -215,7 +217,7 @@ static inline uint64_t deposit_plain(uint64_t word, uint64_t mask) {
     return out;
 }
 
-// DEPOSIT is one of the functions that put the lowest bits of a word at the places of a mask.
+// DEPOSIT is a function that moves the lowest bits of a word to the places of a mask.
 #define NARROW_MASK(DEPOSIT) { \
     int64_t at = 0, total = 0; \
     for (int64_t w = 0; 64 * w < n; w++) { \
@@ -236,8 +238,8 @@ static inline int64_t mask_narrow_hardware(const uint64_t *keep, int64_t n, cons
     NARROW_MASK(_pdep_u64)
 #endif
 
-// Narrows a mask of n values: of those that it keeps, the k-th stays if bit k of `inner` is set. `inner` has `count` bits.
-// Returns how many stay; out, of as many words, may be the mask itself.
+// Narrow a mask of n values: its k-th set bit stays set if bit k of `inner`, which has `count` bits, is set. Returns the
+// number of bits that remain set. `out`, of as many words as the mask, may be the mask itself.
 static inline int64_t mask_narrow(const uint64_t *keep, int64_t n, const uint64_t *inner, int64_t count, uint64_t *out) {
 #ifdef COMPACT_AVX2
     if (__builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt")) return mask_narrow_hardware(keep, n, inner, count, out);

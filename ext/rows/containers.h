@@ -1,9 +1,9 @@
-/* A set of 64-bit row positions as containers of 65,536 rows, and what is done with them.
+/* A set of 64-bit row positions as containers of 65,536 rows (RoaringFormatSpec), and operations on such sets.
  *
- * A container is an array of uint16, a bitmap of 1,024 words, or runs of (first, length - 1), all little-endian and
- * possibly unaligned: the bytes may lie in memory just as they lay in a file, so every access goes through memcpy.
- * Whoever fills a `rows_t` guarantees (roaring_format.h checks it for foreign bytes): keys ascend strictly, values
- * ascend strictly, runs do not overlap and end within their container, and `count` is the number of values.
+ * A container is an array of uint16, a bitmap of 1,024 words, or runs of (first, length - 1), all little-endian. Its bytes
+ * may be those of a file and unaligned, so every access uses memcpy. Invariants of `rows_t` (roaring_format.h checks them
+ * for bytes of files): keys ascend strictly, values ascend strictly, runs do not overlap and end within their container,
+ * and `count` is the number of values.
  */
 #ifndef DELTA_CONTAINERS_H
 #define DELTA_CONTAINERS_H
@@ -61,7 +61,7 @@ static inline int64_t popcount_plain(const uint8_t *p, int64_t words) {
     return total;
 }
 
-/* x86 compilers may not assume the popcnt instruction; querying the processor is cheaper than the table they use. */
+/* x86 compilers may not assume the popcnt instruction; a query of the processor is cheaper than the table they use. */
 #if defined(__x86_64__) && defined(__GNUC__)
 __attribute__((target("avx512vpopcntdq,avx512f,popcnt,avx2")))
 static int64_t popcount_avx512(const uint8_t *p, int64_t words) { return popcount_plain(p, words); }
@@ -91,7 +91,7 @@ static int32_t count_runs(const uint64_t *words) {
     return (int32_t)popcount((const uint8_t *)starts, CHUNK_WORDS);
 }
 
-/* ---- looking into one container ------------------------------------------------------------------------------ */
+/* ---- reading one container ----------------------------------------------------------------------------------- */
 
 /* Index of the first value >= low (0 <= low <= 65,536) of an array container. */
 static int64_t array_lower_bound(const uint8_t *values, int64_t count, int64_t low) {
@@ -192,7 +192,7 @@ static void rows_free(rows_t *rows) {
     memset(rows, 0, sizeof *rows);
 }
 
-/* Room for one more container; 0 when memory ran out. */
+/* Make room for one more container; returns 0 without memory. */
 static int rows_push(rows_t *rows, int64_t key, int64_t at, int64_t count, int64_t runs) {
     if (rows->n == rows->item_capacity) {
         int64_t capacity = rows->item_capacity ? rows->item_capacity * 2 : 4;
@@ -207,7 +207,7 @@ static int rows_push(rows_t *rows, int64_t key, int64_t at, int64_t count, int64
     return 1;
 }
 
-/* A new container with `bytes` of values to be written by the caller; NULL when memory ran out. */
+/* Add a container with `bytes` of values that the caller writes; returns NULL without memory. */
 static uint8_t *rows_add(rows_t *rows, int64_t key, int64_t count, int64_t runs, int64_t bytes) {
     if (rows->capacity - rows->used < bytes) {
         int64_t capacity = max64(rows->capacity * 2, rows->used + bytes);
@@ -250,7 +250,7 @@ static void write_runs(const uint64_t *words, uint8_t *p) {
     }
 }
 
-/* Add 65,536 bits in the kind of container that serialises smallest; nothing when no bit is set. */
+/* Add 65,536 bits as the kind of container with the smallest serialised form; nothing if no bit is set. */
 static int rows_add_words(rows_t *rows, int64_t key, const uint64_t *words) {
     int64_t count = popcount((const uint8_t *)words, CHUNK_WORDS);
     if (!count) return 1;
@@ -288,7 +288,7 @@ static int rows_add_positions(rows_t *rows, const int64_t *positions, int64_t n)
     return 1;
 }
 
-/* 1 = done, 0 = no memory, -1 = not strictly ascending from 0 up. */
+/* Returns 1 for success, 0 without memory, -1 if the positions do not ascend strictly from 0 up. */
 static int rows_from_positions(rows_t *rows, const int64_t *positions, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         if (positions[i] < 0 || (i && positions[i] <= positions[i - 1])) return -1;
@@ -299,7 +299,7 @@ static int rows_from_positions(rows_t *rows, const int64_t *positions, int64_t n
     return 1;
 }
 
-/* One byte a row, 0 or not. */
+/* One byte for each row, 0 or not. */
 static int rows_from_mask(rows_t *rows, const uint8_t *mask, int64_t n) {
     uint64_t words[CHUNK_WORDS];
     for (int64_t start = 0; start < n; start += CHUNK_ROWS) {
@@ -367,7 +367,7 @@ static inline uint64_t combine_words(uint64_t a, uint64_t b, int op) {
 static inline int is_array(const container_t *c) { return !c->runs && c->count <= ARRAY_MAX; }
 static inline int is_bitmap(const container_t *c) { return !c->runs && c->count > ARRAY_MAX; }
 
-/* Room for `bytes` of values in all; 0 when memory ran out. */
+/* Make room for `bytes` of values in all; returns 0 without memory. */
 static int rows_reserve(rows_t *rows, int64_t bytes) {
     if (rows->capacity >= bytes) return 1;
     void *grown = realloc(rows->data, (size_t)bytes);
@@ -378,7 +378,7 @@ static int rows_reserve(rows_t *rows, int64_t bytes) {
     return 1;
 }
 
-/* Add 65,536 bits as a bitmap, or as an array if they are few: for results that are unlikely to be runs. */
+/* Add 65,536 bits as a bitmap, or as an array if few are set: for results that are unlikely to be runs. */
 static int rows_add_bits(rows_t *rows, int64_t key, const uint64_t *words) {
     int64_t count = popcount((const uint8_t *)words, CHUNK_WORDS);
     if (count <= ARRAY_MAX) return rows_add_words(rows, key, words);
@@ -387,7 +387,7 @@ static int rows_add_bits(rows_t *rows, int64_t key, const uint64_t *words) {
     return p != NULL;
 }
 
-/* Keep the first `count` values of the array container that was added last; drop it if none are left. */
+/* Truncate the array container that was added last to `count` values; it is removed if none remain. */
 static void rows_shrink(rows_t *rows, int64_t count) {
     container_t *last = rows->items + rows->n - 1;
     rows->used -= 2 * (last->count - count);
@@ -396,8 +396,8 @@ static void rows_shrink(rows_t *rows, int64_t count) {
     if (!count) rows->n--;
 }
 
-/* The union, or the values in one of the two arrays only. No branch depends on the values: they alternate at random, and
- * each misprediction costs more than several steps of the loop. `out` has room for the values of both. */
+/* Write the union, or the symmetric difference, of two arrays. No branch depends on the values: they alternate at random,
+ * and each misprediction takes longer than several steps of the loop. `out` has room for the values of both. */
 static int64_t unite_arrays(const uint8_t *x, int64_t nx, const uint8_t *y, int64_t ny, int keep_equal, uint8_t *out) {
     int64_t i = 0, j = 0, n = 0;
     while (i < nx && j < ny) {
@@ -413,7 +413,7 @@ static int64_t unite_arrays(const uint8_t *x, int64_t nx, const uint8_t *y, int6
     return n + ny - j;
 }
 
-/* Values of x from index i on that y, from index j on, has (`wanted`) or lacks; `out` has room for one more. */
+/* Write the values of x from index i on that y, from index j on, contains (`wanted`) or lacks; `out` has room for one more. */
 static int64_t match_rest(
     const uint8_t *x, int64_t i, int64_t nx, const uint8_t *y, int64_t j, int64_t ny, int wanted, uint8_t *out
 ) {
@@ -433,7 +433,7 @@ static int64_t match_rest(
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 
-/* For each choice among eight values, the bytes of the chosen ones: filled when the module is loaded. */
+/* For each subset of eight values, the shuffle of their bytes; initialised when the module is loaded. */
 static uint8_t chosen_bytes[256][16];
 __attribute__((constructor)) static void fill_chosen_bytes(void) {
     for (int choice = 0; choice < 256; choice++) {
@@ -446,7 +446,7 @@ __attribute__((constructor)) static void fill_chosen_bytes(void) {
     }
 }
 
-/* Write those of eight values whose bit in `chosen` is set; always writes to eight places of `out`. */
+/* Write those of eight values whose bit in `chosen` is set; eight places of `out` are always written. */
 __attribute__((target("sse4.2,popcnt")))
 static inline int64_t choose8(const uint8_t *values, unsigned chosen, uint8_t *out) {
     __m128i order = _mm_loadu_si128((const __m128i *)chosen_bytes[chosen]);
@@ -455,7 +455,7 @@ static inline int64_t choose8(const uint8_t *values, unsigned chosen, uint8_t *o
     return __builtin_popcount(chosen);
 }
 
-/* As `match_rest`, eight values at a time: each block of x is compared with each block of y that its range meets. */
+/* As `match_rest`, eight values at a time: each block of x is compared with each block of y whose range overlaps it. */
 __attribute__((target("sse4.2,popcnt")))
 static int64_t match_blocks(const uint8_t *x, int64_t nx, const uint8_t *y, int64_t ny, int wanted, uint8_t *out) {
     enum { MODE = _SIDD_UWORD_OPS | _SIDD_CMP_EQUAL_ANY | _SIDD_BIT_MASK };
@@ -472,10 +472,10 @@ static int64_t match_blocks(const uint8_t *x, int64_t nx, const uint8_t *y, int6
             i += 8;
         }
     }
-    if (found) { /* the block that is left was compared with some of y already */
+    if (found) { /* the remaining block was compared with some blocks of y already */
         uint8_t rest[16];
         int64_t left = choose8(x + 2 * i, ~found & 0xff, rest), own = choose8(x + 2 * i, found, out + 2 * n);
-        /* values that were found precede the others of the result only if these are left out */
+        /* values that y contains must be dropped from the result before the others are written */
         if (wanted) {
             n += own + match_rest(rest, 0, left, y, j, ny, 1, out + 2 * (n + own));
         } else {
@@ -500,7 +500,7 @@ static inline int64_t match_arrays(
 }
 #endif
 
-/* Combine a long array with a short one: what lies between the short one's values is copied. */
+/* Combine a long array with a short one; the values between those of the short one are copied. */
 static int64_t combine_few(const uint8_t *x, int64_t nx, const uint8_t *y, int64_t ny, int op, uint8_t *out) {
     int64_t i = 0, n = 0;
     for (int64_t j = 0; j < ny; j++) {
@@ -537,7 +537,7 @@ static int contains(const container_t *c, const uint8_t *data, int64_t value) {
     return at < c->count && load16(p + 2 * at) == value;
 }
 
-/* Write the values of an array that a container has, or lacks; returns their number. `out` has room for one more. */
+/* Write the values of an array that a container contains, or lacks, and return their number. `out` has room for one more. */
 static int64_t filter_array(
     const uint8_t *x, int64_t nx, const container_t *c, const uint8_t *data, int wanted, uint8_t *out
 ) {
@@ -550,13 +550,13 @@ static int64_t filter_array(
     return n;
 }
 
-/* Combine an array with another container if the result is sure to be an array too; else return -1. */
+/* Combine an array with another container if the result is certainly an array too; else return -1. */
 static int combine_array(
     const container_t *x, const uint8_t *xs, const container_t *y, const uint8_t *ys, int op, rows_t *out
 ) {
     int both = is_array(y), grows = op == SET_OR || op == SET_XOR;
     if (grows && (!both || x->count + y->count > ARRAY_MAX)) return -1;
-    /* room for eight more: the loops write a value, or a block of eight, before they decide whether it stays */
+    /* room for eight more: the loops write a value, or a block of eight, before they decide whether it is kept */
     int64_t room = (int64_t)x->count + (grows ? y->count : 8), n;
     uint8_t *p = rows_add(out, x->key, room, 0, 2 * room);
     if (!p) return 0;
@@ -669,15 +669,15 @@ static int rows_equal(const rows_t *a, const rows_t *b) {
     return 1;
 }
 
-/* ---- filling what the caller holds --------------------------------------------------------------------------- */
+/* ---- output into buffers of the caller ----------------------------------------------------------------------- */
 
-/* Eight bits to eight bytes of 0 or 1. */
+/* Expand eight bits to eight bytes of 0 or 1. */
 static inline uint64_t spread_byte(uint64_t byte) {
     uint64_t one_bit_each = (byte * UINT64_C(0x0101010101010101)) & UINT64_C(0x8040201008040201);
     return ((one_bit_each + UINT64_C(0x7f7f7f7f7f7f7f7f)) >> 7) & UINT64_C(0x0101010101010101);
 }
 
-/* Values of a bitmap container in [low, high) to out[value + shift]; `fill` = 0x0101..01 if a value writes 0. */
+/* Write values of a bitmap container in [low, high) to out[value + shift]; `fill` = 0x0101..01 if a value writes 0. */
 static void fill_bytes_bitmap(const uint8_t *p, int64_t low, int64_t high, uint8_t *out, int64_t shift, uint64_t fill) {
     while (low < high) {
         uint64_t word = load64(p + 8 * (low >> 6));
@@ -691,7 +691,7 @@ static void fill_bytes_bitmap(const uint8_t *p, int64_t low, int64_t high, uint8
     }
 }
 
-/* out[i] = (start + i in rows) ^ invert, for i < n; one byte each. */
+/* Set out[i] to (start + i in rows) ^ invert, for i < n; one byte each. */
 static void rows_fill_bytes(const rows_t *rows, int64_t start, int64_t n, uint8_t *out, int invert) {
     int64_t stop = start + n;
     memset(out, invert, (size_t)n);
@@ -720,7 +720,7 @@ static void rows_fill_bytes(const rows_t *rows, int64_t start, int64_t n, uint8_
     }
 }
 
-/* Bits [low, high) of a bitmap container to bit positions shift + value of out, both on word borders at `low`. */
+/* Copy bits [low, high) of a bitmap container to bit positions shift + value of out; both begin on a word border at `low`. */
 static void copy_bits_bitmap(const uint8_t *p, int64_t low, int64_t high, uint8_t *out, int64_t shift) {
     int64_t first = (shift + low) / 64, words = (high - low + 63) / 64;
     memcpy(out + 8 * first, p + low / 8, (size_t)(8 * words));
@@ -760,8 +760,8 @@ static inline void clear_words(uint8_t *out, int64_t from, int64_t to) {
     if (from < to) memset(out + 8 * from, 0, (size_t)(8 * (to - from)));
 }
 
-/* Bit i of out, least significant first, = (start + i in rows) ^ invert for i < n, 0 above; out has ceil(n / 64) words.
- * Words are cleared as they are reached: clearing all of out first would double the writing for dense sets. */
+/* Set bit i of out, least significant first, to (start + i in rows) ^ invert for i < n and to 0 above; out has ceil(n / 64)
+ * words. Words are cleared one by one: clearing all of out first would double the writes for dense sets. */
 static void rows_fill_bits(const rows_t *rows, int64_t start, int64_t n, uint8_t *out, int invert) {
     int64_t stop = start + n, words = n / 64 + (n % 64 != 0), cleared = 0;
     if (!n) return;
@@ -786,8 +786,8 @@ static void rows_fill_bits(const rows_t *rows, int64_t start, int64_t n, uint8_t
     }
 }
 
-/* The positions of a word's bits. `roomy` = 72 places are left: then in groups of eight, because a branch per bit is
- * mispredicted, and up to seven places behind the last position are scribbled on. */
+/* Write the positions of the set bits of a word. `roomy`: at least 72 places are left; positions are then written in groups
+ * of eight, because a branch for each bit is mispredicted, and up to seven places after the last one are overwritten. */
 static inline int64_t *write_word(uint64_t word, int64_t first, int64_t *out, int roomy) {
     int64_t n = __builtin_popcountll(word);
     if (!roomy) {
@@ -821,7 +821,7 @@ static inline int64_t *write_bitmap(const uint8_t *p, int64_t base, int64_t *out
 #define write_bitmap write_bitmap_plain
 #endif
 
-/* All positions in ascending order; out has rows->count places. */
+/* Write all positions in ascending order; out has rows->count places. */
 static void rows_positions(const rows_t *rows, int64_t *out) {
     const int64_t *room_end = out + rows->count;
     for (int64_t i = 0; i < rows->n; i++) {
@@ -841,7 +841,7 @@ static void rows_positions(const rows_t *rows, int64_t *out) {
     }
 }
 
-/* Non-empty chunks of `width` rows (64 to 65,536, a power of two): their number, index and words. */
+/* Write the non-empty chunks of `width` rows (64 to 65,536, a power of two): their number, indices and words. */
 static int64_t rows_chunks(const rows_t *rows, int64_t width, int64_t *index, uint64_t *out) {
     uint64_t words[CHUNK_WORDS];
     int64_t n = 0, step = width / 64;

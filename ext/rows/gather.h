@@ -1,20 +1,20 @@
-// Rows of columns picked by index, and dictionary codes turned into strings. No allocation, no Python.
-// The caller has checked that every index is below the column's length and that the length fits the buffers.
+// Rows of columns selected by index, and dictionary codes decoded to strings. No allocation, no Python. Preconditions: every
+// index is below the column's length, and the buffers contain `length` values.
 #pragma once
 
 #include <stdint.h>
 #include <string.h>
 
-// Dictionary strings up to this length are laid out in slots and copied by moves of a fixed size.
+// Dictionary strings of up to this length are stored in slots and copied by moves of a fixed size.
 #define MOST_SHORT 32
-// Of a column of strings whose rows are picked in any order, so many rows, and so many bytes of each, are fetched ahead.
+// Rows of a column of strings that are selected in any order: the number of rows, and of bytes of each, that are prefetched.
 #define ROWS_AHEAD 8
 #define MOST_AHEAD 512
 
 static inline int bit_at(const uint8_t *bits, int64_t i) { return bits[i >> 3] >> (i & 7) & 1; }
 
 static int rows_in_range(const int32_t *rows, int64_t n, int64_t length) {
-    // one comparison a row: a negative index is a large unsigned one
+    // one comparison for each row: a negative index is a large unsigned one
     uint32_t bad = 0, limit = length > INT32_MAX ? INT32_MAX : (uint32_t)length;
     for (int64_t i = 0; i < n; i++) bad |= (uint32_t)rows[i] >= limit;
     return !bad;
@@ -36,7 +36,7 @@ static int gather_fixed(const uint8_t *source, int width, const int32_t *rows, i
     return 0;
 }
 
-// Returns how many of the picked bits are set; bits behind the last one are zero. rows NULL: all, in order.
+// Select bits, and return how many of them are set; bits after the last one are zero. rows NULL: all rows, in order.
 static int64_t gather_bits(const uint8_t *bits, int64_t offset, const int32_t *rows, int64_t n, uint8_t *out) {
     int64_t set = 0, first = 0;
     if (!rows && offset % 8 == 0) {
@@ -61,13 +61,13 @@ static int64_t gather_bits(const uint8_t *bits, int64_t offset, const int32_t *r
 }
 
 typedef struct {
-    const int32_t *offsets;  // of the array's first string
+    const int32_t *offsets;  // of the first string of the array
     const uint8_t *data;
     int64_t length;          // strings
     int64_t data_bytes;
 } text_column;
 
-// Whether offsets ascend from 0 within the data.
+// Return whether the offsets ascend from at least 0 and the last one is within the data.
 static int text_is_sound(const text_column *t) {
     if (t->length == 0) return 1;
     int bad = t->offsets[0] < 0 || t->offsets[t->length] > t->data_bytes;
@@ -75,16 +75,16 @@ static int text_is_sound(const text_column *t) {
     return !bad;
 }
 
-// Which string is in row i, if any: by code and row, with nulls if `valid` reports it.
+// The string of row i, if the row has one: by code and row, with nulls if `valid` reports them.
 typedef struct {
-    const int32_t *codes;   // NULL: a row is its own code
-    const int32_t *rows;    // NULL: all, in order
+    const int32_t *codes;   // NULL: the code of a row is its index
+    const int32_t *rows;    // NULL: all rows, in order
     const uint8_t *valid;   // NULL: no nulls
     int64_t valid_offset;
     int64_t n;
 } picks_t;
 
-// The same of the requested rows alone, which are no codes: few of a long column.
+// The same for the requested rows alone, without codes: few rows of a long column.
 static int text_rows_are_sound(const text_column *t, const picks_t *p) {
     int bad = 0;
     for (int64_t i = 0; i < p->n; i++) {
@@ -96,11 +96,11 @@ static int text_rows_are_sound(const text_column *t, const picks_t *p) {
     return !bad;
 }
 
-// Fills n + 1 offsets; returns the bytes needed, -1 for a code that is not in the column, -2 beyond 2 GiB.
+// Write n + 1 offsets. Returns the bytes of the strings, -1 for a code that is outside of the column, -2 beyond 2 GiB.
 static int64_t text_offsets(const text_column *t, const picks_t *p, int32_t *out) {
     int64_t total = 0;
     int bad = 0;
-    if (!p->valid && p->codes && !p->rows) {  // the plain scan
+    if (!p->valid && p->codes && !p->rows) {  // all rows, without codes or nulls
         for (int64_t i = 0; i < p->n; i++) {
             uint32_t code = (uint32_t)p->codes[i];
             if (code >= (uint64_t)t->length) { bad = 1; code = 0; if (!t->length) return -1; }
@@ -121,7 +121,7 @@ static int64_t text_offsets(const text_column *t, const picks_t *p, int32_t *out
             const int is_in = (uint64_t)code < (uint64_t)t->length;
             bad |= is_there & !is_in;
             out[i] = (int32_t)total;
-            // nulls come at random: no branch on them
+            // nulls are distributed at random: no branch depends on them
             const int32_t *const own = t->offsets + (is_in ? code : 0);
             total += is_there & is_in ? own[t->length > 0] - own[0] : 0;
         }
@@ -131,9 +131,9 @@ static int64_t text_offsets(const text_column *t, const picks_t *p, int32_t *out
     return total > INT32_MAX ? -2 : total;
 }
 
-// Copies the strings to where their offsets specify.
+// Copy the strings to the places that their offsets specify.
 static void text_copy(const text_column *t, const picks_t *p, const int32_t *at, uint8_t *out) {
-    // rows in any order wait for memory: that of several is on its way at once
+    // rows in any order wait for memory: those of several rows are loaded at the same time
     const int64_t known = p->rows && !p->codes ? p->n : 0;
     for (int64_t i = 0; i < p->n; i++) {
         const int64_t next = i + ROWS_AHEAD;
@@ -149,19 +149,18 @@ static void text_copy(const text_column *t, const picks_t *p, const int32_t *at,
     }
 }
 
-// Rows that are looked at together.
+// Rows that are processed together.
 #define BLOCK_ROWS 512
 
-// Strings of a dictionary in slots of one width, 8, 16 or 32 bytes, and their lengths; behind the last one an empty string for
-// nulls.
+// Strings of a dictionary in slots of one width, 8, 16 or 32 bytes, and their lengths, followed by an empty string for nulls.
 typedef struct {
     uint8_t *slots;
     const uint8_t *lengths;
     int width;
-    int common;  // the length that all of them have, -1 if they differ
+    int common;  // the length of all strings, -1 if they differ
 } short_texts;
 
-// The width of the slots that every string of a column fits, 0 if there is none.
+// Return the width of the slots that every string of a column fits, 0 if there is none.
 static int text_slot_width(const text_column *t) {
     int32_t most = 0;
     for (int64_t i = 0; i < t->length; i++) {
@@ -171,7 +170,7 @@ static int text_slot_width(const text_column *t) {
     return most <= 8 ? 8 : most <= 16 ? 16 : most <= MOST_SHORT ? MOST_SHORT : 0;
 }
 
-// Lays every string of a column into a slot of its own; there is room for one more slot and length than strings.
+// Copy every string of a column into a slot. Precondition: there is room for one more slot and length than strings.
 static void text_slots(const text_column *t, uint8_t *slots, uint8_t *lengths, int width, short_texts *out) {
     int common = t->length ? t->offsets[1] - t->offsets[0] : -1;
     for (int64_t i = 0; i < t->length; i++) {
@@ -187,7 +186,7 @@ static void text_slots(const text_column *t, uint8_t *slots, uint8_t *lengths, i
     out->common = common;
 }
 
-// Sum the lengths of strings by their codes, in rows of one block.
+// Sum the lengths of strings by their codes, for the rows of one block.
 static int64_t sum_lengths(const uint8_t *lengths, const int32_t *codes, int64_t n) {
     uint32_t sums[4] = {0, 0, 0, 0};
     int64_t k = 0;
@@ -197,8 +196,8 @@ static int64_t sum_lengths(const uint8_t *lengths, const int32_t *codes, int64_t
     return (int64_t)sums[0] + sums[1] + sums[2] + sums[3];
 }
 
-// The bytes of the requested strings, -1 for a code that is not in the column, -2 beyond 2 GiB. If rows are picked or may be
-// null, fills the offsets too.
+// Return the bytes of the requested strings, -1 for a code that is outside of the column, -2 beyond 2 GiB. Writes the offsets
+// too if rows are selected or may be null.
 static int64_t short_text_bytes(const short_texts *s, const picks_t *p, int64_t length, int32_t *ends) {
     int64_t total = 0;
     if (!p->valid && !p->rows) {
@@ -222,7 +221,7 @@ static int64_t short_text_bytes(const short_texts *s, const picks_t *p, int64_t 
     return total > INT32_MAX ? -2 : total;
 }
 
-// GCC makes vectors of moves at a distance that is not known, and then of moves of aligned memory, which this is not.
+// GCC vectorises moves at an unknown distance into moves of aligned memory; this memory is not aligned.
 #define ONE_BY_ONE __asm__ volatile("" : : : "memory")
 
 #define APPEND_SLOTS(WIDTH) \
@@ -242,7 +241,7 @@ static int64_t short_text_bytes(const short_texts *s, const picks_t *p, int64_t 
         ONE_BY_ONE; \
     }
 
-// What a null writes, the next string writes over, or is behind the end.
+// The bytes that a null writes are overwritten by the next string, or are after the end.
 #define COPY_SLOTS(WIDTH) \
     for (int64_t i = 0; i < n; i++) { \
         const uint32_t code = (uint32_t)codes[rows ? rows[i] : i]; \
@@ -257,8 +256,9 @@ static int64_t short_text_bytes(const short_texts *s, const picks_t *p, int64_t 
         default: LOOP(MOST_SHORT) \
     }
 
-// Fills n + 1 offsets, and copies whole slots in ascending order, so that what one writes beyond its end the next one writes
-// over; `out` has MOST_SHORT bytes behind its end. `short_text_bytes` checked the codes, and returned `total`.
+// Write n + 1 offsets, and copy whole slots in ascending order: the bytes that a slot writes after its string are overwritten
+// by the next one, and `out` has MOST_SHORT bytes after its end. Precondition: `short_text_bytes` checked the codes, and
+// returned `total`.
 static void short_text_copy(const short_texts *s, const picks_t *p, int64_t length, int64_t total, int32_t *ends, uint8_t *out) {
     const int64_t n = p->n, common = s->common;
     const int32_t *const codes = p->codes, *const rows = p->rows;

@@ -1,4 +1,4 @@
-"""Rows of columns picked by index; `delta_core.kernels.gather` is its public API."""
+"""Rows of columns selected by index; `delta_core.kernels.gather` is its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -47,12 +47,12 @@ cdef extern from "rows/compact.h" nogil:
     int64_t mask_narrow(const uint64_t*, int64_t, const uint64_t*, int64_t, uint64_t*)
 
 
-#: Dictionaries up to this many strings are laid out in slots.
+#: Dictionaries of up to this many strings are stored in slots.
 cdef int64_t MOST_SLOTS = 1 << 16
 
 
 cdef class View:
-    """The bytes of one buffer, held while it lives; None is no buffer. What `allocate` just made is written to as well."""
+    """The bytes of one buffer, held while this object exists; None is no buffer. Buffers from `allocate` are also written to."""
 
     cdef Py_buffer view
     cdef bint held
@@ -92,7 +92,7 @@ def check_rows(const int32_t[::1] rows, int64_t num_rows):
 
 
 def fixed(source, int64_t offset, int64_t length, int width, const int32_t[::1] rows, out):
-    """Pick values of `width` bytes; rows were checked against `length`."""
+    """Select values of `width` bytes; precondition: rows were checked against `length`."""
     cdef View values = View(source), target = View(out)
     cdef int64_t n = rows.shape[0]
     cdef int known = 1
@@ -106,7 +106,7 @@ def fixed(source, int64_t offset, int64_t length, int width, const int32_t[::1] 
 
 
 def bits(source, int64_t offset, int64_t length, const int32_t[::1] rows, out):
-    """Pick bits (all of `length` if rows is None) and return how many of them are set."""
+    """Select bits (all of `length` if rows is None) and return how many of them are set."""
     cdef View values = View(source), target = View(out)
     cdef int64_t n = length if rows is None else rows.shape[0], found
     cdef const int32_t* chosen = row_pointer(rows)
@@ -125,7 +125,7 @@ cdef const uint64_t* mask_pointer(const uint64_t[::1] keep, int64_t length) exce
 
 
 def count_kept(const uint64_t[::1] keep, int64_t length):
-    """Return how many of `length` rows a mask keeps."""
+    """Return how many of `length` rows a mask selects."""
     cdef const uint64_t* mask = mask_pointer(keep, length)
     cdef int64_t found
     with nogil:
@@ -134,7 +134,7 @@ def count_kept(const uint64_t[::1] keep, int64_t length):
 
 
 def narrow(const uint64_t[::1] keep, int64_t length, const uint64_t[::1] inner, int64_t count):
-    """Return the mask of those rows that a mask of `length` rows keeps and a mask of these `count` kept rows keeps, too."""
+    """Return the mask of `length` rows that a mask selects and whose bit in a second mask, of the `count` selected rows, is set."""
     cdef const uint64_t* mask = mask_pointer(keep, length)
     cdef const uint64_t* second = mask_pointer(inner, count)
     out = np.empty(keep.shape[0], np.uint64)
@@ -146,7 +146,7 @@ def narrow(const uint64_t[::1] keep, int64_t length, const uint64_t[::1] inner, 
 
 
 def kept_indices(const uint64_t[::1] keep, int64_t length):
-    """Return the indices of the rows that a mask keeps."""
+    """Return the indices of the rows that a mask selects."""
     cdef const uint64_t* mask = mask_pointer(keep, length)
     check(length < (1 << 31), "mask")
     cdef int64_t n = mask_count(mask, length)
@@ -158,7 +158,7 @@ def kept_indices(const uint64_t[::1] keep, int64_t length):
 
 
 def kept_fixed(source, int64_t offset, int64_t length, int width, const uint64_t[::1] keep, out):
-    """Keep values of `width` bytes; `out` has room for all `length`."""
+    """Select values of `width` bytes; `out` has room for all `length`."""
     cdef View values = View(source), target = View(out)
     cdef const uint64_t* mask = mask_pointer(keep, length)
     cdef int known
@@ -171,7 +171,7 @@ def kept_fixed(source, int64_t offset, int64_t length, int width, const uint64_t
 
 
 def kept_bits(source, int64_t offset, int64_t length, const uint64_t[::1] keep, out):
-    """Keep bits and return how many of those are set; `out` has 8 bytes more than all `length` fill."""
+    """Select bits and return how many of them are set; `out` has 8 bytes more than all `length` fill."""
     cdef View values = View(source), target = View(out)
     cdef const uint64_t* mask = mask_pointer(keep, length)
     cdef int64_t found
@@ -184,18 +184,18 @@ def kept_bits(source, int64_t offset, int64_t length, const uint64_t[::1] keep, 
 
 def text(offsets, data, int64_t first, int64_t length, codes, int64_t codes_first, valid, int64_t valid_offset,
          int64_t num_rows, const int32_t[::1] rows):
-    """Pick strings and return (offsets, data) as Arrow buffers.
+    """Select strings and return (offsets, data) as Arrow buffers.
 
     Parameters
     ----------
     offsets, data, first, length
-        The strings: 32-bit offsets of which the array's begin at `first`.
+        The strings: 32-bit offsets; those of the array begin at index `first`.
     codes, codes_first
-        32-bit numbers of strings, one a row; None: row i is string i.
+        32-bit indices of strings, one for each row; None: row i is string i.
     valid, valid_offset
         Validity of the rows; None: no nulls.
     num_rows, rows
-        Rows there are, and indices of those requested (checked); None: all.
+        The number of rows, and the indices of the requested ones (checked); None: all.
     """
     cdef View ends = View(offsets), content = View(data), numbers = View(codes), validity = View(valid)
     cdef View out_ends, out_content

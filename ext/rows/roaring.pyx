@@ -67,7 +67,7 @@ cdef int check_fits(const rows_t* rows, int64_t num_rows) except -1:
 
 
 cdef int parse(const uint8_t* data, int64_t size, int bits, bint trailing, rows_t* rows) except -1:
-    """Fill `rows` with containers that look into `data`; rows are to be freed whatever happens."""
+    """Fill `rows` with containers that refer to `data`; the caller frees rows, also after an error."""
     cdef fault_t fault
     cdef int status
     if bits != 32 and bits != 64:
@@ -96,7 +96,7 @@ cdef class Rows:
         cdef Rows out = Rows.__new__(Rows)
         cdef Py_buffer view
         PyObject_GetBuffer(source, &view, PyBUF_SIMPLE)
-        # A copy: the set outlives the caller's buffer, and nobody may change checked bytes.
+        # A copy: the set outlives the buffer of the caller, and bytes that were checked must not change.
         cdef uint8_t* data = <uint8_t*>malloc(view.len + 1)
         if data != NULL:
             memcpy(data, view.buf, view.len)
@@ -112,7 +112,7 @@ cdef class Rows:
 
     @staticmethod
     def from_positions(const int64_t[::1] positions):
-        """Positions that ascend strictly from 0 up; None when they don't."""
+        """Return the set of positions that ascend strictly from 0 up; None if they don't."""
         cdef Rows out = Rows.__new__(Rows)
         cdef int64_t n = positions.shape[0]
         cdef int status = 1
@@ -277,7 +277,7 @@ cdef class ManyRows:
 
     @staticmethod
     def from_positions(int64_t count, const int64_t[::1] files, const int64_t[::1] positions):
-        """Pairs that ascend strictly, by file and then by position from 0 up; None when they don't."""
+        """Return the sets of pairs that ascend strictly, by file and then by position from 0 up; None if they don't."""
         cdef ManyRows out = ManyRows.of_size(count)
         cdef int64_t first = 0, stop, n = files.shape[0]
         cdef int status = 1
@@ -319,7 +319,7 @@ cdef class ManyRows:
     @staticmethod
     def from_blocks(int64_t count, const int64_t[::1] files, const uint8_t[::1] data, const int64_t[::1] starts,
                     const int64_t[::1] sizes, uint32_t magic):
-        """The sets of vectors that lie within `data`, and for each vector whether it could be read."""
+        """Return the sets of vectors within `data`, and for each vector whether it could be read."""
         cdef ManyRows out = ManyRows.of_size(count)
         cdef int64_t i, length, n = files.shape[0], room = data.shape[0]
         cdef const uint8_t* first = &data[0] if room else NULL
@@ -380,7 +380,7 @@ cdef class ManyRows:
         return out
 
     def replaced(self, const int64_t[::1] indices, rows):
-        """The sets with rows added to some of them."""
+        """Return the sets with rows added to some of them."""
         cdef ManyRows more = ManyRows.of_size(self.count)
         cdef Rows own
         for i, own in zip(indices, rows, strict=True):
@@ -409,7 +409,7 @@ cdef class ManyRows:
         return out
 
     def measure(self):
-        """Number of positions, and the last one (-1 for none), of each set."""
+        """Return the number of positions, and the last one (-1 for none), of each set."""
         counts, last = np.empty(self.count, np.int64), np.empty(self.count, np.int64)
         cdef int64_t[::1] count_view = counts, last_view = last
         cdef int64_t i
@@ -420,7 +420,7 @@ cdef class ManyRows:
         return counts, last
 
     def fill_bytes(self, uint8_t[::1] out, const int64_t[::1] starts, const int64_t[::1] sizes):
-        """Write, for each set, a byte for each of so many rows from a place of ``out`` on."""
+        """Write a byte for each row of each set, from the given places of ``out`` on."""
         cdef int64_t i, n = self.count, room = out.shape[0]
         if starts.shape[0] != n or sizes.shape[0] != n:
             raise InvalidArgumentError(f"{n} sets have {starts.shape[0]} places and {sizes.shape[0]} sizes")
@@ -433,7 +433,7 @@ cdef class ManyRows:
                     rows_fill_bytes(&self.sets[i], 0, sizes[i], &out[starts[i]], 0)
 
     def blocks(self, uint32_t magic):
-        """Every set as a block, one behind the other, and the sizes of their payloads."""
+        """Return the consecutive blocks of all sets, and the sizes of their payloads."""
         cdef ManyRows compact = ManyRows.of_size(self.count)
         sizes = np.empty(self.count, np.int64)
         cdef int64_t[::1] size_view = sizes
@@ -462,7 +462,7 @@ cdef class ManyRows:
 
 
 cdef class BorrowedRows(Rows):
-    """Containers that look into the caller's bytes; lives only as long as one call, so that nobody changes them."""
+    """Containers that refer to the bytes of the caller; they exist during one call only, so that the bytes do not change."""
 
     cdef Py_buffer view
 

@@ -1,7 +1,8 @@
-/* The portable roaring formats, 32 and 64 bits: bytes to containers that look into them, and containers to bytes.
+/* The portable roaring formats of 32 and 64 bits (RoaringFormatSpec): bytes to containers that refer to them, and
+ * containers to bytes.
  *
- * Foreign bytes are checked in full before anything is believed: every length against what is left, keys and values
- * for their order, counts against the values. Nothing is allocated by a length that the bytes only claim.
+ * Bytes of files are checked in full before they are used: every length against the remaining bytes, keys and values for
+ * their order, counts against the values. No memory is allocated by a length that was not checked.
  */
 #ifndef DELTA_ROARING_FORMAT_H
 #define DELTA_ROARING_FORMAT_H
@@ -36,7 +37,7 @@ static int check_runs(const uint8_t *p, int64_t runs, int64_t count) {
     return stop <= CHUNK_ROWS && total == count;
 }
 
-/* Read one 32-bit bitmap at *pos, its positions raised by bucket << 32, and move *pos behind it. */
+/* Read one 32-bit bitmap at *pos, add bucket << 32 to its positions, and move *pos after it. */
 static int parse_bitmap32(const uint8_t *buf, int64_t size, int64_t *pos, int64_t bucket, rows_t *out, fault_t *fault) {
     const int64_t start = *pos;
     int64_t at = start, n, flags = -1;
@@ -84,7 +85,7 @@ static int parse_bitmap32(const uint8_t *buf, int64_t size, int64_t *pos, int64_
     return PARSE_OK;
 }
 
-/* Read a whole buffer (bits = 32 or 64) into containers that look into it; bytes after the set are a fault unless
+/* Read a whole buffer (bits = 32 or 64) into containers that refer to it; bytes after the set are an error unless
  * `trailing`. */
 static int parse_rows(const uint8_t *buf, int64_t size, int bits, int trailing, rows_t *out, fault_t *fault) {
     int64_t pos = 0, last = -1;
@@ -119,7 +120,7 @@ static int64_t array_runs(const uint8_t *p, int64_t count) {
     return runs;
 }
 
-/* Copy to `out` with each container in the kind that takes the fewest bytes (foreign ones may not be). */
+/* Copy to `out` with each container in its smallest kind; containers of files may be of another one. */
 static int rows_compact(const rows_t *rows, rows_t *out) {
     uint64_t words[CHUNK_WORDS];
     for (int64_t i = 0; i < rows->n; i++) {
@@ -134,7 +135,7 @@ static int rows_compact(const rows_t *rows, rows_t *out) {
     return 1;
 }
 
-/* Index behind the last container of the bucket that container i is in. */
+/* Return the index after the last container of the bucket of container i. */
 static int64_t bucket_end(const rows_t *rows, int64_t i) {
     int64_t bucket = rows->items[i].key >> 16;
     while (i < rows->n && rows->items[i].key >> 16 == bucket) i++;
@@ -195,7 +196,7 @@ static int64_t rows_bytes(const rows_t *rows, int bits) {
     return total;
 }
 
-/* `rows` as rows_compact leaves them; p has rows_bytes(rows, bits). */
+/* Precondition: `rows` are a result of rows_compact, and p has rows_bytes(rows, bits). */
 static void write_rows(const rows_t *rows, int bits, uint8_t *p) {
     if (bits == 32) { write_bitmap32(rows, 0, rows->n, p); return; }
     uint8_t *count = p;
@@ -230,8 +231,8 @@ static void store32_big(uint8_t *p, uint32_t v) {
     for (int i = 0; i < 4; i++) p[i] = (uint8_t)(v >> (24 - 8 * i));
 }
 
-/* Look for a vector in `size` bytes: a payload alone, or one with its size before and its checksum behind it. Returns the
-   bitmap's first byte and its size in *length; NULL for whatever else, which a slower reader has to explain. */
+/* Find a vector in `size` bytes: a payload alone, or one preceded by its size and followed by its checksum. Returns the
+   first byte of the bitmap and its size in *length; NULL otherwise: a slower reader then reports the reason. */
 static const uint8_t *find_bitmap(const uint8_t *p, int64_t size, uint32_t magic, int64_t *length) {
     if (size < 4) return NULL;
     if (load32(p) != magic) {
@@ -248,7 +249,7 @@ static const uint8_t *find_bitmap(const uint8_t *p, int64_t size, uint32_t magic
     return p + 4;
 }
 
-/* `rows` as rows_compact leaves them; p has rows_bytes(rows, 64) + BLOCK_FRAME. */
+/* Precondition: `rows` are a result of rows_compact, and p has rows_bytes(rows, 64) + BLOCK_FRAME. */
 static void write_block(const rows_t *rows, uint32_t magic, uint8_t *p) {
     int64_t size = rows_bytes(rows, 64) + 4;
     store32_big(p, (uint32_t)size);

@@ -1,6 +1,6 @@
-/* A code for each text of string arrays: the number of its value among the distinct ones, in the order of their first rows.
+/* A code for each text of string arrays: the index of its value among the distinct ones, in the order of their first rows.
 
-   Given up where codes would save little, see `codes_add`. Texts are read through `strings_t` only, which is checked. */
+   Stops if codes would save little, see `codes_add`. Texts are read through `strings_t` only, which is checked. */
 #ifndef DELTA_STRING_CODES_H
 #define DELTA_STRING_CODES_H
 
@@ -13,9 +13,9 @@
 enum { CODES_DONE, CODES_MANY, CODES_NO_MEMORY };
 
 #define FIRST_SLOTS 16384
-/* Every value may be new among so many, a quarter of the rows beyond. */
+/* Each of the first rows may have a new value; of further rows, a quarter may. */
 #define FREE_VALUES 16384
-/* Steps beyond the first slot of a text, per row: more are texts that were chosen so that their hashes are equal. */
+/* Steps after the first slot of a text, per row: more occur only if texts were chosen so that their hashes are equal. */
 #define STEPS_PER_ROW 16
 
 typedef struct {
@@ -26,9 +26,9 @@ typedef struct {
 
 typedef struct {
     value_t *values;
-    int32_t *slots;  /* a value's number, -1 = free */
+    int32_t *slots;  /* index of a value, -1 = free */
     int64_t count, room, num_slots, bytes, rows, steps;
-    int64_t most_bytes;  /* of all values, 4 more each */
+    int64_t most_bytes;  /* of all values, plus 4 bytes for each */
 } codes_t;
 
 static inline uint64_t eight_bytes(const uint8_t *from) {
@@ -37,7 +37,7 @@ static inline uint64_t eight_bytes(const uint8_t *from) {
     return word;
 }
 
-/* The first bytes of a text of up to 8, zeros behind; `left` bytes may be read. */
+/* Return the first bytes of a text of up to 8, followed by zeros; `left` bytes are readable. */
 static inline uint64_t few_bytes(const uint8_t *from, int64_t size, int64_t left) {
     uint64_t word = 0;
     if (!size) return 0;
@@ -50,7 +50,7 @@ static inline uint64_t hash_step(uint64_t hash, uint64_t word) {
     return ((hash << 29 | hash >> 35) ^ word) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-/* Its slot: the high bits, since the low ones of a product do not depend on the last bytes of a text. */
+/* Return the slot of a text: the high bits, because the low bits of a product do not depend on the last bytes of a text. */
 static inline uint64_t slot_of(uint64_t hash, int64_t num_slots) {
     return (uint64_t)((unsigned __int128)hash * (uint64_t)num_slots >> 64);
 }
@@ -82,7 +82,7 @@ static void codes_end(codes_t *c) {
     c->values = NULL;
 }
 
-/* Twice the room; values keep their numbers. */
+/* Double the table; values keep their indices. */
 static int codes_grow(codes_t *c) {
     int64_t slots = 2 * c->num_slots;
     value_t *values = (value_t *)realloc(c->values, (size_t)(2 * c->room) * sizeof *values);
@@ -102,8 +102,8 @@ static int codes_grow(codes_t *c) {
     return CODES_DONE;
 }
 
-/* Write the codes of an array's rows, 0 for null. CODES_MANY if its values, and those before, are too many or too long: their
-   bytes stay below `most_bytes`, so that the numbers stay far below 2^31. */
+/* Write the codes of an array's rows, 0 for null. Returns CODES_MANY if its values and earlier ones are too many or too long:
+   their bytes stay below `most_bytes`, so that the codes stay far below 2^31. */
 static int codes_add(codes_t *c, const strings_t *array, int32_t *out) {
     const uint8_t *end = array->data + array->data_bytes;
     for (int64_t row = 0; row < array->n; row++) {
@@ -142,7 +142,7 @@ static int codes_add(codes_t *c, const strings_t *array, int32_t *out) {
     return CODES_DONE;
 }
 
-/* Write the distinct values: ends, one more than there are, and bytes. */
+/* Write the distinct values: one more end than values, and their bytes. */
 static void codes_values(const codes_t *c, int32_t *ends, uint8_t *data) {
     int32_t end = 0;
     ends[0] = 0;

@@ -16,9 +16,9 @@ cdef extern from "rows/string_codes.h" nogil:
 
 
 def string_codes(list parts, list outs, int64_t most_bytes):
-    """Write the codes of each part's rows; return the ends and bytes of the distinct values, None for too many.
+    """Write the codes of the rows of each part; return the ends and bytes of the distinct values, None if they are too many.
 
-    An output is a buffer's address and its size in bytes.
+    An output is the address of a buffer and its size in bytes.
     """
     cdef codes_t codes
     cdef Strings strings
@@ -27,7 +27,7 @@ def string_codes(list parts, list outs, int64_t most_bytes):
     cdef bytes ends, data
     if not 0 <= most_bytes < 1 << 30 or len(parts) != len(outs):
         raise InvalidArgumentError("too many bytes, or an output for another part")
-    # held until the end: values are compared with those of parts before
+    # held until the end: values are compared with those of earlier parts
     held = [Strings(part, length) for part, length in parts]
     result = codes_begin(&codes, most_bytes)
     try:

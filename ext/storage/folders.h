@@ -1,7 +1,7 @@
-/* Many files of a local disk at once: a folder's entries, and files found and deleted by their paths below a root.
+/* Many files of a local disk at once: the entries of a folder, and files found and deleted by their paths below a root.
 
-No symbolic link is followed below the root: every folder of a path is opened on its own, so that nothing outside the root
-can be reached, whatever is replaced meanwhile. */
+No symbolic link is followed below the root: every folder of a path is opened separately, so that nothing outside of the
+root can be reached, even if folders are replaced meanwhile. */
 #ifndef DELTA_FOLDERS_H
 #define DELTA_FOLDERS_H
 
@@ -19,7 +19,7 @@ enum { ENTRY_FILE = 0, ENTRY_FOLDER = 1, ENTRY_LINK = 2, ENTRY_OTHER = 3 };
 typedef struct { int64_t end, size, modified_ms, kind; } entry_t;
 
 typedef struct {
-    uint8_t *names;   /* one behind the other */
+    uint8_t *names;   /* consecutive */
     entry_t *entries;
     int64_t used, room, n, capacity;
 } entries_t;
@@ -57,7 +57,7 @@ static int entries_add(entries_t *out, const char *prefix, size_t prefix_size, c
     return 0;
 }
 
-/* Lists a folder that is no link; each name gets the prefix. Returns 0 or an error number. */
+/* List a folder that is not a link; each name has the prefix. Returns 0 or an error number. */
 static int list_entries(const char *folder, const char *prefix, size_t prefix_size, entries_t *out) {
     int handle = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (handle < 0) return errno;
@@ -105,7 +105,7 @@ static void entries_free(entries_t *e) {
     free(e->entries);
 }
 
-/* The folder that was opened last: files of one folder lie together. */
+/* The folder that was opened last; consecutive paths are mostly in the same folder. */
 typedef struct {
     int root, handle;
     char *folder;
@@ -122,7 +122,8 @@ static int is_dots(const char *part, size_t size) {
     return (size == 1 && part[0] == '.') || (size == 2 && part[0] == '.' && part[1] == '.');
 }
 
-/* Opens the folder of a path (`size` bytes, without the name) below the root, link by link. Returns 0 or an error number. */
+/* Open the folder of a path (`size` bytes, without the name) below the root, one component at a time. Returns 0 or an
+   error number. */
 static int folder_open(folder_t *f, const uint8_t *path, int64_t size) {
     if (f->size == size && f->handle >= 0 && !memcmp(f->folder, path, (size_t)size)) return 0;
     folder_close(f);
@@ -157,7 +158,8 @@ static int folder_open(folder_t *f, const uint8_t *path, int64_t size) {
     return 0;
 }
 
-/* For each path: finds the file (`sizes` given) or deletes it; 0 or an error number in `errors`. Returns 0 or one for the root. */
+/* Find the file of each path (with `sizes`) or delete it; `errors` are 0 or error numbers. Returns 0 or an error number of
+   the root. */
 static int visit_files(const char *root, const strings_t *paths, int64_t *sizes, int64_t *times, int32_t *errors) {
     folder_t f = {-1, -1, NULL, -1, 0};
     char *name = NULL;
@@ -207,7 +209,7 @@ static int visit_files(const char *root, const strings_t *paths, int64_t *sizes,
     return failed;
 }
 
-/* Makes the folders of a path that are missing. Returns 0 or an error number. */
+/* Create the missing folders of a path. Returns 0 or an error number. */
 static int make_folders(char *path) {
     char *end = strrchr(path, '/');
     if (!end || end == path) return ENOENT;
@@ -221,7 +223,7 @@ static int make_folders(char *path) {
     return error;
 }
 
-/* Creates a file with its content, and its folder. Returns 0 or an error number. */
+/* Create a file with its content, and its folder. Returns 0 or an error number. */
 static int create_file(char *path, const uint8_t *data, int64_t size, int64_t *time) {
     const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
     int handle = open(path, flags, 0666);
@@ -248,7 +250,7 @@ static int create_file(char *path, const uint8_t *data, int64_t size, int64_t *t
     return error;
 }
 
-/* Creates files; `names` are their paths, each with a zero byte behind it. Returns 0 or an error number, of file `*failed`. */
+/* Create files; `names` are their paths, each followed by a zero byte. Returns 0 or an error number, of file `*failed`. */
 static int create_files(char *names, const int64_t *name_ends, const uint8_t *data, const int64_t *ends, int64_t n,
                         int64_t *times, int64_t *failed) {
     int64_t name = 0, start = 0;
@@ -264,7 +266,7 @@ static int create_files(char *names, const int64_t *name_ends, const uint8_t *da
     return 0;
 }
 
-/* Syncs files and folders to the disk; `names` and the result as those of `create_files`. */
+/* Sync files and folders to the disk; `names` and the result as in `create_files`. */
 static int sync_files(const char *names, const int64_t *name_ends, int64_t n, int64_t *failed) {
     int64_t name = 0;
     for (int64_t i = 0; i < n; i++) {

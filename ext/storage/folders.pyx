@@ -55,7 +55,7 @@ cdef int copy(int64_t[:, ::1] table, const entry_t* source, int64_t n) noexcept:
 
 
 def visit(bytes root, paths, bint delete):
-    """Find or delete files below a root; return sizes, times and error numbers, the first two empty if files are deleted."""
+    """Find or delete files below a root; return sizes, times and error numbers. Sizes and times are empty for deletions."""
     cdef Strings texts = Strings(paths, 0)
     cdef const char* top = root
     cdef int64_t n = texts.array.n
@@ -88,7 +88,7 @@ cdef int check_names(const uint8_t[::1] names, const int64_t[::1] ends) except -
 
 def create(uint8_t[::1] names not None, const int64_t[::1] name_ends not None, const uint8_t[::1] data not None,
            const int64_t[::1] ends not None):
-    """Create files; return their times, an error number (0: none) and the number of the file that has it."""
+    """Create files; return their times, an error number (0: none) and the index of the file that failed."""
     cdef int64_t i, n = ends.shape[0], start = 0, failed = 0
     cdef int error = 0
     check_names(names, name_ends)
@@ -108,7 +108,7 @@ def create(uint8_t[::1] names not None, const int64_t[::1] name_ends not None, c
 
 
 def sync(const uint8_t[::1] names not None, const int64_t[::1] name_ends not None):
-    """Sync files and folders; return an error number (0: none) and the number of the path that has it."""
+    """Sync files and folders; return an error number (0: none) and the index of the path that failed."""
     cdef int64_t n = name_ends.shape[0], failed = 0
     cdef int error = 0
     check_names(names, name_ends)
