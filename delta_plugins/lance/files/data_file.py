@@ -9,17 +9,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.api import InvalidArgumentError, UnsupportedFeatureError
+from delta_core.api import CorruptTableError, InvalidArgumentError
 from delta_plugins.lance import _pages
+from delta_plugins.lance.files.array_file import ArrayFile
 from delta_plugins.lance.files.assembly import AssemblyError, assemble, file_error
-from delta_plugins.lance.files.container import ByteSource, Container, damaged, open_container
+from delta_plugins.lance.files.container import MAGIC, ByteSource, Container, damaged, open_container
 from delta_plugins.lance.files.leaves import Leaf, leaves_of
+from delta_plugins.lance.files.plain_file import open_plain_file
 from delta_plugins.lance.files.rows import Rows, batches_of, page_rows, ranges_of, row_count
 from delta_plugins.lance.files.structural import LeafRows, StructuralColumn
 from delta_plugins.lance.schema import LanceField
 
-__all__ = ["DataFile", "open_data_file"]
+__all__ = ["DataFile", "column_map", "open_data_file"]
 
+#: Versions of files in the format 0.1, in their footers and in manifests.
+PLAIN = ((0, 0), (0, 1), (0, 2))
+#: The id of a field whose column of a file is not valid any more.
+TOMBSTONE = -2
 #: Rows of a batch, by default.
 BATCH_ROWS = 1 << 17
 
@@ -76,6 +82,30 @@ class DataFile(Protocol):
         """Yield what `read` returns, at most ``batch_rows`` rows at a time, in bounded memory."""
 
 
+def column_map(fields: Sequence[int], column_indices: Sequence[int]) -> dict[int, int]:
+    """Return the column of each field of a data file, as `DataFile.read` takes it.
+
+    Parameters
+    ----------
+    fields, column_indices : sequence of int
+        Those of the DataFile in the manifest. Fields that are not valid any more have negative ids; -3 to -5 are hidden
+        columns of row lineage. Files of version 0.1 have no column indices.
+
+    Raises
+    ------
+    CorruptTableError
+        If there are more of one than of the other.
+    """
+    if not column_indices:
+        return {i: i for i in fields if i >= 0}
+    if len(fields) != len(column_indices):
+        raise CorruptTableError(
+            f"A data file of the manifest has {len(fields)} fields and {len(column_indices)} columns. Restore the "
+            "manifest from a copy."
+        )
+    return {i: c for i, c in zip(fields, column_indices, strict=True) if i != TOMBSTONE and c >= 0}
+
+
 def open_data_file(source: ByteSource, size: int, *, path: str, major: int, minor: int) -> DataFile:
     """Open a data file: its footer is read, and the metadata of columns that lie near it.
 
@@ -88,7 +118,7 @@ def open_data_file(source: ByteSource, size: int, *, path: str, major: int, mino
     path : str
         Its name in errors.
     major, minor : int
-        The version that the manifest specifies, (0, 3) is 2.0; it has to be that of the file. Both 0: not specified.
+        The version that the manifest specifies: (0, 3) is 2.0, and (0, 0) is 0.1 or not specified.
 
     Raises
     ------
@@ -97,14 +127,26 @@ def open_data_file(source: ByteSource, size: int, *, path: str, major: int, mino
     UnsupportedFeatureError
         For a version that is not 0.1, 2.0, 2.1 or 2.2.
     """
+    if _footer_version(path, source, size) in PLAIN:
+        if (major, minor) not in PLAIN:
+            raise damaged(path, f"its version is 0.1, but the manifest specifies {major}.{minor}")
+        return open_plain_file(path, source, size)
     container = open_container(path, source, size)
     expected = (2, 0) if (major, minor) == (0, 3) else (major, minor)
     if expected not in ((0, 0), container.version):
         found = ".".join(map(str, container.version))
         raise damaged(path, f"its version is {found}, but the manifest specifies {major}.{minor}")
-    if container.version == (2, 0):
-        raise UnsupportedFeatureError(f"Data file {path!r} has version 2.0.", path=path, feature="2.0")
-    return StructuralFile(container)
+    return ArrayFile(container) if container.version == (2, 0) else StructuralFile(container)
+
+
+def _footer_version(path: str, source: ByteSource, size: int) -> tuple[int, int]:
+    """Return the version at the end of a file, which the footers of all versions have."""
+    if size < 8:
+        raise damaged(path, f"it has {size} bytes, expected at least the 16 of a footer")
+    end = bytes(source.read_at(size - 8, 8))
+    if end[4:] != MAGIC:
+        raise damaged(path, f"it ends with {end[4:]!r}, expected {MAGIC!r}")
+    return int.from_bytes(end[:2], "little"), int.from_bytes(end[2:4], "little")
 
 
 class StructuralFile:

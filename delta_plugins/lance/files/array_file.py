@@ -1,0 +1,217 @@
+"""Files of version 2.0: columns of arrays, lists and structs as columns of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from delta_core.api import DataFileError, InvalidArgumentError
+from delta_plugins.lance._pages import DamagedPageError, TooLongError
+from delta_plugins.lance.files.array_pages import ArrayPage, Steps, read_array, read_ends
+from delta_plugins.lance.files.container import ColumnPages, Container, damaged
+from delta_plugins.lance.files.leaves import is_leaf
+from delta_plugins.lance.files.rows import Rows, batches_of, page_rows, ranges_of, row_count
+from delta_plugins.lance.files.steps import advanced, concatenated, in_turn, joined_lists, joined_spans
+from delta_plugins.lance.schema import LanceField, arrow_field
+from delta_plugins.lance.wire import Message, chosen, decode
+
+__all__ = ["ArrayFile"]
+
+_PAGE = "/lance.encodings.ArrayEncoding"
+Ranges = NDArray[np.int64]
+
+
+class ArrayFile:
+    """A file of version 2.0 (`delta_plugins.lance.files.DataFile`).
+
+    Parameters
+    ----------
+    container : Container
+        The opened file.
+    """
+
+    def __init__(self, container: Container) -> None:
+        self._container = container
+        self._num_rows: int | None = None
+        self._encodings: dict[bytes, Message] = {}
+        self._item_starts: dict[int, NDArray[np.int64]] = {}
+        self._pages: dict[tuple[int, int], ArrayPage] = {}
+        self._touched: dict[tuple[int, int], ArrayPage] = {}
+
+    @property
+    def num_rows(self) -> int:
+        """The rows that the file has, deleted ones too."""
+        if self._num_rows is None:
+            self._num_rows = int(self._container.descriptor()["length"])
+        return self._num_rows
+
+    @property
+    def num_columns(self) -> int:
+        """The columns that the file has."""
+        return self._container.num_columns
+
+    def read(
+        self, fields: Sequence[LanceField], column_of: Mapping[int, int], rows: Rows = None
+    ) -> list[pa.Array[Any] | pa.ChunkedArray[Any]]:
+        """Return requested rows of fields (`DataFile.read`)."""
+        self._open(fields, column_of)
+        return self._read(fields, column_of, ranges_of(rows, self.num_rows))
+
+    def batches(
+        self, fields: Sequence[LanceField], column_of: Mapping[int, int], rows: Rows = None, batch_rows: int = 1 << 17
+    ) -> Iterator[list[pa.Array[Any] | pa.ChunkedArray[Any]]]:
+        """Yield requested rows of fields, part after part (`DataFile.batches`).
+
+        Raises
+        ------
+        InvalidArgumentError
+            If ``batch_rows`` is not positive.
+        """
+        if batch_rows < 1:
+            raise InvalidArgumentError(f"batch_rows is {batch_rows}, expected 1 or more.")
+        self._open(fields, column_of)
+        for part in batches_of(ranges_of(rows, self.num_rows), batch_rows):
+            yield self._read(fields, column_of, part)
+
+    def _open(self, fields: Sequence[LanceField], column_of: Mapping[int, int]) -> None:
+        """Read the metadata of all columns that fields have."""
+        self._container.pages([column_of[i] for f in fields for i in _ids(f) if i in column_of])
+
+    def _read(
+        self, fields: Sequence[LanceField], column_of: Mapping[int, int], ranges: Ranges
+    ) -> list[pa.Array[Any] | pa.ChunkedArray[Any]]:
+        columns = [self._field(f, column_of, ranges) for f in fields]
+        self._touched = {}
+        try:
+            found = advanced(columns, self._container.read)
+        except TooLongError:
+            return self._read_halves(fields, column_of, ranges)
+        # pages of earlier rows, and what was decompressed of them, are not needed any more
+        self._pages = self._touched
+        return found
+
+    def _read_halves(
+        self, fields: Sequence[LanceField], column_of: Mapping[int, int], ranges: Ranges
+    ) -> list[pa.Array[Any] | pa.ChunkedArray[Any]]:
+        num_rows = row_count(ranges)
+        if num_rows < 2:
+            raise damaged(self._container.path, "one row has more than 2 GiB of values")
+        halves = [self._read(fields, column_of, part) for part in batches_of(ranges, (num_rows + 1) // 2)]
+        return [
+            pa.chunked_array([c for a in parts for c in (a.chunks if isinstance(a, pa.ChunkedArray) else [a])])
+            for parts in zip(*halves, strict=True)
+        ]
+
+    # --- fields ---
+
+    def _field(self, field: LanceField, column_of: Mapping[int, int], ranges: Ranges) -> Steps:
+        """Return rows of a field, with all that is below it."""
+        of = arrow_field(field).type
+        if not any(i in column_of for i in _ids(field)):
+            return pa.nulls(row_count(ranges), of)
+        if pa.types.is_struct(of) and not is_leaf(field):
+            children = yield from in_turn(self._field(child, column_of, ranges) for child in field.children)
+            return pa.Array.from_buffers(of, row_count(ranges), [None], 0, children=children)
+        if field.id not in column_of:
+            raise damaged(self._container.path, f"field {field.name!r} has no column, but fields below it have")
+        if is_leaf(field):
+            return (yield from self._leaf(field, of, column_of[field.id], ranges))
+        return (yield from self._list(field, of, column_of, ranges))
+
+    def _leaf(self, field: LanceField, type: pa.DataType, index: int, ranges: Ranges) -> Steps:
+        pages = self._checked_pages(field, index, ranges)
+        arrays = []
+        for wanted in page_rows(ranges, pages.starts):
+            page, encoding = self._page(field, index, pages, wanted.page)
+            try:
+                arrays.append((yield from read_array(page, encoding, type, wanted.ranges)))
+            except DamagedPageError as e:
+                raise self._damaged(field, index, wanted.page, str(e)) from None
+        if len(arrays) == 1:
+            return arrays[0]
+        return concatenated(arrays, type)
+
+    def _list(self, field: LanceField, type: pa.DataType, column_of: Mapping[int, int], ranges: Ranges) -> Steps:
+        index = column_of[field.id]
+        pages = self._checked_pages(field, index, ranges)
+        starts = self._starts_of_items(field, index, pages)
+        is_wide = pa.types.is_large_list(type)
+        if not (pa.types.is_list(type) or is_wide):
+            raise damaged(self._container.path, f"field {field.name!r} is {type}, which version 2.0 does not store")
+        parts, spans = [], [np.empty((0, 2), np.int64)]
+        for wanted in page_rows(ranges, pages.starts):
+            page, encoding = self._page(field, index, pages, wanted.page)
+            try:
+                part = encoding["list"]
+                offsets, bits, nulls, items = yield from read_ends(
+                    page, part["offsets"], wanted.ranges, part["null_offset_adjustment"], part["num_items"], is_wide, 0
+                )
+            except DamagedPageError as e:
+                raise self._damaged(field, index, wanted.page, str(e)) from None
+            parts.append((row_count(wanted.ranges), offsets, bits, nulls))
+            spans.append(items + starts[wanted.page])
+        child = yield from self._field(field.children[0], column_of, joined_spans(np.concatenate(spans)))
+        return joined_lists(type, parts, child, is_wide)
+
+    def _starts_of_items(self, field: LanceField, index: int, pages: ColumnPages) -> NDArray[np.int64]:
+        """Return where the items of each page of a list column begin."""
+        found = self._item_starts.get(index)
+        if found is None:
+            counts = [0]
+            for i in range(len(pages.lengths)):
+                encoding = self._encoding(field, index, pages, i)
+                if encoding["list"] is None:
+                    raise self._damaged(field, index, i, "it has an encoding that is not that of a list")
+                counts.append(counts[-1] + encoding["list"]["num_items"])
+            if counts[-1] > 1 << 48:
+                raise damaged(self._container.path, f"field {field.name!r} has more than 2^48 items")
+            found = self._item_starts[index] = np.array(counts, np.int64)
+        return found
+
+    # --- pages ---
+
+    def _checked_pages(self, field: LanceField, index: int, ranges: Ranges) -> ColumnPages:
+        [pages] = self._container.pages([index])
+        last = int(ranges[-1, 1]) if len(ranges) else 0
+        if int(pages.starts[-1]) < last:
+            raise damaged(
+                self._container.path,
+                f"column {index} ({field.name!r}) has {int(pages.starts[-1])} rows, but row {last - 1} is needed",
+                column=field.name,
+            )
+        return pages
+
+    def _page(self, field: LanceField, index: int, pages: ColumnPages, number: int) -> tuple[ArrayPage, Message]:
+        encoding = self._encoding(field, index, pages, number)
+        found = self._touched.get((index, number)) or self._pages.get((index, number))
+        if found is None:
+            found = ArrayPage(int(pages.lengths[number]), pages.buffers[number], pages.own_buffers, {})
+        self._touched[index, number] = found
+        return found, encoding
+
+    def _encoding(self, field: LanceField, index: int, pages: ColumnPages, number: int) -> Message:
+        kind, data = pages.encodings[number]
+        if kind != _PAGE:
+            raise self._damaged(field, index, number, f"its encoding is of type {kind!r}, expected {_PAGE!r}")
+        found = self._encodings.get(data)
+        if found is None:
+            where = f"data file {self._container.path!r}, a page of column {index}"
+            found = self._encodings[data] = decode("ArrayEncoding", data, where, DataFileError)
+            if chosen(found) is None:
+                raise self._damaged(field, index, number, "it has an encoding that is not supported")
+        return found
+
+    def _damaged(self, field: LanceField, index: int, page: int, why: str) -> DataFileError:
+        where = f"column {index} ({field.name!r}), page {page}"
+        return damaged(self._container.path, f"{where}: {why}", column=field.name, page=page)
+
+
+def _ids(field: LanceField) -> Iterator[int]:
+    yield field.id
+    if not is_leaf(field):
+        for child in field.children:
+            yield from _ids(child)

@@ -1,0 +1,168 @@
+# distutils: language = c++
+# distutils: extra_compile_args = -std=c++17 -O3
+# distutils: depends = ext/lance/ends.h ext/lance/blocks.h ext/lance/fsst.h ext/lance/codings.h ext/memory/kept_memory.h
+"""Values that files of version 2.0 describe by their ends; `delta_plugins.lance.files.array_pages` is its public API."""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int64_t, uint8_t, uint64_t, uintptr_t
+from libcpp cimport bool
+from libcpp.vector cimport vector
+
+import pyarrow as pa
+
+from delta_core.kernels.memory import kept_blocks
+from delta_plugins.lance._pages import DamagedPageError, TooLongError
+
+
+cdef extern from "lance/ends.h" namespace "delta_lance" nogil:
+    ctypedef const char* Error
+    const char* NO_MEMORY
+    const char* TOO_LONG
+    ctypedef void (*Release "void (*)(delta_memory::ArrowArray *)")(ArrowArray* array)
+    cdef cppclass ArrowArray "delta_memory::ArrowArray":
+        Release release
+    cdef cppclass KeptBlocks "delta_memory::KeptBlocks":
+        pass
+    cdef cppclass Bytes:
+        const uint8_t* data
+        uint64_t size
+    cdef cppclass Block:
+        bool export_to(ArrowArray* array)
+        void lend_from(KeptBlocks* source)
+    cdef cppclass Bits:
+        uint64_t zeros()
+        Block& block()
+        void lend_from(KeptBlocks* source)
+    cdef cppclass SymbolTable:
+        Error parse(Bytes data)
+    cdef cppclass Values:
+        bool is_wide
+        Block offsets, text
+        void lend_from(KeptBlocks* source)
+        Error add_offsets(uint64_t n)
+    cdef cppclass Slices:
+        const uint8_t* offsets
+        bool is_wide
+        Bytes data
+    cdef cppclass Context:
+        Context()
+    Error append_slices "delta_lance::Codings::append_slices"(
+        Context& context, const Slices& slices, uint64_t first, uint64_t last, const SymbolTable* table, Values& out)
+    cdef cppclass EndRange:
+        uint64_t rows
+        bool has_before
+    cdef cppclass Ends:
+        Block offsets
+        Bits valid
+        vector[uint64_t] spans
+        Error read(const uint8_t* ends, uint64_t n, const vector[EndRange]& ranges, uint64_t adjustment, uint64_t limit, bool is_wide)
+
+cdef object BYTES = pa.uint8()
+cdef object from_c = pa.Array._import_from_c
+
+
+cdef int check(Error error) except -1:
+    if error == NULL:
+        return 0
+    if error == NO_MEMORY:
+        raise MemoryError
+    if error == TOO_LONG:
+        raise TooLongError(error.decode())
+    raise DamagedPageError(error.decode())
+
+
+cdef object exported(Block& block):
+    cdef ArrowArray array
+    if not block.export_to(&array):
+        raise MemoryError
+    try:
+        return from_c(<uintptr_t>&array, BYTES).buffers()[1]
+    finally:
+        if array.release != NULL:
+            array.release(&array)
+
+
+def read_ends(ends, const int64_t[:, ::1] ranges, uint64_t adjustment, uint64_t limit, bint is_wide):
+    """Turn the ends of rows into offsets from 0 on.
+
+    Parameters
+    ----------
+    ends : buffer of uint64
+        The ends of the rows of each range, and before them the end of the row before the range, unless it begins at 0.
+    ranges : int64, shape (n, 2)
+        First row and the row after the last one of each range.
+    adjustment : int
+        What is added to the end of a null row.
+    limit : int
+        How many bytes (or items) the page has.
+    is_wide : bool
+        Whether offsets have 64 bits.
+
+    Returns
+    -------
+    tuple
+        The offsets, the validity (None = all valid) and the number of nulls, and the first and last byte of each range, a
+        flat list.
+    """
+    cdef Ends found
+    cdef Py_buffer view
+    cdef vector[EndRange] parts
+    cdef EndRange part
+    cdef Error error
+    cdef Py_ssize_t i
+    cdef KeptBlocks* source = <KeptBlocks*><uintptr_t>kept_blocks()
+    found.offsets.lend_from(source)
+    found.valid.lend_from(source)
+    for i in range(ranges.shape[0]):
+        part.rows = <uint64_t>(ranges[i, 1] - ranges[i, 0])
+        part.has_before = ranges[i, 0] > 0
+        parts.push_back(part)
+    PyObject_GetBuffer(ends, &view, PyBUF_SIMPLE)
+    try:
+        with nogil:
+            error = found.read(<const uint8_t*>view.buf, <uint64_t>view.len // 8, parts, adjustment, limit, is_wide)
+    finally:
+        PyBuffer_Release(&view)
+    check(error)
+    nulls = found.valid.zeros()
+    return exported(found.offsets), exported(found.valid.block()) if nulls else None, nulls, found.spans
+
+
+def decode_texts(table, offsets, data, uint64_t n, bint is_wide):
+    """Decode ``n`` texts of FSST; offsets have 32 or 64 bits, as those that are returned with the bytes."""
+    cdef Py_buffer table_view, offset_view, data_view
+    cdef SymbolTable symbols
+    cdef Slices slices
+    cdef Values out
+    cdef Bytes bytes
+    cdef Error error
+    cdef Context* context
+    out.is_wide = is_wide
+    out.lend_from(<KeptBlocks*><uintptr_t>kept_blocks())
+    PyObject_GetBuffer(table, &table_view, PyBUF_SIMPLE)
+    bytes.data = <const uint8_t*>table_view.buf
+    bytes.size = <uint64_t>table_view.len
+    error = symbols.parse(bytes)
+    PyBuffer_Release(&table_view)
+    check(error)
+    if len(memoryview(offsets)) < (n + 1) * (8 if is_wide else 4):
+        raise DamagedPageError("texts of FSST have fewer offsets than rows")
+    context = new Context()
+    PyObject_GetBuffer(offsets, &offset_view, PyBUF_SIMPLE)
+    try:
+        PyObject_GetBuffer(data, &data_view, PyBUF_SIMPLE)
+        try:
+            slices.offsets = <const uint8_t*>offset_view.buf
+            slices.is_wide = is_wide
+            slices.data.data = <const uint8_t*>data_view.buf
+            slices.data.size = <uint64_t>data_view.len
+            with nogil:
+                error = append_slices(context[0], slices, 0, n, &symbols, out)
+        finally:
+            PyBuffer_Release(&data_view)
+    finally:
+        PyBuffer_Release(&offset_view)
+        del context
+    check(error)
+    check(out.add_offsets(0))
+    return exported(out.offsets), exported(out.text)
