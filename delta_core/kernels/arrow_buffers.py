@@ -1,7 +1,8 @@
-"""Arrow arrays as what the compiled kernels take and return, and as NumPy arrays: buffers.
+"""Conversions between Arrow arrays, the buffers that the compiled kernels take and return, and NumPy arrays.
 
 PyArrow's own ways between Python, NumPy and Arrow (``pa.array``, ``pa.scalar``, ``to_numpy``) import pandas on first
-use if it is installed: a fifth of a second and 40 MB. What opens, lists, plans and scans goes through here instead.
+use if it is installed: a fifth of a second and 40 MB. Code that opens, lists, plans and scans tables uses the
+functions of this module instead.
 """
 
 from __future__ import annotations
@@ -186,7 +187,7 @@ def string_buffers(array: pa.Array[Any]) -> StringBuffers | None:
 
 
 def holds_bytes(array: pa.Array[Any], *parts: bytes) -> bool:
-    """Whether the strings of an array, one behind the other, hold any of some bytes: a test of all of them at once.
+    """Whether the concatenated strings of an array contain any of some bytes: one test of all strings.
 
     A part of several bytes may span two strings, so that only False is certain.
     """
@@ -202,7 +203,7 @@ def string_ends(array: pa.Array[Any]) -> NDArray[np.int64]:
 
 
 def string_bytes(array: pa.Array[Any]) -> bytes:
-    """Return the strings of an array as bytes, one behind the other."""
+    """Return the concatenated strings of an array as bytes."""
     ends, text = _ends_and_text(array)
     return bytes(memoryview(text)[int(ends[0]) : int(ends[-1])]) if len(ends) else b""
 

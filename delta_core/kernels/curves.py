@@ -161,7 +161,7 @@ class Ranges:
         self._make_grid(numbers)
 
     def _make_grid(self, numbers: NDArray[np.float64]) -> None:
-        """Make an even grid that finds ranges, if no cell of it holds so many values that its range is inexact."""
+        """Make an even grid that finds ranges, unless a cell of it holds too many values for an exact range."""
         if len(numbers) < GRID:  # a search for each takes less time than the grid
             return
         self._low, high = numbers[0], numbers[-1]

@@ -67,7 +67,7 @@ def read_decimals(text: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _decimal(text: str, scale: int) -> Decimal:
-    """Read one text at a scale: from numbers with many more digits behind the point, Arrow makes zero."""
+    """Parse one text at a scale; Arrow converts numbers with many more fractional digits to zero."""
     try:
         number = Decimal(text) if text.isascii() and "_" not in text else Decimal("NaN")
         number = number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
@@ -75,6 +75,6 @@ def _decimal(text: str, scale: int) -> Decimal:
         number = Decimal("NaN")
     if not number.is_finite() or number.adjusted() >= _DIGITS:
         raise pa.ArrowInvalid(
-            f"{text[:60]!r} is no decimal of at most {_DIGITS} digits, {scale} of them behind the point"
+            f"{text[:60]!r} is no decimal of at most {_DIGITS} digits, {scale} of them after the point"
         )
     return number

@@ -64,8 +64,8 @@ class SelectionVector:
         Parameters
         ----------
         mask : uint64, **shape (n,)**
-            Bit ``i % 64``, least significant first, of word ``i // 64`` = row ``i`` is requested; bits behind the last
-            row mean nothing.
+            Bit ``i % 64``, least significant first, of word ``i // 64`` = row ``i`` is requested; bits after the last
+            row are ignored.
         num_rows : int
             Of the batch; InvalidArgumentError if the mask has fewer bits.
         """
@@ -104,7 +104,7 @@ class SelectionVector:
 
     @property
     def stop(self) -> int:
-        """The number behind the last of the rows; 0 if there is none."""
+        """The index after the last of the rows; 0 if there is none."""
         if self.mask is None:
             return int(self.indices.max()) + 1 if self.count else 0
         words = np.flatnonzero(self.mask[: (self.num_rows + 63) // 64])
@@ -178,7 +178,7 @@ def gather(batch: pa.RecordBatch, selection: SelectionVector | None, decode: boo
     batch : pyarrow.RecordBatch, **num_rows rows**
         Columns of type ``dictionary<int32, string>`` come back as strings.
     selection : SelectionVector, or None
-        Of so many rows; None: all rows, and columns that need no decoding are passed through.
+        A selection of ``num_rows`` rows; None: all rows, and columns that need no decoding are passed through.
     decode : bool
         False leaves dictionary encoded strings as they are.
 
@@ -204,7 +204,7 @@ def gather(batch: pa.RecordBatch, selection: SelectionVector | None, decode: boo
 
 
 def check_rows(rows: Rows, num_rows: int) -> None:
-    """Reject indices that are not rows of a batch of so many, with InvalidArgumentError."""
+    """Reject indices that are not rows of a batch of ``num_rows``, with InvalidArgumentError."""
     _gather.check_rows(rows, num_rows)
 
 

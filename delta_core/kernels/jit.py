@@ -23,7 +23,7 @@ from delta_core.kernels.arrow_buffers import mask_of, values_of
 __all__ = ["ArrayFunction", "array_function"]
 
 _LOG = logging.getLogger(__name__)
-#: What the cache raises: no folder can be written, the disk is full, a file in it is cut off.
+#: Exceptions of the cache: no folder can be written, the disk is full, a file in it is cut off.
 _CACHE_ERRORS = (OSError, RuntimeError, EOFError, pickle.PickleError)
 
 
@@ -128,7 +128,7 @@ class ArrayFunction:
 
     @property
     def _numba_type_(self) -> Any:
-        """What Numba takes this object for in code that it compiles: the compiled function."""
+        """The type of this object in code that Numba compiles: that of the compiled function."""
         return self._numba().types.Dispatcher(self._dispatcher or self._load())
 
     def _load(self) -> Any:

@@ -147,10 +147,11 @@ class ActionParser:
     Parameters
     ----------
     columns : collection of str or None
-        The columns of the file tables to keep, by their protocol names; None keeps all. What is not kept is neither
-        unescaped nor copied. ``path`` and ``dvId`` (storageType + pathOrInlineDv [+ "@" + offset], null without a
-        vector) are always there. A deletion vector's parts are ``dvStorageType``, ``dvPathOrInline``, ``dvOffset``,
-        ``dvSizeInBytes``, ``dvCardinality``; requested as ``deletionVector`` they come as one struct instead.
+        The columns of the file tables to keep, by their protocol names; None keeps all. Values of other columns
+        are neither unescaped nor copied. ``path`` and ``dvId`` (storageType + pathOrInlineDv [+ "@" + offset], null
+        without a vector) are always there. A deletion vector's parts are ``dvStorageType``, ``dvPathOrInline``,
+        ``dvOffset``, ``dvSizeInBytes``, ``dvCardinality``; requested as ``deletionVector`` they come as one struct
+        instead.
     kinds : collection of str or None
         The kinds of action to keep, such as ``{"protocol", "metaData"}``; None keeps all, unknown ones too.
     skip_kinds : collection of str

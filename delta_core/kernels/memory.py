@@ -42,7 +42,7 @@ def allocate(size: int) -> pa.Buffer:
     Large ones have memory that is kept for the next ones when they are dropped, within the limits of
     ``ext/memory/kept_memory.h``: to take fresh memory from the system takes longer than to decode into it. jemalloc,
     whose the others are, returns neighbouring blocks of 8 MB to the system as soon as they are free. PyArrow's default
-    keeps more, but takes memory in huge pages. They are a tenth faster if the machine has them at hand, and take half
+    keeps more, but takes memory in huge pages. They are a tenth faster if the machine has some free, and take half
     as long again on a virtual machine that returned its free memory to its host. Where an allocator is chosen
     (``ARROW_DEFAULT_MEMORY_POOL``), all are its.
     """
@@ -63,7 +63,7 @@ _zeros = pa.py_buffer(b"")
 
 
 def zeros(size: int) -> pa.Buffer:
-    """Return a buffer of zeros, which others have too: the system has no memory for those that nobody looks at."""
+    """Return a shared buffer of zeros, for which the system uses no memory until it is read."""
     global _zeros
     found = _zeros
     if found.size < size:

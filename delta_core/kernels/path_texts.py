@@ -25,12 +25,12 @@ def decoded_texts(paths: pa.ChunkedArray) -> Texts:
     Parameters
     ----------
     paths : string array, **shape (n,)**
-        Percent-encoded. What looks like an escape and is none stays as it is.
+        Percent-encoded. Invalid escapes stay unchanged.
     """
     return decoded(_parts(paths), len(paths))
 
 
-def uri_texts(paths: pa.ChunkedArray, before: str, behind: str, *, keeps_percents: bool, keeps_colons: bool) -> Texts:
+def uri_texts(paths: pa.ChunkedArray, before: str, after: str, *, keeps_percents: bool, keeps_colons: bool) -> Texts:
     """Return each path between two texts, percent-decoded, and the rows where this is None.
 
     It is None for a path that may be no relative one below its root, and where `decoded_texts` has None.
@@ -39,12 +39,12 @@ def uri_texts(paths: pa.ChunkedArray, before: str, behind: str, *, keeps_percent
     ----------
     paths : string array, **shape (n,)**
         Percent-encoded.
-    before, behind : str
-        What precedes and follows a path.
+    before, after : str
+        The texts before and after a path.
     keeps_percents, keeps_colons : bool
         Whether this is also the URI of a decoded path with such a sign; else None is returned for it.
     """
-    return uris(_parts(paths), len(paths), before.encode(), behind.encode(), keeps_percents, keeps_colons)
+    return uris(_parts(paths), len(paths), before.encode(), after.encode(), keeps_percents, keeps_colons)
 
 
 def joined_lists(lists: list[list[T]]) -> list[T]:

@@ -58,8 +58,8 @@ def decode_bits(
     num_rows : int
         Rows of the file.
     out : uint8[n_bytes], optional
-        A contiguous buffer to reuse, with room for `num_rows` bits rounded up to 8 bytes; what lies behind these is
-        left as it is. Left undefined if an error is raised.
+        A contiguous buffer to reuse, with room for `num_rows` bits rounded up to 8 bytes; bytes after these are
+        not changed. Left undefined if an error is raised.
     bits : int
         64 for the format of deletion vectors, 32 for one roaring bitmap.
     keep : bool
@@ -68,7 +68,7 @@ def decode_bits(
     Returns
     -------
     uint8[ceil(num_rows / 64) * 8]
-        Least significant bit first, zeros behind the last row; `out` or the front of it.
+        Least significant bit first, zeros after the last row; `out` or the front of it.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def decode_mask(
 
 
 def dv_bitmap(payload: Buffer) -> memoryview:
-    """Check the magic number of a deletion vector and return the 64-bit roaring bytes behind it.
+    """Check the magic number of a deletion vector and return the 64-bit roaring bytes after it.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def read_dv_block(block: Buffer, expected_size: int) -> memoryview:
     Parameters
     ----------
     block : bytes-like
-        The file from the vector's `offset`: size, payload, CRC-32. Bytes behind these are not looked at.
+        The file from the vector's `offset`: size, payload, CRC-32. Bytes after these are not read.
     expected_size : int
         The descriptor's `sizeInBytes`.
 
@@ -202,7 +202,7 @@ def read_dv_block(block: Buffer, expected_size: int) -> memoryview:
 
 
 def format_dv_block(payload: bytes | memoryview) -> bytes:
-    """Return size, payload and CRC-32, as they are in a deletion vector file behind its version byte.
+    """Return size, payload and CRC-32, as they are in a deletion vector file after its version byte.
 
     Raises
     ------

@@ -254,7 +254,7 @@ class RowSet:
         Parameters
         ----------
         out : uint8[n_bytes], contiguous
-            At least ``num_rows`` bits rounded up to 8 bytes; what lies behind is left as it is.
+            At least ``num_rows`` bits rounded up to 8 bytes; bytes after these are not changed.
         num_rows : int
             How many bits are written.
         start : int
@@ -435,7 +435,7 @@ class RowSets(Sequence[RowSet]):
         Parameters
         ----------
         out : bool or uint8, **shape (n,)**, contiguous
-            What lies between the parts is left as it is.
+            Bytes between the parts are not changed.
         starts, sizes : int64, **shape (len,)**
             Where the part of each file begins, and its rows: 1 is written if row ``i`` is in the set, else 0.
 

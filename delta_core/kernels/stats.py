@@ -58,7 +58,7 @@ def parse_stats(stats: Any, fields: Sequence[StatField], threads: int = 1) -> li
     stats : pyarrow.Array or pyarrow.ChunkedArray
         string, large_string, string_view, binary, large_binary, or a dictionary of one; null if a file has none.
     fields : sequence of StatField
-        What to read; no path twice.
+        The fields to read; no path twice.
     threads : int
         How many threads share the rows.
 

@@ -25,7 +25,7 @@ def dictionary_of(texts: pa.ChunkedArray, most_bytes: int) -> pa.ChunkedArray | 
     texts : string array, **shape (n,)**
         Stays as it is; the codes of null rows are null.
     most_bytes : int
-        What the distinct values may take, 4 bytes more for each; below 2^30.
+        The most bytes of the distinct values, plus 4 for each; below 2^30.
 
     Returns
     -------

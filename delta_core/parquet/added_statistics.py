@@ -24,7 +24,7 @@ _ROW_GROUPS, _COLUMNS, _META_DATA, _STATISTICS = 4, 1, 3, 12
 
 
 class ChunkStatistics(NamedTuple):
-    """What is known of a column chunk; ``low`` and ``high`` are None if there is no value, or a very long one."""
+    """Statistics of a column chunk; ``low`` and ``high`` are None if there is no value, or a very long one."""
 
     null_count: int
     low: bytes | None

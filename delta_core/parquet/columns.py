@@ -61,8 +61,8 @@ GROUP_BYTES = 64 << 20
 COLLECTED_BYTES = 256 << 20
 #: The same for the columns that PyArrow decodes: whole ones take it several times as much memory.
 OTHERS_BYTES = 24 << 20
-#: What the rows of a stretch take; more if pages that have rows of two stretches are decoded twice: of nested columns,
-#: and of many columns, whose pages are not kept.
+#: The bytes of the rows of a stretch; more if pages that have rows of two stretches are decoded twice: of nested
+#: columns, and of many columns, whose pages are not kept.
 STRETCH_BYTES, NESTED_STRETCH_BYTES = 4 << 20, 16 << 20
 WIDE_LEAVES, WIDE_STRETCH_BYTES = 64, 32 << 20
 #: Columns of a remote row group that take less in the store are fetched at once, and decoded by PyArrow.
@@ -80,7 +80,8 @@ SMALL_GROUP_BYTES = 512 << 10
 WHOLE_GROUP_BYTES, JOINED_GROUPS_BYTES = 1 << 20, 4 << 20
 #: The same if the chunks of many columns take less on average.
 SMALL_CHUNK_BYTES = 32 << 10
-#: Many columns are decoded by several threads from so many plain bytes on, and bytes that a chunk takes as long as.
+#: The least plain bytes of many columns that are decoded by several threads, and the bytes that take as long as a
+#: chunk.
 _SHARED_BYTES, _CHUNK_BYTES = 20 << 20, 16 << 10
 #: Rows that are decoded at once where few of them are kept.
 _BATCH_ROWS = 131_072
@@ -95,7 +96,7 @@ class GroupReader:
     leaves : sequence of int
         The Parquet columns to decode, ascending.
     is_limited : bool
-        Whether first rows are read for a limit. Pages of nested columns behind them are not even counted.
+        Whether first rows are read for a limit. Pages of nested columns after them are not even counted.
     lanes : int
         The threads that decode columns of a row group.
     is_collected : bool
@@ -217,7 +218,7 @@ class GroupReader:
         most: int,
         most_joined: int,
     ) -> int:
-        """Return how many row groups from one on have at most so many bytes each, all of them, and rows of a batch.
+        """Return how many row groups from one on have at most ``most`` bytes each, and ``most_joined`` bytes in all.
 
         0 if one of the columns is not decoded as it is returned.
         """
@@ -459,7 +460,7 @@ class GroupReader:
 
         columns: dict[str, Any] = {}
         done = set[int]()
-        # pages behind the last row are not decoded
+        # pages after the last row are not decoded
         share = 1.0 if picks is None else picks.stop / max(picks.num_rows, 1)
         for flat, nested, pages in run_at_once([partial(decoded, p) for p in own.shares(coded, self._lanes, share)]):
             columns |= {self._forms[leaf].name: array for leaf, array in flat.items()} | nested
@@ -483,7 +484,7 @@ class GroupReader:
             return None
         mask, count = (None, rows) if picks is None else (picks.mask, picks.count)
         if self._is_limited and picks is not None and 0 < picks.stop <= rows // 2:
-            # which rows a page of lists has, its levels alone specify: of those behind the last row none are looked at
+            # only the levels of a page of lists specify its rows; pages after the last requested row are not examined
             first_ones = page_parts.NestedColumnStretches(file, column, chunks, rows)
             return first_ones.read(0, picks.stop, mask, count, pages)
         return page_parts.read_nested_column(file, column, chunks, rows, mask, count, pages)
@@ -514,7 +515,7 @@ class GroupReader:
 
 
 def _cut(tables: list[pa.Table], first: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the rows of tables, one behind the other, in batches, each with its position."""
+    """Yield the rows of consecutive tables in batches, each with its position."""
     if not tables:
         return
     joined = tables[0] if len(tables) == 1 else pa.concat_tables(tables).combine_chunks(POOL_OF_BATCHES)
@@ -535,7 +536,7 @@ def find_chunk(footer: ArrowFooter, group: int, leaf: int, type: pa.DataType) ->
     leaf : int
         The Parquet column's number.
     type : pyarrow.DataType
-        What PyArrow would read it as.
+        The type that PyArrow reads it as.
     """
     form = flat_form(leaf, leaf_of(footer.metadata.schema.column(leaf)), "", type)
     if form is None or form.is_coded:

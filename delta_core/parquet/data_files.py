@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ArrowDataFiles"]
 
-#: What finished batches of later files may hold while an earlier file is still being read: in all, and for each thread.
+#: The most bytes of finished batches of later files while an earlier file is being read: in all, and for each thread.
 BUDGET_BYTES = 256 << 20
 THREAD_BYTES = 16 << 20
 #: The same for each thread if the rows are written as they come, which takes longer than the read, as a rule.
@@ -54,7 +54,7 @@ THREAD_BYTES_BESIDE_WRITE = 2 << 20
 #: Batches that the task whose turn it is may run ahead of the consumer beyond that.
 HEAD_BATCHES = 4
 #: Files above this are split into runs of row groups, one thread each; smaller ones too, if there are too few for all
-#: threads, into so many runs a thread.
+#: threads, into `_RUNS_PER_THREAD`.
 SPLIT_BYTES = 64 << 20
 _RUNS_PER_THREAD = 2
 #: A file below this is read by the caller's own thread when it is the only one.
@@ -63,19 +63,19 @@ INLINE_BYTES = 4 << 20
 #: the columns of conditions, or all columns if there are no conditions; and all columns in any case.
 QUICK_BYTES = 1 << 20
 MOST_QUICK_BYTES = 4 << 20
-#: What a value of a nested column takes at least.
+#: The least bytes of a value of a nested column.
 _NESTED_BYTES = 4
-#: So many rows of all files are read by the caller's own thread, as far as the first task has them.
+#: Up to this number of rows of all files are read by the caller's own thread, if the first task has them.
 FEW_ROWS = 1 << 16
 #: Threads that decode small remote files, and that read big ones by ranges, a run of row groups at a time.
 REMOTE_WORKERS = 8
 REMOTE_RUNS = 32
-#: What the columns of a run of remote row groups take before it ends, and of all runs that are read at once, decoded.
+#: The most decoded bytes of the columns of a run of remote row groups, and of all runs that are read concurrently.
 REMOTE_RUN_BYTES = 4 << 20
 REMOTE_BYTES = 128 << 20
 #: Remote files whose footers are read ahead.
 FOOTERS_AHEAD = 32
-#: Row groups with dictionaries that are kept have so many rows or more, and files of one row group the second number:
+#: The least rows of row groups whose dictionaries are kept, and of files with a single row group:
 #: to make a dictionary array takes longer than to decode few strings.
 _CODED_ROWS, _CODED_FILE_ROWS = 1 << 14, 4096
 #: Strings that take fewer stored bytes than this each are dictionary codes, worth keeping so.
@@ -325,7 +325,7 @@ class _Job:
 
     @cached_property
     def _part_bytes(self) -> int:
-        """What a run of row groups of a local file takes before it ends."""
+        """The most bytes of a run of row groups of a local file."""
         sizes = self._read.sizes
         if None in self._local or self._read.most_rows is not None:
             return SPLIT_BYTES
@@ -333,7 +333,7 @@ class _Job:
         return min(max(share, INLINE_BYTES), SPLIT_BYTES)
 
     def _lanes(self, tasks: int) -> int:
-        """Return how many threads a task may use if there are so many tasks: those that have none."""
+        """Return how many threads each of ``tasks`` tasks may use: the idle threads."""
         read = self._read
         # beside a write, rows that are decoded at once are in memory at once
         if None in self._local or read.most_rows is not None or read.beside_write:
@@ -484,8 +484,8 @@ class _Job:
     ) -> Iterator[tuple[int, list[int]]]:
         """Fetch at once what is read of all row groups: one after the other, each would wait for the store.
 
-        With conditions only their columns, but all columns of small row groups. What is read in stretches is fetched
-        part by part.
+        With conditions only their columns, but all columns of small row groups. Columns that are read in stretches
+        are fetched part by part.
         """
         found = list(runs)
         tested = plan.leaves_of(self._read.tested_columns)
@@ -631,7 +631,7 @@ class _Ranged:
         return self._pending.pop(index).result()
 
     def close(self) -> None:
-        """Start nothing more, and close what nobody took."""
+        """Start no further task, and close the files that were opened but not read."""
         if self._pool is not None:
             self._pool.stop()
         for file in self._pending.values():
@@ -639,7 +639,7 @@ class _Ranged:
 
 
 def _close_opened(file: PoolTask[DataFile]) -> None:
-    # nobody is there to whom an error could be raised
+    # no caller is left to which an error could be raised
     with suppress(Exception):
         file.result().close()
 

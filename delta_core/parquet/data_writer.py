@@ -43,48 +43,48 @@ if TYPE_CHECKING:
 
 __all__ = ["write_parquet_files"]
 
-#: A row group is full at `ROW_GROUP_ROWS`, or at so many bytes in memory.
+#: A row group is full at `ROW_GROUP_ROWS`, or at this many bytes in memory.
 ROW_GROUP_BYTES = 128 << 20
-#: What a column has of a full row group at least, on average: shorter chunks are not worth a read each.
+#: The least average bytes of a column in a full row group: shorter chunks are not worth a read each.
 CHUNK_BYTES = 1 << 16
 #: As above for rows that are read meanwhile: each group that is gathered or encoded is in memory beside the read's.
 ROW_GROUP_ROWS_BESIDE_READS = 1 << 18
 ROW_GROUP_BYTES_BESIDE_READS = 32 << 20
-#: Beside reads, PyArrow's unused memory is released after rows of so many bytes: its allocator takes 12 MB, in huge
+#: Beside reads, PyArrow's unused memory is released after rows of this many bytes: its allocator takes 12 MB, in huge
 #: pages, for the megabyte of buffers in which a row group is encoded.
 RELEASED_BYTES = 8 << 20
 #: A write below this many bytes in memory is done by the caller's thread.
 PARALLEL_BYTES = 32 << 20
-#: Batches are joined up to so many rows or bytes before anything is done to them; more if each is cut by partition.
+#: Batches are joined up to this many rows or bytes before they are processed; more if each is cut by partition.
 STEP_ROWS = 1 << 16
 STEP_BYTES = 8 << 20
 PARTITIONED_STEPS = 8
 #: Consecutive rows of a stream that one worker takes at once: some runs wait while others are written.
 RUN_BYTES = 8 << 20
-#: What big batches are cut down to.
+#: Larger batches are cut into pieces of this many bytes.
 PIECE_BYTES = 32 << 20
 #: Row groups that come in shorter pieces on average are joined first.
 PIECE_ROWS = 1 << 12
-#: A file above this is synced when it is closed; smaller ones all together at the end, so many at once.
+#: A file above this is synced when it is closed; smaller ones all together at the end, `SYNCS` at once.
 SYNC_BYTES = 8 << 20
 SYNCS = 16
-#: Strings are encoded here in files whose first row group has so many rows: elsewhere the time does not matter.
+#: Strings are encoded here in files whose first row group has this many rows: elsewhere the time does not matter.
 CODED_ROWS = 1 << 14
-#: What distinct strings may take, 4 bytes more for each: PyArrow stops using a dictionary of a megabyte.
+#: The most bytes of distinct strings, plus 4 for each: PyArrow stops using a dictionary of a megabyte.
 DICTIONARY_BYTES = (1 << 20) - 1
-#: What all partitions together may hold before the biggest is written.
+#: The most bytes of all partitions together before the biggest is written.
 BUFFER_BYTES = 512 << 20
 OPEN_FILES = 64
 WORKERS = 8
-#: Partitions with less, all of them in memory when the rows end, are encoded in runs of so many bytes or files.
+#: Partitions with fewer bytes, all of them in memory when the rows end, are encoded in runs of these bytes or files.
 SMALL_BYTES = 1 << 20
 RUN_OF_FILES_BYTES = 4 << 20
 RUN_OF_FILES = 64
 #: A run has fewer files of many columns, but an eighth of `RUN_OF_FILES`: each run has a writer.
 RUN_OF_CHUNKS = 2048
-#: With so many columns most of the time that a small file takes is PyArrow's, in which threads do not wait.
+#: From this number of columns on, most of the time of a small file is spent in PyArrow, where threads do not wait.
 SHARED_LEAVES = 8
-#: So many runs are created while the next one is encoded.
+#: The runs that are created while the next one is encoded.
 RUNS_AHEAD = 2
 
 _syncs = PerProcess(partial(ThreadPool, SYNCS, "delta-sync"))
@@ -253,7 +253,7 @@ class _Created(NamedTuple):
     num_rows: int
 
     def abandon(self) -> None:
-        """Do nothing: nobody writes to it."""
+        """Do nothing: the file is complete."""
 
 
 def _sync(path: str) -> None:
@@ -266,14 +266,14 @@ def _sync(path: str) -> None:
 
 
 class _Group(NamedTuple):
-    """What will be a row group, and its bytes in memory."""
+    """The rows of a row group to be written, and their bytes in memory."""
 
     batches: list[pa.RecordBatch]
     nbytes: int
 
 
 class _Slot:
-    """Rows of one partition that wait for their row group, and its open files that nobody writes to just now."""
+    """Rows of one partition that wait for their row group, and its open files that no worker is writing to."""
 
     __slots__ = ("batches", "idle", "nbytes", "partition", "rows", "worker")
 
@@ -382,7 +382,7 @@ class _Job:
         """The files, in the order of their rows if each has consecutive ones."""
         return [found for _, found in sorted(self._done, key=lambda done: done[0])]
 
-    # --- who does what ---
+    # --- assignment of work to workers ---
 
     def run(self, source: pa.Table | pa.RecordBatchReader) -> None:
         workers = 1 if self.write.in_order else min(num_cores(), WORKERS)
@@ -583,7 +583,7 @@ class _Job:
             self._idle[file] = slot
 
     def _open(self, slot: _Slot, worker: int) -> _File:
-        """Return an open file of the slot that nobody writes to: its worker's own if there is one, else a new one."""
+        """Return an open file of the slot that no worker writes to, the worker's own if possible; else a new one."""
         with self._lock:
             file = next((f for f in slot.idle if f.worker == worker), slot.idle[-1] if slot.idle else None)
             oldest = None
@@ -814,7 +814,7 @@ def _wait(tasks: Iterable[Task[None]]) -> None:
 
 
 class _Layout(NamedTuple):
-    """What follows from the columns, the properties and the statistics of a write."""
+    """Schema and options that result from the columns, the properties and the statistics of a write."""
 
     schema: pa.Schema
     properties: WriterProperties

@@ -100,7 +100,7 @@ class LayoutPlan(Struct, frozen=True):
 
     @property
     def key(self) -> tuple[bytes, bytes]:
-        """What the footers of its files have in common."""
+        """The bytes of the schema and the metadata that the footers of its files share."""
         return self.columns.layout.schema, self.columns.layout.metadata
 
 

@@ -28,11 +28,11 @@ class EncodedFiles(Struct, frozen=True):
     Parameters
     ----------
     data : memoryview
-        The files, one behind the other.
+        The concatenated files.
     ends : int64[n]
         Where each one ends.
     statistics : sequence of tuple of ColumnStatistics
-        What is known of the leaves of each.
+        Statistics of the leaves of each.
     """
 
     data: memoryview

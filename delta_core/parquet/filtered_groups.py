@@ -1,7 +1,7 @@
 """Row groups with few requested rows: conditions are tested first, other columns are decoded for what passes them.
 
 A row group is narrowed step by step: the rows that selectors leave, then one condition after the other, each on the
-columns that it needs of the rows that are left. What no row is left of is read no further.
+columns that it needs of the rows that are left. A row group is not read further once no row is left.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from delta_core.parquet.types import FilePlan, is_encoded_string
 
 __all__ = ["Batch", "FilteredGroups"]
 
-#: So many columns are added to a batch of many others, one by one.
+#: The most columns that are added one by one to a batch of many others.
 _MOST_ADDED = 16
 #: Physical columns by number.
 Columns = dict[int, pa.Array]
@@ -42,7 +42,7 @@ class _Rows(Struct, frozen=True):
         The position of the first one.
     count : int
     decode : function(sequence of int, SelectionVector or None, int) -> dict of int to Array
-        Returns columns of those that are picked, or of all, as many as the last number.
+        Returns columns of the picked rows, or of all rows; the last argument is their number.
     group : int, optional
         The row group that they are all rows of.
     """
@@ -113,7 +113,7 @@ class FilteredGroups:
         return None if picks is None else picks.masked()
 
     def _first_ones(self, picks: SelectionVector | None, rows: int) -> SelectionVector | None:
-        """Return the first of the picked rows, as many as are still needed."""
+        """Return the first of the picked rows, at most the number that is still needed."""
         if self._left is None:
             return picks
         count = rows if picks is None else picks.count
@@ -123,7 +123,7 @@ class FilteredGroups:
         return picks
 
     def _first_passing(self, picks: SelectionVector, found: dict[int, pa.Array]) -> SelectionVector:
-        """Return the first of the rows that pass, as many as are still needed, and cut their columns to them."""
+        """Return the first of the rows that pass, at most the number still needed, and cut their columns to them."""
         if self._passing_left is None:
             return picks
         if picks.count > self._passing_left:

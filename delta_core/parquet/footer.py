@@ -66,7 +66,7 @@ def _cut(tail: bytes) -> bytes | None:
 
 
 def _read_tail(source: str | int | pa.NativeFile) -> bytes:
-    """Return the last bytes of a file, the footer among them, as far as there are so many."""
+    """Return the last bytes of a file, the footer included; fewer if the file is shorter."""
     if isinstance(source, str):
         file = open_regular(source)
         try:

@@ -37,7 +37,7 @@ _DECIMAL_BYTES = 17
 
 
 class _Layout(Struct, frozen=True):
-    """What files of one schema, metadata and writer have in common."""
+    """The shared facts of files of one schema, metadata and writer."""
 
     number: int
     first: int

@@ -33,26 +33,26 @@ __all__ = ["JoinedFiles"]
 
 #: A file up to this size is small: it is read whole.
 SMALL_BYTES = 256 << 10
-#: A run that a thread takes at once: so many files, or bytes of them; down to the least if each thread would not have
-#: two runs.
+#: The most files, and bytes, of a run that a thread takes at once; down to the least ones if each thread would have
+#: fewer than two runs.
 RUN_FILES, LEAST_RUN_FILES = 1024, 256
 RUN_BYTES, LEAST_RUN_BYTES = 16 << 20, 4 << 20
-#: What columns of one batch hold, about: of small files, and of medium ones.
+#: The approximate bytes of the columns of one batch: of small files, and of medium ones.
 BATCH_BYTES, MEDIUM_BATCH_BYTES = 32 << 20, 8 << 20
 #: A file that is not small is medium if its requested columns take up to this as they are decoded: if rows are tested,
 #: and if all are read. Of larger ones more memory is filled than is kept, and by itself such a file takes less of it.
 TESTED_BYTES, WHOLE_BYTES = 8 << 20, 2 << 20
-#: Medium files are read together if there are so many at least, about so many decoded bytes in a run; a file that is
-#: larger than the first one by this factor is read by itself.
+#: Medium files are read together from this number on, in runs of about `MEDIUM_RUN_BYTES` decoded; a file that is
+#: larger than the first one by the factor `MOST_LARGER` is read by itself.
 MEDIUM_FILES = 4
 MEDIUM_RUN_BYTES = 32 << 20
 MOST_LARGER = 2
-#: A file of so many rows is not read together with others if strings are to stay codes: here they are plain. Of tested
-#: rows few may be left.
+#: A file of this many rows is not read together with others if strings are to stay codes, because here they are plain;
+#: of tested rows few may be left.
 CODED_ROWS, CODED_TESTED_ROWS = 1 << 16, 1 << 17
-#: If the filter is evaluated, and the columns that it does not need have so many bytes in the first file, small files
-#: are opened twice, as medium ones are: first for the columns of the filter, of so many rows at once, or of those that
-#: have so many bytes in all requested columns.
+#: If the filter is evaluated, and the columns that it does not need have `OTHERS_BYTES` in the first file, small files
+#: are opened twice, as medium ones are: first for the columns of the filter, of at most `MOST_EVALUATED_ROWS` at once,
+#: and at most `EVALUATED_BYTES` in all requested columns.
 OTHERS_BYTES = 64 << 10
 MOST_EVALUATED_ROWS, EVALUATED_BYTES = 1 << 20, 16 << 20
 #: A chunk of a tested column that takes more, and has an index of pages or a Bloom filter, is tested by these first.
@@ -69,7 +69,7 @@ class _Requested(Struct, frozen=True):
     rows: SelectionVector | None
     file_rows: NDArray[np.int64]
 
-    def behind(self, at: int) -> PickedRows | None:
+    def after(self, at: int) -> PickedRows | None:
         """Return those of the files from one on, None for all."""
         if self.rows is None:
             return None
@@ -77,7 +77,7 @@ class _Requested(Struct, frozen=True):
 
 
 class _Files(Struct, frozen=True):
-    """What is left of a run of files."""
+    """The remaining files of a run."""
 
     paths: list[bytes]
     sizes: NDArray[np.int64]
@@ -108,7 +108,7 @@ class JoinedFiles:
         #: Whether these are all tests, whether the filter is evaluated before other columns are read, and whether files
         #: are read up to a size that is not small.
         self._is_tested = self._is_evaluated = self._is_medium = False
-        #: So many rows at once have what is in memory together, decoded, if the filter is evaluated.
+        #: The rows that are decoded at once, and in memory together, if the filter is evaluated.
         self._evaluated_rows = MOST_EVALUATED_ROWS
         self._most_size = SMALL_BYTES
         parts = 2 * num_cores()
@@ -141,7 +141,7 @@ class JoinedFiles:
         plan : FilePlan
             Of this file.
         size : int
-            What its requested columns take, in bytes.
+            The bytes of its requested columns.
         threads : int
             They take runs in turn.
         """
@@ -283,7 +283,7 @@ class JoinedFiles:
             known = tuple(self._layouts.values())
             for is_tested in (True, False) if requested is not None else (False,):
                 layouts = [layout for layout in known if layout.is_tested == is_tested]
-                files = _Files(paths[at:], sizes[at:], requested.behind(at) if is_tested and requested else None)
+                files = _Files(paths[at:], sizes[at:], requested.after(at) if is_tested and requested else None)
                 found = self._read_next(layouts, files) if layouts else None
                 if found is not None and len(found.rows):
                     break
@@ -342,7 +342,7 @@ class JoinedFiles:
         if picks is not None:
             ends = np.searchsorted(picks.indices, ends).astype(np.int64)
         passing = _narrowed(files.picked, found.rows, picks)
-        # files without rows behind the last row are read too
+        # files without rows after the last row are read too
         most_rows = 1 + (num_rows if picks is None else picks.count)
         columns, kept = self._rest(layouts, _Files(files.paths[: len(ends)], files.sizes, passing), most_rows)
         if columns is None:
@@ -382,7 +382,7 @@ def _read_columns(layouts: Sequence[LayoutColumns], files: _Files, most_rows: in
 
 
 def _narrowed(picked: PickedRows | None, rows: NDArray[np.int64], passing: SelectionVector | None) -> PickedRows | None:
-    """Return the rows that pass of those that were picked of files, so many of each; None for all."""
+    """Return the picked rows that pass; ``rows`` is the number of picked rows of each file; None for all."""
     if passing is None or picked is None:
         return picked if passing is None else PickedRows(passing.words(), rows, is_known=True)
     file_rows = picked.file_rows[: len(rows)]

@@ -31,7 +31,7 @@ _SAFE_US = -2_208_988_800_000_000
 
 
 class Calendar(Struct, frozen=True):
-    """What of a file is in the hybrid calendar.
+    """The values of a file that are in the hybrid calendar.
 
     Parameters
     ----------

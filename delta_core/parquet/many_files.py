@@ -38,7 +38,7 @@ __all__ = [
 
 #: Codecs that the compiled module leaves to others, by their numbers in parquet.thrift.
 _CODECS = {"GZIP": 2, "ZSTD": 6}
-#: What decompresses pages that the compiled module does not.
+#: Functions that decompress pages that the compiled module does not.
 _FOREIGN = {_CODECS[name]: found for name, (_, found) in CODECS.items() if found is not None}
 
 
@@ -103,12 +103,12 @@ FileTest = tuple[FlatColumn, ValueTest] | FileTests
 
 
 class FileLayout(Struct, frozen=True):
-    """What files have in common that are read together.
+    """The shared facts of files that are read together.
 
     Parameters
     ----------
     schema, metadata : bytes
-        What `footer_key` returned for one of them: it is recognised by them.
+        The result of `footer_key` for one of them, by which others are recognised.
     columns : tuple of FlatColumn
     tests : tuple of (FlatColumn, ValueTest), or of FileTests
         Only rows that pass all of them are read, see `parquet_pages.compiled_test`.
@@ -135,7 +135,8 @@ class PickedRows(Struct, frozen=True):
     first : int
         The bit of the first file's first row.
     is_known : bool
-        Whether the files were read before, and have so many rows: those without a picked row are not opened again.
+        Whether ``file_rows`` is certain because the files were read before: those without a picked row are not opened
+        again.
     """
 
     mask: NDArray[np.uint64]
@@ -145,7 +146,7 @@ class PickedRows(Struct, frozen=True):
 
 
 class FilesRead(Struct, frozen=True):
-    """What was read of files.
+    """The columns that were read of files.
 
     Parameters
     ----------
@@ -154,7 +155,7 @@ class FilesRead(Struct, frozen=True):
     rows : int64, **shape (n_read,)**
         Of each file, those that are picked and pass.
     columns : list of list of pyarrow.Array
-        By layout, parallel to its ``columns``: the rows of its files behind one another. They own their memory.
+        By layout, parallel to its ``columns``: the concatenated rows of its files. They own their memory.
     leaves : list of list of tuple
         The same of its ``leaves``, for `parquet_nested.assemble_files`.
     """

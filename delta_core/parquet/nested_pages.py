@@ -230,7 +230,7 @@ class NestedColumnStretches:
         num_kept: int | None = None,
         pages: PageCounts | None = None,
     ) -> pa.Array | None:
-        """Decode the rows from ``first`` to ``stop``, all behind those before; see `read_nested_column`.
+        """Decode the rows from ``first`` to ``stop``, which follow those read before; see `read_nested_column`.
 
         After a None nothing more can be read.
         """

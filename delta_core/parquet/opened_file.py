@@ -81,7 +81,7 @@ _MOST_PLANS = 4
 
 
 class ChunkFacts(Struct, frozen=True):
-    """What a footer specifies for one column chunk.
+    """The facts of a footer about one column chunk.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class FlatForm(Struct, frozen=True):
 
 
 class FileFooter(Protocol):
-    """What reading a file needs of its footer."""
+    """The facts of a footer that reading its file requires."""
 
     @property
     def group_rows(self) -> Sequence[int]:
@@ -358,7 +358,7 @@ def _value(physical: str, data: bytes | None) -> Any:
 
 
 class Layout(Struct, frozen=True, eq=False):
-    """What files of the same schema and the same key-value metadata have in common.
+    """The shared facts of files of the same schema and the same key-value metadata.
 
     Parameters
     ----------
@@ -441,7 +441,7 @@ class DataFile:
         except BaseException:
             self.close()
             raise
-        #: What PyArrow reads: `layout.schema`, with the columns that were chosen by `encode` as dictionaries.
+        #: The schema that PyArrow reads: `layout.schema`, with the columns that `encode` chose as dictionaries.
         self.schema: pa.Schema = self.layout.schema
 
     @property

@@ -20,7 +20,7 @@ from delta_core.schema.fields import Path
 
 __all__ = ["ROW_GROUP_ROWS", "columns_to_code", "parquet_options", "without_statistics"]
 
-#: What a row group holds at most if nothing is specified; Bloom filters are made for so many distinct values.
+#: The most rows of a row group if nothing is specified, and the distinct values that Bloom filters are made for.
 ROW_GROUP_ROWS = 1 << 20
 
 
@@ -74,9 +74,9 @@ def columns_to_code(schema: pa.Schema, properties: WriterProperties, options: Ma
     schema : pyarrow.Schema
         The columns of the file.
     properties : WriterProperties
-        What was requested; a column for which anything is requested is left out.
+        The requested properties; a column with properties of its own is left out.
     options : Mapping
-        What `parquet_options` made of both.
+        The result of `parquet_options` for both.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """Column chunks of Parquet files to Arrow arrays: numbers, strings and bytes that are not inside of lists or structs.
 
-PyArrow's reader stays the complete one. This one decodes what nearly every file of a table holds, and its checkpoints
-too, in half the time, which goes mostly into Snappy; and it decodes a column's strings page by page, while they are in
-a core's cache. What it does not support, or finds damaged, it returns undone: `UnsupportedPagesError`.
+This reader decodes the columns of nearly every data file and checkpoint in half of PyArrow's time, mainly
+because PyArrow's Snappy is slower. It decodes strings page by page, while they are in a core's cache. Unsupported or
+damaged chunks raise `UnsupportedPagesError`; PyArrow then reads them, or reports the error.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ __all__ = [
 ]
 
 Key = TypeVar("Key")
-#: What all chunks that are decoded in stretches keep of their pages in between, and of their dictionaries.
+#: The most bytes of pages and dictionaries that all chunks keep between two stretches.
 _KEPT_BYTES = 32 << 20
-#: In windows of so many bytes these chunks are read, and all of them together.
+#: The bytes of the windows in which these chunks are read: of one, and of all together.
 _WINDOW_BYTES, _WINDOWS_BYTES = 256 << 10, 16 << 20
 
 
@@ -116,7 +116,7 @@ _WIDTHS = {
 }  # fmt: skip
 #: A descriptor of a file, its bytes, or a function(offset, size) that returns bytes of it.
 Source = int | bytes | memoryview | Callable[[int, int], Any]
-#: Workspaces that nobody uses, for whoever reads next: fresh memory takes longer than what is done in it.
+#: Unused workspaces for the next reads: fresh memory takes longer than decoding into it.
 _spaces: deque[Workspace] = deque(maxlen=os.cpu_count() or 1)
 call_at_release(_spaces.clear)
 
@@ -220,7 +220,7 @@ def read_chunks(
 
     Returns
     -------
-    dict of pyarrow.Array, each of **num_rows values**, or as many as are kept
+    dict of pyarrow.Array, each of **num_rows values**, or of the kept ones
         Null if the value, or a struct around it, is. Left out is a chunk that has pages of another encoding or codec,
         or is damaged, or has pages that are not coded although codes are requested.
     """
@@ -347,7 +347,7 @@ class ChunkStretches(Generic[Key]):
         Parameters
         ----------
         first, stop : int
-            The first row, behind those before, and the one behind the last.
+            The first row, which is after those read before, and the row after the last.
         keep : uint64, **shape (n,)**, optional
             A mask of these rows, see `read_chunks`.
         pages : PageCounts, optional
@@ -370,7 +370,7 @@ def shared_bytes(num_chunks: int) -> tuple[int, int]:
 
 
 class lent_workspace:  # noqa: N801  # used like a function
-    """Lend a workspace, and add up the pages that are read in it; if anything goes wrong, nobody else gets it."""
+    """Lend a workspace, and add up the pages that are read in it; after an exception it is not reused."""
 
     __slots__ = ("_pages", "_space")
 

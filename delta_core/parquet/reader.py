@@ -20,10 +20,10 @@ from delta_core.storage.prefetch import RangedSource
 
 __all__ = ["ParquetFile"]
 
-#: A batch of a stream has about so many bytes at most, but not fewer rows than these.
+#: The most bytes of a batch of a stream, about, but at least `_LEAST_ROWS` rows.
 _BATCH_BYTES = 8 << 20
 _LEAST_ROWS = 1024
-#: A column of a stream is read in pieces of so many bytes.
+#: A column of a stream is read in pieces of this many bytes.
 _BUFFER_BYTES = 64 << 10
 #: Whether checksums of pages that have one are compared, by our own decoder and by PyArrow: a damaged page may decode
 #: into other values without an error.
@@ -106,7 +106,7 @@ class ParquetFile:
         return self.read_leaves(group, self._leaves(columns))
 
     def iter_batches(self, rows: int, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Stream columns of a row group in batches of at most so many rows."""
+        """Stream columns of a row group in batches of at most ``rows`` rows."""
         yield from self.stream_leaves(rows, [group], self._leaves(columns))
 
     def read_leaves(self, group: int, leaves: Sequence[int], *, use_threads: bool = False) -> pa.Table:
@@ -121,7 +121,7 @@ class ParquetFile:
     def stream_leaves(
         self, rows: int, groups: Sequence[int], leaves: Sequence[int], *, use_threads: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """Stream leaves of row groups, by number, in batches of at most so many rows, fewer if they are long."""
+        """Stream leaves of row groups, by number, in batches of at most ``rows`` rows, fewer if they are long."""
         self.fetch((group, leaf) for group in groups for leaf in leaves)
         self._check_pages(groups, leaves)
         size, total = self._plain_size(groups, leaves)

@@ -28,7 +28,7 @@ def row_group_files(file: bytes | pa.Buffer) -> tuple[memoryview, NDArray[np.int
     Returns
     -------
     files : memoryview
-        One behind the other.
+        The concatenated files.
     ends : int64[row groups]
         Where each one ends.
 

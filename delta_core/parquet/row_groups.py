@@ -66,7 +66,7 @@ def kept_groups(footer: FileFooter, stored: Stored, prune: Compiled) -> list[boo
     footer : FileFooter
         The file's footer, for its bounds.
     stored : Mapping
-        Physical path to the Parquet column's number and its stored Arrow type. What is not here has no bounds.
+        Physical path to the Parquet column's number and its stored Arrow type. Other columns have no bounds.
     prune : Compiled
         Over FileStatistic leaves; false drops a group, null keeps it.
     """

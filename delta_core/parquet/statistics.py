@@ -1,4 +1,4 @@
-"""What a data file's statistics are: from its footer, and from the rows if a footer does not report.
+"""Statistics of data files, from their footers, and from the rows where a footer has none.
 
 Footers leave NaN out of bounds, drop bounds of more than 4 KB, and count nulls of a list's elements, not of the list.
 """
@@ -106,7 +106,7 @@ def leaves_of(schema: pa.Schema, paths: Sequence[Path]) -> tuple[Leaf, ...]:
 
 
 class Measured(Struct):
-    """What the rows of one file report beside its footer."""
+    """Statistics of the rows of one file that its footer does not contain."""
 
     leaves: tuple[Leaf, ...]
     null_counts: dict[Path, int] = {}

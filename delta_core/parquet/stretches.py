@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Own", "Stretches"]
 
-#: PyArrow's batches have so many rows at most.
+#: The most rows of PyArrow's batches.
 _BATCH_ROWS = 131_072
 #: Columns that take less time are decoded on one thread: the other one begins a tenth of it later.
 _LANE_NANOSECONDS = 2_000_000
@@ -33,7 +33,7 @@ _PER_STORED_BYTE = {"GZIP": 2.2, "ZSTD": 0.8}
 
 
 class Own(Struct, frozen=True):
-    """What our own decoder reads of a row group: chunks of flat columns by leaf, nested columns by name."""
+    """The columns of a row group that our own decoder reads: chunks of flat ones by leaf, nested ones by name."""
 
     flat: dict[int, ColumnChunk]
     nested: dict[str, tuple[NestedColumn, dict[int, NestedChunk]]]
@@ -49,7 +49,7 @@ class Own(Struct, frozen=True):
         return [*self.flat.values(), *(c.chunk for _, chunks in self.nested.values() for c in chunks.values())]
 
     def shares(self, coded: Collection[int], lanes: int, share: float = 1.0) -> list[Own]:
-        """Divide the columns among so many threads by the time that they take; among one, if that is little.
+        """Divide the columns among ``lanes`` threads by the time that they take; among one, if that is little.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class Stretches:
     leaves : sequence of int
         The Parquet columns to decode.
     own : Own
-        What our own decoder reads of them.
+        Those that our own decoder reads.
     names : Mapping of int to str
         The names of the flat columns among these.
     coded : collection of int
@@ -142,7 +142,7 @@ class Stretches:
         Parameters
         ----------
         start, stop : int
-            The first row, behind those before, and the one behind the last.
+            The first row, which is after those read before, and the row after the last.
         picks : SelectionVector, optional
             Which of these rows are returned.
         """
@@ -199,7 +199,7 @@ class _Streamed:
         batches = file.arrow.stream_leaves(_BATCH_ROWS, [group], leaves, use_threads=use_threads)
         self._batches: Iterator[pa.RecordBatch] = batches
         self._batch: pa.RecordBatch | None = None
-        #: The rows of the batch at hand.
+        #: The rows of the current batch.
         self._first = self._end = 0
 
     def read(self, start: int, stop: int, picks: SelectionVector | None) -> dict[str, pa.Array]:
@@ -212,7 +212,7 @@ class _Streamed:
         return {name: one_array(pa.chunked_array(arrays)) for name, arrays in parts.items()}
 
     def _parts(self, start: int, stop: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield the rows from one on, each batch with the number of its first row behind that one."""
+        """Yield the rows from one on, each batch with the number of its first row after that one."""
         at = start
         while at < stop:
             if self._batch is None or at >= self._end:

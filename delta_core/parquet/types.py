@@ -32,7 +32,7 @@ Convert = Callable[[pa.Array], pa.Array]
 
 
 class UnconvertibleError(Exception):
-    """A column can't be read as requested. Whoever has the file turns it into a DataFileError."""
+    """A column can't be read as requested. The reader of the file converts it into a DataFileError."""
 
     def __init__(self, path: Path, found: Any, wanted: Any, why: str = "") -> None:
         self.column = format_path(path)
@@ -140,7 +140,7 @@ def plan_file(
     Parameters
     ----------
     found : pyarrow.Schema
-        What the file holds, as Arrow's Parquet reader names it.
+        The schema of the file, as Arrow's Parquet reader names it.
     target : pyarrow.Schema
         The columns as they are to be read: `FileRead.schema`.
     columns, match
@@ -150,7 +150,7 @@ def plan_file(
     calendar : Calendar, optional
         How the file's dates and timestamps are to be rebased.
     types : Mapping, optional
-        What the primitive types' names mean, for those that provide a ``decode``.
+        The primitive types by name, for those that provide a ``decode``.
     num_stored : int, optional
         The Parquet columns of the file: if it has as many top-level ones, none of the others is looked at.
 

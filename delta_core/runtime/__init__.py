@@ -1,1 +1,1 @@
-"""What Python itself needs help with: forked processes, deep recursion, deep JSON, names that load late."""
+"""Process-wide services: forked processes, threads, recursion without the stack, deep JSON, lazy imports."""

@@ -25,7 +25,7 @@ def check_number(
     least : int
         The least number that it may be.
     what : str
-        What it has to be, for the message.
+        The expected value, for the message.
     kinds : tuple of type
         The types of such a number; a bool is none.
 

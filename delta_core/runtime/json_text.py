@@ -79,7 +79,7 @@ def _plain_value(text: str, at: int) -> tuple[Any, int]:
 
 
 def _close(text: str, at: int, open_: list[tuple[Any, str | None]], value: Any) -> tuple[bool, Any, int]:
-    """Add a value to the list or object that it is in, and each of these that ends behind it to its own.
+    """Add a value to its list or object, and each list or object that ends after it to its own.
 
     Returns whether the text ends there, the outermost value that ended, and where the next value begins.
     """

@@ -14,7 +14,7 @@ __all__ = ["debug_log"]
 def debug_log(name: str) -> Logger | None:
     """Return the logger of a module if it writes debug messages, else None.
 
-    Where nobody has imported ``logging``, nobody has set the level that they need.
+    Debug messages need a level that is set through ``logging``; until that is imported, the result is None.
     """
     logging = sys.modules.get("logging")
     if logging is None or not hasattr(logging, "getLogger"):  # another thread may be importing it

@@ -17,7 +17,7 @@ __all__ = ["Task", "run_ordered", "run_quick"]
 
 Task = Callable[[], Iterator[pa.RecordBatch]]
 #: A task that takes less, of the processor or by the clock, is not worth a thread: to hand over the interpreter's lock
-#: takes as long. After so many longer ones threads run the others.
+#: takes as long. After `_SLOW_TASKS` longer ones threads run the others.
 _QUICK_CPU, _QUICK_SECONDS = 0.001, 0.005
 _SLOW_TASKS = 2
 _MANY_COLUMNS = 64
@@ -57,7 +57,7 @@ def run_ordered(tasks: Iterable[Task], workers: int, budget_bytes: int, ahead: i
     workers : int
         Threads; one task at a time on each.
     budget_bytes : int
-        What finished batches of later tasks may hold.
+        The most bytes of finished batches of later tasks.
     ahead : int
         Batches that the task whose turn it is may run ahead of the consumer beyond that.
 
@@ -79,7 +79,7 @@ def run_ordered(tasks: Iterable[Task], workers: int, budget_bytes: int, ahead: i
     stream = _Stream(tasks, budget_bytes, ahead)
     threads = Threads(stream.work, stream.close, "delta-read")
     try:
-        # as many as the system has
+        # the system may allow fewer
         while len(threads) < workers and threads.start():
             pass
         if not len(threads):
@@ -130,7 +130,7 @@ class _Stream:
                 for batch in task():
                     if not self._put(number, batch):
                         return
-            except BaseException as e:  # noqa: BLE001  (handed to the consumer, who raises it)
+            except BaseException as e:  # noqa: BLE001  (the consumer raises it)
                 self._append(number, e)
             with self._lock:
                 self._finished.add(number)
@@ -165,7 +165,7 @@ class _Stream:
             self._notify(number)
 
     def _put(self, number: int, batch: pa.RecordBatch) -> bool:
-        """Queue a batch as soon as there is room; False once nobody wants it."""
+        """Queue a batch as soon as there is room; False once the consumer has stopped."""
         size = _bytes_of(batch)
         while True:
             with self._lock:

@@ -1,4 +1,4 @@
-"""What belongs to one process: a forked child can use neither its parent's threads nor its locks and connections."""
+"""Objects of one process: a forked child can use neither the threads of its parent nor its locks and connections."""
 
 from __future__ import annotations
 

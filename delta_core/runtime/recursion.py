@@ -1,7 +1,7 @@
 """Recursion without the interpreter's stack: for trees as deep as users make them.
 
 A recursive function is written as a generator that yields each call of itself and gets back its result; `run` keeps the
-calls on a list. What it yields may also be a plain value, which comes back as it is.
+calls on a list. A yielded value that is no such call is returned to the generator unchanged.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 __all__ = ["MOST_NESTED", "Steps", "each", "run"]
 
 R = TypeVar("R")
-#: What a function is that yields its own calls: it gets any results, and returns one.
+#: The type of a function that yields its own calls: it receives their results, and returns one of its own.
 Steps = Generator[Any, Any, R]
 #: Levels of an expression, and of a type: deeper ones are rejected.
 MOST_NESTED = 2_000

@@ -1,9 +1,9 @@
-"""Threads, pools of them, and what they wait for. An interrupt may come anywhere; each thread ends with the process.
+"""Threads, thread pools, and the flags and tasks that they wait for; each thread ends with the process.
 
 An interrupt (`KeyboardInterrupt`) may come after any call from Python code of the main thread. The standard library's
-conditions, events and pools are Python code that holds locks: an interrupt there leaves a lock taken, or a thread that
-nobody ends, and the process waits for ever. What must not be interrupted is one call of C code here, and what may wait
-holds no lock meanwhile.
+conditions, events and pools are Python code that holds locks: an interrupt there leaves a lock taken, or a thread
+running, and the process waits for ever. Here each step that must not be interrupted is one call of C code, and a
+thread that waits holds no lock.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Changes", "Flag", "Task", "ThreadPool", "Threads", "first_done", "nu
 
 T = TypeVar("T")
 
-#: What the interpreter waits for threads when it exits: a call of a store that does not answer must not keep it.
+#: The longest time that the interpreter waits for threads when it exits, if a store does not answer a call.
 EXIT_SECONDS = 30.0
 #: How long threads take to stop, as a rule.
 _STOP_SECONDS = 0.1
@@ -77,11 +77,11 @@ class Threads:
     Parameters
     ----------
     work : function()
-        What each thread runs.
+        The function that each thread runs.
     stop : function()
         Makes ``work`` return soon, on all threads; called when the interpreter exits.
     name : str
-        What they are for, which `running_threads` lists.
+        Their purpose, which `running_threads` lists.
 
     Notes
     -----
@@ -162,7 +162,7 @@ class Changes:
         return lock
 
     def notify(self) -> None:
-        """Wake all who wait; to be called with the state's lock."""
+        """Wake all waiting threads. Precondition: the caller holds the state's lock."""
         # one call: an interrupt does not come between the removal of a lock and its release
         with suppress(IndexError):
             any(map(_thread.LockType.release, iter(self._waiting.pop, None)))
@@ -205,13 +205,13 @@ class Task(Generic[T]):
         self._raised: BaseException | None = None
 
     def run(self) -> None:
-        """Run the task, unless somebody has begun or cancelled it."""
+        """Run the task, unless it was begun or cancelled."""
         if not self._begun.acquire(blocking=False):
             return
         assert self._function is not None
         try:
             value = self._function(*self._arguments)
-        except BaseException as e:  # noqa: BLE001  (handed to whoever wants the result)
+        except BaseException as e:  # noqa: BLE001  (`result` raises it)
             self._end(None, e)
             # the error's traceback would keep the task, and the task its error
             del self
@@ -219,7 +219,7 @@ class Task(Generic[T]):
             self._end(value, None)
 
     def cancel(self) -> bool:
-        """Whether nobody runs the task, now or later."""
+        """Cancel the task unless it was begun; return whether it is cancelled."""
         if self._begun.acquire(blocking=False):
             self._is_cancelled = True
             self._end(None, EngineError("A task was cancelled, since what it belongs to was closed."))
@@ -266,7 +266,7 @@ class Task(Generic[T]):
         self._notify()
 
     def _notify(self) -> None:
-        # the owner may add one meanwhile: each is called once, by whoever takes it
+        # the owner may add one meanwhile: each is called once, by the thread that removes it
         while self._callbacks:
             with suppress(IndexError):
                 self._callbacks.pop()(self)
@@ -297,9 +297,9 @@ class ThreadPool:
     Parameters
     ----------
     threads : int
-        At most so many are started.
+        The most threads that are started.
     name : str
-        What they are for.
+        Their purpose.
     stop_tasks : function(), optional
         Makes tasks that were begun return soon, called when the pool ends after an error; perhaps several times.
 
@@ -383,7 +383,7 @@ class _Queue:
         from queue import SimpleQueue
 
         self._stop_tasks = stop_tasks
-        #: What is no task ends the threads.
+        #: An item that is not a task ends the threads.
         self.tasks: SimpleQueue[Task[Any] | weakref.ref[ThreadPool] | None] = SimpleQueue()
         # C code: an interrupt while Python code finalizes an object would be ignored
         self._pool = weakref.ref(pool, self.tasks.put)
@@ -405,6 +405,6 @@ class _Queue:
     def stop(self) -> None:
         self.is_stopped = True
         self.tasks.put(None)
-        # what nobody waits for any more
+        # tasks whose results are not needed any more
         if self._stop_tasks is not None and (self.is_cancelled or self._pool() is None):
             self._stop_tasks()

@@ -1,6 +1,6 @@
 """Places: local disks, object stores, archives; the log's files on them; which of them a table may name.
 
-What reads other places than local disks is loaded when such a place is opened.
+Modules for other places than local disks are loaded when such a place is opened.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def has_dots(path: str) -> bool:
 
 
 class Boundary:
-    """What of a table's paths is followed.
+    """The rule that specifies which of a table's paths are followed.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def _checked(allow_external: AllowExternal) -> list[str]:
 
 
 class CrossStoreStorage:
-    """What every storage shares: the boundary, and files on other stores, which are served by storages of these.
+    """The base of every storage: the boundary, and files on other stores, which are read with storages of these.
 
     Parameters
     ----------

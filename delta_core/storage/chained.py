@@ -1,4 +1,4 @@
-"""Storage on fsspec's chained URIs: a table within an archive, or behind a cache. It only reads."""
+"""Storage on fsspec's chained URIs: a table within an archive, or in a cached store. It only reads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["ChainedStorage"]
 class ChainedStorage(FsspecStorage):
     """Files of a chain of filesystems, such as ``zip://sales::s3://bucket/archive.zip`` or ``simplecache::s3://bucket/sales``.
 
-    Whether a chain would create a file once, nobody can represent: everything that writes is rejected.
+    Chains do not specify whether they create a file exclusively, so every write is rejected.
 
     Parameters
     ----------

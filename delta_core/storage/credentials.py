@@ -75,7 +75,7 @@ _DROPPED = frozenset({
 })  # fmt: skip
 #: Options of every filesystem of fsspec, which no signature lists.
 _EVERY = frozenset({"use_listings_cache", "listings_expiry_time", "max_paths", "skip_instance_cache"})
-#: What to do in place of an option that fsspec's filesystems don't have.
+#: Replacements of options that fsspec's filesystems don't have.
 _REMEDIES: Mapping[str, str] = {
     "bearer_token": "Pass credential= of the package azure-identity.",
     "use_azure_cli": "Pass anon=False: azure-identity then asks the Azure CLI, among others.",
@@ -134,7 +134,7 @@ def check_known(scheme: str, kind: Any, options: Mapping[str, Any]) -> None:
     kind : class
         The filesystem's class; of other classes than s3fs, gcsfs and adlfs, options are not known.
     options : Mapping
-        What `fsspec_options` returned.
+        The result of `fsspec_options`.
 
     Raises
     ------

@@ -22,7 +22,7 @@ _FILE, _FOLDER, _LINK = 0, 1, 2
 
 
 class Folder(Struct, frozen=True):
-    """What is in a folder.
+    """The entries of a folder.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def create_files(paths: Sequence[str], data: bytes | memoryview, ends: NDArray[n
     paths : sequence of str
         Absolute.
     data : buffer
-        The files, one behind the other.
+        The concatenated files.
     ends : int64[n]
         Where each one ends.
 
@@ -129,7 +129,7 @@ def sync_files(paths: Sequence[str]) -> None:
 
 
 def _names(paths: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return names, each with a zero byte behind it, and where each one ends."""
+    """Return names, each followed by a zero byte, and where each one ends."""
     texts = [os.fsencode(path) for path in paths]
     ends = np.cumsum([len(text) + 1 for text in texts], dtype=np.int64)
     return np.frombuffer(bytearray(b"\0".join([*texts, b""])), np.uint8), ends
@@ -181,7 +181,7 @@ def text_hashes(texts: pa.Array[Any], secret: NDArray[np.uint64]) -> NDArray[np.
     texts : string array, **shape (n,)**
         Null has the hash 0.
     secret : uint64[2]
-        Random numbers: nobody can choose texts that collide.
+        Random numbers, so that no writer can choose texts that collide.
     """
     buffers = string_buffers(plain_strings(texts))
     return np.zeros(len(texts), np.uint64) if buffers is None else hashes(buffers, secret)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["LocalStorage"]
 
 _MISSING = (FileNotFoundError, NotADirectoryError)
-#: So many folders are listed before their files are handed on.
+#: The folders that are listed before their files are returned.
 _FOLDERS_AT_ONCE = 64
 _NONE = np.empty(0, np.int64)
 #: How Python encodes the names of files; PyArrow, Spark and other readers encode them as UTF-8.

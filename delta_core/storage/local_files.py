@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WriteBack", "claim", "create_whole", "make_directory", "sync_directory", "temporary_file"]
 
-#: What a file is synced to the disk in, at least, while it is written.
+#: The least bytes that are synced to the disk at once while a file is written.
 _WRITE_BACK_BYTES = 4 << 20
 #: How a disk specifies that it has no hard links.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
@@ -94,7 +94,7 @@ def temporary_file(target: str) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def claim(temporary: str, target: str) -> bool:
-    """Publish a whole file under its name unless there is a file of that name; in one step, whoever tries at once.
+    """Publish a whole file under its name unless there is a file of that name; atomic among concurrent writers.
 
     By a hard link, else by a rename that replaces nothing.
 

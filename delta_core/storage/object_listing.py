@@ -18,7 +18,7 @@ Lister = Callable[[Any, str, str], Listing]
 Entry = tuple[str, int, int, str]
 #: Path, bytes, and ms since the epoch if the store reports them.
 Walked = tuple[str, int, "int | None"]
-#: So many keys are deleted by one call.
+#: The most keys that one call deletes.
 BULK = 1000
 
 
@@ -203,7 +203,7 @@ def _first_of_azure(filesystem: Any, container: str, prefix: str, limit: int) ->
     return found
 
 
-#: What returns the first keys below a prefix in one call, by the function that lists the store.
+#: Functions that return the first keys below a prefix in one call, by the function that lists the store.
 _FIRST: dict[Lister, Callable[[Any, str, str, int], list[str]]] = {
     _s3: _first_of_s3,
     _gcs: _first_of_gcs,

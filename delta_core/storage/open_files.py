@@ -1,4 +1,4 @@
-"""What is read of files that are open, and what distinguishes them."""
+"""Reads of open files, and the facts that identify them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def identity_of(found: os.stat_result) -> FileIdentity:
 
 
 def read_fully(file: Any, length: int | None) -> bytes:
-    """Read so many bytes of an unbuffered file, fewer only at its end."""
+    """Read ``length`` bytes of an unbuffered file, fewer only at its end."""
     if length is None:
         data: bytes = file.readall()
         return data

@@ -26,7 +26,7 @@ _SCHEME = lazy_pattern(r"([A-Za-z][A-Za-z0-9+.-]+):")
 #: A ``file:`` URI's host, if it has one, and its path.
 _FILE = lazy_pattern(r"[A-Za-z]+:(?://([^/]*))?/*(.*)", re.DOTALL)
 LOCAL_SCHEMES = ("", "file", "local")
-#: What is between the links of a chain of filesystems.
+#: The separator of the links of a chain of filesystems.
 LINK = "::"
 _OF_SYSTEM = frozenset(
     {errno.EAGAIN, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT}

@@ -22,10 +22,10 @@ __all__ = ["Prefetch", "RangedSource", "ReadAhead"]
 
 #: Files up to this size are fetched by one call.
 SMALL_BYTES = 4 << 20
-#: What one window of files holds; two windows are in memory at a time.
+#: The bytes and files of one window; two windows are in memory at a time.
 WINDOW_BYTES = 64 << 20
 WINDOW_FILES = 1024
-#: What the parts of a file hold that are read ahead, all together, and a part at least and at most.
+#: The bytes of a file that are read ahead, and the least and most bytes of a part.
 AHEAD_BYTES = 48 << 20
 LEAST_PART_BYTES, MOST_PART_BYTES = 64 << 10, 4 << 20
 #: Threads that read ahead.
@@ -169,7 +169,7 @@ class _Ahead:
         return self._data[offset - self._at : offset - self._at + size]
 
     def _fetch(self) -> None:
-        """Begin to fetch the part behind the one in use."""
+        """Begin to fetch the part after the one in use."""
         first = self._at + len(self._data)
         if self._next is None and first < self._end:
             part = RangeRequest(self._path, first, min(self._part_bytes, self._end - first))
@@ -184,7 +184,7 @@ class _Ranges(io.RawIOBase):
         self._path = path
         self._size = size
         self._at = 0
-        #: What was fetched, by its first byte, and these in order.
+        #: The fetched parts, by their first bytes, and these in order.
         self._parts: dict[int, memoryview] = {}
         self._starts: list[int] = []
 

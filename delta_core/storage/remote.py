@@ -47,7 +47,7 @@ CONCURRENCY = 64
 _PUT_AT_ONCE = 16 << 20
 #: Filesystems whose larger uploads are conditional too.
 _CREATES_UPLOADS = frozenset({"s3", "gs", "abfs"})
-#: So many folders are remembered while the keys of a store are listed.
+#: The most folders that are remembered while the keys of a store are listed.
 _MOST_FOLDERS = 100_000
 #: A path with an empty part or with dots is a name of its own on some stores, and of another file on others.
 _ODD_PATH = re.compile(r"(?:^|/)\.{0,2}(?:/|$)|\0")

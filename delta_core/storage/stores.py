@@ -28,7 +28,7 @@ def open_storage(
     uri : str
         A local path, or a URI of any file system that fsspec supports, also a chained one.
     options : Mapping, optional
-        What the file system takes: credentials, endpoints.
+        Options of the file system: credentials, endpoints.
     allow_external : sequence of str, False or None
         Prefixes of places outside the root that the log may name, beside those on the root's own kind of store; False:
         none.
@@ -47,7 +47,7 @@ def open_storage(
     if scheme_of(uri) in LOCAL_SCHEMES:
         return LocalStorage(local_root(uri), dict(options or {}), open_storage, allow_external)
     if not uri.partition("://")[2].strip("/") and scheme_of(uri) != "memory":
-        raise InvalidArgumentError(f"Found the URI {uri!r}, expected a bucket or host and a path behind its scheme.")
+        raise InvalidArgumentError(f"Found the URI {uri!r}, expected a bucket or host and a path after its scheme.")
     _check_users(uri)
     if LINK in uri:
         return storage.ChainedStorage(uri, dict(options or {}), open_storage, allow_external)

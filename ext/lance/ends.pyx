@@ -92,7 +92,7 @@ def read_ends(ends, const int64_t[:, ::1] ranges, uint64_t adjustment, uint64_t 
     ranges : int64, shape (n, 2)
         First row and the row after the last one of each range.
     adjustment : int
-        What is added to the end of a null row.
+        The number added to the end of a null row.
     limit : int
         How many bytes (or items) the page has.
     is_wide : bool

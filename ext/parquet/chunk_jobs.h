@@ -109,7 +109,7 @@ class Text {
         room_ = room;
         return true;
     }
-    // Transfer the first `used` bytes to the caller, who frees them.
+    // Transfer the first `used` bytes to the caller, which frees them with `free`.
     uint8_t *release(int64_t used) {
         uint8_t *const data = data_, *const cut = static_cast<uint8_t *>(std::realloc(data, used + SLACK));
         data_ = nullptr;

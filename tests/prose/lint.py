@@ -21,13 +21,18 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Folders of the project with text; a folder's tests, examples and build files included.
 FOLDERS = ("benchmarks", "delta_core", "delta_plugins", "docs", "examples", "ext", "tests")
 #: Of texts and of sources.
-SUFFIXES = (".md", ".py", ".pyx", ".pyi", ".hpp", ".h", ".cpp", ".java")
+SUFFIXES = (".md", ".py", ".pyx", ".pxi", ".pyi", ".hpp", ".h", ".cpp", ".java")
 #: Folders that builds leave behind: copies of files that are checked already.
 MADE = frozenset({"build", "dist", "__pycache__"})
 #: The list of this project.
 WORDS = Path(__file__).with_name("words.toml")
 _CODE = re.compile(r"``.+?``|`[^`]*`|\]\([^)]*\)|<!--.*?-->|https?://\S+|\"[^\"]*\"", re.DOTALL)
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|(?<!\S)#:? [^\n]*", re.DOTALL)
+#: Consecutive lines of comments are one text, as sentences continue on the next line. Docstrings are those of Cython.
+_COMMENT = re.compile(
+    r'"""(.*?)"""|//[^\n]*(?:\n[ \t]*//[^\n]*)*|/\*.*?\*/|(?<!\S)#:? [^\n]*(?:\n[ \t]*#:? [^\n]*)*', re.DOTALL
+)
+#: A space in a text: a line break too, with the mark of a comment.
+_SPACE = r"\s+(?:(?:#:?|//|\*)\s+)?"
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _MESSAGES = re.compile(
     r"(Error|Warning|error|warn|warning|info|debug|skip|echo|option|argument|command|Option|Argument)$"
@@ -44,6 +49,10 @@ class Words(NamedTuple):
         Patterns that match whole words of texts, with what to write instead.
     names : Mapping of str to str
         The same for parts of names: ``door`` matches ``plugin_door`` and ``PluginDoor``.
+    reference : Mapping of str to str
+        As ``text``, for the folders in ``reference_folders`` only.
+    reference_folders : tuple of str
+        Folders whose comments and docstrings are written as those of a reference.
     allowed : tuple of str
         Phrases that are not searched.
     allowed_names : tuple of str
@@ -54,6 +63,13 @@ class Words(NamedTuple):
     names: Mapping[str, str]
     allowed: tuple[str, ...] = ()
     allowed_names: tuple[str, ...] = ()
+    reference: Mapping[str, str] = {}
+    reference_folders: tuple[str, ...] = ()
+
+    def patterns(self, path: str) -> Mapping[str, str]:
+        """Return the patterns for the texts of a file."""
+        is_reference = any(path.startswith(f"{folder}/") for folder in self.reference_folders)
+        return {**self.text, **self.reference} if is_reference else self.text
 
 
 class Finding(NamedTuple):
@@ -71,7 +87,14 @@ class Finding(NamedTuple):
 def read_words(path: Path = WORDS) -> Words:
     """Read a word list."""
     made = tomllib.loads(path.read_text(encoding="utf-8"))
-    return Words(made["text"], made["names"], tuple(made["allowed"]["phrases"]), tuple(made["allowed"]["names"]))
+    return Words(
+        made["text"],
+        made["names"],
+        tuple(made["allowed"]["phrases"]),
+        tuple(made["allowed"]["names"]),
+        made["reference"],
+        tuple(made["allowed"]["reference_folders"]),
+    )
 
 
 def check_tree(words: Words, root: Path = ROOT) -> list[Finding]:
@@ -92,10 +115,11 @@ def check_page(path: str, text: str, words: Words) -> list[Finding]:
 
 
 def check_source(path: str, text: str, words: Words) -> list[Finding]:
-    """Check the comments of a file in another language than Python."""
+    """Check the comments, and the docstrings of Cython, of a file in another language than Python."""
     found: list[Finding] = []
     for match in _COMMENT.finditer(text):
-        found += _search(path, text.count("\n", 0, match.start()) + 1, match[0], words)
+        said = match[0] if match[1] is None else match[1]
+        found += _search(path, text.count("\n", 0, match.start()) + 1, said, words)
     return found
 
 
@@ -153,10 +177,8 @@ def _search(path: str, line: int, text: str, words: Words) -> list[Finding]:
         plain = plain.replace(phrase, " " * len(phrase))
     return [
         Finding(path, line + plain.count("\n", 0, match.start()), " ".join(match[0].split()), instead)
-        for pattern, instead in words.text.items()
-        for match in re.finditer(
-            rf"(?<![\w'-])(?:{pattern})(?![\w-])".replace(" ", r"\s+(?:#\s+)?"), plain, re.IGNORECASE
-        )
+        for pattern, instead in words.patterns(path).items()
+        for match in re.finditer(rf"(?<![\w'-])(?:{pattern})(?![\w-])".replace(" ", _SPACE), plain, re.IGNORECASE)
     ]
 
 

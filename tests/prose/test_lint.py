@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.prose.lint import Words, check_page, check_python, check_source, check_tree, read_words
+from tests.prose.lint import ROOT, Words, check_page, check_python, check_source, check_tree, read_words
 
 WORDS = Words({"refus(e|ed)": "reject", "of which": "a relative clause"}, {"door": "plugin_api"}, ("each of which",))
 
@@ -51,9 +51,68 @@ def test_comments_of_other_languages_are_checked() -> None:
     assert [f.line for f in check_source("kernel.h", "int refused; // ok\n// refused\n", WORDS)] == [2]
 
 
+def test_sentence_over_lines_of_comments_is_searched_as_one() -> None:
+    for name, text in [
+        ("kernel.h", "// Files of\n// which one is empty.\nint files;\n"),
+        ("kernel.h", "/* Files of\n * which one is empty. */\n"),
+        ("kernel.pyx", "#: Files of\n#: which one is empty.\n"),
+        ("kernel.pxi", 'cdef int f():\n    """Files of\n    which one is empty."""\n'),
+    ]:
+        (found,) = check_source(name, text, WORDS)
+        assert found.line == text.count("\n", 0, text.index("of")) + 1
+
+
+def test_docstrings_of_cython_are_checked() -> None:
+    text = 'def f():\n    """Return a row.\n\n    It is refused.\n    """\n    x = "refused"\n'
+    assert [f.line for f in check_source("kernel.pyx", text, WORDS)] == [4]
+
+
+REFERENCE = [
+    ("The bytes behind the end are zero.", "The bytes after the end are zero."),
+    ("Return so many bytes.", "Return `size` bytes."),
+    ("Return as many as fit.", "Return at most `size` bytes."),
+    ("What follows is not read.", "The bytes that follow are not read."),
+    ("Whoever calls it frees the memory.", "The caller frees the memory."),
+    ("A writer who lost waits.", "A writer that lost waits."),
+    ("Memory that nobody uses.", "Memory that is not in use."),
+    ("Skip the page at hand.", "Skip the current page."),
+    ("The bytes can't be had.", "The bytes can't be read."),
+    ("Set what came of it.", "Set the result."),
+]
+
+
+@pytest.mark.parametrize(("bad", "good"), REFERENCE)
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("ext/log/scan.h", "// {}\n"),
+        ("ext/log/scan.pyx", "# {}\n"),
+        ("ext/log/scan.pxi", 'def f():\n    """{}"""\n'),
+        ("delta_core/kernels/scan.py", '"""{}"""\n'),
+        ("delta_core/kernels/scan.py", "# {}\n"),
+    ],
+)
+def test_reference_folders_are_written_as_references(name: str, form: str, bad: str, good: str) -> None:
+    words, check = read_words(), check_python if name.endswith(".py") else check_source
+    (found,) = check(name, form.format(bad), words)
+    assert found.instead
+    assert check(name, form.format(good), words) == []
+    assert check("tests/" + name, form.format(bad), words) == []
+
+
+def test_question_may_begin_with_what() -> None:
+    assert check_source("ext/log/scan.h", "// What is read? The file.\n", read_words()) == []
+
+
+def test_reference_folders_exist_and_contain_all_kernels() -> None:
+    folders = read_words().reference_folders
+    assert "ext" in folders
+    assert all((ROOT / folder).is_dir() for folder in folders)
+
+
 def test_word_list_names_a_replacement_for_each_pattern() -> None:
     words = read_words()
-    assert all([*words.text.values(), *words.names.values()])
+    assert all([*words.text.values(), *words.names.values(), *words.reference.values()])
 
 
 def test_folders_that_builds_leave_behind_are_not_checked(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a transaction may stage: file actions that every reader of the protocol understands.
+"""Checks of staged file actions: every reader of the protocol has to support them.
 
 Protocol: Add File and Remove File; Add CDC File. The checks are of whole columns: a file costs no Python object, unless
 its statistics lack a count of rows.

@@ -33,7 +33,7 @@ def rebase_files(intents: Intents, winner: pa.Table, table: TableState, plugins:
     Parameters
     ----------
     intents : Intents
-        What the transaction stages; its tables of files are replaced.
+        The staged intents of the transaction; their tables of files are replaced.
     winner : pyarrow.Table
         The adds of the commit.
     table : TableState

@@ -43,7 +43,7 @@ __all__ = ["Attempt", "CommitHeader", "build_attempt"]
 
 
 class CommitHeader(Struct, frozen=True):
-    """What goes into ``commitInfo`` beside the attempt's own values."""
+    """The part of ``commitInfo`` that all attempts share."""
 
     operation: str
     parameters: Mapping[str, Any]
@@ -78,7 +78,7 @@ class Attempt(Struct, frozen=True, dict=True):
 
     @cached_property
     def content(self) -> CommitContent | None:
-        """What a reader of the lines would find; None if only parsing them reports."""
+        """The content of the commit as a reader parses it; None if it is known only after parsing the lines."""
         view = self.view
         found = as_parsed(view.version, self.small, view.removes, view.adds, skip=frozenset({COMMIT_INFO.name}))
         return None if found is None else CommitContent(found, self.info)

@@ -1,4 +1,4 @@
-"""What a transaction needs of its table and its first snapshot; snapshots themselves begin transactions."""
+"""Protocols of the table and the snapshot that a transaction uses; snapshots themselves begin transactions."""
 
 from __future__ import annotations
 

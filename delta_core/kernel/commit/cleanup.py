@@ -29,7 +29,7 @@ PROPERTY = "delta.enableExpiredLogCleanup"
 _DAY_MS = 86_400_000
 #: Which files go first: a checkpoint must not be gone while commits below it are there.
 _ORDER = {"commit": 0, "crc": 0, "staged": 0, "compacted": 1, "checkpoint": 2}
-#: So many files are deleted at a time, oldest first.
+#: Files that are deleted at a time, oldest first.
 _WINDOW = 1000
 #: The oldest time that is kept, by location and id of the tables that this process cleaned last.
 _cleaned: dict[tuple[str, str], int] = {}
@@ -134,7 +134,7 @@ def clean_after_checkpoint(snapshot: TableBase, requested: bool | None, clock: C
     snapshot : Snapshot
         The version that was committed; newer ones are not looked for.
     requested : bool or None
-        What the caller requested; None: what ``delta.enableExpiredLogCleanup`` specifies, true by default.
+        The caller's choice; None: the property ``delta.enableExpiredLogCleanup``, true by default.
     clock : function() -> int, optional
         Returns the time in ms since the epoch.
 

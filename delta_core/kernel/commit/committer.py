@@ -156,7 +156,7 @@ def holds_transaction(data: bytes, txn_id: str) -> bool:
 def prove_exclusive(storage: Storage) -> None:
     """Prove, once a process and store, that the store creates a file once: among puts at once, and afterwards.
 
-    Does nothing for local disks. Leaves nothing behind.
+    Does nothing for local disks. Its files are deleted again.
 
     Raises
     ------
@@ -192,7 +192,7 @@ def _probe(storage: Storage) -> Iterator[str]:
     try:
         yield path
     finally:
-        # who may not delete may still write
+        # credentials may allow writes but no deletions
         with contextlib.suppress(EngineError):
             storage.delete([path])
 

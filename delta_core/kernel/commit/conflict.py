@@ -40,7 +40,7 @@ Matches = Callable[[pa.Table, "Expression | None"], pa.Table]
 
 
 class IsolationLevel(Enum):
-    """What a transaction may miss of the commits that landed since it read.
+    """The commits since its read version that a transaction may ignore.
 
     Serializable: nothing. WriteSerializable: blind appends, as if they had landed after it. SnapshotIsolation: every
     append; for transactions that change no rows.

@@ -1,4 +1,4 @@
-"""What the core requires of a table's definition, whatever its features: names, partition columns, nullability."""
+"""Checks of a table's definition that do not depend on its features: names, partition columns, nullability."""
 
 from __future__ import annotations
 

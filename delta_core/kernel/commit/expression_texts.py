@@ -34,7 +34,7 @@ def portable_metadata(
     features : iterable of TableFeature
         Those that specify where expressions are.
     double_quotes : "name" or "text"
-        What double quotes enclose in new expressions.
+        The meaning of double quotes in new expressions.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a transaction wants to do, staged until an attempt makes actions of it."""
+"""The intents of a transaction, staged until an attempt makes actions of them."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class RowRemoval(Struct, frozen=True):
 
 
 class Reads(Struct):
-    """What a transaction looked at, for the conflict check.
+    """The reads of a transaction, for the conflict check.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ __all__ = ["CommitLines", "SmallAction", "as_parsed", "format_commit", "small_ac
 
 #: An action that is no file's: its kind, and its value as JSON.
 SmallAction = tuple[str, str]
-#: What opening a table and checksums need of file actions.
+#: The columns of file actions that checksums and opening a table use.
 _COLUMNS = ("size", "modificationTime", "dataChange", "dvCardinality")
 _FILE_ACTIONS = frozenset({ADD.name, REMOVE.name, CDC.name})
 # a NaN would be a commit that no reader parses

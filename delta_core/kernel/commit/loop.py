@@ -1,4 +1,4 @@
-"""The commit loop, for any format: build, publish, look at who won, decide, try again."""
+"""The commit loop, for any format: build, publish, read the winning commits, check for conflicts, retry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from delta_core.kernel.plugins.committer import Committed, Conflict, Outcome
 
 __all__ = ["commit_loop", "max_backoff_seconds"]
 
-#: The longest pause by lost races, in times of an attempt: a fixed one would part nobody on a slow store.
+#: The longest pause by lost races, in multiples of an attempt's duration: on a slow store, a fixed pause would not
+#: separate concurrent writers.
 _ATTEMPTS_TO_WAIT = (0.0, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0, 2.0, 1.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 _LONGEST = 10.0
 Base = TypeVar("Base")
@@ -31,8 +32,10 @@ class Won(Generic[Base, Built]):
 def max_backoff_seconds(lost: int, took: float) -> float:
     """Return the most seconds to wait after a lost race: ``lost`` races before it, an attempt of ``took`` seconds.
 
-    The first retry is at once: most races have two runners, and a lost one means that somebody got on. Then pauses
-    grow, so that fewer run at a time, and shrink again: who lost again and again goes before those who just came.
+    The first retry follows at once, because most races are between two writers, and a lost race means that the other
+    one has finished. Pauses then grow up to four times the duration of an attempt, so that fewer writers try at a
+    time. From the eighth lost race on they shrink, and they are zero from the eleventh to the sixteenth: a writer that
+    has lost many races waits less than newer writers. The sequence then begins again.
     """
     return min(_ATTEMPTS_TO_WAIT[lost % len(_ATTEMPTS_TO_WAIT)] * took, _LONGEST)
 
@@ -75,7 +78,7 @@ def commit_loop(
             return Won(base, attempt, outcome)
         sleep(random.uniform(0.0, max_backoff_seconds(lost, time.monotonic() - started)))  # noqa: S311 (no secret)
         started = time.monotonic()
-        # after the pause: who looks before it comes back with a version that is taken
+        # after the pause, because a version that is read before it is taken by then
         base = advance(base, outcome)
     raise TooManyAttemptsError(
         f"The commit lost {max_attempts} races in a row. Nothing was committed; the data is written but not part of "

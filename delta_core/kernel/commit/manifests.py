@@ -50,7 +50,7 @@ def write_manifests(base: Base) -> list[str]:
 
     Notes
     -----
-    Each manifest is replaced at once, all of them are not: who reads meanwhile may see two versions.
+    Each manifest is replaced atomically, but not all of them together: a concurrent reader may see two versions.
     """
     snapshot = base.latest()
     _check_readable(snapshot)

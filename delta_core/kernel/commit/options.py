@@ -125,7 +125,7 @@ def check_commit_fields(custom: Mapping[str, Any]) -> None:
 
 
 class PostCommitHookProperties(Struct, frozen=True):
-    """What follows a commit.
+    """The steps after a commit.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class PostCommitHookProperties(Struct, frozen=True):
 
     @property
     def post_commit(self) -> PostCommit:
-        """What the commit path takes."""
+        """The same as an argument of the commit path."""
         return PostCommit(self.create_checkpoint, clean_log=self.cleanup_expired_logs)
 
 

@@ -1,4 +1,4 @@
-"""What follows a commit: its checksum, its manifests; now and then a checkpoint, and the cleanup of the log.
+"""The steps after a commit: its checksum, its manifests; at intervals a checkpoint, and the cleanup of the log.
 
 The commit has landed: errors are logged only.
 """
@@ -36,9 +36,9 @@ def run_post_commit(
     snapshot : Snapshot
         The version that was committed.
     commit : CommitContent or None
-        What the commit specifies; read from the log if it is None.
+        The content of the commit; read from the log if it is None.
     before : Snapshot or None
-        The version before, whose checksum saves reading the log; None if it is not at hand.
+        The version before, whose checksum saves reading the log; None if it is not available.
     requested : PostCommit
         Which files the caller allows to be written.
     catalog : CommitSource or None

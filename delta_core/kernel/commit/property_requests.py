@@ -1,4 +1,4 @@
-"""What callers request by table properties: declared names, checked values, requests distinguished from properties."""
+"""Table properties that callers pass: declared names, checked values, requests distinguished from properties."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _check_kept(found: Mapping[str, str], known: Sequence[Mapping[str, str]], pl
 
 
 def _check_known(names: Iterable[str], registry: PluginRegistry) -> None:
-    """Reject a property in the protocol's own name space that nobody declares."""
+    """Reject a property in the protocol's own name space that neither the core nor a feature declares."""
     features = registry.everything.features.values()
     declared = {
         *declared_properties(registry.everything),

@@ -38,7 +38,7 @@ __all__ = ["Resolved", "rebase", "resolve"]
 
 
 class Resolved(Struct, frozen=True):
-    """What row removals come to.
+    """The file actions that result from row removals.
 
     Parameters
     ----------

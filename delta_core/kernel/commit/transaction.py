@@ -87,7 +87,7 @@ _LEAST_LONG = -(2**63)
 
 
 class CommitResult(Struct, Generic[Base], frozen=True):
-    """What a commit came to.
+    """The result of a commit.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class Transaction(Generic[Base]):
     context : TableContext
         The table.
     base : Snapshot or None
-        What is read and changed; None to create the table.
+        The snapshot that is read and changed; None to create the table.
     operation : str
         The name that goes into history: WRITE, DELETE, ...
     parameters : Mapping
@@ -197,7 +197,7 @@ class Transaction(Generic[Base]):
         replaces : bool
             Whether every file of the table is removed: columns may then take any type, and be NOT NULL.
         requests : Mapping of str to str, optional
-            What is requested of the features that the table has, beside its properties, and never stored.
+            Requests to the features of the table, beside its properties, which are never stored.
         without_nulls : collection of Path
             Columns of the new schema whose rows were checked to have a value: they may become NOT NULL.
         protocol : Protocol, optional
@@ -207,7 +207,7 @@ class Transaction(Generic[Base]):
         like : TableState, optional
             The table whose definition this one takes over together with its files: changes are relative to it.
         double_quotes : "name" or "text"
-            What double quotes enclose in expressions that the table does not have yet: ``text`` in those of a log.
+            The meaning of double quotes in expressions that are new to the table: ``text`` in those of a log.
         allow_unknown : bool
             Whether new properties named ``delta.*`` may be ones that neither the core nor a feature declares.
 
@@ -336,7 +336,7 @@ class Transaction(Generic[Base]):
             A file's path as the log spells it, or adds as they were read: rows with every column of
             `intents.READ_FILE`.
         rows : RowSet or RowSets
-            Physical positions: a RowSet of one file, RowSets of as many as ``files`` has rows.
+            Physical positions: a RowSet of one file, or RowSets with one set for each row of ``files``.
 
         Raises
         ------
@@ -586,7 +586,7 @@ class Transaction(Generic[Base]):
             return self.intents
         known = self._resolution
         if known is not None and [id(r) for r in known[0]] == [id(r) for r in removals]:
-            # who won touched none of these files
+            # the winning commits changed none of these files
             return self.intents.with_rows_removed(known[1].removes, known[1].adds)
         rule = self.plan.remove_rows
         assert base is not None and rule is not None
@@ -652,7 +652,7 @@ class Transaction(Generic[Base]):
         latest = base.update()
         base.check_id_of(latest)
         if latest.version < conflict.version and self.context.log.catalog is None:
-            # the listing lags behind: the store has reported that these are there
+            # the listing is stale: the store has reported that these commits exist
             missing = range(latest.version + 1, conflict.version + 1)
             latest = latest.with_commits([LogFile(commit_name(v), "commit", v, v) for v in missing])
         if latest.version <= base.version:

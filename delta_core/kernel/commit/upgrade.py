@@ -21,7 +21,7 @@ __all__ = [
     "upgrade_protocol",
 ]
 
-#: What a table is created with when nothing requires more, as other writers create it.
+#: The protocol of a new table when nothing requires more, as other writers create it.
 _NEW_TABLE = Protocol(1, 2)
 
 

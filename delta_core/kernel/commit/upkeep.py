@@ -1,4 +1,4 @@
-"""What is checked before a table's folder is maintained: whether its catalog and its protocol allow it."""
+"""Checks before a table's folder is maintained: whether its catalog and its protocol allow it."""
 
 from __future__ import annotations
 
