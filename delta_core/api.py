@@ -90,9 +90,17 @@ if TYPE_CHECKING:
         CheckpointPlan as CheckpointPlan,
     )
     from delta_core.engines.engine import Engine as Engine
-    from delta_core.engines.interface import Evaluator as Evaluator, Storage as Storage
+    from delta_core.engines.interface import Compiled as Compiled, Evaluator as Evaluator, Storage as Storage
     from delta_core.formats import FormatTable as FormatTable, TableFormat as TableFormat
-    from delta_core.scan.rows import PlannedRows as PlannedRows, Scannable as Scannable
+    from delta_core.engines.opening import make_engine as make_engine
+    from delta_core.handles.opening import Opening as Opening
+    from delta_core.scan.report import (
+        FileStep as FileStep,
+        PredicatePart as PredicatePart,
+        RunReport as RunReport,
+        ScanReport as ScanReport,
+    )
+    from delta_core.scan.rows import PlannedRows as PlannedRows, Scannable as Scannable, Texts as Texts
     from delta_core.engines.records import RangeRequest as RangeRequest
     from delta_core.kernel.log.commits import Commit as Commit
     from delta_core.kernel.log.files import FileSet as FileSet
@@ -203,9 +211,12 @@ _HOMES = {
         "UnsupportedOperationError VersionNotFoundError"
     ),
     "delta_core.engines.engine": "Engine",
-    "delta_core.engines.interface": "Evaluator RangeRequest Storage",
+    "delta_core.engines.interface": "Compiled Evaluator RangeRequest Storage",
     "delta_core.formats": "FormatTable TableFormat",
-    "delta_core.scan.rows": "PlannedRows Scannable",
+    "delta_core.engines.opening": "make_engine",
+    "delta_core.handles.opening": "Opening",
+    "delta_core.scan.report": "FileStep PredicatePart RunReport ScanReport",
+    "delta_core.scan.rows": "PlannedRows Scannable Texts",
     "delta_core.expressions.ast": (
         "Call Cast Column Expression FileConstant FileStatistic Leaf Literal PartitionValue "
         "PhysicalColumn RowPosition TaskCount TaskIndex TaskRow all_of any_of column conjuncts leaves "

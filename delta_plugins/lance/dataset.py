@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -14,21 +15,29 @@ from delta_core.api import (
     Engine,
     InvalidArgumentError,
     RangeRequest,
+    Schema,
     Storage,
     VersionNotFoundError,
     parse_ms,
     parse_version,
 )
+from delta_core.kernels.arrow_buffers import number_array, strings_of
 from delta_plugins.lance import history
+from delta_plugins.lance.flags import FLAGS
 from delta_plugins.lance.manifest import Manifest, parse_manifest
 from delta_plugins.lance.names import MANIFESTS, Versions, list_versions, manifest_names
+from delta_plugins.lance.predicates import delta_schema
+from delta_plugins.lance.projection import Columns
 from delta_plugins.lance.refs import Branch, Tag, branch_folder, find_tag, read_branches, read_tags
 from delta_plugins.lance.scan import BATCH_ROWS, LanceScan
 from delta_plugins.lance.schema import arrow_schema, registered
 from delta_plugins.lance.take import sample_rows, take_rows
 from delta_plugins.lance.version_files import Opening, VersionFiles
 
-__all__ = ["DatasetStats", "LanceDataset"]
+if TYPE_CHECKING:
+    from delta_core.api import Function
+
+__all__ = ["DatasetStats", "LanceDataset", "LanceSchema"]
 
 #: Manifests are read for this many versions at a time.
 _VERSIONS_AT_ONCE = 64
@@ -57,6 +66,35 @@ class DatasetStats(Struct, frozen=True):
     size_bytes: int | None
 
 
+class LanceSchema(Schema):
+    """The columns of a version with their logical types; a call returns them with Arrow's types.
+
+    A type that Delta lacks is a primitive type of its Arrow name.
+    """
+
+    __slots__ = ("_arrow",)
+    _arrow: pa.Schema
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> LanceSchema:
+        """Return the schema of a version."""
+        arrow: pa.Schema = arrow_schema(manifest.fields, manifest.message["schema_metadata"])
+        found = cls(delta_schema(arrow).fields)
+        object.__setattr__(found, "_arrow", registered(arrow))
+        return found
+
+    def __call__(self) -> pa.Schema:
+        """Return the columns with their Arrow types, extension types, and metadata."""
+        return self._arrow
+
+    def to_arrow(self, as_large_types: bool = False, **kwargs: Any) -> pa.Schema:  # type: ignore[override]
+        """Return the columns with their Arrow types, as a call does."""
+        return self._arrow
+
+    def __arrow_c_schema__(self) -> Any:
+        return self._arrow.__arrow_c_schema__()
+
+
 class LanceDataset:
     """One version of a Lance dataset.
 
@@ -64,7 +102,17 @@ class LanceDataset:
     ----------
     files : VersionFiles
         The version; `LanceDataset.open` makes it.
+
+    Attributes
+    ----------
+    format_name : str
+        ``lance``.
+    commands : frozenset of str
+        The commands of the command line that work on it.
     """
+
+    format_name = "lance"
+    commands = frozenset({"info", "schema", "head", "cat", "count", "files", "history", "explain", "log", "sql"})
 
     def __init__(self, files: VersionFiles) -> None:
         self.files = files
@@ -96,10 +144,15 @@ class LanceDataset:
         """The version's number."""
         return self.manifest.version
 
-    def schema(self) -> pa.Schema:
-        """Return the schema of the columns, in Arrow's types."""
-        found: pa.Schema = registered(arrow_schema(self.manifest.fields, self.manifest.message["schema_metadata"]))
-        return found
+    @property
+    def schema(self) -> LanceSchema:
+        """The columns: their logical types, and Arrow's when it is called."""
+        return LanceSchema.of(self.manifest)
+
+    @property
+    def functions(self) -> Mapping[str, Function]:
+        """None: predicates have the functions that every format has."""
+        return {}
 
     def __repr__(self) -> str:
         return f"LanceDataset({self.files!r})"
@@ -109,6 +162,40 @@ class LanceDataset:
             f"<tr><td>{_html(f.name)}</td><td>{_html(str(f.type))}</td></tr>" for f in list(self.schema())[:100]
         )
         return f"<div><b>{_html(repr(self))}</b><table>{rows}</table></div>"
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the version is, as JSON values by title."""
+        stats, manifest = self.stats(), self.manifest
+        return {
+            "Committed": datetime.fromtimestamp(manifest.timestamp_us / 1e6, UTC).isoformat(timespec="milliseconds"),
+            "Branch": self.branch or "main",
+            "Fragments": stats.num_fragments,
+            "Files": stats.num_data_files,
+            "Size": stats.size_bytes,
+            "Rows": stats.num_rows,
+            "Deleted rows": stats.num_deleted_rows,
+            "Columns": len(manifest.fields),
+            "File version": ".".join(map(str, manifest.file_version)),
+            "Features": [f.meaning for f in FLAGS if f.bit & manifest.message["writer_feature_flags"]],
+            "Properties": dict(sorted(manifest.message["config"].items())),
+        }
+
+    def version_files(self) -> pa.Table:
+        """Return the files of metadata that the version consists of: ``file``, ``kind``, ``size`` in bytes."""
+        transaction = self.manifest.message["transaction_file"]
+        names = [(self.manifest.path, "manifest")]
+        if transaction:
+            names.append((history.transaction_path(self.files.below, transaction), "transaction"))
+        fragments = self.manifest.fragments
+        names += [(self.files.deletion_path(int(i)), "deletions") for i in np.flatnonzero(fragments.deletion_kind >= 0)]
+        sizes, _ = self.storage.find(strings_of([n for n, _ in names]))
+        return pa.table(
+            {
+                "file": strings_of([n for n, _ in names]),
+                "kind": strings_of([k for _, k in names]),
+                "size": number_array(sizes, valid=sizes >= 0),
+            }
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LanceDataset, (self.files,)
@@ -247,6 +334,12 @@ class LanceDataset:
         """Return the fragments, one row each (`fragments.Fragments.table`)."""
         return self.manifest.fragments.table()
 
+    def file_table(self, predicate: Any = None) -> pa.Table:
+        """Return the fragments that may have a row for a predicate: all, as no statistics exclude any."""
+        if predicate is not None:
+            self.scan([], predicate)
+        return self.fragments()
+
     def stats(self) -> DatasetStats:
         """Return the sizes of the version; reads deletion files, or data files, whose rows the manifest lacks."""
         fragments = self.manifest.fragments
@@ -269,7 +362,7 @@ class LanceDataset:
 
     def scan(
         self,
-        columns: Sequence[str] | None = None,
+        columns: Columns = None,
         predicate: Any = None,
         *,
         metadata: Sequence[str] = (),

@@ -1,65 +1,68 @@
-"""How the core finds and opens Lance datasets."""
+"""How the core finds and opens Lance datasets: the entry point of the group ``delta_core.formats``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from delta_core.api import CorruptTableError, Engine, Storage, open_context
+from delta_core.api import CorruptTableError, Engine, Opening, make_engine
 from delta_plugins.lance.dataset import LanceDataset
 from delta_plugins.lance.names import MANIFESTS, parse_versions
 
-if TYPE_CHECKING:
-    from delta_core.api import TableContext
-
-__all__ = ["open_dataset", "open_with", "recognise"]
+__all__ = ["FORMAT", "LanceFormat", "open_dataset"]
 
 
-def recognise(storage: Storage, uri: str) -> bool:
-    """Whether there is a Lance dataset at the root of a storage: one listing.
+class LanceFormat:
+    """The format (`delta_core.api.TableFormat`)."""
 
-    Parameters
-    ----------
-    storage : Storage
-        Of an engine.
-    uri : str
-        The root as the user named it, for errors.
-    """
-    try:
-        return parse_versions(storage.list_from(MANIFESTS).names, uri) is not None
-    except CorruptTableError:  # manifests of two naming schemes: a dataset, which opening rejects
-        return True
+    name = "lance"
+
+    def recognise(self, engine: Engine) -> bool:
+        """Whether the engine's place has manifests of Lance: one listing."""
+        storage = engine.storage
+        try:
+            return parse_versions(storage.list_from(MANIFESTS).names, storage.root) is not None
+        except CorruptTableError:  # manifests of two naming schemes: a dataset, which `open` rejects
+            return True
+
+    def open(self, engine: Engine, uri: str, **options: Any) -> LanceDataset:
+        """Open a dataset; the options are those of `LanceDataset.open`: version, timestamp, tag, branch."""
+        # the options of another store are not known here, without which it can't be opened again
+        is_local = engine.storage.local_path(MANIFESTS) is not None
+        return LanceDataset.open(engine, uri, opening=Reopening(Opening(uri)) if is_local else None, **options)
 
 
-def open_with(engine: Engine, uri: str, **arguments: Any) -> LanceDataset:
-    """Open a dataset with an engine; the other arguments are those of `LanceDataset.open`."""
-    return LanceDataset.open(engine, uri, **arguments)
+FORMAT = LanceFormat()
 
 
-class _Reopening:
+class Reopening:
     """Opens a version of a dataset again, in another process; storage options that are secrets are not pickled.
 
     Parameters
     ----------
-    context : TableContext
+    opening : Opening
         How the dataset was opened.
     """
 
-    def __init__(self, context: TableContext) -> None:
-        self._context = context
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
 
     def __call__(self, version: int, branch: str | None) -> LanceDataset:
-        engine, opening = self._context.log.engine, self._context.opening
-        assert opening is not None
-        return open_with(engine, opening.uri, version=version, branch=branch, opening=self)
+        engine = _engine_of(self._opening)
+        return LanceDataset.open(engine, self._opening.uri, version=version, branch=branch, opening=self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        assert self._context.opening is not None
-        return _reopening, (dict(self._context.opening.pickled(0).arguments),)
+        return _reopening, (dict(self._opening.pickled(0).arguments),)
 
 
-def _reopening(arguments: dict[str, Any]) -> _Reopening:
-    return _Reopening(open_context(**arguments))
+def _reopening(arguments: dict[str, Any]) -> Reopening:
+    return Reopening(Opening(**arguments))
+
+
+def _engine_of(opening: Opening) -> Engine:
+    if isinstance(opening.engine, Engine):
+        return opening.engine
+    return make_engine(opening.engine, opening.uri, opening.storage_options, opening.allow_external)
 
 
 def open_dataset(
@@ -94,13 +97,13 @@ def open_dataset(
     CorruptTableError, UnsupportedFeatureError, SchemaError
         If it can't be read.
     """
-    context = open_context(uri, storage_options, engine, allow_external=allow_external, pickle_secrets=pickle_secrets)
-    return open_with(
-        context.log.engine,
+    opening = Opening(uri, storage_options, engine, allow_external=allow_external, pickle_secrets=pickle_secrets)
+    return LanceDataset.open(
+        _engine_of(opening),
         uri,
         version=version,
         timestamp=timestamp,
         tag=tag,
         branch=branch,
-        opening=_Reopening(context),
+        opening=Reopening(opening),
     )

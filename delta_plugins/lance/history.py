@@ -9,7 +9,7 @@ from delta_core.api import CorruptTableError, RangeRequest, Storage
 from delta_plugins.lance.manifest import Manifest, read_section
 from delta_plugins.lance.wire import Message, chosen, decode, message_table
 
-__all__ = ["entry", "read_transaction", "wrong_version"]
+__all__ = ["entry", "read_transaction", "transaction_path", "wrong_version"]
 
 TRANSACTIONS = "_transactions"
 #: The numbers of a transaction's alternatives begin here.
@@ -48,12 +48,17 @@ def read_transaction(storage: Storage, below: str, data: bytes | memoryview, man
         return decode("Transaction", body, f"Transaction of manifest {manifest.path}")
     if not name:
         return None
-    path = f"{below}/{TRANSACTIONS}/{name}" if below else f"{TRANSACTIONS}/{name}"
+    path = transaction_path(below, name)
     try:
         [found] = storage.read([RangeRequest(path)])
     except FileNotFoundError:
         return None
     return decode("Transaction", found, f"Transaction {path}")
+
+
+def transaction_path(below: str, name: str) -> str:
+    """Return the path of a transaction's file below the root of the dataset."""
+    return f"{below}/{TRANSACTIONS}/{name}" if below else f"{TRANSACTIONS}/{name}"
 
 
 def _operation(transaction: Message) -> str | None:

@@ -7,18 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from delta_core.api import (
-    Column,
-    ColumnNotFoundError,
-    Expression,
-    Field,
-    Schema,
-    UnsupportedExpressionError,
-    arrow_to_type,
-    format_sql,
-    leaves,
-    to_expression,
-)
+# the expressions are loaded with the first predicate
+from delta_core import api
+from delta_core.api import ColumnNotFoundError, UnsupportedExpressionError
 from delta_core.kernels.arrow_buffers import mask_of, one_array
 from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind
 
@@ -26,9 +17,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from delta_core.api import Evaluator
+    from delta_core.api import Column, Compiled, DataType, Evaluator, Expression, Schema
 
-__all__ = ["Predicate", "bind_predicate"]
+__all__ = ["Predicate", "bind_predicate", "delta_schema"]
 
 _TESTS = (
     pa.types.is_boolean, pa.types.is_signed_integer, pa.types.is_float32, pa.types.is_float64, pa.types.is_string,
@@ -69,12 +60,12 @@ class Predicate:
 
     def __init__(self, expression: Expression, schema: pa.Schema, evaluator: Evaluator) -> None:
         self.expression = expression
-        found: list[Column] = list(dict.fromkeys(x for x in leaves(expression) if isinstance(x, Column)))
+        found: list[Column] = list(dict.fromkeys(x for x in api.leaves(expression) if isinstance(x, api.Column)))
         self.names = tuple(dict.fromkeys(x.path[0] for x in found))
-        self._compiled = evaluator.compile(expression, {x: _type_at(schema, x.path) for x in found})
+        self._compiled: Compiled = evaluator.compile(expression, {x: _type_at(schema, x.path) for x in found})
 
     def __str__(self) -> str:
-        return format_sql(self.expression)
+        return api.format_sql(self.expression)
 
     def mask(self, columns: dict[str, pa.Array], num_rows: int) -> NDArray[np.bool_]:
         """Return which rows pass; null counts as false.
@@ -116,9 +107,9 @@ def bind_predicate(predicate: Any, fields: Sequence[LanceField], evaluator: Eval
     for f in fields:
         alike[f.name.lower()] = alike.get(f.name.lower(), 0) + 1
     usable = [a for f, a in listed if is_bound(a.type) and not blob_kind(f) and alike[f.name.lower()] == 1]
-    schema = Schema([Field(a.name, arrow_to_type(a.type), a.nullable) for a in usable])
+    schema = api.Schema([api.Field(a.name, api.arrow_to_type(a.type), a.nullable) for a in usable])
     try:
-        expression = to_expression(predicate, schema)
+        expression = api.to_expression(predicate, schema)
     except ColumnNotFoundError as e:
         asked = str(e.facts.get("column", "")).partition(".")[0].lower()
         other = next((a for f, a in listed if f.name.lower() == asked and a not in usable), None)
@@ -145,3 +136,18 @@ def _at(columns: dict[str, pa.Array], path: Sequence[str]) -> pa.Array:
         # nulls of the struct are nulls of its fields
         array = array.flatten()[array.type.get_field_index(name)]
     return array
+
+
+def delta_schema(schema: pa.Schema) -> Schema:
+    """Return a schema in Delta's types; a type that Delta lacks is a primitive type of its Arrow name."""
+    return api.Schema([api.Field(f.name, _delta_type(f.type), f.nullable) for f in schema])
+
+
+def _delta_type(of: pa.DataType) -> DataType:
+    if is_bound(of):
+        return api.arrow_to_type(of)
+    if pa.types.is_struct(of):
+        return api.StructType([api.Field(f.name, _delta_type(f.type), f.nullable) for f in of])
+    if pa.types.is_list(of) or pa.types.is_large_list(of):
+        return api.ArrayType(_delta_type(of.value_type), of.value_field.nullable)
+    return api.PrimitiveType(str(of))

@@ -10,20 +10,24 @@ from delta_core.api import ColumnNotFoundError, CorruptTableError, InvalidArgume
 from delta_plugins.lance.fragments import Layout
 from delta_plugins.lance.schema import LanceField, blob_kind, is_packed, walk_fields
 
-__all__ = ["METADATA", "FilePart", "ShapePlan", "plan_shape", "select_fields"]
+__all__ = ["METADATA", "Columns", "FilePart", "ShapePlan", "plan_shape", "select_fields"]
 
 #: Metadata columns, as of pylance.
 METADATA = ("_rowid", "_rowaddr", "_row_created_at_version", "_row_last_updated_at_version")
 
 
-def select_fields(fields: Sequence[LanceField], columns: Sequence[str] | None) -> tuple[LanceField, ...]:
+Columns = Sequence[str | tuple[str, ...]] | None
+"""Names of columns, or their paths."""
+
+
+def select_fields(fields: Sequence[LanceField], columns: Columns) -> tuple[LanceField, ...]:
     """Return the fields that names request, in their order.
 
     Parameters
     ----------
     fields : sequence of LanceField
         The fields at the top of the schema.
-    columns : sequence of str, optional
+    columns : sequence of str or path, optional
         Names; one that no column has itself reaches into structs by its dots, and returns the struct with that field
         alone. Case counts, unless only one column has a name in another case. None: all.
 
@@ -40,8 +44,8 @@ def select_fields(fields: Sequence[LanceField], columns: Sequence[str] | None) -
         raise InvalidArgumentError(f"columns is the text {columns!r}, expected a sequence of names.")
     found: dict[str, LanceField] = {}
     for name in columns:
-        if not isinstance(name, str):
-            raise InvalidArgumentError(f"A column is requested by {name!r}, expected a name.")
+        if not (isinstance(name, str) or (isinstance(name, tuple) and name and all(isinstance(p, str) for p in name))):
+            raise InvalidArgumentError(f"A column is requested by {name!r}, expected a name or a path.")
         path = _path(fields, name)
         top = _pruned(path)
         before = found.get(top.name)
@@ -51,19 +55,19 @@ def select_fields(fields: Sequence[LanceField], columns: Sequence[str] | None) -
     return tuple(found.values())
 
 
-def _path(fields: Sequence[LanceField], name: str) -> list[LanceField]:
-    """Return the fields from the top to the one of a name."""
+def _path(fields: Sequence[LanceField], name: str | tuple[str, ...]) -> list[LanceField]:
+    """Return the fields from the top to the one of a name or a path."""
     if name in METADATA:
         raise ColumnNotFoundError(
             f"{name} is no column of the dataset but a metadata column: request it in metadata, not in columns.",
             column=name,
         )
-    top = _named(fields, name)
+    top = _named(fields, name) if isinstance(name, str) else None
     if top is not None:
         return [top]
     path: list[LanceField] = []
     level: Sequence[LanceField] = fields
-    for part in name.split("."):
+    for part in name.split(".") if isinstance(name, str) else name:
         field = _named(level, part)
         if field is None or (path and path[-1].logical_type != "struct"):
             names = ", ".join(f.name for f in fields[:20])
@@ -98,7 +102,7 @@ def _pruned(path: Sequence[LanceField]) -> LanceField:
     return found
 
 
-def _merged(first: LanceField, second: LanceField, name: str) -> LanceField:
+def _merged(first: LanceField, second: LanceField, name: str | tuple[str, ...]) -> LanceField:
     """Return a struct with the requested fields of both, in the order of the requests."""
     if not first.children or not second.children or first.logical_type != "struct":
         raise InvalidArgumentError(f"Column {name!r} is requested twice, or with a field of its own.", column=name)

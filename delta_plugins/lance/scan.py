@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from delta_core.api import CorruptTableError, DataFileError, InvalidArgumentError, UnsupportedFeatureError
+from delta_core.api import CorruptTableError, DataFileError, InvalidArgumentError, PlannedRows, UnsupportedFeatureError
 from delta_core.kernels.arrow_buffers import number_array, one_array
 from delta_plugins.lance import flags
+from delta_plugins.lance.explain import explain_scan
 from delta_plugins.lance.fragments import AS_COLUMN
 from delta_plugins.lance.joining import join_parts
-from delta_plugins.lance.predicates import Predicate, bind_predicate
-from delta_plugins.lance.projection import METADATA, FilePart, ShapePlan, plan_shape, select_fields
+from delta_plugins.lance.predicates import bind_predicate
+from delta_plugins.lance.projection import METADATA, Columns, FilePart, ShapePlan, plan_shape, select_fields
 from delta_plugins.lance.row_ids import LINEAGE_FIELDS, Kind
 from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind, registered, walk_fields
 from delta_plugins.lance.version_files import VersionFiles
@@ -22,6 +23,7 @@ from delta_plugins.lance.version_files import VersionFiles
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from delta_core.api import Expression, ScanReport, Texts
     from delta_plugins.lance.files import DataFile
 
 __all__ = ["BATCH_ROWS", "FragmentReader", "LanceScan", "RowReader"]
@@ -224,14 +226,14 @@ def _check_blobs(dataset: VersionFiles, fields: Sequence[LanceField]) -> None:
             )
 
 
-class LanceScan:
+class LanceScan(PlannedRows):
     """A planned read of a version, to be read many times; Arrow libraries take it as a stream.
 
     Parameters
     ----------
     dataset : VersionFiles
         The version.
-    columns : sequence of str, optional
+    columns : sequence of str or path, optional
         See `projection.select_fields`.
     predicate : str, filters, Expression or pyarrow expression, optional
         Only rows for which it is true.
@@ -247,7 +249,7 @@ class LanceScan:
     def __init__(
         self,
         dataset: VersionFiles,
-        columns: Sequence[str] | None = None,
+        columns: Columns = None,
         predicate: Any = None,
         *,
         limit: int | None = None,
@@ -263,9 +265,8 @@ class LanceScan:
         self._batch_rows = batch_rows
         self._arguments = columns, predicate, limit, tuple(metadata), batch_rows
         tops = dataset.manifest.fields
-        self._fields = select_fields(tops, columns)
-        self._reader = RowReader(dataset, self._fields, metadata)
-        self._predicate: Predicate | None = bind_predicate(predicate, tops, dataset.engine.evaluator)
+        self._reader = RowReader(dataset, select_fields(tops, columns), metadata)
+        self._predicate = bind_predicate(predicate, tops, dataset.engine.evaluator)
         self._tested: RowReader | None = None
         if self._predicate is not None:
             names = self._predicate.names
@@ -276,16 +277,23 @@ class LanceScan:
         """The schema of the rows."""
         return self._reader.schema
 
+    @property
+    def predicate(self) -> Expression | None:
+        """The predicate, bound to the columns of the dataset."""
+        return None if self._predicate is None else self._predicate.expression
+
+    @property
+    def source(self) -> VersionFiles:
+        """The version that is read."""
+        return self._dataset
+
     def __repr__(self) -> str:
         return f"LanceScan({self._dataset!r}, {self._predicate or 'all rows'})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _scan_again, (self._dataset, *self._arguments)
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return self.batches()
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def read_batches(self, texts: Texts = "plain", *, is_collected: bool = False) -> Iterator[pa.RecordBatch]:
         """Yield the rows as batches, in the order of the fragments; closing the iterator stops the reading."""
         left = self._limit
         if left == 0:
@@ -298,21 +306,14 @@ class LanceScan:
                 yield batch
                 left = None if left is None else left - batch.num_rows
 
-    def to_reader(self) -> pa.RecordBatchReader:
-        """Return the rows as a stream."""
-        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
-
-    def to_table(self) -> pa.Table:
-        """Return the rows in memory."""
-        return pa.Table.from_batches(list(self.batches()), self.schema)
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self.to_reader().__arrow_c_stream__(requested_schema)
-
     def count(self) -> int:
         """Return how many rows there are; without a predicate no data file is read."""
         total = self._dataset.count() if self._predicate is None else sum(len(p) for _, p in self._passing())
         return total if self._limit is None else min(total, self._limit)
+
+    def explain(self, run: bool = False) -> ScanReport:
+        """Return how the rows are read; with ``run`` also what reading them took."""
+        return explain_scan(self._dataset, self._predicate, self.schema.names, self._limit, self if run else None)
 
     def _all(self) -> Iterator[pa.RecordBatch]:
         if self._predicate is not None:
@@ -354,6 +355,6 @@ class LanceScan:
 
 
 def _scan_again(
-    dataset: VersionFiles, columns: Any, predicate: Any, limit: int | None, metadata: Sequence[str], batch_rows: int
+    dataset: VersionFiles, columns: Columns, predicate: Any, limit: int | None, metadata: Sequence[str], batch_rows: int
 ) -> LanceScan:
     return LanceScan(dataset, columns, predicate, limit=limit, metadata=metadata, batch_rows=batch_rows)

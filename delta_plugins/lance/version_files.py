@@ -129,7 +129,7 @@ class VersionFiles:
         wanted = np.asarray(fragments, np.int64)
         missing_ones = [int(i) for i in wanted[listed.deletion_kind[wanted] >= 0] if int(i) not in self._deleted]
         if missing_ones:
-            paths = [self._deletion_path(i) for i in missing_ones]
+            paths = [self.deletion_path(i) for i in missing_ones]
             known = listed.num_deleted if self.manifest.rows_are_known else np.full(len(listed), -1, np.int64)
             kinds = listed.deletion_kind[missing_ones].tolist()
             rows = [self.physical_rows(i) for i in missing_ones]
@@ -137,7 +137,8 @@ class VersionFiles:
             self._deleted |= dict(zip(missing_ones, found, strict=True))
         return [self._deleted.get(int(i)) for i in wanted]
 
-    def _deletion_path(self, i: int) -> str:
+    def deletion_path(self, i: int) -> str:
+        """Return the path of the deletion file of a fragment, given by index."""
         listed = self.manifest.fragments
         name = deletion_name(
             int(listed.id[i]), int(listed.deletion_version[i]), int(listed.deletion_id[i]), int(listed.deletion_kind[i])

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from delta_core.api import make_engine
 from delta_core.errors import (
     ColumnNotFoundError,
     CorruptTableError,
@@ -26,7 +27,7 @@ from delta_core.errors import (
     VersionNotFoundError,
 )
 from delta_plugins.lance.dataset import LanceDataset
-from delta_plugins.lance.format import open_dataset, recognise
+from delta_plugins.lance.format import FORMAT, open_dataset
 from delta_plugins.lance.names import manifest_names
 from delta_plugins.lance.projection import METADATA
 from delta_plugins.lance.wire import decode
@@ -276,25 +277,18 @@ def test_representations_name_the_version() -> None:
 
 
 def test_dataset_is_recognised_by_its_manifests(tmp_path: Path) -> None:
-    storage = opened("plain").storage
-    assert recognise(storage, "t")
+    assert FORMAT.recognise(opened("plain").files.engine)
     (tmp_path / "_versions").mkdir()
-    other = open_dataset_storage(tmp_path)
-    assert not recognise(other, "t")
+    engine = make_engine("arrow", str(tmp_path), None)
+    assert not FORMAT.recognise(engine)
     (tmp_path / "_versions" / "latest_version_hint.json").write_text("{}")
-    assert not recognise(other, "t")
+    assert not FORMAT.recognise(engine)
     (tmp_path / "_versions" / "1.manifest").write_bytes(b"")
-    assert recognise(other, "t")
+    assert FORMAT.recognise(engine)
     (tmp_path / "_versions" / "18446744073709551614.manifest").write_bytes(b"")
-    assert recognise(other, "t")
+    assert FORMAT.recognise(engine)
     with pytest.raises(CorruptTableError, match="two naming schemes"):
         open_dataset(str(tmp_path))
-
-
-def open_dataset_storage(path: Path) -> Any:
-    from delta_core.api import open_context
-
-    return open_context(str(path)).log.engine.storage
 
 
 def test_folder_without_manifests_is_no_dataset(tmp_path: Path) -> None:

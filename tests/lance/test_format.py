@@ -1,0 +1,97 @@
+"""Lance as a format of the core: `open_table`, the command line, SQL over both formats, views."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_core import DeltaTable, QueryBuilder, open_table, write_deltalake
+from delta_core.cli import main
+from delta_core.errors import TableNotFoundError, VersionNotFoundError
+from delta_plugins.lance.dataset import LanceDataset
+
+FIXTURES = Path(__file__).parent / "fixtures"
+STABLE = str(FIXTURES / "stable")
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_open_table_returns_a_version_of_a_dataset() -> None:
+    assert isinstance(open_table(STABLE), LanceDataset)
+    assert open_table(Path(STABLE), version=4).version == 4
+    assert open_table(STABLE, tag="deleted").version == 3
+    assert open_table(STABLE, branch="dev/one").branch == "dev/one"
+    assert open_table(STABLE, timestamp="2100-01-01").version == 11
+    with pytest.raises(VersionNotFoundError):
+        open_table(STABLE, version=99)
+
+
+def test_open_table_reports_the_formats_that_were_tried(tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError, match="delta, lance"):
+        open_table(tmp_path)
+
+
+def test_schema_has_logical_types_and_those_of_arrow() -> None:
+    schema = open_table(STABLE).schema
+    assert schema.names == ["id", "text", "s", "u", "twice"]
+    assert schema().field("u").type == pa.uint16()
+    assert pa.schema(schema) == schema.to_arrow() == schema()
+    assert str(schema.fields[3].type) == 'PrimitiveType("uint16")'
+
+
+def test_commands_describe_a_dataset(capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(capsys, "info", STABLE)
+    assert (found["Format"], found["Rows"], found["File version"]) == ("lance", 122, "2.2")
+    assert found["Features"] == ["stable row ids", "a configuration"]
+    assert [f["name"] for f in run(capsys, "schema", STABLE)["fields"]] == ["id", "text", "s", "u", "twice"]
+    assert [h["operation"] for h in run(capsys, "history", STABLE, "-n", "2")] == ["restore", "rewrite"]
+    assert [f["id"] for f in run(capsys, "files", STABLE)] == [6, 7]
+    kinds = [f["kind"] for f in run(capsys, "log", STABLE, "--version", "4")]
+    assert kinds == ["manifest", "transaction", *["deletions"] * (len(kinds) - 2)]
+    assert all(f["size"] > 0 for f in run(capsys, "log", STABLE, "--version", "4"))
+
+
+def test_commands_read_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = run(capsys, "head", STABLE, "-n", "2", "--columns", "id,s.x", "--metadata", "_rowid", "--where", "id > 9")
+    assert rows == [{"id": 10, "s": {"x": 2.5}, "_rowid": 10}, {"id": 11, "s": {"x": 2.75}, "_rowid": 11}]
+    assert main(["count", STABLE, "--where", "id > 9"]) == 0
+    assert capsys.readouterr().out.strip() == "113"
+    assert main(["cat", STABLE, "--columns", "id", "--limit", "3"]) == 0
+    assert capsys.readouterr().out.split() == ['"id"', "0", "1", "2"]
+
+
+def test_explain_shows_what_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(capsys, "explain", STABLE, "--version", "3", "--where", "id > 9 and text is null", "--run")
+    assert [p["sql"] for p in found["predicate"]] == ["id > 9L", "text IS NULL"]
+    assert found["files"][0]["files"] == 4
+    assert [e["feature"] for e in found["effects"]] == ["deletion files"]
+    assert found["run"]["rows"] == open_table(STABLE, version=3).count("id > 9 and text is null")
+
+
+def test_commands_of_delta_alone_are_rejected_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["vacuum", STABLE]) != 0
+    assert "on which vacuum does not work" in capsys.readouterr().err
+
+
+def test_queries_join_both_formats(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "d", pa.table({"id": [5, 500], "name": ["five", "other"]}))
+    query = QueryBuilder().register("d", DeltaTable(tmp_path / "d")).register("l", open_table(STABLE))
+    found = query.execute("select name, u from d join l on d.id = l.id where l.u < 90").read_all()
+    assert found.to_pylist() == [{"name": "five", "u": 5}]
+
+
+def test_other_libraries_read_rows() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    pl = pytest.importorskip("polars")
+    dataset = open_table(STABLE)
+    found = duckdb.sql("select count(*), sum(id), max(u) from dataset").fetchall()
+    assert found == [(122, sum(dataset.to_pyarrow_table()["id"].to_pylist()), 134)]
+    assert pl.DataFrame(dataset.scan(["id"], "id < 3"))["id"].to_list() == [0, 1, 2]
+    assert dataset.scan(["id"], limit=1).first() == {"id": 0}
