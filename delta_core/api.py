@@ -186,6 +186,12 @@ if TYPE_CHECKING:
         parse_decimal as parse_decimal,
     )
     from delta_core.kernel.commit.committer import holds_transaction as holds_transaction
+    from delta_core.kernel.commit.loop import commit_loop as commit_loop
+    from delta_core.kernel.commit.publishing import (
+        Rejected as Rejected,
+        Unsettled as Unsettled,
+        publish_file as publish_file,
+    )
     from delta_core.kernel.plugins.committer import Outcome as Outcome
     from delta_core.errors import MissingDependencyError as MissingDependencyError
     from delta_core.runtime.json_text import decode_json as decode_json
@@ -199,6 +205,8 @@ _HOMES = {
     "delta_core.kernel.plugins.attempt": "AttemptView",
     "delta_core.kernel.commit.conflict": "IsolationLevel",
     "delta_core.kernel.commit.committer": "holds_transaction",
+    "delta_core.kernel.commit.loop": "commit_loop",
+    "delta_core.kernel.commit.publishing": "Rejected Unsettled publish_file",
     "delta_core.kernel.plugins.committer": "Committed Committer Conflict Outcome Proposal",
     "delta_core.kernel.commit.intents": "REMOVED_FILE",
     "delta_core.kernel.commit.transaction": "Transaction",

@@ -36,7 +36,8 @@ from delta_core.kernels.arrow_buffers import array_of, one_array, scalar_of, str
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
 from delta_core.operations.create import given_properties
 from delta_core.operations.progress import OperationProgress, ProgressReport
-from delta_core.operations.vacuum.listing import check_witness, witness_of
+from delta_core.operations.sweep.listing import check_witness
+from delta_core.operations.vacuum.places import witness_of
 
 __all__ = ["CloneOptions", "Cloned", "clone_table"]
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import PutResult, RangeRequest
 from delta_core.errors import CommitError, CommitStateUnknownError, EngineError
-from delta_core.kernel.commit import committer as module
-from delta_core.kernel.commit.committer import PUTS, StoreCommitter
+from delta_core.kernel.commit import publishing as module
+from delta_core.kernel.commit.committer import StoreCommitter
+from delta_core.kernel.commit.publishing import PUTS
 from delta_core.kernel.log.names import commit_name
 from delta_core.kernel.plugins.committer import Committed, Committer, Conflict, Proposal
 from delta_core.storage.stores import open_storage
@@ -107,7 +108,7 @@ def storage() -> Storage:
 @pytest.mark.parametrize("fault", ["before", "after", "later", "blind"])
 def test_lost_answer_is_settled(storage: Storage, fault: str) -> None:
     unreliable = Unreliable(storage, ["well"] * 0 + [fault])
-    module.prove_exclusive(storage)
+    module.prove_exclusive(storage, "_delta_log")
     ours = proposal(0)
     assert StoreCommitter(unreliable).commit(ours) == Committed(0, commit_name(0))
     unreliable.land()
@@ -117,7 +118,7 @@ def test_lost_answer_is_settled(storage: Storage, fault: str) -> None:
 
 @pytest.mark.parametrize("fault", ["before", "after", "later", "blind"])
 def test_lost_answer_beside_a_winner_is_a_conflict(storage: Storage, fault: str) -> None:
-    module.prove_exclusive(storage)
+    module.prove_exclusive(storage, "_delta_log")
     winner = proposal(0)
     StoreCommitter(storage).commit(winner)
     unreliable = Unreliable(storage, [fault])
@@ -127,7 +128,7 @@ def test_lost_answer_beside_a_winner_is_a_conflict(storage: Storage, fault: str)
 
 
 def test_put_that_lands_between_the_tries_is_known(storage: Storage) -> None:
-    module.prove_exclusive(storage)
+    module.prove_exclusive(storage, "_delta_log")
 
     class Landing(Unreliable):
         def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> PutResult:
@@ -140,7 +141,7 @@ def test_put_that_lands_between_the_tries_is_known(storage: Storage) -> None:
 
 
 def test_state_that_stays_unknown_is_reported_and_nothing_deleted(storage: Storage) -> None:
-    module.prove_exclusive(storage)
+    module.prove_exclusive(storage, "_delta_log")
     unreliable = Unreliable(storage, ["later"] * PUTS)
     ours = proposal(0)
     with pytest.raises(CommitStateUnknownError) as caught:
@@ -154,7 +155,7 @@ def test_state_that_stays_unknown_is_reported_and_nothing_deleted(storage: Stora
 
 @pytest.mark.parametrize("cause", [PermissionError("no"), NotImplementedError("no"), OSError(28, "disk is full")])
 def test_rejection_is_certain(storage: Storage, cause: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    module.prove_exclusive(storage)
+    module.prove_exclusive(storage, "_delta_log")
 
     def reject(*_: object, **__: object) -> PutResult:
         raise EngineError("rejected") from cause
@@ -172,7 +173,7 @@ Faults = st.lists(st.sampled_from(["before", "after", "later", "blind", "well"])
 def test_outcome_agrees_with_the_log_whatever_gets_lost(plans: list[list[str]], late: bool) -> None:
     module.PAUSE = 0.0
     storage = open_storage(f"memory://one/{uuid4().hex}")
-    module.prove_exclusive(storage)
+    module.prove_exclusive(storage, "_delta_log")
     found: list[tuple[Proposal, object]] = []
     stores = []
     for plan in plans:

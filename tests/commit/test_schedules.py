@@ -22,7 +22,7 @@ from delta_core.engines.interface import Storage
 from delta_core.engines.records import Listing, PutResult, RangeRequest
 from delta_core.errors import CommitConflictError, EngineError
 from delta_core.expressions.filters import to_expression
-from delta_core.kernel.commit import committer as module
+from delta_core.kernel.commit import publishing as module
 from delta_core.kernel.commit.conflict import IsolationLevel
 from delta_core.kernel.commit.transaction import Transaction
 from delta_core.kernel.log.names import commit_name, parse_name

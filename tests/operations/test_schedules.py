@@ -19,7 +19,7 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import CommitConflictError
-from delta_core.kernel.commit import committer as committers
+from delta_core.kernel.commit import publishing as committers
 from delta_core.kernel.commit.committer import StoreCommitter
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.operations.feature import steps as feature_steps

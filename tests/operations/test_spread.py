@@ -28,8 +28,8 @@ from delta_core.operations import (
     plan_vacuum,
     run_vacuum,
 )
-from delta_core.operations.vacuum import listing as vacuum_listing
-from delta_core.operations.vacuum import operation as vacuum
+from delta_core.operations.sweep import deletion
+from delta_core.operations.sweep import listing as sweep_listing
 from delta_core.table.writer import convert_to_deltalake
 from tests.operations.test_backfill import without_statistics
 from tests.operations.test_vacuum import put
@@ -56,9 +56,9 @@ class Machines:
 
 @pytest.fixture
 def machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
-    monkeypatch.setattr(vacuum_listing, "_ENOUGH_FOLDERS", 3)
-    monkeypatch.setattr(vacuum, "_MANY", 4)
-    monkeypatch.setattr(vacuum, "_MOST_SPREAD", 16)
+    monkeypatch.setattr(sweep_listing, "_ENOUGH_FOLDERS", 3)
+    monkeypatch.setattr(deletion, "_MANY", 4)
+    monkeypatch.setattr(deletion, "_MOST_SPREAD", 16)
     monkeypatch.setattr(footers, "_MANY", 2)
     return Machines()
 

@@ -25,7 +25,7 @@ from delta_core.errors import (
     VersionNotFoundError,
 )
 from delta_core.operations import VacuumOptions, VacuumPlan, plan_vacuum, run_vacuum
-from delta_core.operations.vacuum.reachable import PathSet
+from delta_core.operations.sweep.paths import PathSet
 from delta_core.storage.local import LocalStorage
 from delta_core.testing.table_builder import TableBuilder
 from tests.operations.row_tables import FEED, MAPPED, TABLES, VECTORS, rows_of, table_of
@@ -601,8 +601,8 @@ def test_files_that_a_restore_needs_again_stay_if_it_came_after_the_plan(make: C
 
 
 def test_plan_of_many_files_is_kept_on_disk(monkeypatch: pytest.MonkeyPatch, make: Callable[..., DeltaTable]) -> None:
-    monkeypatch.setattr("delta_core.operations.vacuum.plan._IN_MEMORY", 100)
-    for module in ("vacuum", "vacuum_listing"):
+    monkeypatch.setattr("delta_core.operations.sweep.found_files._IN_MEMORY", 100)
+    for module in ("sweep.deletion", "sweep.listing", "vacuum.operation"):
         monkeypatch.setattr(f"delta_core.operations.{module}.WINDOW", 10)
     table = make()
     names = {put(root_of(table), f"{i % 7}/{i}") for i in range(50)}

@@ -31,7 +31,7 @@ from delta_core import write_deltalake
 from delta_core.engines.spark.relations import spark_engine
 from delta_core.engines.spark.spread import SparkSpread
 from delta_core.operations import footers
-from delta_core.operations.vacuum import operation as vacuum
+from delta_core.operations.sweep import deletion
 from delta_core.spark import DeltaTable, read, write
 from delta_core.testing.table_builder import TableBuilder
 from tests.example_counts import IS_LONG
@@ -191,7 +191,7 @@ def upkeep(spark: Any, root: Path) -> None:
     without_statistics(path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SparkSpread, "__call__", counted)
-        patch.setattr(vacuum, "_MANY", 8)
+        patch.setattr(deletion, "_MANY", 8)
         patch.setattr(footers, "_MANY", 8)
         table = DeltaTable.forPath(spark, str(path))
         alone = delta_core.DeltaTable(str(path)).vacuum(full=True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from delta_core.engines.interface import Storage
-from delta_core.kernel.commit.committer import prove_exclusive
+from delta_core.kernel.commit.publishing import prove_exclusive
 from delta_core.storage.stores import open_storage
 from tests.stores.servers import SERVERS, Server, ServerMissingError
 
@@ -25,7 +25,7 @@ def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[
             if name not in running:
                 try:
                     server = stack.enter_context(SERVERS[name](tmp_path_factory.mktemp(name)))
-                    prove_exclusive(open_storage(server.bucket + "/proof", server.options))
+                    prove_exclusive(open_storage(server.bucket + "/proof", server.options), "_delta_log")
                     running[name] = server
                 except ServerMissingError as e:
                     running[name] = f"{name}: {e}"

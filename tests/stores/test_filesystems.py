@@ -24,7 +24,8 @@ from delta_core.errors import (
     InvalidArgumentError,
     UnsupportedOperationError,
 )
-from delta_core.kernel.commit.committer import StoreCommitter, prove_exclusive
+from delta_core.kernel.commit.committer import StoreCommitter
+from delta_core.kernel.commit.publishing import prove_exclusive
 from delta_core.kernel.plugins.committer import Committed, Conflict, Proposal
 from delta_core.storage.stores import open_storage
 from delta_core.testing.storage_contract import StorageContract
@@ -121,15 +122,15 @@ def test_filesystem_that_loses_commits_is_rejected(scheme: str, what: str, tmp_p
 
 
 def test_proof_holds_for_its_store_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from delta_core.kernel.commit import committer
+    from delta_core.kernel.commit import publishing
 
-    monkeypatch.setattr(committer, "_proven", set())
+    monkeypatch.setattr(publishing, "_proven", set())
     first, second = (open_storage(f"memory://{name}/t") for name in ("one", "two"))
-    prove_exclusive(first)
-    prove_exclusive(open_storage("memory://one/other"))
-    assert committer._proven == {"memory://one"}
-    prove_exclusive(second)
-    assert committer._proven == {"memory://one", "memory://two"}
+    prove_exclusive(first, "_delta_log")
+    prove_exclusive(open_storage("memory://one/other"), "_delta_log")
+    assert publishing._proven == {"memory://one"}
+    prove_exclusive(second, "_delta_log")
+    assert publishing._proven == {"memory://one", "memory://two"}
 
 
 def test_stores_behind_different_endpoints_are_different_stores() -> None:
@@ -147,7 +148,7 @@ def test_proof_without_the_right_to_delete_passes(tmp_path: Path, monkeypatch: p
         raise EngineError("not allowed")
 
     monkeypatch.setattr(storage, "delete", forbidden)
-    prove_exclusive(storage)
+    prove_exclusive(storage, "_delta_log")
 
 
 def test_storage_survives_pickling(tmp_path: Path) -> None:
@@ -241,7 +242,7 @@ def test_filesystem_made_by_arrow_goes_by_rename(tmp_path: Path, monkeypatch: py
     storage.put("a/b", b"22")
     assert (bytes(storage.read([RangeRequest("a/b")])[0]), storage.list_from("a").names) == (b"22", ["b"])
     with pytest.raises(CommitError, match="puts at once succeed"):
-        prove_exclusive(storage)
+        prove_exclusive(storage, "_delta_log")
 
 
 def test_filesystem_that_can_not_be_opened_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
 from delta_core.errors import CheckpointError, CommitError, CorruptTableError, DataFileError, EngineError
-from delta_core.kernel.commit import committer
+from delta_core.kernel.commit import publishing
 from delta_core.parquet.data_files import ArrowDataFiles
 from delta_core.storage.stores import LocalStorage
 
@@ -182,7 +182,7 @@ def test_store_is_not_taken_for_exclusive_if_no_threads_can_race(
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(_thread, "start_new_thread", fail)
-    monkeypatch.setattr(committer, "RACE_SECONDS", 0.01)
+    monkeypatch.setattr(publishing, "RACE_SECONDS", 0.01)
     with pytest.raises(EngineError, match="8 threads"):
-        committer._find_problem(LocalStorage(str(tmp_path)), "probe")
+        publishing._find_problem(LocalStorage(str(tmp_path)), "probe")
     assert not list(tmp_path.iterdir())

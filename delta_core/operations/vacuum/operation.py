@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.engines.engine import Engine
-from delta_core.engines.interface import Storage
 from delta_core.engines.records import WALKED_FILE, RangeRequest
 from delta_core.errors import (
     CommitError,
@@ -40,16 +36,18 @@ from delta_core.kernel.protocol.properties import read_property
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, number_array, strings_of
-from delta_core.operations.vacuum.listing import WINDOW, CleanedPlaces, check_witness, deletable, garbage, witness_of
-from delta_core.operations.vacuum.plan import PlanFacts, PlanWriter, VacuumPlan
+from delta_core.operations.sweep.deletion import delete_swept
+from delta_core.operations.sweep.found_files import FoundFiles
+from delta_core.operations.sweep.listing import WINDOW, deletable, garbage
+from delta_core.operations.sweep.paths import PathSet, odd_paths
+from delta_core.operations.vacuum.places import CleanedPlaces, witness_of
+from delta_core.operations.vacuum.plan import PlanFacts, VacuumPlan
 from delta_core.operations.vacuum.reachable import (
-    PathSet,
     add_recent,
     add_version,
     commit_actions,
     commits_since,
     file_references,
-    odd_paths,
     version_at,
 )
 
@@ -62,13 +60,6 @@ _LAST_VACUUM = f"{LOG_DIRECTORY}/_last_vacuum_info"
 _COVERED = "latestCommitVersionOutsideOfRetentionWindow"
 #: By how much this machine's clock may be ahead of the store's.
 _SKEW_MS = 300_000
-
-
-#: With fewer files, this machine deletes them itself.
-_MANY = 10_000
-#: So many files are deleted by one job of other machines.
-_MOST_SPREAD = 262_144
-_COUNT = pa.schema([("count", pa.int64())])
 
 
 class VacuumProgress(Struct, frozen=True):
@@ -198,17 +189,20 @@ def plan_vacuum(base: Snapshot, options: VacuumOptions) -> VacuumPlan:
     reachable = _reachable(snapshot, facts, options.keep_for)
     covered = None
     if options.inventory is not None:
-        found = _chosen(_from_inventory(snapshot, options.inventory, places), reachable, cutoff)
+        found = _chosen(_from_inventory(snapshot, options.inventory, places), reachable, places, cutoff)
     elif options.lite:
         named, covered = _from_log(snapshot, cutoff, places)
-        found = _chosen(named, reachable, cutoff)
+        found = _chosen(named, reachable, places, cutoff)
     else:
-        found, covered = garbage(snapshot, reachable, places, cutoff), version_at(snapshot, cutoff)
-    writer = PlanWriter()
+        found, covered = (
+            garbage(snapshot.engine, reachable, places, cutoff, _witness(snapshot)),
+            version_at(snapshot, cutoff),
+        )
+    writer = FoundFiles()
     for batch in found:
         writer.add(batch)
     if places.reserved:
-        writer, all_files = PlanWriter(), writer
+        writer, all_files = FoundFiles(), writer
         for batch in all_files.batches():
             writer.add(batch.filter(bool_array(~places.reserves(batch.column("path")))))
     # what is kept for others is garbage again later: the next vacuum has to look at these commits again
@@ -223,8 +217,10 @@ def plan_vacuum(base: Snapshot, options: VacuumOptions) -> VacuumPlan:
     return VacuumPlan(facts, writer, tuple(e for e in places.empty if not places.reserves(strings_of([e]))[0]))
 
 
-def _chosen(found: Iterator[pa.RecordBatch], reachable: PathSet, cutoff: int) -> Iterator[pa.RecordBatch]:
-    return (deletable(batch, reachable, cutoff) for batch in found)
+def _chosen(
+    found: Iterator[pa.RecordBatch], reachable: PathSet, places: CleanedPlaces, cutoff: int
+) -> Iterator[pa.RecordBatch]:
+    return (deletable(batch, reachable, places, cutoff) for batch in found)
 
 
 def _retention_ms(options: VacuumOptions, configured: int) -> int | None:
@@ -422,7 +418,9 @@ def run_vacuum(base: Snapshot, plan: VacuumPlan, options: VacuumOptions) -> Vacu
         reachable = None
         if snapshot.version != facts.version + 1:
             reachable = _reachable(snapshot, facts, options.keep_for)
-        deleted = _delete(snapshot, plan, reachable, options)
+        deleted = delete_swept(
+            snapshot.engine, plan.batches(), _witness(snapshot), reachable, _reported(plan, options.progress)
+        )
         folders = snapshot.engine.storage.delete_folders(plan.empty_folders)
     except BaseException:
         with suppress(DeltaError, OSError):
@@ -435,6 +433,15 @@ def run_vacuum(base: Snapshot, plan: VacuumPlan, options: VacuumOptions) -> Vacu
     except CommitError as e:  # the files are deleted, whatever becomes of the record
         _log.warning("The files of %s were deleted; the commit VACUUM END failed: %s", snapshot.uri, e)
     return Vacuumed(snapshot, deleted, folders)
+
+
+def _witness(snapshot: Snapshot) -> str | None:
+    """Return the file that other machines have to find, if there are any."""
+    return None if snapshot.engine.spread is None else witness_of(snapshot.engine.storage)
+
+
+def _reported(plan: VacuumPlan, progress: Callable[[VacuumProgress], None] | None) -> Callable[[int], None] | None:
+    return None if progress is None else lambda done: progress(VacuumProgress(done, plan.num_files))
 
 
 def _commit(
@@ -460,49 +467,6 @@ def _check_clock(snapshot: Snapshot) -> None:
             "right.",
             path=snapshot.uri,
         )
-
-
-def _delete(snapshot: Snapshot, plan: VacuumPlan, reachable: PathSet | None, options: VacuumOptions) -> int:
-    deleted = done = 0
-    for paths in _windows(plan, WINDOW if snapshot.engine.spread is None else _MOST_SPREAD):
-        done += len(paths)
-        left = paths if reachable is None else paths.filter(bool_array(~reachable.contains(paths)))
-        deleted += _deleted(snapshot.engine, left)
-        if options.progress is not None:
-            options.progress(VacuumProgress(done, plan.num_files))
-    return deleted
-
-
-def _windows(plan: VacuumPlan, size: int) -> Iterator[pa.Array]:
-    waiting: list[pa.Array] = []
-    for batch in plan.batches():
-        for start in range(0, batch.num_rows, size):
-            waiting.append(batch.column("path").slice(start, size))
-            if sum(map(len, waiting)) >= size:
-                yield pa.concat_arrays(waiting)
-                waiting = []
-    if waiting:
-        yield pa.concat_arrays(waiting)
-
-
-def _deleted(engine: Engine, paths: pa.Array) -> int:
-    if engine.spread is not None and len(paths) >= _MANY:
-        counts = engine.spread(_Deleting(engine.storage, witness_of(engine.storage)), paths, _COUNT)
-        return int(pc.sum(counts.column("count")).as_py() or 0)
-    share = -(-len(paths) // (os.cpu_count() or 1)) or 1
-    slices = [paths.slice(i, share) for i in range(0, len(paths), share)]
-    return sum(engine.map(engine.storage.delete_files, slices))
-
-
-class _Deleting(Struct, frozen=True):
-    """Deletes files, on another machine."""
-
-    storage: Storage
-    witness: str | None
-
-    def __call__(self, paths: pa.Array) -> Iterator[pa.RecordBatch]:
-        check_witness(self.storage, self.witness)
-        yield pa.RecordBatch.from_arrays([number_array(np.array([self.storage.delete_files(paths)]))], schema=_COUNT)
 
 
 def _note_covered(snapshot: Snapshot, facts: PlanFacts) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -15,12 +13,10 @@ from msgspec import Struct
 
 from delta_core.engines.records import WALKED_FILE
 from delta_core.errors import InvalidArgumentError
-from delta_core.kernels import compute as pc
+from delta_core.operations.sweep.found_files import FoundFiles
 
-__all__ = ["PlanFacts", "PlanWriter", "VacuumPlan"]
+__all__ = ["PlanFacts", "VacuumPlan"]
 
-#: A plan of more bytes is kept in a temporary file.
-_IN_MEMORY = 4 << 20
 _FACTS = b"delta_core.vacuum"
 
 
@@ -66,46 +62,6 @@ class PlanFacts(Struct, frozen=True):
     num_folders: int = 0
 
 
-class PlanWriter:
-    """Collects the files of a plan; many are written to a temporary file."""
-
-    def __init__(self) -> None:
-        self.num_files = 0
-        self.num_bytes = 0
-        self._batches: list[pa.RecordBatch] = []
-        self._size = 0
-        self._file: Any = None
-        self._stream: Any = None
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Add files: columns of `WALKED_FILE`."""
-        if not batch.num_rows:
-            return
-        self.num_files += batch.num_rows
-        self.num_bytes += int(pc.sum(batch.column("size")).as_py() or 0)
-        if self._stream is None and self._size + batch.nbytes > _IN_MEMORY:
-            self._file = tempfile.NamedTemporaryFile(prefix="delta-vacuum-", suffix=".arrows")  # noqa: SIM115 (it outlives this)
-            self._stream = pa.ipc.new_stream(self._file, WALKED_FILE)
-            for earlier in self._batches:
-                self._stream.write_batch(earlier)
-            self._batches = []
-        if self._stream is None:
-            self._batches.append(batch)
-            self._size += batch.nbytes
-        else:
-            self._stream.write_batch(batch)
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the files; nothing can be added afterwards."""
-        if self._stream is None:
-            yield from self._batches
-            return
-        self._stream.close()
-        self._file.flush()
-        with pa.OSFile(self._file.name, "rb") as source, pa.ipc.open_stream(source) as reader:
-            yield from reader
-
-
 class VacuumPlan:
     """The files that a vacuum would delete. Nothing is deleted before it runs.
 
@@ -113,13 +69,13 @@ class VacuumPlan:
     ----------
     facts : PlanFacts
         What it was made for.
-    files : PlanWriter or str
+    files : FoundFiles or str
         The files, or the path of a saved plan.
     empty_folders : tuple of str
         Folders in which there is nothing.
     """
 
-    def __init__(self, facts: PlanFacts, files: PlanWriter | str, empty_folders: tuple[str, ...] = ()) -> None:
+    def __init__(self, facts: PlanFacts, files: FoundFiles | str, empty_folders: tuple[str, ...] = ()) -> None:
         self.facts = facts
         self.empty_folders = empty_folders
         self._files = files
@@ -140,7 +96,7 @@ class VacuumPlan:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the files: ``path`` from the table's root, not encoded, ``size``, ``modified_ms``."""
-        if isinstance(self._files, PlanWriter):
+        if isinstance(self._files, FoundFiles):
             yield from self._files.batches()
             return
         with pa.OSFile(self._files, "rb") as source, pa.ipc.open_file(source) as reader:

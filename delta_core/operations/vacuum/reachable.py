@@ -1,17 +1,15 @@
-"""Which files versions of a table can reach: hashes of their paths, compared with those of files that are found."""
+"""Which files versions of a Delta table can reach."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
 from delta_core.engines.records import ActionQuery
 from delta_core.errors import LogChangedError, UnsupportedFeatureError, VersionNotFoundError
-from delta_core.kernel.log.paths import are_below_root, decode_paths, decoded_parts
+from delta_core.kernel.log.paths import decode_paths, decoded_parts
 from delta_core.kernel.plugins.plans import LogFile
 from delta_core.kernel.plugins.rules import FileReference
 from delta_core.kernel.protocol.actions import FILE_COLUMNS
@@ -19,105 +17,33 @@ from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import holds_bytes, strings_of
 from delta_core.kernels.json_actions import ParsedActions
-from delta_core.storage.folders import text_hashes
+from delta_core.operations.sweep.paths import PathSet
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 __all__ = [
-    "PathSet",
+    "add_encoded",
     "add_recent",
     "add_references",
     "add_version",
     "commit_actions",
     "commits_since",
     "file_references",
-    "odd_paths",
     "version_at",
 ]
 
-#: A path that is absolute, or has an empty part or dots: which file it is depends on the store.
-_ODD = r"^[A-Za-z][A-Za-z0-9+.\-]*:|(?:^|/)\.{0,2}(?:/|$)"
 #: So many commits are read at a time.
 _COMMITS = 512
 
 
-class PathSet:
-    """A set of files, by hashes of their paths.
-
-    A path from the table's root represents one file. A path in any other form (an absolute URI, one with dots)
-    represents every file of its name: a store can be reached under several names, and then too many files are in the
-    set, never too few.
-
-    Notes
-    -----
-    Takes 8 bytes a file. Hashes have 64 bits and a random key, and one that two paths share puts both into the set.
-    """
-
-    def __init__(self) -> None:
-        self._secret = np.frombuffer(os.urandom(16), np.uint64)
-        self._paths = _Hashes()
-        self._names = _Hashes()
-
-    def add(self, paths: pa.Array) -> None:
-        """Add files by decoded paths; null is none."""
-        paths = pc.drop_null(paths)
-        if not len(paths):
-            return
-        self._paths.append(text_hashes(paths, self._secret))
-        odd = odd_paths(paths)
-        if odd is not None:
-            self._names.append(text_hashes(_names_of(pc.filter(paths, odd)), self._secret))
-
-    def add_encoded(self, paths: pa.ChunkedArray) -> None:
-        """Add files by paths as the log has them; a writer may not have encoded them: the text itself is added too."""
-        for decoded, part in decoded_parts(paths):
-            found = decoded if decoded is not None else strings_of(decode_paths(pa.chunked_array([part])))
-            self.add(found)
-            if holds_bytes(part, b"%"):
-                self.add(part)
-
-    def contains(self, paths: pa.Array) -> NDArray[np.bool_]:
-        """Return which files, by paths from the root, are in the set."""
-        found = self._paths.contain(text_hashes(paths, self._secret))
-        return found | self._names.contain(text_hashes(_names_of(paths), self._secret)) if self._names else found
-
-
-class _Hashes:
-    """Hashes that are sorted when they are looked up."""
-
-    def __init__(self) -> None:
-        self._sorted = np.empty(0, np.uint64)
-        self._added: list[NDArray[np.uint64]] = []
-
-    def __bool__(self) -> bool:
-        return bool(len(self._sorted) or self._added)
-
-    def append(self, hashes: NDArray[np.uint64]) -> None:
-        self._added.append(hashes)
-
-    def contain(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        if self._added:
-            # sorted in place, duplicates and all: there may be many
-            self._sorted, self._added = np.concatenate([self._sorted, *self._added]), []
-            self._sorted.sort()
-        known = self._sorted
-        if not len(known):
-            return np.zeros(len(hashes), bool)
-        at = np.searchsorted(known, hashes)
-        at[at == len(known)] = 0
-        return np.asarray(known[at] == hashes)
-
-
-def odd_paths(paths: pa.Array) -> pa.BooleanArray | None:
-    """Return which decoded paths are not plainly below the root, None if all are."""
-    if are_below_root(paths) and not holds_bytes(paths, b"//", b"./"):
-        return None
-    return pc.match_substring_regex(paths, _ODD)
-
-
-def _names_of(paths: pa.Array) -> pa.Array:
-    return pc.replace_substring_regex(paths, r"(?s)^.*/", "")
+def add_encoded(found: PathSet, paths: pa.ChunkedArray) -> None:
+    """Add files by paths as the log has them; a writer may not have encoded them: the text itself is added too."""
+    for decoded, part in decoded_parts(paths):
+        names = decoded if decoded is not None else strings_of(decode_paths(pa.chunked_array([part])))
+        found.add(names)
+        if holds_bytes(part, b"%"):
+            found.add(part)
 
 
 def file_references(snapshot: Snapshot) -> list[FileReference]:
@@ -148,7 +74,7 @@ def add_version(found: PathSet, snapshot: Snapshot, cutoff_ms: int | None) -> No
     columns = list(dict.fromkeys(["path", *(r.column for r in references)]))
 
     def add(table: pa.Table) -> None:
-        found.add_encoded(table.column("path"))
+        add_encoded(found, table.column("path"))
         add_references(found, table, references)
 
     try:
@@ -211,7 +137,7 @@ def add_recent(found: PathSet, snapshot: Snapshot, files: Sequence[LogFile], *, 
     """Add the change files of commits and, with ``removes``, all that their tombstones can reach."""
     references = file_references(snapshot)
     for actions in commit_actions(snapshot, files, ("remove", "cdc") if removes else ("cdc",)):
-        found.add_encoded(actions.cdcs.column("path"))
+        add_encoded(found, actions.cdcs.column("path"))
         if removes:
-            found.add_encoded(actions.removes.column("path"))
+            add_encoded(found, actions.removes.column("path"))
             add_references(found, actions.removes, references)

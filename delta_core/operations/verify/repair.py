@@ -35,8 +35,9 @@ from delta_core.kernel.plugins.plans import Checkpoint, LogFile
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, is_valid, strings_of
-from delta_core.operations.vacuum.listing import CleanedPlaces
-from delta_core.operations.vacuum.reachable import PathSet, add_recent, add_version, commit_actions
+from delta_core.operations.sweep.paths import PathSet
+from delta_core.operations.vacuum.places import CleanedPlaces
+from delta_core.operations.vacuum.reachable import add_recent, add_version, commit_actions
 from delta_core.operations.verify.checkpoints import STATE, open_version
 from delta_core.operations.verify.checksums import compare_checksums
 from delta_core.operations.verify.data_files import check_footers
