@@ -22,7 +22,8 @@ __all__ = ["AS_COLUMN", "EXTERNAL", "INLINE", "NOWHERE", "Fragments", "Layout", 
 NOWHERE, INLINE, EXTERNAL, AS_COLUMN = range(4)
 #: A row's address has 32 bits for its fragment and 32 bits for its position.
 MOST_ROWS = 1 << 32
-TOMBSTONE = -2
+#: Files of major version 0 and a lower minor version are of version 0.1.
+_LEAST_SIZED = 3
 
 
 class Layout(NamedTuple):
@@ -92,7 +93,7 @@ class Fragments:
     layout : int32[n_files]
         An index of ``layouts``.
     file_size : int64[n_files]
-        Bytes, 0 = not known.
+        Bytes, 0 = not known. Sizes of files of version 0.1 do not count: some writers stored wrong ones.
     file_base : int64[n_files]
         The base path of each file, -1 = the dataset's own.
     layouts : list of Layout
@@ -122,6 +123,9 @@ class Fragments:
         self.file_size: NDArray[np.int64] = _small(columns["file_size"], "size of a file", (1 << 63) - 1, path)
         self.file_base: NDArray[np.int64] = columns["file_base"]
         self.layouts = _layouts(columns)
+        is_early = np.array([x.major == 0 and x.minor < _LEAST_SIZED for x in self.layouts], np.bool_)
+        if is_early.any():
+            self.file_size[is_early[self.layout]] = 0
         self.shapes = _lists(columns["shape_ends"], columns["shape_layouts"])
         self._check(columns, path)
 

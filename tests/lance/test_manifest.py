@@ -127,6 +127,13 @@ def test_version_of_data_files(
     assert found.file_version == expected
 
 
+def test_sizes_of_files_of_version_0_1_are_not_used() -> None:
+    early = data_file("x", [0], file_major_version=0, file_minor_version=2, column_indices=[])
+    assert parsed(fragments=[fragment(0, files=[early])], data_format=None).fragments.file_size.tolist() == [0]
+    current = data_file("x", [0], file_major_version=0, file_minor_version=3)
+    assert parsed(fragments=[fragment(0, files=[current])], data_format=None).fragments.file_size.tolist() == [100]
+
+
 def test_no_fragments_and_the_earlier_mark_are_version_2_0() -> None:
     found = parsed(fragments=[], data_format=None, writer_feature_flags=4)
     assert found.file_version == (2, 0)
