@@ -193,8 +193,10 @@ class Column {
    public:
     std::vector<LayerOut> layers;
     Values values;
-    std::vector<Values> children;  // of a packed struct of values of any length
-    uint64_t list_items = 1;       // values of one item: the product of the sizes of lists of a fixed size
+    uint64_t list_items = 1;           // values of one item: the product of the sizes of lists of a fixed size
+    std::vector<uint64_t> list_sizes;  // of these lists, the outermost first
+    std::vector<Values> children;      // the fields of a packed struct whose rows have their own length
+    std::vector<std::vector<uint64_t>> child_sizes;
 
     // Decode a dictionary page's entries, once for each page.
     Error read_dictionary(Context &context, Page &page, Bytes bytes) const {
@@ -234,7 +236,12 @@ class Column {
 
    private:
     // How many items have a value, or room for one.
-    uint64_t values_count() const { return children.empty() ? values.count / list_items : children[0].count; }
+    uint64_t values_count() const {
+        if (children.empty()) return values.count / list_items;
+        uint64_t items = 1;
+        for (const uint64_t size : child_sizes[0]) items *= size;
+        return children[0].count / items;
+    }
 
     Error append_blob_levels(const Page &page, uint64_t before, uint64_t rows) {
         if (values.bits != 128 || page.layers.num_lists()) return "a blob page has values that are no positions and sizes";
@@ -516,7 +523,7 @@ class Column {
             Values &out = children[i];
             if (field.is_variable == (out.bits != 0)) return "a packed struct has fields of another kind than its type";
             if (is_empty) {
-                if (Error e = out.append_zeros(1)) return e;
+                if (Error e = append_zero_items(out, child_sizes[i], 1)) return e;
                 continue;
             }
             Bytes part;
@@ -564,12 +571,9 @@ class Column {
 
     Error append_constants(const Page &page, uint64_t n) {
         if (page.is_null) {
-            for (Values &child : children)
-                if (Error e = child.append_zeros(n)) return e;
-            if (!children.empty()) return nullptr;
-            if (n > Block::MOST / list_items) return NO_MEMORY;
-            if (Error e = append_list_validity(n)) return e;
-            return values.append_zeros(n * list_items);
+            for (size_t i = 0; i < children.size(); i++)
+                if (Error e = append_zero_items(children[i], child_sizes[i], n)) return e;
+            return children.empty() ? append_zero_items(values, list_sizes, n) : nullptr;
         }
         if (!children.empty() || list_items != 1) return "a constant page has a nested value";
         if (values.bits) {
@@ -590,16 +594,15 @@ class Column {
         return nullptr;
     }
 
-    Error append_list_validity(uint64_t n) {
-        for (size_t i = 0; i < values.validity.size(); i++) {
-            n *= list_sizes[i];
-            if (!values.validity[i].append_ones(n)) return NO_MEMORY;
+    // Append n items whose values are zero, or empty.
+    static Error append_zero_items(Values &out, const std::vector<uint64_t> &sizes, uint64_t n) {
+        for (size_t i = 0; i < sizes.size(); i++) {
+            if (n > Block::MOST / sizes[i]) return NO_MEMORY;
+            n *= sizes[i];
+            if (!out.validity[i].append_ones(n)) return NO_MEMORY;
         }
-        return nullptr;
+        return out.append_zeros(n);
     }
-
-   public:
-    std::vector<uint64_t> list_sizes;  // of lists of a fixed size, the outermost first
 
    private:
     Levels levels_;

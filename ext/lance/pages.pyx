@@ -103,6 +103,7 @@ cdef extern from "lance/pages.h" namespace "delta_lance" nogil:
         vector[Values] children
         uint64_t list_items
         vector[uint64_t] list_sizes
+        vector[vector[uint64_t]] child_sizes
         Error read_dictionary(Context& context, CPage& page, Bytes data)
         Error append(Context& context, const CPage& page, const vector[Range]& ranges, const vector[Part]& parts)
 
@@ -341,7 +342,7 @@ cdef class Column:
     list_sizes : list of int
         Of lists of a fixed size within a value, the outermost first.
     children : list of tuple
-        (bits, is wide) of the fields of a packed struct of values of any length.
+        (bits, is wide, list sizes) of the fields of a packed struct whose rows have their own length.
     """
 
     cdef CColumn column
@@ -371,9 +372,11 @@ cdef class Column:
             self.column.layers[i].valid.lend_from(blocks)
             self.column.layers[i].offsets.lend_from(blocks)
         self.column.children.resize(len(children))
-        for i, (child_bits, child_wide) in enumerate(children):
+        for i, (child_bits, child_wide, child_sizes) in enumerate(children):
             self.column.children[i].bits = child_bits
             self.column.children[i].is_wide = child_wide
+            self.column.children[i].validity.resize(len(child_sizes))
+            self.column.child_sizes.push_back(child_sizes)
 
     def read_dictionary(self, Page page, data):
         """Decode the dictionary of a page."""

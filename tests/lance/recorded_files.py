@@ -54,10 +54,20 @@ def manifests(name: str) -> Iterator[Message]:
     assert FOLDER is not None
     for path in sorted((FOLDER / name / "_versions").glob("*.manifest")):
         if not path.name.startswith("d"):
-            data = path.read_bytes()
-            at = int.from_bytes(data[-16:-8], "little")
-            size = int.from_bytes(data[at : at + 4], "little")
-            yield decode("Manifest", data[at + 4 : at + 4 + size], path.name)
+            yield _manifest(path)
+
+
+def local_manifest(folder: Path) -> Message:
+    """Return the manifest of a dataset that has one version."""
+    [path] = (folder / "_versions").glob("*.manifest")
+    return _manifest(path)
+
+
+def _manifest(path: Path) -> Message:
+    data = path.read_bytes()
+    at = int.from_bytes(data[-16:-8], "little")
+    size = int.from_bytes(data[at : at + 4], "little")
+    return decode("Manifest", data[at + 4 : at + 4 + size], path.name)
 
 
 def fields_of(messages: list[Message]) -> tuple[LanceField, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +13,8 @@ from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind, is_pa
 
 __all__ = ["Leaf", "ValueLayout", "is_leaf", "leaves_of", "value_layout"]
 
+#: Items of one value, at most.
+MOST_ITEMS = 1 << 31
 _LISTS = ("list", "list.struct", "large_list", "large_list.struct")
 
 
@@ -76,6 +79,8 @@ def _leaves(field: LanceField, above: list[tuple[bool, bool]], multiple: int, in
         return
     if kind.startswith("fixed_size_list:") and not in_list:
         multiple *= int(kind.rpartition(":")[2])
+        if multiple > MOST_ITEMS:
+            raise SchemaError(f"Field {field.name!r} has more than {MOST_ITEMS} items for each row.")
     for child in field.children:
         yield from _leaves(child, layers, multiple, in_list or is_list)
 
@@ -94,7 +99,10 @@ def value_layout(type: pa.DataType) -> ValueLayout:
         inner = value_layout(type.value_type)
         if inner.bits == 0 or inner.children:
             raise SchemaError(f"Lists of a fixed size of {type.value_type} are not supported in one column.")
-        return inner._replace(list_sizes=[type.list_size, *inner.list_sizes])
+        sizes = [type.list_size, *inner.list_sizes]
+        if not 0 < math.prod(sizes) <= MOST_ITEMS:
+            raise SchemaError(f"Values of {type} have no items, or more than {MOST_ITEMS}.")
+        return inner._replace(list_sizes=sizes)
     if pa.types.is_struct(type):
         return _struct_layout([value_layout(type.field(i).type) for i in range(type.num_fields)])
     if pa.types.is_null(type):
@@ -118,10 +126,7 @@ def _struct_layout(children: Sequence[ValueLayout]) -> ValueLayout:
     """Return the layout of a packed struct: rows of all fields, or fields of any length."""
     if any(c.bits == 0 for c in children):
         return ValueLayout(0, False, [], list(children))
-    bits = 0
-    for child in children:
-        items = 1
-        for size in child.list_sizes:
-            items *= size
-        bits += child.bits * items
+    bits = sum(c.bits * math.prod(c.list_sizes) for c in children)
+    if bits > 8 * MOST_ITEMS:
+        raise SchemaError(f"A packed struct has {bits} bits in each row.")
     return ValueLayout(bits, False, [], list(children))

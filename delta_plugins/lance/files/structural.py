@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -146,10 +147,10 @@ class StructuralColumn:
             If a page is damaged.
         """
         layout = self._layout
-        fields = layout.children if layout.bits == 0 else []
-        column = _pages.Column(
-            self.leaf.layers, layout.bits, layout.is_wide, layout.list_sizes, [(c.bits, c.is_wide) for c in fields]
-        )
+        # the fields of a packed struct are stored one by one if one of them has no fixed size, and may be otherwise
+        is_split = layout.bits == 0 or any(self._open[w.page].layout.fields for w in wanted)
+        fields = [(c.bits, c.is_wide, c.list_sizes) for c in layout.children] if is_split else []
+        column = _pages.Column(self.leaf.layers, layout.bits, layout.is_wide, layout.list_sizes, fields)
         for w, found in zip(wanted, parts, strict=True):
             page = self._open[w.page]
             try:
@@ -182,12 +183,7 @@ class StructuralColumn:
         """Check that a packed struct of a fixed size has the fields of its type."""
         if layout.packed_bits is None:
             return
-        expected = []
-        for child in self._layout.children:
-            items = 1
-            for size in child.list_sizes:
-                items *= size
-            expected.append(child.bits * items)
+        expected = [c.bits * math.prod(c.list_sizes) for c in self._layout.children]
         if layout.packed_bits != expected:
             raise self._damaged(f"a packed struct has fields of {layout.packed_bits} bits, expected {expected}", page)
 
