@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from delta_core.kernel.plugins.committer import Committer
     from delta_core.kernel.write.plan import WritePlan
     from delta_core.kernels.row_set import RowSet, RowSets
+    from delta_core.schema.types import TypeDef
 
 __all__ = ["Snapshot", "TableContext", "open_context", "open_snapshot"]
 
@@ -554,6 +555,11 @@ class Snapshot:
     def schema(self) -> Schema:
         """The logical schema."""
         return self.state.schema
+
+    @property
+    def types(self) -> Mapping[str, TypeDef]:
+        """Primitive types that are not the core's own, by name."""
+        return self.state.types
 
     @property
     def functions(self) -> Mapping[str, Function]:

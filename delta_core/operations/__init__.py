@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from delta_core.operations.auto_compact import compact_after
     from delta_core.operations.backfill import BackfillOptions, backfill_statistics
+    from delta_core.operations.changes import ChangeOptions
     from delta_core.operations.clone import CloneOptions, clone_table
     from delta_core.operations.compact_log import compact_log
     from delta_core.operations.convert import ConvertOptions, convert_folder
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from delta_core.operations.register import register_files
     from delta_core.operations.replace import ReplaceOptions, write_replacing
     from delta_core.operations.restore import RestoreOptions, restore_table
-    from delta_core.operations.row_changes import ChangeOptions
     from delta_core.operations.update import UpdateOptions, update_rows
     from delta_core.operations.vacuum.operation import (
         VacuumOptions,
@@ -145,7 +145,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.operations.replace": "ReplaceOptions write_replacing",
         "delta_core.operations.verify.repair": "RepairOptions repair_table",
         "delta_core.operations.restore": "RestoreOptions restore_table",
-        "delta_core.operations.row_changes": "ChangeOptions",
+        "delta_core.operations.changes": "ChangeOptions",
         "delta_core.operations.update": "UpdateOptions update_rows",
         "delta_core.operations.vacuum.operation": "VacuumOptions VacuumPlan VacuumProgress plan_vacuum run_vacuum",
         "delta_core.operations.verify.operation": "VerifyOptions VerifyReport verify_table",

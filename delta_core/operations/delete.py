@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from delta_core.expressions import to_expression
-from delta_core.kernel.commit.intents import READ_TO_REMOVE
-from delta_core.kernel.commit.transaction import Transaction
 from delta_core.kernel.scan.plan import FILE_PATH
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels import compute as pc
+from delta_core.operations.changes import Changed, ChangeOptions, ChangeTarget, Timing
 from delta_core.operations.rewrite import selects_partitions
-from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, Timing, predicate_text
-from delta_core.operations.write import has_transactions, live_rows
+from delta_core.operations.row_changes import begin_changes, has_applied, predicate_text
 
 __all__ = ["count_selected", "delete_rows"]
 
 
-def delete_rows(base: Snapshot, options: ChangeOptions) -> Changed:
+def delete_rows(base: Snapshot | ChangeTarget, options: ChangeOptions) -> Changed:
     """Delete rows and commit.
 
     A predicate on partition columns alone touches the log and no data. For any other, the columns that the predicate
@@ -26,9 +26,9 @@ def delete_rows(base: Snapshot, options: ChangeOptions) -> Changed:
 
     Parameters
     ----------
-    base : Snapshot
+    base : Snapshot or ChangeTarget
         The latest version that the caller has; a newer one is looked for.
-    options : DeleteOptions
+    options : ChangeOptions
         Which rows, and how they are deleted.
 
     Raises
@@ -42,7 +42,7 @@ def delete_rows(base: Snapshot, options: ChangeOptions) -> Changed:
     """
     latest = base.latest()
     delete = _Delete(latest, options)
-    if has_transactions(latest, options.transactions):
+    if has_applied(latest, options.transactions):
         return Changed(latest, delete.metrics())
     with delete.changes:
         return delete.run()
@@ -82,31 +82,26 @@ def count_selected(base: Snapshot, predicate: Any) -> tuple[int, int]:
 class _Delete:
     """One delete: which files and rows, and the commit."""
 
-    def __init__(self, base: Snapshot, options: ChangeOptions) -> None:
+    def __init__(self, base: Snapshot | ChangeTarget, options: ChangeOptions) -> None:
         self.timing = Timing()
         self.base = base
         self.options = options
-        self.predicate = to_expression(options.predicate, base.schema, functions=base.plugins.functions)
+        self.predicate = to_expression(options.predicate, base.schema, functions=base.functions)
         parameters = {"predicate": predicate_text(options.predicate, self.predicate)}
-        self.transaction = Transaction(base.context, base, "DELETE", parameters)
-        self.changes = RowChanges(base, self.transaction, options.writer_properties, options.progress)
+        self.changes = begin_changes(base, "DELETE", parameters, options)
         self.deleted: int | None = 0
 
     def run(self) -> Changed:
-        base = self.base
-        whole = self.predicate is None or selects_partitions(self.predicate, base.state.partition_columns)
-        touched = self._remove_files() if whole else self._remove_rows()
+        whole = self.changes.whole_units(self.predicate, to_remove=True)
+        touched = self._remove_rows() if whole is None else self._remove_files(*whole)
         if not touched:
-            return Changed(base, self.metrics())
+            return Changed(self.base, self.metrics())
         return self.changes.commit(self.options, self.metrics())
 
-    def _remove_files(self) -> bool:
-        files = self.base.files if self.predicate is None else self.base.scan(predicate=self.predicate).file_set
-        table = files.columns(READ_TO_REMOVE)
-        self.transaction.read(self.predicate, table)
-        self.deleted = live_rows(files, table)
-        self.changes.drop_files(table)
-        return bool(table.num_rows)
+    def _remove_files(self, files: pa.Table, num_rows: int | None) -> bool:
+        self.deleted = num_rows
+        self.changes.drop_files(files)
+        return bool(files.num_rows)
 
     def _remove_rows(self) -> bool:
         files, rows = self.changes.find(self.predicate)

@@ -41,12 +41,13 @@ from delta_core.operations.bins import (
     pack_bins,
     partition_numbers,
 )
+from delta_core.operations.changes import FILE_NUMBER
+from delta_core.operations.facts import has_transactions
 from delta_core.operations.progress import OperationProgress
 from delta_core.operations.rewrite import carried_columns, moved_rows, rewrite_ordered, rewrite_rows, selects_partitions
-from delta_core.operations.row_changes import FILE_NUMBER, predicate_text, with_numbers
+from delta_core.operations.row_changes import predicate_text, with_numbers
 from delta_core.operations.row_order import Order, OrderedRows, Spill
 from delta_core.operations.temporary import check_limits
-from delta_core.operations.write import has_transactions
 from delta_core.runtime.arguments import check_number
 from delta_core.runtime.threads import Task, ThreadPool, first_done
 from delta_core.schema.fields import Path, find, format_path

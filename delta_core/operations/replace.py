@@ -160,9 +160,9 @@ class _ReplacingWrite(TableWrite):
         scan = base.scan([(f.name,) for f in rows.fields], files=new)
         with load_source(scan.to_reader(), rows, base.state.types) as source:
             names = self._names(base.schema, rows)
-            matching = Matching(base, source, rows, names, condition, [MergeClause("matched", "delete")])
+            matching = Matching(changes, source, rows, names, condition, [MergeClause("matched", "delete")])
             with DecisionRuns() as gone:
-                decided = matching.decide(self.transaction, changes.progress, gone)
+                decided = matching.decide(gone)
                 deleted = gone.row_sets(decided.files)
         if gone.num_rows:
             changes.drop(decided.files, deleted=deleted)

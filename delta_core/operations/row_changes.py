@@ -1,15 +1,14 @@
-"""The part that DELETE, UPDATE and MERGE share: rows found, dropped, written again and recorded, in one transaction."""
+"""Changes of rows of a Delta table: rows found, dropped, written again and recorded, in one transaction."""
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct, field
+from msgspec.structs import replace
 
 from delta_core.engines.interface import Relation, Relations
 from delta_core.engines.writer_properties import WriterProperties
@@ -17,8 +16,7 @@ from delta_core.errors import InternalError
 from delta_core.expressions.ast import NUM_RECORDS, Column, Expression
 from delta_core.expressions.printing import format_sql
 from delta_core.expressions.sql import portable_sql
-from delta_core.kernel.commit.intents import read_columns, removed_files
-from delta_core.kernel.commit.options import MAX_COMMIT_RETRIES, PostCommit
+from delta_core.kernel.commit.intents import READ_TO_REMOVE, read_columns, removed_files
 from delta_core.kernel.commit.transaction import Transaction
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.log.paths import decode_paths
@@ -26,23 +24,30 @@ from delta_core.kernel.scan.plan import ROW_INDEX
 from delta_core.kernel.scan.scan import Scan
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernel.write.files import Written
+from delta_core.kernel.write.layout import arrow_type
 from delta_core.kernel.write.plan import Origin
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, int64_values, is_valid, number_array, one_array
 from delta_core.kernels.memory import release_unused
 from delta_core.kernels.row_set import RowSet, RowSets
+from delta_core.operations.changes import FILE_NUMBER, Changed, ChangeOptions, ChangeTarget, Evolve, TableChanges
+from delta_core.operations.facts import has_transactions, live_rows
 from delta_core.operations.progress import OperationProgress, ProgressReport
-from delta_core.operations.rewrite import carried_columns, relations_of, rewrite_rows, write_change_rows
+from delta_core.operations.rewrite import (
+    carried_columns,
+    relations_of,
+    rewrite_rows,
+    selects_partitions,
+    write_change_rows,
+)
 from delta_core.schema.fields import Path
-from delta_core.schema.types import PrimitiveType
+from delta_core.schema.types import DataType, PrimitiveType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["FILE_NUMBER", "ChangeOptions", "Changed", "RowChanges", "Timing", "predicate_text", "with_numbers"]
+__all__ = ["RowChanges", "begin_changes", "has_applied", "predicate_text", "with_numbers"]
 
-#: The column of a scan with the number of the file that a row is in.
-FILE_NUMBER = "__file_number"
 _LONG = PrimitiveType("long")
 #: A file is written again although it could get a deletion vector if at least so many of its rows are deleted for each
 #: one that remains: to write a row takes about as long as to fetch nine from a store of 100 MB/s, so that the first
@@ -55,71 +60,8 @@ DELETED_BYTES = 8 << 20
 RELEASED_BYTES = 8 << 20
 
 
-class ChangeOptions(Struct, frozen=True):
-    """How rows are changed.
-
-    Parameters
-    ----------
-    predicate : str, filters or Expression, optional
-        Which rows: those for which it is true. None: all.
-    transactions : Mapping of str to int
-        Application ids and versions: a version that the table has already changes nothing.
-    progress : function(OperationProgress), optional
-        Called as rows are found and written.
-    """
-
-    predicate: Any = None
-    progress: Callable[[OperationProgress], None] | None = None
-    writer_properties: WriterProperties | None = None
-    transactions: Mapping[str, int] = {}
-    user_metadata: str | None = None
-    custom_metadata: Mapping[str, Any] = {}
-    max_commit_retries: int = MAX_COMMIT_RETRIES
-    post: PostCommit = field(default_factory=PostCommit)
-
-
-class Changed(Struct, frozen=True):
-    """What a change of rows came to.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The table right after it; as it was if no row was selected.
-    metrics : Mapping of str to int
-        Named as delta-spark's operation metrics; ``numDeletedRows`` is missing where whole files without statistics
-        were removed.
-    is_committed : bool
-        Whether there was something to commit.
-    """
-
-    snapshot: Snapshot
-    metrics: Mapping[str, int]
-    is_committed: bool = False
-
-
-class Timing:
-    """The time that a change of rows takes, from when it is made on: `scanned` ends its search for rows."""
-
-    def __init__(self) -> None:
-        self._started = time.perf_counter()
-        self._scan_ms = 0
-
-    def scanned(self) -> None:
-        """Take the time up to now for that of the search."""
-        self._scan_ms = _ms_since(self._started)
-
-    def metrics(self) -> dict[str, int]:
-        """Return the milliseconds so far, named as delta-spark's operation metrics."""
-        took = _ms_since(self._started)
-        return {"executionTimeMs": took, "scanTimeMs": self._scan_ms, "rewriteTimeMs": max(0, took - self._scan_ms)}
-
-
 class RowChanges:
-    """Changes of rows in one transaction.
-
-    First `files` and `positions`, or reads of the caller's own, find rows. Then `drop` (or `drop_files`) removes them
-    from their files, `write_updated` and `write_inserted` write rows, and `write_changes` records all of it if the
-    table keeps change files. As a context manager it deletes what was written if an error leaves the block.
+    """The `TableChanges` of Delta.
 
     Parameters
     ----------
@@ -170,7 +112,62 @@ class RowChanges:
         """What updated rows carry along: metadata column of a scan to the column of the rows that are written."""
         return carried_columns(self.transaction.plan, "updated")
 
+    @property
+    def changes_definition(self) -> bool:
+        """Whether the commit has new metadata."""
+        return self.transaction.intents.metadata is not None
+
+    @property
+    def carried_types(self) -> dict[str, pa.DataType]:
+        """The Arrow types of `carried`, by metadata column."""
+        plan = self.transaction.plan
+        types = {h.name: arrow_type(h.type, plan.table.types) for h in plan.hidden}
+        return {metadata: types[name] for metadata, name in self.carried.items()}
+
+    @property
+    def computed(self) -> frozenset[str]:
+        """Columns whose values the table calculates if rows are written without them."""
+        return frozenset(self.transaction.plan.computed)
+
+    def default_of(self, path: Path, updates: bool = False) -> Expression | None:
+        """Return the default of a column; None if it is calculated from the new row."""
+        return self.transaction.plan.default_of(path, updates=updates)
+
+    def check_assigned(self, names: Collection[str]) -> None:
+        """Reject assignments to columns whose values only the table assigns."""
+        self.transaction.plan.check_assigned(names)
+
     # --- finding rows ---
+
+    def whole_units(self, predicate: Expression | None, *, to_remove: bool) -> tuple[pa.Table, int | None] | None:
+        """Return the files of partitions that a predicate selects, and their rows; None if it tests other columns."""
+        base = self.base
+        if predicate is not None and not selects_partitions(predicate, base.state.partition_columns):
+            return None
+        files = base.files if predicate is None else base.scan(predicate=predicate).file_set
+        table = files.columns(READ_TO_REMOVE if to_remove else read_columns(base.action_fields))
+        self.transaction.read(predicate, table)
+        return table, live_rows(files, table) if to_remove else None
+
+    def candidates(self, predicate: Expression | None) -> tuple[pa.Table, int]:
+        """Return the files that may hold rows for which a predicate is true, and how many others there are."""
+        chosen = self.base.files if predicate is None else self.base.scan(predicate=predicate).file_set
+        files = chosen.columns(read_columns(self.base.action_fields))
+        return files, self.base.files.count - files.num_rows
+
+    def read(self, predicate: Expression | None, files: pa.Table) -> None:
+        """Note what the transaction depends on."""
+        self.transaction.read(predicate, files)
+
+    def numbered_rows(self, files: pa.Table, predicate: Expression | None, columns: Sequence[str | Path]) -> Scan:
+        """Return rows of files with `FILE_NUMBER`, a column of ``files``, and `ROW_INDEX`."""
+        return self.base.scan(
+            columns,
+            metadata=(ROW_INDEX,),
+            predicate=predicate,
+            files=FileSet.of(files),
+            constants={FILE_NUMBER: (FILE_NUMBER, _LONG)},
+        )
 
     def find(self, predicate: Expression | None) -> tuple[pa.Table, RowSets]:
         """Return the files with rows for which a predicate is true, and these rows; both count as read."""
@@ -195,21 +192,20 @@ class RowChanges:
             return found
         self.progress.begin("find", files.column("size"))
         for part in self.progress.parts(with_numbers(files)):
-            scan = self.base.scan(
-                columns=[],
-                metadata=(ROW_INDEX,),
-                predicate=predicate,
-                files=FileSet.of(part),
-                constants={FILE_NUMBER: (FILE_NUMBER, _LONG)},
-            )
-            rows = self.relations.scan(scan)
+            rows = self.relations.scan(self.numbered_rows(part, predicate, []))
             places = self.relations.select(rows, [(n, Column((n,))) for n in (FILE_NUMBER, ROW_INDEX)])
             found |= self.relations.positions(places, files.num_rows, lambda n: self.progress.add(rows=n))
         return found
 
-    def rows(self, files: pa.Table, rows: RowSets | None, columns: Sequence[str | Path] | None = None) -> Scan:
-        """Return a scan of rows by position (None: of all rows), with the metadata columns of `carried`."""
-        return self.base.scan(columns, metadata=tuple(self.carried), files=_only(files, rows))
+    def rows(
+        self,
+        files: pa.Table,
+        rows: RowSets | None,
+        columns: Sequence[str | Path] | None = None,
+        metadata: Sequence[str] = (),
+    ) -> Scan:
+        """Return a scan of rows by position (None: of all rows), with the metadata columns of `carried` and others."""
+        return self.base.scan(columns, metadata=(*metadata, *self.carried), files=_only(files, rows))
 
     # --- dropping rows ---
 
@@ -451,6 +447,35 @@ class RowChanges:
                 files.cleanup()
 
 
+def has_applied(base: Snapshot | ChangeTarget, transactions: Mapping[str, int]) -> bool:
+    """Return whether a table of any format has these versions of applications, or later ones; False for none."""
+    return has_transactions(base, transactions) if isinstance(base, Snapshot) else base.has_applied(transactions)
+
+
+def begin_changes(
+    base: Snapshot | ChangeTarget,
+    operation: Literal["DELETE", "UPDATE", "MERGE"],
+    parameters: Mapping[str, Any],
+    options: ChangeOptions,
+    evolve: Evolve | None = None,
+) -> TableChanges:
+    """Begin changes of rows of a table of any format; see `ChangeTarget.begin_changes`."""
+    if not isinstance(base, Snapshot):
+        return base.begin_changes(operation, parameters, options, evolve)
+    transaction = Transaction(base.context, base, operation, parameters)
+    if evolve is not None:
+        state, plugins = base.state, base.plugins
+
+        def accept(path: Path, old: DataType, new: DataType) -> bool:
+            return bool(plugins.single("accept_type_change", False, table=state, path=path, old=old, new=new))
+
+        evolved = evolve(state.schema, accept)
+        if evolved != state.schema:
+            transaction.set_metadata(replace(state.metadata, schema_string=evolved.to_json()))
+        base = base.redefined(transaction.table, transaction.plugins)
+    return RowChanges(base, transaction, options.writer_properties, options.progress)
+
+
 def with_numbers(files: pa.Table) -> pa.Table:
     """Return files with a constant `FILE_NUMBER`: the row of the table that each is."""
     return files.append_column(FILE_NUMBER, number_array(np.arange(files.num_rows)))
@@ -475,10 +500,6 @@ def _is_worth_rewriting(files: pa.Table, deleted: NDArray[np.int64], counts: NDA
     is_mostly_gone = (left > 0) & (deleted >= DELETED_FOR_ONE_LEFT * left)
     deleted_bytes = int64_values(files.column("size")) * (deleted / np.maximum(counts, 1))
     return is_mostly_gone & (deleted_bytes >= DELETED_BYTES)
-
-
-def _ms_since(start: float) -> int:
-    return int((time.perf_counter() - start) * 1000)
 
 
 def _only(files: pa.Table, rows: RowSets | None) -> FileSet:

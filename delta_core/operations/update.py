@@ -11,12 +11,10 @@ from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, 
 from delta_core.expressions.binding import bind_typed
 from delta_core.expressions.coercion import canonical, same_type
 from delta_core.expressions.sql import is_default
-from delta_core.kernel.commit.transaction import Transaction
 from delta_core.kernel.scan.plan import resolve_columns
 from delta_core.kernel.snapshot import Snapshot
-from delta_core.operations.rewrite import selects_partitions
-from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, Timing, predicate_text
-from delta_core.operations.write import has_transactions
+from delta_core.operations.changes import ChangeBase, Changed, ChangeOptions, ChangeTarget, Timing
+from delta_core.operations.row_changes import begin_changes, has_applied, predicate_text
 from delta_core.schema.fields import Path, find, format_path
 from delta_core.schema.types import DataType, PrimitiveType, StructType
 
@@ -43,7 +41,7 @@ class UpdateOptions(ChangeOptions, frozen=True):
     null_on_failed_cast: bool = False
 
 
-def update_rows(base: Snapshot, options: UpdateOptions) -> Changed:
+def update_rows(base: Snapshot | ChangeTarget, options: UpdateOptions) -> Changed:
     """Update rows and commit.
 
     First only the columns of the predicate are read, then the others of the selected rows alone. These rows are written
@@ -51,7 +49,7 @@ def update_rows(base: Snapshot, options: UpdateOptions) -> Changed:
 
     Parameters
     ----------
-    base : Snapshot
+    base : Snapshot or ChangeTarget
         The latest version that the caller has; a newer one is looked for.
     options : UpdateOptions
         Which rows, and their new values.
@@ -71,7 +69,7 @@ def update_rows(base: Snapshot, options: UpdateOptions) -> Changed:
     """
     latest = base.latest()
     update = _Update(latest, options)
-    if has_transactions(latest, options.transactions):
+    if has_applied(latest, options.transactions):
         return Changed(latest, update.metrics())
     with update.changes:
         return update.run()
@@ -80,18 +78,17 @@ def update_rows(base: Snapshot, options: UpdateOptions) -> Changed:
 class _Update:
     """One update: which rows, their new values, and the commit."""
 
-    def __init__(self, base: Snapshot, options: UpdateOptions) -> None:
+    def __init__(self, base: Snapshot | ChangeTarget, options: UpdateOptions) -> None:
         self.timing = Timing()
         self.base = base
         self.options = options
-        self.predicate = to_expression(options.predicate, base.schema, functions=base.plugins.functions)
+        self.predicate = to_expression(options.predicate, base.schema, functions=base.functions)
         parameters = {"predicate": predicate_text(options.predicate, self.predicate)}
-        self.transaction = Transaction(base.context, base, "UPDATE", parameters)
+        self.changes = begin_changes(base, "UPDATE", parameters, options)
         given = self._given(options.updates)
         values = {name: Literal(value) for name, value in options.new_values.items()}
         self.assigned = assigned_columns(base, {**given, **values}, options.null_on_failed_cast)
-        self.transaction.plan.check_assigned(self.assigned)
-        self.changes = RowChanges(base, self.transaction, options.writer_properties, options.progress)
+        self.changes.check_assigned(self.assigned)
 
     def _given(self, updates: Mapping[str, Any]) -> dict[str, Expression]:
         """Return the new values; a column whose default is computed from the new row is left out."""
@@ -99,7 +96,7 @@ class _Update:
         for name, value in updates.items():
             if is_default(value):
                 (path,) = resolve_columns(self.base.schema, [name])
-                default = self.transaction.plan.default_of(path, updates=True)
+                default = self.changes.default_of(path, updates=True)
                 found |= {} if default is None else {name: default}
             else:
                 found[name] = _parsed(name, value)
@@ -107,11 +104,8 @@ class _Update:
 
     def run(self) -> Changed:
         changes = self.changes
-        if self.predicate is None or selects_partitions(self.predicate, self.base.state.partition_columns):
-            files, rows = changes.files(self.predicate), None
-            self.transaction.read(self.predicate, files)
-        else:
-            files, rows = changes.find(self.predicate)
+        whole = changes.whole_units(self.predicate, to_remove=False)
+        files, rows = changes.find(self.predicate) if whole is None else (whole[0], None)
         self.timing.scanned()
         if not files.num_rows:
             return Changed(self.base, self.metrics())
@@ -125,7 +119,7 @@ class _Update:
 
     def _write(self, files: Any, rows: Any) -> None:
         """Write the rows with their new values; columns that no value needs are not read."""
-        computed = set(self.transaction.plan.computed) - set(self.assigned)
+        computed = self.changes.computed - set(self.assigned)
         written = [f.name for f in self.base.schema if f.name not in computed]
         used = {leaf.path[0] for e in self.assigned.values() for leaf in leaves(e) if isinstance(leaf, Column)}
         read: list[str | Path] = [(n,) for n in written if n not in self.assigned or n in used]
@@ -135,7 +129,7 @@ class _Update:
         columns = [(n, self.assigned.get(n, Column((n,)))) for n in written]
         columns += [(hidden, Column((n,))) for n, hidden in carried.items()]
         found = relations.scan(self.changes.rows(files, rows, read))
-        self.changes.write_updated(relations.select(found, columns, self.base.plugins.functions))
+        self.changes.write_updated(relations.select(found, columns, self.base.functions))
 
     def metrics(self) -> dict[str, int]:
         """Return what was done so far."""
@@ -143,13 +137,13 @@ class _Update:
 
 
 def assigned_columns(
-    base: Snapshot, given: Mapping[str, Expression], null_on_failed_cast: bool = False
+    base: ChangeBase, given: Mapping[str, Expression], null_on_failed_cast: bool = False
 ) -> dict[str, Expression]:
     """Return the new values of whole columns from assignments, bound to the table and cast to the columns' types.
 
     Parameters
     ----------
-    base : Snapshot
+    base : ChangeBase
         The version whose columns the assignments name.
     given : Mapping of str to Expression
         By column, or by a dotted path to a field of a struct.
@@ -189,14 +183,14 @@ def _parsed(name: str, given: Any) -> Expression:
     )
 
 
-def _cast(base: Snapshot, path: Path, value: Expression, is_safe: bool) -> Expression:
+def _cast(base: ChangeBase, path: Path, value: Expression, is_safe: bool) -> Expression:
     wanted = find(base.schema, path)[1].type
     if isinstance(value, Literal) and (value.value is None or isinstance(value.value, (list, tuple, dict))):
         return Literal(value.value, wanted)
-    bound = bind_typed(value, base.schema, base.plugins.functions)
+    bound = bind_typed(value, base.schema, base.functions)
     if same_type(bound.type, canonical(wanted)):
         return bound.expression
-    return bind_typed(Cast(bound.expression, wanted, is_safe), base.schema, base.plugins.functions).expression
+    return bind_typed(Cast(bound.expression, wanted, is_safe), base.schema, base.functions).expression
 
 
 def _built(schema: StructType, path: Path, values: Mapping[Path, Expression]) -> Expression:

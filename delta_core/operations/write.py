@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from delta_core.engines.writer_properties import WriterProperties
 from delta_core.errors import ConcurrentAppendError, InvalidArgumentError, SchemaMismatchError, TableExistsError
 from delta_core.expressions import to_expression
-from delta_core.expressions.ast import NUM_RECORDS, Call, Column, Expression, all_of, any_of
+from delta_core.expressions.ast import Call, Column, Expression, all_of, any_of
 from delta_core.expressions.ast import Literal as Constant
 from delta_core.expressions.sql import portable_sql
 from delta_core.kernel.commit.intents import READ_TO_REMOVE, removed_files
@@ -33,6 +33,7 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, one_array
 from delta_core.operations import parts
 from delta_core.operations.create import given_properties, partition_columns, property_texts, stage_definition
+from delta_core.operations.facts import has_transactions, live_rows
 from delta_core.schema.evolution import merge_rows_schema
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import StructType
@@ -228,14 +229,6 @@ def _check_definition(options: WriteOptions) -> None:
             "A definition is replaced with every row: this needs mode='overwrite', and excludes schema_mode, a "
             "predicate and dynamic partition overwrite."
         )
-
-
-def has_transactions(base: Snapshot, transactions: Mapping[str, int]) -> bool:
-    """Return whether a table has these versions of applications, or later ones; False for none."""
-    if not transactions:
-        return False
-    known = base.transactions()
-    return all(app in known and known[app].version >= version for app, version in transactions.items())
 
 
 class Replaced(Struct, frozen=True):
@@ -585,23 +578,6 @@ class TableWrite:
             metrics["numOutputBytes"] += done["numAddedBytes"]
             names = ("numRemovedFiles", "numRemovedBytes", "numAddedChangeFiles")
             metrics.update({name: done[name] for name in names})
-
-
-def live_rows(files: FileSet, table: pa.Table) -> int | None:
-    """Return how many rows of files are not deleted, None if a file's statistics lack their number.
-
-    Parameters
-    ----------
-    files : FileSet
-        The files, whose statistics are read.
-    table : pyarrow.Table
-        The ``deletionVector`` of each of the files.
-    """
-    records, vectors = files.statistics([NUM_RECORDS]).column(0), table.column("deletionVector")
-    if records.null_count:
-        return None
-    deleted = 0 if vectors.null_count == len(vectors) else pc.sum(pc.struct_field(vectors, "cardinality")).as_py()
-    return int(pc.sum(records).as_py() or 0) - int(deleted or 0)
 
 
 def _physical_partitions(base: Snapshot) -> list[Any]:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from delta_core.kernel.log.position import StreamPosition
     from delta_core.kernel.scan import Scan
     from delta_core.operations import OperationProgress, TableStream
-    from delta_core.operations.row_changes import Changed
+    from delta_core.operations.changes import Changed
     from delta_core.operations.verify.operation import VerifyReport
     from delta_core.table.interop import ChangeFeed
     from delta_core.table.parts import (

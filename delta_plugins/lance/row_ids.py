@@ -195,7 +195,13 @@ def encode_ids(ids: NDArray[np.uint64]) -> bytes:
 
 
 def segments_of(ids: NDArray[np.uint64]) -> Sequence[Message]:
-    """Return the messages of the segments that hold ids, in their order: one, or none without ids."""
+    """Return the messages of the segments that hold ids, in their order: one, or none without ids.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If an id occurs twice.
+    """
     if not len(ids):
         return []
     if not (ids[1:] > ids[:-1]).all():

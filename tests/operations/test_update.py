@@ -25,8 +25,9 @@ from delta_core.errors import (
 )
 from delta_core.kernel.commit.options import AppTransaction
 from delta_core.operations import row_changes, update
+from delta_core.operations.changes import ChangeOptions
 from delta_core.operations.delete import _Delete
-from delta_core.operations.row_changes import ChangeOptions
+from delta_core.operations.row_changes import RowChanges
 from delta_core.operations.update import UpdateOptions
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import Field, PrimitiveType
@@ -272,9 +273,9 @@ def test_vectors_leave_the_data_files_as_they_are(tmp_path: Path) -> None:
 def test_columns_that_no_new_value_needs_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = made(tmp_path, VECTORS)
     read = []
-    rows = update.RowChanges.rows
+    rows = RowChanges.rows
     monkeypatch.setattr(
-        update.RowChanges, "rows", lambda self, f, r, columns: read.append(columns) or rows(self, f, r, columns)
+        RowChanges, "rows", lambda self, f, r, columns: read.append(columns) or rows(self, f, r, columns)
     )
     table.update({"x": "id / 2"}, predicate="p = 'a'")
     assert read == [[("id",), ("p",)]]

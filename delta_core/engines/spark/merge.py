@@ -42,10 +42,11 @@ from delta_core.kernel.scan.plan import ROW_INDEX
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.row_set import RowSets
+from delta_core.operations.changes import FILE_NUMBER, Changed
+from delta_core.operations.facts import has_transactions
 from delta_core.operations.merge.clauses import SOURCE, TARGET, BoundClause, Key, MergeNames, on_target, split_condition
 from delta_core.operations.merge.operation import MergeCounts, MergeOptions, begin_merge
-from delta_core.operations.row_changes import FILE_NUMBER, Changed, RowChanges, with_numbers
-from delta_core.operations.write import has_transactions
+from delta_core.operations.row_changes import RowChanges, with_numbers
 from delta_core.schema.fields import Path, Schema, find
 from delta_core.schema.types import PrimitiveType, StructType, UserDefinedType
 
@@ -116,10 +117,12 @@ class _Merge:
         self.spark, self.options, self.counts = spark, options, MergeCounts()
         rows = given_schema(source)
         _check_names(rows)
-        self.transaction = begin_merge(base, rows, options)
+        self.given = base
+        changes = begin_merge(base, rows, options)
+        assert isinstance(changes, RowChanges)
+        self.changes, self.transaction = changes, changes.transaction
         #: The version that is merged into, as the table will be defined.
-        self.base = base.redefined(self.transaction.table, self.transaction.plugins)
-        self.changes = RowChanges(self.base, self.transaction, None)
+        self.base = changes.base
         functions = self.base.plugins.functions
         names = MergeNames(
             self.base.schema,

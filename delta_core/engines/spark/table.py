@@ -41,9 +41,9 @@ from delta_core.expressions.filters import to_expression
 from delta_core.expressions.sql import is_default, parse_sql
 from delta_core.kernel.protocol.properties import read_property
 from delta_core.kernel.snapshot import Snapshot
+from delta_core.operations.changes import Changed
+from delta_core.operations.facts import has_transactions
 from delta_core.operations.merge.builder import MergeClause
-from delta_core.operations.row_changes import Changed
-from delta_core.operations.write import has_transactions
 from delta_core.schema.fields import Schema
 from delta_core.table import interop
 from delta_core.table.delta_table import DeltaTable

@@ -10,13 +10,9 @@ import pyarrow as pa
 
 from delta_core.engines.interface import Compiled
 from delta_core.expressions.ast import Column, Expression, Leaf, all_of, leaves
-from delta_core.kernel.commit.intents import read_columns
-from delta_core.kernel.commit.transaction import Transaction
-from delta_core.kernel.log.files import FileSet
-from delta_core.kernel.scan.plan import ROW_INDEX
-from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernel.write.layout import arrow_type
 from delta_core.kernels.arrow_buffers import number_array
+from delta_core.operations.changes import TableChanges
 from delta_core.operations.merge.builder import MergeClause
 from delta_core.operations.merge.clauses import SOURCE, TARGET, BoundClause, Key, MergeNames, split_condition
 from delta_core.operations.merge.decision_store import DecisionRuns
@@ -30,14 +26,10 @@ from delta_core.operations.merge.target_scan import (
     joined_batches,
     scan_predicate,
 )
-from delta_core.operations.progress import ProgressReport
-from delta_core.operations.row_changes import FILE_NUMBER, with_numbers
-from delta_core.schema.fields import Schema
-from delta_core.schema.types import PrimitiveType
+from delta_core.operations.row_changes import with_numbers
+from delta_core.schema.fields import Path, Schema
 
 __all__ = ["Matching", "source_blocks"]
-
-_LONG = PrimitiveType("long")
 
 
 def source_blocks(source: pa.Table) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -53,8 +45,8 @@ class Matching:
 
     Parameters
     ----------
-    base : Snapshot
-        The table, as it will be defined.
+    changes : TableChanges
+        Of the table, as it will be defined.
     source : pyarrow.Table
         The rows of the source, in the Arrow types that expressions are evaluated on.
     rows : Schema
@@ -83,16 +75,17 @@ class Matching:
 
     def __init__(
         self,
-        base: Snapshot,
+        changes: TableChanges,
         source: pa.Table,
         rows: Schema,
         names: MergeNames,
         predicate: Any,
         clauses: Sequence[MergeClause],
     ) -> None:
-        self.base, self.source = base, source
-        self.columns = {f.name: arrow_type(f.type, base.state.types) for f in base.schema}
-        types = source_types(base.state)
+        self.changes, self.source = changes, source
+        base = self.base = changes.base
+        self.columns = {f.name: arrow_type(f.type, base.types) for f in base.schema}
+        types = source_types(base.types)
         self._arrow = {(TARGET, name): t for name, t in self.columns.items()} | {
             (SOURCE, f.name): arrow_type(f.type, types) for f in rows
         }
@@ -115,10 +108,10 @@ class Matching:
                 for name in leaf.path[2:]:
                     t = t.field(name).type
                 types[leaf] = t
-        return self.base.engine.evaluator.compile(expression, types, self.base.plugins.functions)
+        return self.base.engine.evaluator.compile(expression, types, self.base.functions)
 
-    def decide(self, transaction: Transaction[Snapshot], progress: ProgressReport, runs: DecisionRuns) -> Decided:
-        """Return what becomes of the rows of the table; files with rows that match count as read by the transaction.
+    def decide(self, runs: DecisionRuns) -> Decided:
+        """Return what becomes of the rows of the table; files with rows that match count as read.
 
         Raises
         ------
@@ -132,7 +125,8 @@ class Matching:
         target_only = self.condition.target_only
         index = self._index(keys)
         predicate = scan_predicate(keys, index, target_only, self.bound)
-        files = self._files(predicate)
+        files, self.skipped = self.changes.candidates(predicate)
+        self.scanned = files.num_rows
         join = Join(
             self.source,
             index,
@@ -143,9 +137,9 @@ class Matching:
             self._key_columns(rest),
         )
         needed = [*(k.target for k in keys), *(b.condition for b in self.bound), rest, target_only]
-        blocks = self._blocks(files, predicate, [e for e in needed if e is not None], progress)
+        blocks = self._blocks(files, predicate, [e for e in needed if e is not None])
         decided = join.decide(files, blocks, runs)
-        transaction.read(predicate, files.take(number_array(decided.read)))
+        self.changes.read(predicate, files.take(number_array(decided.read)))
         return decided
 
     def _key_columns(self, rest: Expression | None) -> list[str]:
@@ -167,32 +161,21 @@ class Matching:
         found = [JoinedRows({SOURCE: (b, None)}, b.num_rows).evaluate(compiled) for _, b in source_blocks(self.source)]
         return pa.chunked_array(found, compiled.type)
 
-    def _files(self, predicate: Expression | None) -> pa.Table:
-        """Return the files with rows that can match, or that clauses for rows without a match apply to."""
-        chosen = self.base.files if predicate is None else self.base.scan(predicate=predicate).file_set
-        files = chosen.columns(read_columns(self.base.action_fields))
-        self.scanned = files.num_rows
-        self.skipped = self.base.files.count - files.num_rows
-        return files
-
     def _blocks(
-        self, files: pa.Table, predicate: Expression | None, needed: Sequence[Expression], progress: ProgressReport
+        self, files: pa.Table, predicate: Expression | None, needed: Sequence[Expression]
     ) -> Iterator[pa.RecordBatch]:
         """Yield the selected rows of files: the columns that decide, file number and position."""
         if not files.num_rows:
             return
         read = [leaf.path for e in needed for leaf in leaves(e) if isinstance(leaf, Column) and leaf.path[0] == TARGET]
 
+        columns: list[str | Path] = [(name,) for name in dict.fromkeys(path[1] for path in read)]
+
         def batches() -> Iterator[pa.RecordBatch]:
+            progress = self.changes.progress
             progress.begin("find", files.column("size"))
             for part in progress.parts(with_numbers(files)):
-                scan = self.base.scan(
-                    columns=[(name,) for name in dict.fromkeys(path[1] for path in read)],
-                    metadata=(ROW_INDEX,),
-                    predicate=predicate,
-                    files=FileSet.of(part),
-                    constants={FILE_NUMBER: (FILE_NUMBER, _LONG)},
-                )
+                scan = self.changes.numbered_rows(part, predicate, columns)
                 for batch in scan.batches():
                     yield batch
                     progress.add(rows=batch.num_rows)

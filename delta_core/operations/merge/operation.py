@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct, field
-from msgspec.structs import replace
 
-from delta_core.kernel.commit.transaction import Transaction
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernel.write.source import open_source
+from delta_core.operations.changes import Changed, ChangeOptions, ChangeTarget, TableChanges, Timing
 from delta_core.operations.merge.builder import MergeClause
 from delta_core.operations.merge.candidate_files import Matching, source_blocks
 from delta_core.operations.merge.clauses import SOURCE, MergeNames, describe_clauses, evolve_schema, sql_text
@@ -26,11 +25,11 @@ from delta_core.operations.merge.key_join import JoinedRows
 from delta_core.operations.merge.source import load_source, source_types, usable_columns
 from delta_core.operations.merge.target_scan import BLOCK_ROWS, CompiledClause, Decided, first_clause
 from delta_core.operations.merge.updated_rows import UpdatedRows, convert
-from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, Timing
+from delta_core.operations.row_changes import begin_changes, has_applied
 from delta_core.operations.temporary import check_limits
-from delta_core.operations.write import has_transactions
-from delta_core.schema.fields import Path, Schema
-from delta_core.schema.types import DataType, PrimitiveType, StructType
+from delta_core.schema.evolution import Accept
+from delta_core.schema.fields import Schema
+from delta_core.schema.types import PrimitiveType, StructType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,12 +67,12 @@ class MergeOptions(ChangeOptions, frozen=True):
     max_temporary_bytes: int | None = None
 
 
-def merge_rows(base: Snapshot, source: Any, options: MergeOptions) -> Changed:
+def merge_rows(base: Snapshot | ChangeTarget, source: Any, options: MergeOptions) -> Changed:
     """Merge a source into a table and commit. No changed row and no added column: no commit.
 
     Parameters
     ----------
-    base : Snapshot
+    base : Snapshot or ChangeTarget
         The latest version that the caller has; a newer one is looked for.
     source : object
         What `write.source.open_source` takes; a stream is read once.
@@ -94,17 +93,17 @@ def merge_rows(base: Snapshot, source: Any, options: MergeOptions) -> Changed:
     check_limits(options.max_memory_bytes, options.max_temporary_bytes)
     latest = base.latest()
     rows = open_source(source)
-    if has_transactions(latest, options.transactions):
+    if has_applied(latest, options.transactions):
         return Changed(latest, MergeCounts().metrics())
     return run_merge(latest, rows, options)
 
 
-def run_merge(base: Snapshot, source: pa.Table | pa.RecordBatchReader, options: MergeOptions) -> Changed:
+def run_merge(base: Snapshot | ChangeTarget, source: pa.Table | pa.RecordBatchReader, options: MergeOptions) -> Changed:
     """Merge into a version; raises what `merge_rows` raises."""
     source, unusable = usable_columns(source, base.schema, options.merge_schema)
     rows = Schema.from_arrow(source.schema)
     limits = options.max_memory_bytes, options.max_temporary_bytes
-    with load_source(source, rows, source_types(base.state), *limits) as loaded:
+    with load_source(source, rows, source_types(base.types), *limits) as loaded:
         merge = _Merge(base, loaded, rows, options, unusable)
         if not isinstance(source, pa.Table) and loaded.nbytes > (options.max_memory_bytes or loaded.nbytes):
             merge.spilled = loaded.nbytes
@@ -152,8 +151,8 @@ class MergeCounts(Struct):
         }
 
 
-def begin_merge(base: Snapshot, rows: StructType, options: MergeOptions) -> Transaction[Snapshot]:
-    """Return a transaction for a merge of rows with these columns; the table gets those that it is to be evolved by.
+def begin_merge(base: Snapshot | ChangeTarget, rows: StructType, options: MergeOptions) -> TableChanges:
+    """Return changes for a merge of rows with these columns; the table gets those that it is to be evolved by.
 
     Raises
     ------
@@ -166,51 +165,49 @@ def begin_merge(base: Snapshot, rows: StructType, options: MergeOptions) -> Tran
         "notMatchedPredicates": describe_clauses(options.clauses, "not_matched"),
         "notMatchedBySourcePredicates": describe_clauses(options.clauses, "not_matched_by_source"),
     }
-    transaction = Transaction(base.context, base, "MERGE", shown)
-    if options.merge_schema:
-        state, plugins = base.state, base.plugins
 
-        def accept(path: Path, old: DataType, new: DataType) -> bool:
-            return bool(plugins.single("accept_type_change", False, table=state, path=path, old=old, new=new))
+    def evolve(schema: Schema, accept: Accept) -> Schema:
+        return evolve_schema(schema, rows, options.clauses, accept)
 
-        merged = evolve_schema(state.schema, rows, options.clauses, accept)
-        if merged != state.schema:
-            transaction.set_metadata(replace(state.metadata, schema_string=merged.to_json()))
-    return transaction
+    return begin_changes(base, "MERGE", shown, options, evolve if options.merge_schema else None)
 
 
 class _Merge:
     """One merge: the decisions about rows, what is written for them, the commit."""
 
     def __init__(
-        self, base: Snapshot, source: pa.Table, rows: Schema, options: MergeOptions, unusable: Mapping[str, str]
+        self,
+        base: Snapshot | ChangeTarget,
+        source: pa.Table,
+        rows: Schema,
+        options: MergeOptions,
+        unusable: Mapping[str, str],
     ) -> None:
         self.options = options
-        self.engine = base.engine
         self.counts = MergeCounts()
-        self.transaction = begin_merge(base, rows, options)
+        self.given = base
+        self.changes = begin_merge(base, rows, options)
         #: The version that is merged into, as the table will be defined.
-        self.base = base.redefined(self.transaction.table, self.transaction.plugins)
-        self.changes = RowChanges(self.base, self.transaction, options.writer_properties, options.progress)
+        self.base = self.changes.base
         self.source = source
         #: Bytes of the source that are in a temporary file.
         self.spilled = 0
         names = MergeNames(
-            self.transaction.table.schema,
+            self.base.schema,
             rows,
             options.target_alias,
             options.source_alias,
-            self.base.plugins.functions,
+            self.base.functions,
             options.null_on_failed_cast,
-            self.transaction.plan.default_of,
+            self.changes.default_of,
             options.merge_schema,
             unusable,
         )
-        self.matching = Matching(self.base, source, rows, names, options.predicate, options.clauses)
+        self.matching = Matching(self.changes, source, rows, names, options.predicate, options.clauses)
         self.clauses = self.matching.clauses
         for clause in self.clauses:
             if clause.bound.action == "update":
-                self.transaction.plan.check_assigned(clause.bound.assigned)
+                self.changes.check_assigned(clause.bound.assigned)
 
     def run(self) -> Changed:
         """Decide about all rows, write what changes, and commit."""
@@ -219,16 +216,16 @@ class _Merge:
         if temporary is not None:
             temporary = max(0, temporary - self.spilled)
         with DecisionRuns(self.options.max_memory_bytes, temporary) as runs:
-            return self._run(self.matching.decide(self.transaction, self.changes.progress, runs))
+            return self._run(self.matching.decide(runs))
 
     def _run(self, decided: Decided) -> Changed:
         self.counts.scanned, self.counts.skipped = self.matching.scanned, self.matching.skipped
         inserts = self._chosen_inserts(decided.is_matched)
         self.counts.timing.scanned()
         self._count(decided.decisions, inserts)
-        is_changed = decided.decisions.num_rows or self.counts.inserted or self.transaction.intents.metadata
+        is_changed = decided.decisions.num_rows or self.counts.inserted or self.changes.changes_definition
         if self.options.is_dry or not is_changed:
-            return Changed(self.transaction.base or self.base, self.counts.metrics())
+            return Changed(self.given, self.counts.metrics())
         self._write(decided, inserts)
         return self.changes.commit(self.options, self.counts.metrics(self.changes.metrics()))
 
@@ -276,11 +273,11 @@ class _Merge:
 
     def _update_groups(self) -> list[list[CompiledClause]]:
         """Return the updates in groups that leave the same computed columns to the table."""
-        computed = self.transaction.plan.computed
+        computed = self.changes.computed
         groups: dict[frozenset[str], list[CompiledClause]] = {}
         for clause in self.clauses:
             if clause.bound.action == "update":
-                groups.setdefault(frozenset(computed) & clause.bound.assigned, []).append(clause)
+                groups.setdefault(computed & clause.bound.assigned, []).append(clause)
         return list(groups.values())
 
     def _insert_groups(
@@ -294,7 +291,7 @@ class _Merge:
         return list(groups.values())
 
     def _inserted(self, group: Sequence[tuple[CompiledClause, NDArray[np.int64]]]) -> pa.RecordBatchReader:
-        names = [f.name for f in self.transaction.table.schema if f.name in group[0][0].bound.assigned]
+        names = [f.name for f in self.base.schema if f.name in group[0][0].bound.assigned]
         schema = pa.schema([pa.field(n, self.columns[n]) for n in names])
 
         def batches() -> Iterator[pa.RecordBatch]:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from delta_core.errors import SchemaError, SchemaMismatchError, SpillLimitError
-from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.write.convert import Convert, conversion
 from delta_core.kernel.write.layout import arrow_type
 from delta_core.operations.temporary import temporary_files
@@ -115,9 +114,9 @@ def load_source(
             yield pa.ipc.open_file(mapped).read_all()
 
 
-def source_types(table: TableState) -> dict[str, TypeDef]:
-    """Return what the type names of a source mean: its columns may have types that need a feature the table lacks."""
-    return {**KNOWN_TYPES, **table.types}
+def source_types(types: Mapping[str, TypeDef]) -> dict[str, TypeDef]:
+    """Return what the type names of a source mean, beside those of the table: its columns may have others."""
+    return {**KNOWN_TYPES, **types}
 
 
 def _taken(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

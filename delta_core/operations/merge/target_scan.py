@@ -17,10 +17,10 @@ from delta_core.expressions.coercion import name_of
 from delta_core.kernel.scan.plan import ROW_INDEX
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, shown_value
+from delta_core.operations.changes import FILE_NUMBER
 from delta_core.operations.merge.clauses import SOURCE, TARGET, BoundClause, Key, on_target
 from delta_core.operations.merge.decision_store import DecisionRuns, Decisions
 from delta_core.operations.merge.key_join import JoinedRows, SourceIndex
-from delta_core.operations.row_changes import FILE_NUMBER
 from delta_core.schema.fields import Path
 from delta_core.schema.types import DataType, PrimitiveType, arrow_to_type
 

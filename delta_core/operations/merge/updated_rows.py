@@ -10,17 +10,15 @@ import pyarrow as pa
 
 from delta_core.errors import InternalError
 from delta_core.expressions.ast import Column
-from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.scan.plan import ROW_INDEX
 from delta_core.kernel.write.convert import conversion
-from delta_core.kernel.write.layout import arrow_type
 from delta_core.kernels.arrow_buffers import int64_values, number_array
 from delta_core.kernels.nested import empty_rows, replace_field
+from delta_core.operations.changes import TableChanges
 from delta_core.operations.merge.clauses import SOURCE, TARGET
 from delta_core.operations.merge.decision_store import DecisionRuns, Decisions
 from delta_core.operations.merge.key_join import JoinedRows
 from delta_core.operations.merge.target_scan import BLOCK_ROWS, CompiledClause
-from delta_core.operations.row_changes import RowChanges
 from delta_core.schema.fields import Path
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ class UpdatedRows:
 
     def __init__(
         self,
-        changes: RowChanges,
+        changes: TableChanges,
         columns: Mapping[str, pa.DataType],
         source: pa.Table,
         clauses: Sequence[CompiledClause],
@@ -57,7 +55,7 @@ class UpdatedRows:
     ) -> None:
         self._changes, self._columns, self._source = changes, columns, source
         self._clauses, self._decisions, self._files = clauses, decisions, files
-        left_out = frozenset(changes.transaction.plan.computed) - clauses[0].bound.assigned
+        left_out = changes.computed - clauses[0].bound.assigned
         self._names = [n for n in columns if n not in left_out]
         read = set()
         for clause in clauses:
@@ -70,15 +68,10 @@ class UpdatedRows:
 
     def reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream."""
-        types = self._carried_types()
+        types = self._changes.carried_types
         fields = [pa.field(n, self._columns[n]) for n in self._names]
         schema = pa.schema([*fields, *(pa.field(self._carried[n], t) for n, t in types.items())])
         return pa.RecordBatchReader.from_batches(schema, self._batches(schema))
-
-    def _carried_types(self) -> dict[str, pa.DataType]:
-        plan = self._changes.transaction.plan
-        types = {h.name: arrow_type(h.type, plan.table.types) for h in plan.hidden}
-        return {metadata: types[name] for metadata, name in self._carried.items()}
 
     def _old(self, decisions: Decisions) -> Iterator[pa.RecordBatch]:
         """Yield the rows as they are, in the order of the decisions."""
@@ -88,11 +81,8 @@ class UpdatedRows:
             return
         numbers = np.unique(decisions.files)
         rows = decisions.row_sets(self._files).take(numbers)
-        scan = self._changes.base.scan(
-            columns=[(n,) for n in self._read],
-            metadata=(ROW_INDEX, *self._carried),
-            files=FileSet.of(self._files.take(number_array(numbers)), keep=rows.by_number()),
-        )
+        files = self._files.take(number_array(numbers))
+        scan = self._changes.rows(files, rows, [(n,) for n in self._read], metadata=(ROW_INDEX,))
         yield from scan.batches()
 
     def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -32,10 +32,12 @@ from delta_core.kernel.scan.scan import Scan
 from delta_core.kernel.snapshot import Snapshot, TableContext
 from delta_core.kernel.write.files import Written
 from delta_core.kernel.write.plan import Origin, WritePlan
+from delta_core.operations.changes import FILE_NUMBER
+from delta_core.operations.facts import live_rows
 from delta_core.operations.replace import check_replacing, replaced_columns, replacing_parameters
 from delta_core.operations.rewrite import carried_columns
-from delta_core.operations.row_changes import FILE_NUMBER, RowChanges, with_numbers
-from delta_core.operations.write import Replaced, TableWrite, WriteOptions, live_rows, run_write
+from delta_core.operations.row_changes import RowChanges, with_numbers
+from delta_core.operations.write import Replaced, TableWrite, WriteOptions, run_write
 from delta_core.schema.types import PrimitiveType, StructType
 
 __all__ = ["FrameWriteOptions", "write_rows"]
