@@ -31,7 +31,7 @@ constexpr int MAX_DEPTH = 500;
 [[noreturn]] inline void corrupt(const std::string &what) { throw std::invalid_argument(what); }
 
 inline Text slice(Text bytes, uint64_t start, uint64_t size) {
-    if (start > bytes.size() || size > bytes.size() - start) corrupt("a part lies behind the end of its bytes");
+    if (start > bytes.size() || size > bytes.size() - start) corrupt("a part is beyond the end of its bytes");
     return bytes.substr(start, size);
 }
 
@@ -107,7 +107,7 @@ struct Container {
     // The part and the bytes that follow it, up to the end of the container.
     Text part(uint32_t i) const {
         uint64_t start = parts + number(bytes, offsets + static_cast<uint64_t>(i) * offset_width, offset_width);
-        if (start >= size) corrupt("a part lies behind the end of its object or array");
+        if (start >= size) corrupt("a part is beyond the end of its object or array");
         return bytes.substr(start, size - start);
     }
 };

@@ -119,7 +119,7 @@ cdef class ColumnStretches:
         cdef int64_t rows = stop - first, num_kept = rows, i
         cdef ColumnJobs jobs = ColumnJobs(self.chunks)
         if not self.at <= first < stop <= self.num_rows:
-            raise InvalidArgumentError(f"a stretch from row {first} to {stop} behind {self.at} of {self.num_rows} rows")
+            raise InvalidArgumentError(f"rows {first} to {stop} of {self.num_rows} are no range after row {self.at}")
         if keep is not None:
             mask = checked_mask(keep, rows)
             num_kept = mask_count(mask, rows)

@@ -251,7 +251,7 @@ cdef class NestedStretches:
         cdef double share = <double>rows / self.num_rows
         cdef NestedJobs jobs = NestedJobs(self.chunks)
         if not self.at <= first < stop <= self.num_rows:
-            raise InvalidArgumentError(f"a stretch from row {first} to {stop} behind {self.at} of {self.num_rows} rows")
+            raise InvalidArgumentError(f"rows {first} to {stop} of {self.num_rows} are no range after row {self.at}")
         if keep is not None:
             mask = checked_mask(keep, rows)
         jobs.make_room(min(1.0, 1.05 * share), 0 if mask is not NULL else share)

@@ -59,7 +59,7 @@ cdef class Column:
     cdef int _check(self, Status status) except -1:
         check_status(status)
         if status == UNSUPPORTED:
-            raise UnsupportedPagesError("a page is encoded, or damaged, in a way that is left to a complete reader")
+            raise UnsupportedPagesError("a page is damaged, or encoded in an unsupported way")
         return 0
 
     cdef int _check_size(self, int64_t size) except -1:
