@@ -63,7 +63,8 @@ def test_interrupt_anywhere_leaves_no_file_that_no_commit_names(table: DeltaTabl
     shutil.copytree(tmp_path / "t", tmp_path / "before")
     files = (
         *("operations/optimize.py", "operations/row_changes.py", "operations/write.py", "operations/rewrite.py"),
-        *("arrow/relations.py", "parquet/data_writer.py", "kernel/write/files.py", "contextlib.py"),
+        *("parquet/data_writer.py", "parquet/file_writer.py", "parquet/gathered_rows.py", "parquet/small_files.py"),
+        *("parquet/written_files.py", "arrow/relations.py", "kernel/write/files.py", "contextlib.py"),
     )
 
     def work() -> None:

@@ -23,7 +23,7 @@ from delta_core.kernel.commit.committer import StoreCommitter
 from delta_core.kernel.plugins.committer import Outcome, Proposal
 from delta_core.kernel.snapshot import open_snapshot
 from delta_core.kernel.write.files import write_files
-from delta_core.parquet import data_writer, parts
+from delta_core.parquet import parts, written_files
 from delta_core.storage.local import LocalStorage
 
 #: What a handle is for is read from /proc.
@@ -383,7 +383,7 @@ def test_data_that_can_not_be_synced_is_not_committed(
 
     monkeypatch.setattr(os, "fsync", broken_sync)
     if big:
-        monkeypatch.setattr(data_writer, "SYNC_BYTES", 1)
+        monkeypatch.setattr(written_files, "SYNC_BYTES", 1)
     with pytest.raises(EngineError, match=r"data file .*the disk is broken") as caught:
         write_deltalake(table, rows(10), mode="append")
     assert not isinstance(caught.value, CommitError), "another try may succeed"

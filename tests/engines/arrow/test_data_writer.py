@@ -23,7 +23,8 @@ from delta_core.engines.arrow import engine
 from delta_core.engines.records import FileWrite, WrittenFile
 from delta_core.engines.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.errors import EngineError
-from delta_core.parquet import data_writer, parts
+from delta_core.kernels.string_codes import dictionary_of
+from delta_core.parquet import data_writer, file_writer, gathered_rows, parts, small_files, written_files
 from delta_core.parquet.data_writer import write_parquet_files
 from delta_core.runtime.threads import running_threads
 from delta_core.storage.stores import open_storage
@@ -72,7 +73,7 @@ def two_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_writer, "num_cores", lambda: 2)
     monkeypatch.setattr(data_writer, "PARALLEL_BYTES", 1 << 12)
     monkeypatch.setattr(data_writer, "RUN_BYTES", 1 << 14)
-    monkeypatch.setattr(data_writer, "STEP_ROWS", 500)
+    monkeypatch.setattr(gathered_rows, "STEP_ROWS", 500)
 
 
 def test_small_write_is_one_file_in_order(tmp_path: Path) -> None:
@@ -116,10 +117,10 @@ def test_small_files_that_one_writer_encodes_are_those_of_a_writer_each(
 ) -> None:
     monkeypatch.setattr(data_writer, "num_cores", lambda: workers)
     monkeypatch.setattr(data_writer, "PARALLEL_BYTES", 1 << 12)
-    monkeypatch.setattr(data_writer, "RUN_OF_FILES", 16)
+    monkeypatch.setattr(small_files, "RUN_OF_FILES", 16)
     ones = []
     for name, most in (("alone", 0), ("together", 1 << 20)):
-        monkeypatch.setattr(data_writer, "SMALL_BYTES", most)
+        monkeypatch.setattr(small_files, "SMALL_BYTES", most)
         root = tmp_path / name
         found = write_parquet_files(
             open_storage(str(root)), write_options(partitioned=True, **given), table(9000), uneven
@@ -147,16 +148,16 @@ def test_small_files_of_many_columns_are_encoded_by_several_threads(
 ) -> None:
     monkeypatch.setattr(data_writer, "num_cores", lambda: 2)
     monkeypatch.setattr(data_writer, "SHARED_LEAVES", least)
-    monkeypatch.setattr(data_writer, "RUN_OF_FILES", 8)
+    monkeypatch.setattr(small_files, "RUN_OF_FILES", 8)
     encoded: list[tuple[str, int]] = []
-    encode = data_writer._Job._encode_run
+    encode = small_files.SmallFiles.encode
 
     def noted(job: Any, slots: list[Any]) -> Any:
         is_caller = threading.get_ident() == threading.main_thread().ident
         encoded.append(("the caller's" if is_caller else "another", len(slots)))
         return encode(job, slots)
 
-    monkeypatch.setattr(data_writer._Job, "_encode_run", noted)
+    monkeypatch.setattr(small_files.SmallFiles, "encode", noted)
     found = write_parquet_files(open_storage(str(tmp_path)), write_options(partitioned=True), table(9000), uneven)
     assert read(tmp_path, found).sort_by("id").equals(table(9000))
     assert {name for name, _ in encoded} == names
@@ -164,15 +165,15 @@ def test_small_files_of_many_columns_are_encoded_by_several_threads(
 
 
 def test_runs_of_many_columns_have_fewer_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_writer, "RUN_OF_CHUNKS", 20)
+    monkeypatch.setattr(small_files, "RUN_OF_CHUNKS", 20)
     runs: list[int] = []
-    encode = data_writer._Job._encode_run
+    encode = small_files.SmallFiles.encode
 
     def noted(job: Any, slots: list[Any]) -> Any:
         runs.append(len(slots))
         return encode(job, slots)
 
-    monkeypatch.setattr(data_writer._Job, "_encode_run", noted)
+    monkeypatch.setattr(small_files.SmallFiles, "encode", noted)
     write_parquet_files(open_storage(str(tmp_path)), write_options(partitioned=True), table(9000), uneven)
     assert runs == [10, 10, 10, 10]
 
@@ -199,7 +200,7 @@ def test_small_file_that_can_not_be_created_is_an_error_that_names_it(
 ) -> None:
     monkeypatch.setattr(data_writer, "num_cores", lambda: workers)
     monkeypatch.setattr(data_writer, "PARALLEL_BYTES", 1 << 12)
-    monkeypatch.setattr(data_writer, "RUN_OF_FILES", 7)
+    monkeypatch.setattr(small_files, "RUN_OF_FILES", 7)
     (tmp_path / "p=30").write_text("a file where the folder would be")
     with pytest.raises(EngineError, match=r"data file 'p=30/\d+.parquet': NotADirectoryError"):
         write_parquet_files(open_storage(str(tmp_path)), write_options(partitioned=True), table(9000), uneven)
@@ -252,7 +253,7 @@ def test_row_groups_are_as_long_as_requested(tmp_path: Path) -> None:
 def test_rows_of_a_read_are_written_in_order_in_shorter_row_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(data_writer, "ROW_GROUP_ROWS_BESIDE_READS", 3_000)
+    monkeypatch.setattr(gathered_rows, "ROW_GROUP_ROWS_BESIDE_READS", 3_000)
     options = replace(write_options(), beside_reads=True)
     (found,) = write_parquet_files(open_storage(str(tmp_path)), options, stream(20_000), plain)
     assert read(tmp_path, [found]).equals(table(20_000))
@@ -261,7 +262,7 @@ def test_rows_of_a_read_are_written_in_order_in_shorter_row_groups(
 
 
 def test_rows_of_a_written_row_group_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_writer, "STEP_ROWS", 500)
+    monkeypatch.setattr(gathered_rows, "STEP_ROWS", 500)
     made: list[weakref.ref[Any]] = []
     alive: list[list[int]] = []
 
@@ -288,7 +289,7 @@ def test_pyarrows_memory_is_released_beside_reads_alone(tmp_path: Path, monkeypa
         def release_unused(self) -> None:
             Pool.released += 1
 
-    monkeypatch.setattr(data_writer, "RELEASED_BYTES", 1)
+    monkeypatch.setattr(gathered_rows, "RELEASED_BYTES", 1)
     monkeypatch.setattr(pa, "default_memory_pool", Pool)
     for number, beside_reads in enumerate((False, True)):
         options = replace(write_options(max_row_group_size=1000), beside_reads=beside_reads)
@@ -311,11 +312,11 @@ def test_bytes_of_slices_are_counted_as_those_of_each(start: int) -> None:
     ends = [start, 4, 4, 11, 20]
     slices = [rows.slice(a, b - a) for a, b in itertools.pairwise(ends)]
     # but for the bits of a byte that two slices share
-    assert data_writer._bytes_of(slices) == pytest.approx([s.nbytes for s in slices], abs=1)
+    assert gathered_rows.bytes_of(slices) == pytest.approx([s.nbytes for s in slices], abs=1)
     nested = [pa.record_batch({"s": [{"a": "x" * i}] * 2}) for i in range(3)]
-    assert data_writer._bytes_of(nested) == [s.nbytes for s in nested]
-    assert data_writer._bytes_of([slices[3], slices[0]]) == [slices[3].nbytes, slices[0].nbytes]
-    assert data_writer._bytes_of([]) == []
+    assert gathered_rows.bytes_of(nested) == [s.nbytes for s in nested]
+    assert gathered_rows.bytes_of([slices[3], slices[0]]) == [slices[3].nbytes, slices[0].nbytes]
+    assert gathered_rows.bytes_of([]) == []
 
 
 def test_statistics_of_small_files_leave_out_bounds_beside_nan_and_keep_long_ones(tmp_path: Path) -> None:
@@ -339,7 +340,7 @@ def test_statistics_of_small_files_leave_out_bounds_beside_nan_and_keep_long_one
 
 
 def test_wide_rows_make_short_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_writer, "ROW_GROUP_BYTES", 10_000)
+    monkeypatch.setattr(gathered_rows, "ROW_GROUP_BYTES", 10_000)
     wide = pa.table({"id": range(20), "s": ["x" * 3000] * 20}, schema=SCHEMA)
     (found,) = write_parquet_files(open_storage(str(tmp_path)), write_options(), wide, plain)
     metadata = pq.ParquetFile(tmp_path / found.path).metadata
@@ -349,7 +350,7 @@ def test_wide_rows_make_short_row_groups(tmp_path: Path, monkeypatch: pytest.Mon
 def test_many_columns_make_row_groups_whose_chunks_are_worth_a_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(data_writer, "CHUNK_BYTES", 4096)
+    monkeypatch.setattr(gathered_rows, "CHUNK_BYTES", 4096)
     # numbers that no codec makes shorter: a fourth of the target would be 256 rows
     values = np.random.default_rng(1).random((64, 1000))
     wide = pa.table({f"c{i}": column for i, column in enumerate(values)})
@@ -359,8 +360,8 @@ def test_many_columns_make_row_groups_whose_chunks_are_worth_a_read(
 
 
 def test_biggest_partition_is_written_when_memory_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_writer, "BUFFER_BYTES", 20_000)
-    monkeypatch.setattr(data_writer, "STEP_ROWS", 100)
+    monkeypatch.setattr(gathered_rows, "BUFFER_BYTES", 20_000)
+    monkeypatch.setattr(gathered_rows, "STEP_ROWS", 100)
     found = write_parquet_files(
         open_storage(str(tmp_path)), write_options(partitioned=True), stream(10_000, 100), by_remainder
     )
@@ -369,18 +370,18 @@ def test_biggest_partition_is_written_when_memory_is_full(tmp_path: Path, monkey
 
 
 def test_open_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_writer, "OPEN_FILES", 2)
-    monkeypatch.setattr(data_writer, "BUFFER_BYTES", 0)
-    monkeypatch.setattr(data_writer, "STEP_ROWS", 100)
+    monkeypatch.setattr(file_writer, "OPEN_FILES", 2)
+    monkeypatch.setattr(gathered_rows, "BUFFER_BYTES", 0)
+    monkeypatch.setattr(gathered_rows, "STEP_ROWS", 100)
     job_open: list[int] = []
-    original = data_writer._Job._open
+    original = file_writer.OpenFiles._open
 
     def counted(self: Any, *args: Any) -> Any:
         file = original(self, *args)
         job_open.append(self._num_open)
         return file
 
-    monkeypatch.setattr(data_writer._Job, "_open", counted)
+    monkeypatch.setattr(file_writer.OpenFiles, "_open", counted)
     found = write_parquet_files(
         open_storage(str(tmp_path)), write_options(partitioned=True), stream(3000, 100), by_remainder
     )
@@ -464,14 +465,14 @@ def test_files_and_their_directories_are_synced(tmp_path: Path, monkeypatch: pyt
 
 def test_files_are_synced_when_the_wait_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
-    original = data_writer._sync
+    original = written_files._sync
 
     def slow(path: str) -> None:
         time.sleep(0.05)
         original(path)
         synced.append(path)
 
-    monkeypatch.setattr(data_writer, "_sync", slow)
+    monkeypatch.setattr(written_files, "_sync", slow)
     syncs: list[Any] = []
     write = replace(write_options(partitioned=True), syncs=syncs)
     found = write_parquet_files(open_storage(str(tmp_path)), write, table(20), by_remainder)
@@ -584,15 +585,15 @@ def test_encoded_strings_are_written_as_pyarrow_writes_them(
 ) -> None:
     rows = texts(GROUPS[name])
     plainly = write_texts(tmp_path / "plain", rows, 100)
-    monkeypatch.setattr(data_writer, "CODED_ROWS", 1)
+    monkeypatch.setattr(file_writer, "CODED_ROWS", 1)
     coded: list[pa.ChunkedArray] = []
-    original = data_writer.dictionary_of
+    original = dictionary_of
 
     def noted(column: pa.ChunkedArray, most: int) -> pa.ChunkedArray | None:
         coded.append(column)
         return original(column, most)
 
-    monkeypatch.setattr(data_writer, "dictionary_of", noted)
+    monkeypatch.setattr(file_writer, "dictionary_of", noted)
     found = write_texts(tmp_path / "coded", rows, 100)
     assert len(coded) == 2 * len(GROUPS[name]), "both columns of strings, in each row group"
     assert found.statistics == plainly.statistics
@@ -608,8 +609,8 @@ def test_encoded_strings_that_pyarrow_measures_too_are_written(
 ) -> None:
     rows = texts(GROUPS[name])
     plainly = write_texts(tmp_path / "plain", rows, 100)
-    monkeypatch.setattr(data_writer, "CODED_ROWS", 1)
-    monkeypatch.setattr(data_writer, "without_statistics", lambda schema, columns, options: options)
+    monkeypatch.setattr(file_writer, "CODED_ROWS", 1)
+    monkeypatch.setattr(file_writer, "without_statistics", lambda schema, columns, options: options)
     found = write_texts(tmp_path / "coded", rows, 100)
     assert found.statistics == plainly.statistics
     assert described(tmp_path / "coded") == described(tmp_path / "plain")
@@ -620,10 +621,10 @@ def test_encoded_strings_that_pyarrow_measures_too_are_written(
 def test_strings_that_become_distinct_go_on_without_a_dictionary(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
-    monkeypatch.setattr(data_writer, "CODED_ROWS", 1)
-    monkeypatch.setattr(data_writer, "PIECE_ROWS", 0)
-    monkeypatch.setattr(data_writer, "STEP_ROWS", batch)
-    monkeypatch.setattr(data_writer, "DICTIONARY_BYTES", 100)
+    monkeypatch.setattr(file_writer, "CODED_ROWS", 1)
+    monkeypatch.setattr(gathered_rows, "PIECE_ROWS", 0)
+    monkeypatch.setattr(gathered_rows, "STEP_ROWS", batch)
+    monkeypatch.setattr(file_writer, "DICTIONARY_BYTES", 100)
     rows = texts([["a", "b"] * 50, [str(i) for i in range(99)] + [None], ["c"] * 100])
     rows = pa.Table.from_batches(rows.to_batches(max_chunksize=batch))
     found = write_texts(tmp_path, rows, 100)
@@ -636,7 +637,7 @@ def test_strings_that_become_distinct_go_on_without_a_dictionary(
 def test_dictionary_that_becomes_too_big_for_pyarrow_is_read_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(data_writer, "CODED_ROWS", 1)
+    monkeypatch.setattr(file_writer, "CODED_ROWS", 1)
     rows = texts([["a", "b"] * 20_000, [f"{i:060}" for i in range(40_000)]])
     found = write_texts(tmp_path, rows, 40_000)
     assert pq.ParquetFile(tmp_path / "f.parquet").read().equals(rows)
@@ -659,9 +660,9 @@ def test_dictionary_that_becomes_too_big_for_pyarrow_is_read_back(
 def test_column_for_which_something_is_requested_is_left_to_pyarrow(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(data_writer, "CODED_ROWS", 1)
+    monkeypatch.setattr(file_writer, "CODED_ROWS", 1)
     seen: list[pa.ChunkedArray] = []
-    monkeypatch.setattr(data_writer, "dictionary_of", lambda column, most: seen.append(column))
+    monkeypatch.setattr(file_writer, "dictionary_of", lambda column, most: seen.append(column))
     rows = texts([["b", "a"] * 50])
     write_texts(tmp_path, rows, 100, **options)
     assert not any(c.equals(rows.column("s")) for c in seen)
@@ -689,18 +690,18 @@ print(pa.default_memory_pool().max_memory())
 
 
 def test_columns_whose_paths_are_equal_are_left_to_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_writer, "CODED_ROWS", 1)
+    monkeypatch.setattr(file_writer, "CODED_ROWS", 1)
     schema = pa.schema([("a.b", pa.string()), ("a", pa.struct([("b", pa.string())])), ("s", pa.string())])
     rows = pa.table([["x"] * 9, [{"b": "y"}] * 9, ["z"] * 9], schema=schema)
     seen: list[pa.ChunkedArray] = []
-    monkeypatch.setattr(data_writer, "dictionary_of", lambda column, most: seen.append(column))
+    monkeypatch.setattr(file_writer, "dictionary_of", lambda column, most: seen.append(column))
     write = FileWrite(schema, lambda p: "f.parquet", (("a.b",), ("s",)), WriterProperties(), 1 << 40)
     write_parquet_files(open_storage(str(tmp_path)), write, rows, plain)
     assert [c.to_pylist() for c in seen] == [["z"] * 9]
 
 
 def test_full_disk_at_the_last_bytes_of_a_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_writer, "CODED_ROWS", 1)
+    monkeypatch.setattr(file_writer, "CODED_ROWS", 1)
 
     def full(handle: int, data: bytes, at: int) -> int:
         raise OSError(28, "No space left on device")
@@ -712,7 +713,7 @@ def test_full_disk_at_the_last_bytes_of_a_file_is_an_error(tmp_path: Path, monke
 
 
 def test_footer_is_written_whole_if_the_disk_takes_it_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_writer, "CODED_ROWS", 1)
+    monkeypatch.setattr(file_writer, "CODED_ROWS", 1)
     original = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda handle, data, at: original(handle, data[:7], at))
     rows = texts([["a", "b"] * 50])
