@@ -443,7 +443,7 @@ def _parsed(data: bytes | memoryview, path: str, version: int) -> Manifest:
 def _read_latest(storage: Storage, below: str) -> Manifest:
     versions = list_versions(storage, below)
     latest = versions.latest
-    return _read_named(storage, versions.names[latest], below, latest)
+    return _read_named(storage, versions.name_of(latest), below, latest)
 
 
 def _read_many(

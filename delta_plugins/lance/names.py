@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-
-from msgspec import Struct
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from delta_core.api import CorruptTableError, Storage, TableNotFoundError, VersionNotFoundError
 
@@ -16,28 +14,42 @@ _LAST = (1 << 64) - 1
 #: A detached version has the top bit set: no other version comes after it.
 _DETACHED = 1 << 63
 _SUFFIX = ".manifest"
+#: Of the numbers in names of scheme 2.
+_DIGITS = 20
 #: Versions in a message, at most.
 _SHOWN = 10
 
 
-class Versions(Struct, frozen=True):
+class Versions:
     """The versions of a dataset, or of a branch.
 
     Parameters
     ----------
-    names : dict of int to str
-        The file of each version, in ascending order of versions; relative to ``_versions``.
+    listed : sequence of str
+        The files of manifests, all of one scheme, in any order; relative to ``_versions``.
     scheme : 1 or 2
         1: files are named after the version; 2: after its difference to 2**64 - 1, so that the latest one comes first.
+
+    Notes
+    -----
+    Only the latest version is looked at before others are requested.
     """
 
-    names: dict[int, str]
-    scheme: int
+    def __init__(self, listed: Sequence[str], scheme: int) -> None:
+        self._listed = listed
+        self.scheme = scheme
 
-    @property
+    @cached_property
+    def names(self) -> dict[int, str]:
+        """The file of each version, in ascending order of versions."""
+        found = {v: n for n in self._listed if (v := _version_of(n)) is not None}
+        return {v: found[v] for v in sorted(found)}
+
+    @cached_property
     def latest(self) -> int:
         """The latest version."""
-        return next(reversed(self.names))
+        found = _version_of(min(self._listed)) if self.scheme == 2 else None
+        return next(reversed(self.names)) if found is None else found
 
     def name_of(self, version: int) -> str:
         """Return the file of a version.
@@ -47,6 +59,8 @@ class Versions(Struct, frozen=True):
         VersionNotFoundError
             If there is no such version.
         """
+        if version == self.latest:
+            return manifest_names(version)[2 - self.scheme]
         if version not in self.names:
             shown = [str(v) for v in self.names][-_SHOWN:]
             more = "" if len(self.names) <= _SHOWN else f"{len(self.names) - _SHOWN} earlier ones and "
@@ -56,6 +70,20 @@ class Versions(Struct, frozen=True):
                 version=version,
             )
         return self.names[version]
+
+
+def _version_of(name: str) -> int | None:
+    """Return the version that a file is of, None if it is no manifest of one."""
+    text = name.removesuffix(_SUFFIX)
+    if len(text) == len(name) or not (text.isascii() and text.isdigit()):
+        return None
+    if len(text) == _DIGITS:
+        found = _LAST - int(text)
+    elif len(text) > _DIGITS or text != str(int(text)):
+        return None
+    else:
+        found = int(text)
+    return found if 0 <= found < _DETACHED else None
 
 
 def manifest_names(version: int) -> tuple[str, str]:
@@ -73,24 +101,20 @@ def parse_versions(names: Iterable[str], where: str) -> Versions | None:
     CorruptTableError
         If both naming schemes occur.
     """
-    found: dict[int, dict[int, str]] = {1: {}, 2: {}}
-    for name in names:
-        text = name.removesuffix(_SUFFIX)
-        if len(text) == len(name) or not re.fullmatch(r"0|[1-9][0-9]{0,18}|[0-9]{20}", text):
-            continue
-        number, scheme = int(text), 2 if len(text) == 20 else 1
-        version = _LAST - number if scheme == 2 else number
-        if 0 <= version < _DETACHED:
-            found[scheme][version] = name
-    if found[1] and found[2]:
-        first, second = found[1][max(found[1])], found[2][max(found[2])]
+    numbered = [n for n in names if "0" <= n < ":"]
+    if {*map(len, numbered)} == {_DIGITS + len(_SUFFIX)} and _version_of(min(numbered)) is not None:
+        # names of this length are of scheme 2, or no manifests
+        return Versions(numbered, 2)
+    valid = [n for n in numbered if _version_of(n) is not None]
+    first = [n for n in valid if len(n) < _DIGITS + len(_SUFFIX)]
+    if first and len(first) < len(valid):
+        second = next(n for n in valid if len(n) == _DIGITS + len(_SUFFIX))
         raise CorruptTableError(
-            f"{where} has manifests of two naming schemes, such as {first} and {second}; expected one of them. Remove "
-            "the files of the other one, which a faulty copy or writer left.",
+            f"{where} has manifests of two naming schemes, such as {first[0]} and {second}; expected one of them. "
+            "Remove the files of the other one, which a faulty copy or writer left.",
             path=where,
         )
-    scheme = 2 if found[2] else 1
-    return Versions({v: found[scheme][v] for v in sorted(found[scheme])}, scheme) if found[scheme] else None
+    return Versions(valid, 1 if first else 2) if valid else None
 
 
 def list_versions(storage: Storage, below: str = "") -> Versions:
