@@ -195,6 +195,8 @@ if TYPE_CHECKING:
     from delta_core.kernel.plugins.committer import Outcome as Outcome
     from delta_core.errors import MissingDependencyError as MissingDependencyError
     from delta_core.runtime.json_text import decode_json as decode_json
+    from delta_core.runtime.ordered import run_ordered as run_ordered, run_quick as run_quick
+    from delta_core.runtime.threads import num_cores as num_cores
     from delta_core.runtime.processes import PerProcess as PerProcess
 
 #: The names that each module holds.
@@ -273,6 +275,8 @@ _HOMES = {
         "arrow_to_type parse_decimal"
     ),
     "delta_core.runtime.json_text": "decode_json",
+    "delta_core.runtime.ordered": "run_ordered run_quick",
+    "delta_core.runtime.threads": "num_cores",
     "delta_core.runtime.processes": "PerProcess",
 }
 __all__ = [name for names in _HOMES.values() for name in names.split()]

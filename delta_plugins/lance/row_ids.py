@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from msgspec import Struct
 
-from delta_core.api import CorruptTableError, InvalidArgumentError, RangeRequest, Storage
+from delta_core.api import CorruptTableError, DataFileNotFoundError, InvalidArgumentError, RangeRequest, Storage
 from delta_plugins.lance._manifest import Segments
 from delta_plugins.lance.fragments import AS_COLUMN, EXTERNAL, INLINE, NOWHERE, Fragments, Sequences
 from delta_plugins.lance.wire import Message, encode
@@ -113,7 +113,7 @@ def load_numbers(
     ------
     CorruptTableError
         For a sequence that can't be decoded, or whose length differs from the rows of its fragment.
-    FileNotFoundError
+    DataFileNotFoundError
         If the file of a sequence is missing.
 
     Notes
@@ -125,7 +125,16 @@ def load_numbers(
     outside = np.flatnonzero(listed.place == EXTERNAL)
     starts, sizes, source = listed.start[inside], listed.size[inside], data
     if len(outside):
-        found = storage.read([_request(listed, int(i), data, path, below) for i in outside])
+        requests = [_request(listed, int(i), data, path, below) for i in outside]
+        try:
+            found = storage.read(requests)
+        except FileNotFoundError as e:
+            names = ", ".join(dict.fromkeys(repr(r.path) for r in requests[:3]))
+            raise DataFileNotFoundError(
+                f"A file of row ids that the manifest {path} names is not there, such as {names}. Restore it from a "
+                "copy.",
+                path=requests[0].path,
+            ) from e
         source = memoryview(b"".join([bytes(data), *(bytes(f) for f in found)]))
         more = np.array([len(f) for f in found], np.int64)
         starts = np.concatenate([starts, len(data) + np.cumsum(more) - more])

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from delta_core.api import CorruptTableError, DataFileError, InvalidArgumentError, PlannedRows, UnsupportedFeatureError
+from delta_core.api import (
+    CorruptTableError,
+    DataFileError,
+    InvalidArgumentError,
+    PlannedRows,
+    UnsupportedFeatureError,
+    num_cores,
+    run_ordered,
+    run_quick,
+)
 from delta_core.kernels.arrow_buffers import number_array, one_array
 from delta_plugins.lance import flags
 from delta_plugins.lance.explain import explain_scan
@@ -30,6 +40,10 @@ __all__ = ["BATCH_ROWS", "FragmentReader", "LanceScan", "RowReader"]
 
 #: Rows of a batch.
 BATCH_ROWS = 1 << 16
+#: Threads that wait for a remote store.
+_REMOTE_THREADS = 16
+#: What finished batches of later fragments may hold, and how many the fragment whose turn it is may be ahead.
+_BUDGET_BYTES, _AHEAD = 64 << 20, 2
 #: Deleted rows are loaded for this many fragments at a time.
 _FRAGMENTS_AT_ONCE = 256
 _SEQUENCES: Mapping[str, Kind] = {
@@ -39,6 +53,7 @@ _SEQUENCES: Mapping[str, Kind] = {
 }
 
 Arrays = list[Any]
+Task = Callable[[], Iterator[pa.RecordBatch]]
 
 
 class _Window(NamedTuple):
@@ -308,7 +323,10 @@ class LanceScan(PlannedRows):
 
     def count(self) -> int:
         """Return how many rows there are; without a predicate no data file is read."""
-        total = self._dataset.count() if self._predicate is None else sum(len(p) for _, p in self._passing())
+        if self._predicate is None:
+            total = self._dataset.count()
+        else:
+            total = sum(len(p) for i in self._fragments() for _, p in self._passing(i))
         return total if self._limit is None else min(total, self._limit)
 
     def explain(self, run: bool = False) -> ScanReport:
@@ -316,17 +334,30 @@ class LanceScan(PlannedRows):
         return explain_scan(self._dataset, self._predicate, self.schema.names, self._limit, self if run else None)
 
     def _all(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows; fragments are read on threads if that is worth it."""
+        tasks: Iterator[Task] = (partial(self._of_fragment, i) for i in self._fragments())
+        if self._limit is not None:
+            # what threads read ahead would often not be needed
+            for task in tasks:
+                yield from task()
+            return
+        is_local = self._dataset.engine.storage.local_path(self._dataset.manifest.path) is not None
+        if is_local:
+            yield from run_quick(tasks)
+        workers = num_cores() if is_local else _REMOTE_THREADS
+        yield from run_ordered(tasks, workers, _BUDGET_BYTES, _AHEAD)
+
+    def _of_fragment(self, fragment: int) -> Iterator[pa.RecordBatch]:
         if self._predicate is not None:
-            for reader, passing in self._passing():
+            for reader, passing in self._passing(fragment):
                 yield from self._reader.batch(reader.read(passing), len(passing))
             return
-        for fragment in self._fragments():
-            reader = FragmentReader(self._reader, fragment)
-            positions = self._first(reader.live_positions())
-            if self._limit is not None and positions is None and self._limit < reader.num_rows():
-                positions = np.arange(self._limit)
-            for window in reader.windows(positions, self._batch_rows):
-                yield from self._reader.batch(window.arrays, len(window.positions))
+        reader = FragmentReader(self._reader, fragment)
+        positions = self._first(reader.live_positions())
+        if self._limit is not None and positions is None and self._limit < reader.num_rows():
+            positions = np.arange(self._limit)
+        for window in reader.windows(positions, self._batch_rows):
+            yield from self._reader.batch(window.arrays, len(window.positions))
 
     def _first(self, positions: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
         return positions if positions is None or self._limit is None else positions[: self._limit]
@@ -339,19 +370,18 @@ class LanceScan(PlannedRows):
             self._dataset.deleted_rows(some if self._limit is None else some[:1])
             yield from some
 
-    def _passing(self) -> Iterator[tuple[FragmentReader, NDArray[np.int64]]]:
-        """Yield the positions of rows for which the predicate is true, window by window."""
+    def _passing(self, fragment: int) -> Iterator[tuple[FragmentReader, NDArray[np.int64]]]:
+        """Yield the positions of rows of a fragment for which the predicate is true, window by window."""
         predicate, tested = self._predicate, self._tested
         assert predicate is not None
         assert tested is not None
-        for fragment in self._fragments():
-            reader = FragmentReader(self._reader, fragment)
-            rows = FragmentReader(tested, fragment)
-            for window in rows.windows(rows.live_positions(), self._batch_rows):
-                columns = {f.name: one_array(a) for f, a in zip(tested.fields, window.arrays, strict=True)}
-                passing = window.positions[predicate.mask(columns, len(window.positions))]
-                if len(passing):
-                    yield reader, passing
+        reader = FragmentReader(self._reader, fragment)
+        rows = FragmentReader(tested, fragment)
+        for window in rows.windows(rows.live_positions(), self._batch_rows):
+            columns = {f.name: one_array(a) for f, a in zip(tested.fields, window.arrays, strict=True)}
+            passing = window.positions[predicate.mask(columns, len(window.positions))]
+            if len(passing):
+                yield reader, passing
 
 
 def _scan_again(

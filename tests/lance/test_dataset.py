@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -21,15 +22,18 @@ from delta_core.errors import (
     CorruptTableError,
     DataFileError,
     DataFileNotFoundError,
+    ExternalPathError,
     InvalidArgumentError,
     TableNotFoundError,
     UnsupportedExpressionError,
+    UnsupportedFeatureError,
     VersionNotFoundError,
 )
 from delta_plugins.lance.dataset import LanceDataset
 from delta_plugins.lance.format import FORMAT, open_dataset
 from delta_plugins.lance.names import manifest_names
 from delta_plugins.lance.projection import METADATA
+from delta_plugins.lance.row_ids import encode_ids
 from delta_plugins.lance.wire import decode
 from tests.lance.manifests import container, fragment, manifest
 from tests.lance.test_manifest import calls
@@ -400,3 +404,93 @@ def test_plan_of_a_scan_makes_as_many_calls_for_any_number_of_fragments(tmp_path
 
     of(1)
     assert of(10) == of(10_000)
+
+
+def test_row_ids_in_a_file_of_their_own_are_read(tmp_path: Path) -> None:
+    def change(message: dict[str, Any]) -> None:
+        for part in message["fragments"]:
+            part["inline_row_ids"] = encode_ids(np.arange(part["physical_rows"], dtype=np.uint64) + part["id"] * 1000)
+        first = message["fragments"][0]
+        ids = first["inline_row_ids"]
+        first["inline_row_ids"] = None
+        first["external_row_ids"] = {"path": "ids.bin", "offset": 3, "size": len(ids)}
+        message["reader_feature_flags"] |= 2
+        message["writer_feature_flags"] |= 2
+        (tmp_path / "t" / "ids.bin").write_bytes(b"abc" + ids + b"rest")
+
+    dataset = changed(tmp_path, change)
+    found = dataset.to_pyarrow_table(["id"], metadata=["_rowid"])
+    assert found["_rowid"].to_pylist()[38:42] == [38, 39, 1000, 1001]
+    assert dataset.take([1001, 7], by="id", columns=["id"])["id"].to_pylist() == [41, 7]
+    (tmp_path / "t" / "ids.bin").write_bytes(b"abc")
+    with pytest.raises(CorruptTableError, match="row ids of fragment 0"):
+        open_dataset(dataset.uri, version=2).to_pyarrow_table(metadata=["_rowid"])
+    (tmp_path / "t" / "ids.bin").unlink()
+    with pytest.raises(DataFileNotFoundError, match=r"ids\.bin"):
+        open_dataset(dataset.uri, version=2).to_pyarrow_table(metadata=["_rowid"])
+
+
+def test_row_ids_of_another_number_are_rejected(tmp_path: Path) -> None:
+    def change(message: dict[str, Any]) -> None:
+        for part in message["fragments"]:
+            part["inline_row_ids"] = encode_ids(np.arange(39, dtype=np.uint64))
+        message["reader_feature_flags"] |= 2
+        message["writer_feature_flags"] |= 2
+
+    dataset = changed(tmp_path, change)
+    assert dataset.to_pyarrow_table().num_rows == 130
+    with pytest.raises(CorruptTableError, match="they are 39, but the fragment has 40 rows"):
+        dataset.to_pyarrow_table(metadata=["_rowid"])
+
+
+def test_files_of_another_base_path_are_read(tmp_path: Path) -> None:
+    other = shutil.copytree(FIXTURES / "plain" / "data", tmp_path / "other")
+
+    def change(message: dict[str, Any]) -> None:
+        message["base_paths"] = [
+            {"id": 3, "path": str(other)},
+            {"id": 4, "path": str(tmp_path / "t"), "is_dataset_root": True},
+        ]
+        message["fragments"][0]["files"][0]["base_id"] = 3
+        message["fragments"][1]["files"][0]["base_id"] = 4
+        message["reader_feature_flags"] |= 16
+        message["writer_feature_flags"] |= 16
+        (tmp_path / "t" / "data" / message["fragments"][0]["files"][0]["path"]).unlink()
+
+    dataset = changed(tmp_path, change)
+    assert dataset.to_pyarrow_table().equals(opened("plain", version=2).to_pyarrow_table())
+    closed = open_dataset(dataset.uri, version=2, allow_external=False)
+    with pytest.raises(ExternalPathError):
+        closed.to_pyarrow_table()
+
+
+def test_managed_blobs_are_rejected_if_they_are_requested(tmp_path: Path) -> None:
+    def change(message: dict[str, Any]) -> None:
+        message["reader_feature_flags"] |= 16384
+        message["writer_feature_flags"] |= 16384
+        message["fields"][1]["metadata"]["lance-encoding:blob"] = b"true"
+
+    dataset = changed(tmp_path, change)
+    assert dataset.to_pyarrow_table(["id"]).num_rows == 130
+    with pytest.raises(UnsupportedFeatureError, match=r"'text' has blobs.*16384"):
+        dataset.scan()
+
+
+def test_children_of_a_struct_lie_in_different_files(tmp_path: Path) -> None:
+    def change(message: dict[str, Any]) -> None:
+        for part in message["fragments"]:
+            [file] = part["files"]
+            columns = list(zip(file["fields"], file["column_indices"], strict=True))
+            ids = {f["name"]: f["id"] for f in message["fields"]}
+            moved = [(f, c) for f, c in columns if f == ids["x"]]
+            kept = [(f if f != ids["x"] else -2, c) for f, c in columns]
+            part["files"] = [
+                {**file, "fields": [f for f, _ in pairs], "column_indices": [c for _, c in pairs]}
+                for pairs in (kept, moved)
+            ]
+
+    dataset = changed(tmp_path, change)
+    expected = opened("plain", version=2)
+    assert dataset.to_pyarrow_table().equals(expected.to_pyarrow_table())
+    assert dataset.take([100, 3]).equals(expected.take([100, 3]))
+    assert dataset.count("s.x < 3") == expected.count("s.x < 3")
