@@ -911,6 +911,25 @@ def test_gzip_that_expands_beyond_the_size_is_not_decompressed_whole() -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("codec", [parquet_pages.CODECS["GZIP"][0], 2], ids=["libdeflate", "zlib"])
+def test_page_of_several_gzip_members_is_decoded(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def number(value: int) -> bytes:
+        zigzag, out = value << 1, b""
+        while zigzag > 127:
+            out, zigzag = out + bytes([zigzag & 127 | 128]), zigzag >> 7
+        return out + bytes([zigzag])
+
+    column = pa.array(range(1000), pa.int64())
+    plain = np.arange(1000, dtype="<i8").tobytes()
+    body = b"".join(gzip.compress(plain[at : at + 3000]) for at in range(0, len(plain), 3000))
+    # PageHeader of parquet.thrift: type, both sizes, and the DataPageHeader with values, PLAIN, and RLE twice
+    sizes = b"".join(b"\x15" + number(n) for n in (0, len(plain), len(body)))
+    page = sizes + b"\x2c" + b"".join(b"\x15" + number(n) for n in (1000, 0, 3, 3)) + b"\0\0" + body
+    chunk = ColumnChunk(pa.int64(), 0, len(page), "GZIP", 0, 1000, len(plain))
+    monkeypatch.setattr(parquet_pages, "CODECS", {"GZIP": (codec, parquet_pages.CODECS["GZIP"][1])})
+    assert read_chunk(page, chunk).equals(column)
+
+
 @pytest.mark.skipif(not has_libdeflate(), reason="libdeflate is not installed")
 def test_gzip_pages_of_writers_need_no_other_library(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(data: pa.Buffer, size: int) -> bytes:
