@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import shutil
 import sys
 import tomllib
 import types
@@ -244,6 +245,18 @@ def _check_stores(names: dict[str, Any]) -> None:
 
 
 #: What a page takes for granted, and what must be true after its blocks have run.
+def _lance(folder: Path) -> dict[str, Any]:
+    shutil.copytree(ROOT / "tests" / "lance" / "fixtures" / "plain", folder / "people.lance")
+    return {}
+
+
+def _check_lance(names: dict[str, Any]) -> None:
+    assert names["some"].to_pydict() == {"id": [8, 4, 8]}
+    assert names["again"].select(["id"]).equals(names["row_ids"].select(["id"]))
+    assert names["tagged"].version == names["before"].version == 3
+    assert min(names["adults"]["id"].to_pylist()) == 18
+
+
 def _check_optimize(names: dict[str, Any]) -> None:
     assert len(names["table"].file_uris()) == 2
     assert names["table"].to_pyarrow_table().num_rows == 10
@@ -255,6 +268,7 @@ PYTHON: dict[tuple[str, str], tuple[Callable[[Path], dict[str, Any]], Callable[[
     ("docs/api.md", "python"): (_api, _check_api),
     ("docs/expressions.md", "python"): (_expressions, lambda names: None),
     ("docs/moving-from-deltalake.md", "python"): (_moving, _check_moving),
+    ("docs/lance.md", "python"): (_lance, _check_lance),
     ("docs/optimize.md", "python"): (lambda folder: {}, _check_optimize),
     ("docs/plugins.md", "python"): (_plugins, _check_plugins),
     ("docs/changes.md", "python"): (_changes, _check_changes),
