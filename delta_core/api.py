@@ -4,42 +4,20 @@ A plugin imports this module and `delta_core.kernels` only, its tests `delta_cor
 meaning while `API_VERSION` stays the same.
 """
 
-# `X as X` specifies that the name is exported; each import is a line of names, as in _HOMES below
-# ruff: noqa: I001, PLC0414
-
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from delta_core.runtime.lazy import lazy_imports
 
-from delta_core.runtime.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from delta_core.kernel.protocol.actions import (
-        ADD as ADD,
-        DELETION_VECTOR as DELETION_VECTOR,
-        FILE_COLUMNS as FILE_COLUMNS,
-        ActionField as ActionField,
-        ActionKind as ActionKind,
-        DomainMetadata as DomainMetadata,
-        Metadata as Metadata,
-        Protocol as Protocol,
-    )
-    from delta_core.kernel.plugins.catalog import CommitSource as CommitSource, StagedCommit as StagedCommit
-    from delta_core.kernel.plugins.attempt import AttemptView as AttemptView
-    from delta_core.kernel.commit.conflict import IsolationLevel as IsolationLevel
-    from delta_core.kernel.plugins.committer import (
-        Committed as Committed,
-        Committer as Committer,
-        Conflict as Conflict,
-        Proposal as Proposal,
-    )
-    from delta_core.kernel.commit.intents import REMOVED_FILE as REMOVED_FILE
-    from delta_core.kernel.commit.transaction import Transaction as Transaction
+with lazy_imports(__name__):
+    from delta_core.engines.engine import Engine as Engine
+    from delta_core.engines.interface import Compiled as Compiled, Evaluator as Evaluator, Storage as Storage
+    from delta_core.engines.opening import make_engine as make_engine
+    from delta_core.engines.records import RangeRequest as RangeRequest
     from delta_core.errors import (
         CatalogRequiredError as CatalogRequiredError,
+        ColumnNotFoundError as ColumnNotFoundError,
         CommitError as CommitError,
         CommitStateUnknownError as CommitStateUnknownError,
-        ColumnNotFoundError as ColumnNotFoundError,
         ConstraintViolationError as ConstraintViolationError,
         CorruptTableError as CorruptTableError,
         DataFileError as DataFileError,
@@ -50,6 +28,7 @@ if TYPE_CHECKING:
         FeatureRequirementError as FeatureRequirementError,
         InvalidArgumentError as InvalidArgumentError,
         LogError as LogError,
+        MissingDependencyError as MissingDependencyError,
         ProtocolError as ProtocolError,
         SchemaError as SchemaError,
         SchemaMismatchError as SchemaMismatchError,
@@ -61,14 +40,30 @@ if TYPE_CHECKING:
         VersionNotFoundError as VersionNotFoundError,
     )
     from delta_core.expressions.ast import (
-        Call as Call, Cast as Cast, Column as Column, Expression as Expression,
-        FileConstant as FileConstant, FileStatistic as FileStatistic, Leaf as Leaf, Literal as Literal,
-        PartitionValue as PartitionValue, PhysicalColumn as PhysicalColumn, RowPosition as RowPosition,
-        TaskCount as TaskCount, TaskIndex as TaskIndex, TaskRow as TaskRow, all_of as all_of, any_of as any_of,
+        Call as Call,
+        Cast as Cast,
+        Column as Column,
+        Expression as Expression,
+        FileConstant as FileConstant,
+        FileStatistic as FileStatistic,
+        Leaf as Leaf,
+        Literal as Literal,
+        PartitionValue as PartitionValue,
+        PhysicalColumn as PhysicalColumn,
+        RowPosition as RowPosition,
+        TaskCount as TaskCount,
+        TaskIndex as TaskIndex,
+        TaskRow as TaskRow,
+        all_of as all_of,
+        any_of as any_of,
         column as column,
-        conjuncts as conjuncts, leaves as leaves, literal as literal, negate as negate,
-        transform as transform, uses as uses,
-    )  # fmt: skip
+        conjuncts as conjuncts,
+        leaves as leaves,
+        literal as literal,
+        negate as negate,
+        transform as transform,
+        uses as uses,
+    )
     from delta_core.expressions.binding import bind as bind, bind_typed as bind_typed
     from delta_core.expressions.coercion import (
         common_type as common_type,
@@ -79,29 +74,18 @@ if TYPE_CHECKING:
     from delta_core.expressions.plugin_functions import Function as Function
     from delta_core.expressions.printing import format_sql as format_sql
     from delta_core.expressions.sql import parse_sql as parse_sql, portable_sql as portable_sql
-    from delta_core.kernel.plugins.features import (
-        API_VERSION as API_VERSION,
-        TableFeature as TableFeature,
-        supported_features as supported_features,
-    )
-    from delta_core.kernel.plugins.hookspecs import hookimpl as hookimpl
-    from delta_core.kernel.plugins.checkpoint_plan import (
-        SIDECAR_ACTIONS as SIDECAR_ACTIONS,
-        CheckpointPlan as CheckpointPlan,
-    )
-    from delta_core.engines.engine import Engine as Engine
-    from delta_core.engines.interface import Compiled as Compiled, Evaluator as Evaluator, Storage as Storage
     from delta_core.formats import FormatTable as FormatTable, TableFormat as TableFormat
-    from delta_core.engines.opening import make_engine as make_engine
     from delta_core.handles.opening import Opening as Opening
-    from delta_core.scan.report import (
-        FileStep as FileStep,
-        PredicatePart as PredicatePart,
-        RunReport as RunReport,
-        ScanReport as ScanReport,
+    from delta_core.kernel.commit.committer import holds_transaction as holds_transaction
+    from delta_core.kernel.commit.conflict import IsolationLevel as IsolationLevel
+    from delta_core.kernel.commit.intents import REMOVED_FILE as REMOVED_FILE
+    from delta_core.kernel.commit.loop import commit_loop as commit_loop
+    from delta_core.kernel.commit.publishing import (
+        Rejected as Rejected,
+        Unsettled as Unsettled,
+        publish_file as publish_file,
     )
-    from delta_core.scan.rows import PlannedRows as PlannedRows, Scannable as Scannable, Texts as Texts
-    from delta_core.engines.records import RangeRequest as RangeRequest
+    from delta_core.kernel.commit.transaction import Transaction as Transaction
     from delta_core.kernel.log.commits import Commit as Commit
     from delta_core.kernel.log.files import FileSet as FileSet
     from delta_core.kernel.log.names import (
@@ -109,13 +93,14 @@ if TYPE_CHECKING:
         STAGED_DIRECTORY as STAGED_DIRECTORY,
         commit_name as commit_name,
     )
-    from delta_core.operations.create import create_table as create_table
-    from delta_core.operations.optimize import (
-        OptimizeOptions as OptimizeOptions,
-        Optimized as Optimized,
-        optimize_table as optimize_table,
+    from delta_core.kernel.log.paths import are_excluded as are_excluded
+    from delta_core.kernel.log.timestamps import parse_ms as parse_ms, parse_version as parse_version
+    from delta_core.kernel.plugins.attempt import AttemptView as AttemptView
+    from delta_core.kernel.plugins.catalog import CommitSource as CommitSource, StagedCommit as StagedCommit
+    from delta_core.kernel.plugins.checkpoint_plan import (
+        SIDECAR_ACTIONS as SIDECAR_ACTIONS,
+        CheckpointPlan as CheckpointPlan,
     )
-    from delta_core.operations.write import WriteOptions as WriteOptions, write_table as write_table
     from delta_core.kernel.plugins.checks import (
         CommitCheck as CommitCheck,
         FileCheck as FileCheck,
@@ -123,20 +108,47 @@ if TYPE_CHECKING:
         TableCheck as TableCheck,
         UniqueCheck as UniqueCheck,
     )
+    from delta_core.kernel.plugins.committer import (
+        Committed as Committed,
+        Committer as Committer,
+        Conflict as Conflict,
+        Outcome as Outcome,
+        Proposal as Proposal,
+    )
+    from delta_core.kernel.plugins.features import (
+        API_VERSION as API_VERSION,
+        TableFeature as TableFeature,
+        supported_features as supported_features,
+    )
+    from delta_core.kernel.plugins.hookspecs import hookimpl as hookimpl
     from delta_core.kernel.plugins.plans import ReadRequest as ReadRequest
-    from delta_core.kernel.protocol.properties import parse_columns as parse_columns, read_property as read_property
     from delta_core.kernel.plugins.rules import (
-        VECTOR_LOCATION as VECTOR_LOCATION, VectorBytes as VectorBytes,
-        ActionColumn as ActionColumn, ChangeCapture as ChangeCapture,
-        ChecksumField as ChecksumField, CommitSummary as CommitSummary,
-        CommitInfoField as CommitInfoField, CommitRule as CommitRule, CommitTimestamp as CommitTimestamp,
+        VECTOR_LOCATION as VECTOR_LOCATION,
+        ActionColumn as ActionColumn,
+        ChangeCapture as ChangeCapture,
+        ChecksumField as ChecksumField,
+        CommitInfoField as CommitInfoField,
+        CommitRule as CommitRule,
+        CommitSummary as CommitSummary,
+        CommitTimestamp as CommitTimestamp,
         EncodedRows as EncodedRows,
-        RemainingFilesCheck as RemainingFilesCheck, ExtraAction as ExtraAction,
-        FileReference as FileReference, FileRequirement as FileRequirement, FillColumn as FillColumn,
-        HiddenColumn as HiddenColumn, MetadataColumn as MetadataColumn,
-        ReadCheck as ReadCheck, ReadRule as ReadRule, RemoveRows as RemoveRows, RowCheck as RowCheck,
-        RowFilter as RowFilter, RowSelector as RowSelector, WriteRule as WriteRule,
-    )  # fmt: skip
+        ExtraAction as ExtraAction,
+        FileReference as FileReference,
+        FileRequirement as FileRequirement,
+        FillColumn as FillColumn,
+        HiddenColumn as HiddenColumn,
+        MetadataColumn as MetadataColumn,
+        ReadCheck as ReadCheck,
+        ReadRule as ReadRule,
+        RemainingFilesCheck as RemainingFilesCheck,
+        RemoveRows as RemoveRows,
+        RowCheck as RowCheck,
+        RowFilter as RowFilter,
+        RowSelector as RowSelector,
+        VectorBytes as VectorBytes,
+        WriteRule as WriteRule,
+    )
+    from delta_core.kernel.plugins.state import TableState as TableState
     from delta_core.kernel.plugins.steps import (
         AddTombstones as AddTombstones,
         ChangeSchema as ChangeSchema,
@@ -148,8 +160,44 @@ if TYPE_CHECKING:
         RewriteFiles as RewriteFiles,
         SetProperties as SetProperties,
     )
-    from delta_core.kernel.scan.scan import Scan as Scan
+    from delta_core.kernel.protocol.actions import (
+        ADD as ADD,
+        DELETION_VECTOR as DELETION_VECTOR,
+        FILE_COLUMNS as FILE_COLUMNS,
+        ActionField as ActionField,
+        ActionKind as ActionKind,
+        DomainMetadata as DomainMetadata,
+        Metadata as Metadata,
+        Protocol as Protocol,
+    )
+    from delta_core.kernel.protocol.properties import parse_columns as parse_columns, read_property as read_property
     from delta_core.kernel.protocol.schema_history import why_unreadable as why_unreadable
+    from delta_core.kernel.scan.scan import Scan as Scan
+    from delta_core.kernel.snapshot import (
+        Snapshot as Snapshot,
+        TableContext as TableContext,
+        open_context as open_context,
+        open_snapshot as open_snapshot,
+    )
+    from delta_core.operations.create import create_table as create_table
+    from delta_core.operations.optimize import (
+        Optimized as Optimized,
+        OptimizeOptions as OptimizeOptions,
+        optimize_table as optimize_table,
+    )
+    from delta_core.operations.write import WriteOptions as WriteOptions, write_table as write_table
+    from delta_core.runtime.arguments import check_number as check_number
+    from delta_core.runtime.json_text import decode_json as decode_json
+    from delta_core.runtime.ordered import run_ordered as run_ordered, run_quick as run_quick
+    from delta_core.runtime.processes import PerProcess as PerProcess
+    from delta_core.runtime.threads import num_cores as num_cores
+    from delta_core.scan.report import (
+        FileStep as FileStep,
+        PredicatePart as PredicatePart,
+        RunReport as RunReport,
+        ScanReport as ScanReport,
+    )
+    from delta_core.scan.rows import PlannedRows as PlannedRows, Scannable as Scannable, Texts as Texts
     from delta_core.schema.fields import (
         FIELD_ID as FIELD_ID,
         NOT_IN_NAMES as NOT_IN_NAMES,
@@ -162,16 +210,6 @@ if TYPE_CHECKING:
         walk as walk,
         without_metadata as without_metadata,
     )
-    from delta_core.kernel.snapshot import (
-        Snapshot as Snapshot,
-        TableContext as TableContext,
-        open_context as open_context,
-        open_snapshot as open_snapshot,
-    )
-    from delta_core.kernel.plugins.state import TableState as TableState
-    from delta_core.kernel.log.timestamps import parse_ms as parse_ms, parse_version as parse_version
-    from delta_core.kernel.log.paths import are_excluded as are_excluded
-    from delta_core.runtime.arguments import check_number as check_number
     from delta_core.schema.types import (
         TIMESTAMP_NTZ as TIMESTAMP_NTZ,
         VARIANT as VARIANT,
@@ -185,99 +223,3 @@ if TYPE_CHECKING:
         arrow_to_type as arrow_to_type,
         parse_decimal as parse_decimal,
     )
-    from delta_core.kernel.commit.committer import holds_transaction as holds_transaction
-    from delta_core.kernel.commit.loop import commit_loop as commit_loop
-    from delta_core.kernel.commit.publishing import (
-        Rejected as Rejected,
-        Unsettled as Unsettled,
-        publish_file as publish_file,
-    )
-    from delta_core.kernel.plugins.committer import Outcome as Outcome
-    from delta_core.errors import MissingDependencyError as MissingDependencyError
-    from delta_core.runtime.json_text import decode_json as decode_json
-    from delta_core.runtime.ordered import run_ordered as run_ordered, run_quick as run_quick
-    from delta_core.runtime.threads import num_cores as num_cores
-    from delta_core.runtime.processes import PerProcess as PerProcess
-
-#: The names that each module holds.
-_HOMES = {
-    "delta_core.kernel.protocol.actions": "ADD DELETION_VECTOR FILE_COLUMNS ActionField ActionKind DomainMetadata "
-    "Metadata Protocol",
-    "delta_core.kernel.plugins.catalog": "CommitSource StagedCommit",
-    "delta_core.kernel.plugins.attempt": "AttemptView",
-    "delta_core.kernel.commit.conflict": "IsolationLevel",
-    "delta_core.kernel.commit.committer": "holds_transaction",
-    "delta_core.kernel.commit.loop": "commit_loop",
-    "delta_core.kernel.commit.publishing": "Rejected Unsettled publish_file",
-    "delta_core.kernel.plugins.committer": "Committed Committer Conflict Outcome Proposal",
-    "delta_core.kernel.commit.intents": "REMOVED_FILE",
-    "delta_core.kernel.commit.transaction": "Transaction",
-    "delta_core.errors": (
-        "CatalogRequiredError CommitError CommitStateUnknownError ColumnNotFoundError "
-        "ConstraintViolationError CorruptTableError "
-        "DataFileError DataFileNotFoundError DeltaError EngineError ExpressionError FeatureRequirementError "
-        "InvalidArgumentError LogError MissingDependencyError ProtocolError SchemaError SchemaMismatchError "
-        "TableNotFoundError TypeChangeError UnsupportedExpressionError UnsupportedFeatureError "
-        "UnsupportedOperationError VersionNotFoundError"
-    ),
-    "delta_core.engines.engine": "Engine",
-    "delta_core.engines.interface": "Compiled Evaluator RangeRequest Storage",
-    "delta_core.formats": "FormatTable TableFormat",
-    "delta_core.engines.opening": "make_engine",
-    "delta_core.handles.opening": "Opening",
-    "delta_core.scan.report": "FileStep PredicatePart RunReport ScanReport",
-    "delta_core.scan.rows": "PlannedRows Scannable Texts",
-    "delta_core.expressions.ast": (
-        "Call Cast Column Expression FileConstant FileStatistic Leaf Literal PartitionValue "
-        "PhysicalColumn RowPosition TaskCount TaskIndex TaskRow all_of any_of column conjuncts leaves "
-        "literal negate transform uses"
-    ),
-    "delta_core.expressions.binding": "bind bind_typed",
-    "delta_core.expressions.coercion": "common_type same_type spark_name",
-    "delta_core.expressions.filters": "to_expression",
-    "delta_core.expressions.plugin_functions": "Function",
-    "delta_core.expressions.printing": "format_sql",
-    "delta_core.expressions.sql": "parse_sql portable_sql",
-    "delta_core.kernel.plugins.features": "API_VERSION TableFeature supported_features",
-    "delta_core.kernel.plugins.hookspecs": "hookimpl",
-    "delta_core.kernel.plugins.checkpoint_plan": "SIDECAR_ACTIONS CheckpointPlan",
-    "delta_core.kernel.log.commits": "Commit",
-    "delta_core.kernel.log.files": "FileSet",
-    "delta_core.kernel.log.names": "LOG_DIRECTORY STAGED_DIRECTORY commit_name",
-    "delta_core.operations.create": "create_table",
-    "delta_core.operations.optimize": "OptimizeOptions Optimized optimize_table",
-    "delta_core.operations.write": "WriteOptions write_table",
-    "delta_core.kernel.plugins.checks": "CommitCheck FileCheck Finding TableCheck UniqueCheck",
-    "delta_core.kernel.plugins.plans": "ReadRequest",
-    "delta_core.kernel.protocol.properties": "parse_columns read_property",
-    "delta_core.kernel.plugins.rules": (
-        "VECTOR_LOCATION VectorBytes ActionColumn ChangeCapture ChecksumField CommitSummary "
-        "CommitInfoField CommitRule CommitTimestamp EncodedRows RemainingFilesCheck ExtraAction "
-        "FileReference FileRequirement FillColumn HiddenColumn MetadataColumn ReadCheck "
-        "ReadRule RemoveRows RowCheck RowFilter RowSelector WriteRule"
-    ),
-    "delta_core.kernel.plugins.steps": (
-        "AddTombstones ChangeSchema FeatureStep FeatureUse ReAddFiles RemoveDomains RemoveProperties RewriteFiles "
-        "SetProperties"
-    ),
-    "delta_core.kernel.scan.scan": "Scan",
-    "delta_core.schema.fields": (
-        "FIELD_ID NOT_IN_NAMES ColumnMap Path Schema find format_path leaf_fields walk without_metadata"
-    ),
-    "delta_core.kernel.protocol.schema_history": "why_unreadable",
-    "delta_core.kernel.snapshot": "Snapshot TableContext open_context open_snapshot",
-    "delta_core.kernel.plugins.state": "TableState",
-    "delta_core.kernel.log.timestamps": "parse_ms parse_version",
-    "delta_core.kernel.log.paths": "are_excluded",
-    "delta_core.runtime.arguments": "check_number",
-    "delta_core.schema.types": (
-        "TIMESTAMP_NTZ VARIANT ArrayType DataType Field MapType PrimitiveType StructType TypeDef "
-        "arrow_to_type parse_decimal"
-    ),
-    "delta_core.runtime.json_text": "decode_json",
-    "delta_core.runtime.ordered": "run_ordered run_quick",
-    "delta_core.runtime.threads": "num_cores",
-    "delta_core.runtime.processes": "PerProcess",
-}
-__all__ = [name for names in _HOMES.values() for name in names.split()]
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)

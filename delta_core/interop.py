@@ -1,3 +1,6 @@
 """Objects for other libraries under their short name; they live in `delta_core.table.interop`."""
 
-from delta_core.table.interop import __all__, __dir__, __getattr__  # noqa: F401
+from delta_core.table import interop
+
+__all__ = interop.__all__
+__getattr__, __dir__ = interop.__getattr__, interop.__dir__

@@ -5,13 +5,7 @@ Names are resolved on first use: only notebooks need them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from delta_core.runtime.lazy import lazy_imports
 
-from delta_core.runtime.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from delta_core.handles.notebooks import page, schema_table
-
-__all__ = ["page", "schema_table"]
-
-__getattr__, __dir__ = lazy_names(__name__, {"delta_core.handles.notebooks": "page schema_table"})
+with lazy_imports(__name__):
+    from delta_core.handles.notebooks import page as page, schema_table as schema_table

@@ -35,9 +35,7 @@ from delta_core.errors import (
 from delta_core.expressions.ast import Expression
 from delta_core.handles.opening import Opening, Pickled
 from delta_core.handles.secrets import shown_uri
-from delta_core.kernel import commit as committing
-from delta_core.kernel import log as delta_log
-from delta_core.kernel import scan as scanning
+from delta_core.kernel import commit as committing, log as delta_log, scan as scanning
 from delta_core.kernel.log import parts, value_parts
 from delta_core.kernel.log.commit_chunks import BASE_COLUMNS, CommitChunk
 from delta_core.kernel.log.committers import find_committer

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.errors import DataFileError, InvalidArgumentError
-from delta_core.kernels import _gather
-from delta_core.kernels import compute as pc
+from delta_core.kernels import _gather, compute as pc
 from delta_core.kernels.arrow_buffers import (
     bool_array,
     is_valid,

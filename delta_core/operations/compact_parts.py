@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from delta_core.runtime.lazy import lazy_imports
 
-from delta_core.runtime.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from delta_core.operations.optimize import OptimizeOptions, optimize_table
-
-__all__ = ["OptimizeOptions", "optimize_table"]
-
-__getattr__, __dir__ = lazy_names(__name__, {"delta_core.operations.optimize": "OptimizeOptions optimize_table"})
+with lazy_imports(__name__):
+    from delta_core.operations.optimize import OptimizeOptions as OptimizeOptions, optimize_table as optimize_table

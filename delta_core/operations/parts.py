@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from delta_core.runtime.lazy import lazy_imports
 
-from delta_core.runtime.lazy import lazy_names
-
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from delta_core.operations.rewrite import (
-        carried_columns,
-        not_selected,
-        rewrite_rows,
-        selects_partitions,
-        write_change_rows,
+        carried_columns as carried_columns,
+        not_selected as not_selected,
+        rewrite_rows as rewrite_rows,
+        selects_partitions as selects_partitions,
+        write_change_rows as write_change_rows,
     )
-    from delta_core.operations.row_changes import RowChanges
-
-__all__ = ["RowChanges", "carried_columns", "not_selected", "rewrite_rows", "selects_partitions", "write_change_rows"]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "delta_core.operations.rewrite": (
-            "carried_columns not_selected rewrite_rows selects_partitions write_change_rows"
-        ),
-        "delta_core.operations.row_changes": "RowChanges",
-    },
-)
+    from delta_core.operations.row_changes import RowChanges as RowChanges

@@ -11,8 +11,7 @@ from delta_core.engines.engine import Engine
 from delta_core.engines.interface import Relation, Relations
 from delta_core.engines.writer_properties import WriterProperties
 from delta_core.errors import UnsupportedOperationError
-from delta_core.expressions.ast import Call, Column, Expression, leaves
-from delta_core.expressions.ast import Literal as Constant
+from delta_core.expressions.ast import Call, Column, Expression, Literal as Constant, leaves
 from delta_core.kernel.scan.scan import Scan
 from delta_core.kernel.write.files import Written
 from delta_core.kernel.write.plan import Origin, WritePlan

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from delta_core.engines.writer_properties import WriterProperties
 from delta_core.errors import ConcurrentAppendError, InvalidArgumentError, SchemaMismatchError, TableExistsError
 from delta_core.expressions import to_expression
-from delta_core.expressions.ast import Call, Column, Expression, all_of, any_of
-from delta_core.expressions.ast import Literal as Constant
+from delta_core.expressions.ast import Call, Column, Expression, Literal as Constant, all_of, any_of
 from delta_core.expressions.sql import portable_sql
 from delta_core.kernel.commit.intents import READ_TO_REMOVE, removed_files
 from delta_core.kernel.commit.options import MAX_COMMIT_RETRIES, PostCommit

@@ -33,8 +33,7 @@ from delta_core.parquet.opened_file import DataFile, FileFooter
 from delta_core.parquet.row_groups import GroupPruner
 from delta_core.parquet.types import FilePlan, UnconvertibleError, plan_file
 from delta_core.runtime.processes import cached_property
-from delta_core.runtime.threads import Changes, ThreadPool, num_cores
-from delta_core.runtime.threads import Task as PoolTask
+from delta_core.runtime.threads import Changes, Task as PoolTask, ThreadPool, num_cores
 from delta_core.schema.fields import Path, Schema
 from delta_core.storage.places import LINK, is_of_system
 from delta_core.storage.ranges import REMOTE_GAP

@@ -15,8 +15,7 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import null_array, number_array
 from delta_core.kernels.memory import POOL_OF_BATCHES
 from delta_core.kernels.nested import batch_of
-from delta_core.parquet import columns as own_decoder
-from delta_core.parquet import page_parts
+from delta_core.parquet import columns as own_decoder, page_parts
 from delta_core.parquet.many_files import FileLayout, FilesRead, FileTest, FileTests, FlatColumn, NestedLeaf
 from delta_core.parquet.opened_file import DataFile
 from delta_core.parquet.pages import ColumnChunk, compiled_test, width_of

@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from delta_core.runtime.lazy import lazy_imports
 
-from delta_core.runtime.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from delta_core.parquet.legacy_calendar import read_calendar
-    from delta_core.parquet.reader import ParquetFile
-    from delta_core.storage.prefetch import Prefetch, RangedSource
-
-__all__ = ["ParquetFile", "Prefetch", "RangedSource", "read_calendar"]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "delta_core.parquet.legacy_calendar": "read_calendar",
-        "delta_core.parquet.reader": "ParquetFile",
-        "delta_core.storage.prefetch": "Prefetch RangedSource",
-    },
-)
+with lazy_imports(__name__):
+    from delta_core.parquet.legacy_calendar import read_calendar as read_calendar
+    from delta_core.parquet.reader import ParquetFile as ParquetFile
+    from delta_core.storage.prefetch import Prefetch as Prefetch, RangedSource as RangedSource

@@ -38,9 +38,9 @@ from delta_core.parquet._pages import (
     Workspace,
     page_values,
     read_columns,
+    read_joined as read_joined_columns,
+    read_passing as read_passing_rows,
 )
-from delta_core.parquet._pages import read_joined as read_joined_columns
-from delta_core.parquet._pages import read_passing as read_passing_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

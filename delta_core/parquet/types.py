@@ -15,8 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.kernels import compute as pc
-from delta_core.kernels import parts as kernels
+from delta_core.kernels import compute as pc, parts as kernels
 from delta_core.kernels.arrow_buffers import null_array
 from delta_core.kernels.nested import batch_of, rebuild_list, rebuild_map, rebuild_struct, relabel
 from delta_core.runtime.processes import cached_property

@@ -5,16 +5,8 @@ Modules for other places than local disks are loaded when such a place is opened
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from delta_core.runtime.lazy import lazy_imports
 
-from delta_core.runtime.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from delta_core.storage.chained import ChainedStorage
-    from delta_core.storage.remote import FsspecStorage, open_remote
-
-__all__ = ["ChainedStorage", "FsspecStorage", "open_remote"]
-
-__getattr__, __dir__ = lazy_names(
-    __name__, {"delta_core.storage.chained": "ChainedStorage", "delta_core.storage.remote": "FsspecStorage open_remote"}
-)
+with lazy_imports(__name__):
+    from delta_core.storage.chained import ChainedStorage as ChainedStorage
+    from delta_core.storage.remote import FsspecStorage as FsspecStorage, open_remote as open_remote

@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from delta_core.runtime.lazy import lazy_imports
 
-from delta_core.runtime.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from delta_core.operations.merge.builder import TableMerger
-    from delta_core.table.alterer import TableAlterer
+with lazy_imports(__name__):
+    from delta_core.operations.merge.builder import TableMerger as TableMerger
+    from delta_core.table.alterer import TableAlterer as TableAlterer
     from delta_core.table.delta_table import (
-        DeltaTable,
-        DeltaTableConfig,
-        Metadata,
-        ProtocolVersions,
-        TableMetadata,
-        open_table,
+        DeltaTable as DeltaTable,
+        DeltaTableConfig as DeltaTableConfig,
+        Metadata as Metadata,
+        ProtocolVersions as ProtocolVersions,
+        TableMetadata as TableMetadata,
+        open_table as open_table,
     )
-    from delta_core.table.optimizer import TableOptimizer
-
-__all__ = [
-    "DeltaTable",
-    "DeltaTableConfig",
-    "Metadata",
-    "ProtocolVersions",
-    "TableAlterer",
-    "TableMerger",
-    "TableMetadata",
-    "TableOptimizer",
-    "open_table",
-]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "delta_core.operations.merge.builder": "TableMerger",
-        "delta_core.table.alterer": "TableAlterer",
-        "delta_core.table.delta_table": (
-            "DeltaTable DeltaTableConfig Metadata ProtocolVersions TableMetadata open_table"
-        ),
-        "delta_core.table.optimizer": "TableOptimizer",
-    },
-)
+    from delta_core.table.optimizer import TableOptimizer as TableOptimizer

@@ -37,11 +37,10 @@ from delta_core.kernel.plugins.features import TableFeature
 from delta_core.kernel.plugins.registry import default_registry
 from delta_core.kernel.snapshot import Snapshot, open_context, open_snapshot
 from delta_core.runtime.arguments import path_text
-from delta_core.runtime.lazy import lazy_names, load_object
+from delta_core.runtime.lazy import load_object
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import StructType
-from delta_core.table import interop
-from delta_core.table import parts as table_parts
+from delta_core.table import interop, parts as table_parts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,19 +63,7 @@ if TYPE_CHECKING:
         TableOptimizer,
     )
 
-__all__ = [
-    "DeltaTable",
-    "DeltaTableConfig",
-    "Metadata",
-    "ProtocolVersions",
-    "TableAlterer",
-    "TableMerger",
-    "TableMetadata",
-    "TableOptimizer",
-    "open_table",
-]
-
-__getattr__, __dir__ = lazy_names(__name__, {"delta_core.table.parts": "TableAlterer TableMerger TableOptimizer"})
+__all__ = ["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions", "TableMetadata", "open_table"]
 
 
 class ProtocolVersions(NamedTuple):

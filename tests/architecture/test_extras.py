@@ -20,7 +20,7 @@ REQUIREMENT = re.compile(
     r"""(delta[-_]core(?:-lake)?)\[([^\]\n]*)\]|install(?: -\S+)* ["']?(delta[-_]core(?:-lake)?)\b"""
 )
 #: Which listed package provides a module of another name.
-BROUGHT_BY = {"grpc": "pyspark"}
+BROUGHT_BY = {"grpc": "pyspark", "lance": "pylance"}
 NOT_BROUGHT = {
     "delta": "delta-spark is the full tier's: it fetches jars when it first starts",
     "delta_row_checksum": "README's test command installs the examples",

@@ -14,8 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from delta_core import ArrayType, DeltaTable, Field, MapType, PrimitiveType, Schema, StructType, write_deltalake
 from delta_core.cli import output

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core.errors import CommitError, CommitStateUnknownError, InvalidArgumentError
-from delta_core.kernel.commit import lines
-from delta_core.kernel.commit import transaction as committing
+from delta_core.kernel.commit import lines, transaction as committing
 from delta_core.kernel.commit.attempt import Attempt, build_attempt
 from delta_core.kernel.commit.committer import StoreCommitter
 from delta_core.kernel.commit.lines import CommitLines, as_parsed, format_commit, small_action

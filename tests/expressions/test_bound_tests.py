@@ -4,8 +4,7 @@ from datetime import datetime
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
 from delta_core.expressions.ast import Call, Cast, FileStatistic, Literal, Values, leaves

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core.errors import ColumnNotFoundError, ExpressionError
 from delta_core.expressions import parse_sql, to_expression

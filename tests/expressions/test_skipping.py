@@ -10,8 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from delta_core.engines.arrow.evaluate.evaluator import compile_expression
 from delta_core.expressions import bind, format_sql, parse_sql, plan_skipping, to_expression

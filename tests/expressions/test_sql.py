@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions import bind, format_sql, parse_sql

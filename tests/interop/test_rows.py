@@ -10,8 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import ColumnNotFoundError

@@ -4,8 +4,7 @@ import decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core.errors import DataFileError, InvalidArgumentError
 from delta_core.kernels import _gather

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core.errors import InvalidArgumentError, LogError
 from delta_core.kernels.json_actions import ActionParser, ParsedActions

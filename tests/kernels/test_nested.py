@@ -1,6 +1,5 @@
 import pyarrow as pa
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core.kernels.nested import empty_rows, narrow, reach, rebuild_list, rebuild_map, rebuild_struct, relabel
 

@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from delta_core.engines.conditions import ColumnTest, NullTest, ValuePattern, ValueRange, ValueSet
 from delta_core.errors import InvalidArgumentError

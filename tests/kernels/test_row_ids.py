@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels.row_ids import assign_base_row_ids

@@ -8,8 +8,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels.stats import StatField, parse_stats

@@ -7,8 +7,7 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels._string_codes import string_codes

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from delta_core.errors import CorruptTableError, InvalidArgumentError
 from delta_plugins.lance._manifest import Segments

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from delta_core.errors import CorruptTableError, DataFileError, InvalidArgumentError
 from delta_plugins.lance import wire

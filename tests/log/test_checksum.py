@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from delta_core.kernel.log.checksum import SIZE_BINS, CommitContent, write_checksum
 from delta_core.kernel.snapshot import Snapshot, open_snapshot

@@ -5,8 +5,7 @@ from decimal import Decimal, localcontext
 import deltalake
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core import DeltaTable
 from delta_core.kernel.log.decimal_bounds import widen_bounds

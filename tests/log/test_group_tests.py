@@ -7,8 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import delta_core.kernel.log.checkpoint_writer as writer
 from delta_core.expressions.ast import Call, Cast, Expression, FileStatistic, Literal, PartitionValue

@@ -3,8 +3,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core.errors import LogError, SchemaError
 from delta_core.kernel.log.file_columns import partition_text

@@ -9,8 +9,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core import DeltaTable
 from delta_core.errors import DeltaError, LogError

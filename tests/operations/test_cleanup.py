@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from delta_core import DeltaTable, PostCommitHookProperties, write_deltalake
 from delta_core.errors import UnsupportedOperationError

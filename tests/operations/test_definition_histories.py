@@ -12,8 +12,7 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.operations.feature import steps as feature_steps
-from tests.operations import definition_operations as definitions
-from tests.operations import row_operations as steps
+from tests.operations import definition_operations as definitions, row_operations as steps
 from tests.operations.row_tables import Row, rows_of, table_of
 
 #: How many histories each kind of table gets; more on request.

@@ -27,9 +27,7 @@ from delta_core.errors import (
 )
 from delta_core.kernel.commit.transaction import Transaction
 from delta_core.kernel.plugins.registry import PluginRegistry
-from delta_core.operations.feature import drop as feature_drop
-from delta_core.operations.feature import history as feature_history
-from delta_core.operations.feature import steps as feature_steps
+from delta_core.operations.feature import drop as feature_drop, history as feature_history, steps as feature_steps
 from delta_core.operations.table_rewrite import TableRewrite
 
 SCHEMA = pa.schema([("a", pa.int32()), ("b", pa.string())])

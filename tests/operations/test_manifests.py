@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from delta_core import DeltaTable, Field, write_deltalake
 from delta_core.errors import EngineError, InvalidArgumentError, UnsupportedOperationError

@@ -13,8 +13,7 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import delta_core
 from delta_core import CommitProperties, DeltaTable, Field, Schema, write_deltalake

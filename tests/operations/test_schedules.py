@@ -23,8 +23,7 @@ from delta_core.kernel.commit import publishing as committers
 from delta_core.kernel.commit.committer import StoreCommitter
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.operations.feature import steps as feature_steps
-from tests.operations import definition_operations as definitions
-from tests.operations import row_operations as steps
+from tests.operations import definition_operations as definitions, row_operations as steps
 from tests.operations.row_tables import TABLES, Row, row_ids, rows_of, table_of
 
 #: How many schedules run; thousands on request.

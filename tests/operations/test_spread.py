@@ -28,8 +28,7 @@ from delta_core.operations import (
     plan_vacuum,
     run_vacuum,
 )
-from delta_core.operations.sweep import deletion
-from delta_core.operations.sweep import listing as sweep_listing
+from delta_core.operations.sweep import deletion, listing as sweep_listing
 from delta_core.table.writer import convert_to_deltalake
 from tests.operations.test_backfill import without_statistics
 from tests.operations.test_vacuum import put

@@ -7,8 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable as PeerTable
-from deltalake import write_deltalake
+from deltalake import DeltaTable as PeerTable, write_deltalake
 from msgspec.structs import replace
 
 from delta_core.errors import (

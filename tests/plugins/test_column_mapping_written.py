@@ -11,10 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable as PeerTable
-from deltalake import QueryBuilder
-from hypothesis import given
-from hypothesis import strategies as st
+from deltalake import DeltaTable as PeerTable, QueryBuilder
+from hypothesis import given, strategies as st
 from msgspec.structs import replace
 
 from delta_core.errors import InvalidArgumentError, SchemaError, TypeChangeError

@@ -9,10 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable as PeerTable
-from deltalake import QueryBuilder
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from deltalake import DeltaTable as PeerTable, QueryBuilder
+from hypothesis import given, settings, strategies as st
 from msgspec.structs import replace
 
 from delta_core.errors import (

@@ -8,8 +8,7 @@ import uuid
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core.errors import CorruptTableError, InvalidArgumentError
 from delta_plugins.deletion_vectors import z85

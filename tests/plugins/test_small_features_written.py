@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable as PeerTable
-from deltalake import QueryBuilder
+from deltalake import DeltaTable as PeerTable, QueryBuilder
 from msgspec.structs import replace
 
 from delta_core.errors import CatalogRequiredError, InvalidArgumentError, UnsupportedFeatureError

@@ -10,8 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core.errors import DataFileError, ExpressionError, UnsupportedFeatureError
 from delta_core.expressions.ast import Call, Column

@@ -7,8 +7,7 @@ import tempfile
 from decimal import Decimal
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from delta_core.expressions.ast import Call, Column, Expression, Literal
 from delta_core.kernel.snapshot import open_snapshot

@@ -6,8 +6,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from delta_core.kernel.snapshot import Snapshot, open_snapshot
 from delta_core.testing.comparison import assert_same_rows

@@ -6,8 +6,7 @@ import duckdb
 import polars
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core.errors import (
     ColumnNotFoundError,

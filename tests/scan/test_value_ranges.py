@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
 from delta_core.engines.conditions import (

@@ -17,8 +17,7 @@ from pyspark.sql import SparkSession
 from delta_core import DeltaTable
 from delta_core.errors import ConstraintViolationError, SchemaMismatchError, UnsupportedOperationError
 from delta_core.kernel.snapshot import open_snapshot
-from delta_core.spark import DeltaTable as SparkTable
-from delta_core.spark import read, read_changes, sql, write
+from delta_core.spark import DeltaTable as SparkTable, read, read_changes, sql, write
 from delta_core.testing.comparison import assert_same_rows
 from tests.spark.conftest import plain
 

@@ -399,8 +399,7 @@ def test_lost_race_deletes_what_was_written(spark: Any, tmp_path: Path, monkeypa
 
 
 def test_user_query_runs_once_with_its_observation(spark: Any, tmp_path: Path) -> None:
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as F
+    from pyspark.sql import Observation, functions as F
 
     seen = Observation("seen")
     ds.write(spark.range(7).observe(seen, F.count(F.lit(1)).alias("n")), tmp_path)

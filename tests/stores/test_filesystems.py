@@ -12,8 +12,7 @@ import fsspec
 import pyarrow as pa
 import pytest
 
-from benchmarks.latency import LatencyFileSystem
-from benchmarks.latency import register as register_latency
+from benchmarks.latency import LatencyFileSystem, register as register_latency
 from delta_core import DeltaTable, write_deltalake
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import RangeRequest

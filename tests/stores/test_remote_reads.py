@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core import DeltaTable, WriterProperties, write_deltalake
-from delta_core.parquet import columns as own_decoder
-from delta_core.parquet import data_files, filtered_groups
+from delta_core.parquet import columns as own_decoder, data_files, filtered_groups
 from delta_core.runtime.threads import running_threads
 from delta_core.storage import prefetch
 from delta_core.storage.remote import CONCURRENCY

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from delta_core import DeltaTable, WriterProperties, write_deltalake
 from delta_core.errors import UnsupportedOperationError

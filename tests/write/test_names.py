@@ -5,8 +5,7 @@ from __future__ import annotations
 import uuid
 from urllib.parse import unquote
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core.kernel.write.names import encode_path, file_name, partition_directory, random_prefix
 

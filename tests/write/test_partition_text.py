@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_core.kernel.log.partition_values import parse_partition_values

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from delta_core.errors import DataFileError, DataFileNotFoundError, InvalidArgumentError, SchemaMismatchError
 from delta_core.kernel.write.stats import statistics_json, statistics_texts

@@ -9,8 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core.engines.records import ColumnStatistics
 from delta_core.kernel.write.stats import statistics_json, truncate_max, truncate_min

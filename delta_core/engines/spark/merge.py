@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from delta_core.engines.spark.expressions import to_sql
 from delta_core.engines.spark.failures import failing_as, is_checkpoint_lost
@@ -33,8 +32,7 @@ from delta_core.errors import (
     shortened,
 )
 from delta_core.expressions import ast
-from delta_core.expressions.ast import Call, Expression, Leaf, TaskRow, all_of, any_of, leaves
-from delta_core.expressions.ast import Literal as Constant
+from delta_core.expressions.ast import Call, Expression, Leaf, Literal as Constant, TaskRow, all_of, any_of, leaves
 from delta_core.expressions.printing import quote_name
 from delta_core.kernel.commit.intents import read_columns
 from delta_core.kernel.log.files import FileSet

@@ -7,8 +7,7 @@ from functools import reduce
 from typing import Any, Literal
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from delta_core.engines.spark.plan import private
 from delta_core.expressions.printing import quote_name

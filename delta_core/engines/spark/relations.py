@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from delta_core.engines.arrow import engine as arrow_engine
 from delta_core.engines.engine import CommitDefaults, Engine

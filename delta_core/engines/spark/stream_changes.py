@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from msgspec.structs import replace
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 from pyspark.sql.types import StructType
 
 from delta_core.engines.spark.chars import with_declared_types

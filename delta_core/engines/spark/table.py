@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 from msgspec import structs
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import types as T
+from pyspark.sql import Column, DataFrame, SparkSession, types as T
 
 from delta_core import operations
 from delta_core.engines.spark.builder import Definition, SparkTableBuilder, given_columns

@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 import pyarrow as pa
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from pyspark.sql import Column, functions as F, types as T
 
 from delta_core.errors import SchemaError, UnsupportedFeatureError
 from delta_core.expressions.coercion import canonical

@@ -24,8 +24,7 @@ from delta_core.kernel.log.file_columns import (
 )
 from delta_core.kernel.log.statistic_path import statistic_path
 from delta_core.kernel.protocol.actions import DELETION_VECTOR, FILE_COLUMNS, ActionField
-from delta_core.kernels import compute as pc
-from delta_core.kernels import parts as kernels
+from delta_core.kernels import compute as pc, parts as kernels
 from delta_core.kernels.arrow_buffers import is_utf8, is_valid, nulls_of
 from delta_core.kernels.dedup import dv_unique_ids
 from delta_core.kernels.nested import struct_of

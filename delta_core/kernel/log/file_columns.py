@@ -11,8 +11,7 @@ import pyarrow as pa
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernel.log.statistic_path import statistic_path
 from delta_core.kernel.protocol.actions import FILE_COLUMNS
-from delta_core.kernels import compute as pc
-from delta_core.kernels import parts as kernels
+from delta_core.kernels import compute as pc, parts as kernels
 from delta_core.kernels.arrow_buffers import int64_values, is_valid, nulls_of, number_array, one_array, values_of
 from delta_core.kernels.gather import gather_column
 from delta_core.kernels.stats import StatField, parse_stats

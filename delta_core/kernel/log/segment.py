@@ -5,8 +5,7 @@ Pure: from names to a `LogSegment`. Protocol: Delta Log Entries, Checkpoints, Lo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Sequence, Set as AbstractSet
 
 from delta_core.errors import LogError, TableNotFoundError, VersionNotFoundError
 from delta_core.kernel.log.hint import Hint

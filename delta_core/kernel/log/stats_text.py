@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from delta_core.kernels import compute as pc
-from delta_core.kernels import parts as kernels
+from delta_core.kernels import compute as pc, parts as kernels
 
 __all__ = ["statistics_text"]
 

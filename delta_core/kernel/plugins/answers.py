@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from delta_core.runtime.lazy import lazy_imports
 
-from delta_core.runtime.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from delta_core.kernel.plugins.checkpoint_plan import CheckpointPlan
-    from delta_core.kernel.plugins.checks import TableCheck
-    from delta_core.kernel.plugins.steps import FeatureStep
-
-__all__ = ["CheckpointPlan", "FeatureStep", "TableCheck"]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "delta_core.kernel.plugins.checkpoint_plan": "CheckpointPlan",
-        "delta_core.kernel.plugins.checks": "TableCheck",
-        "delta_core.kernel.plugins.steps": "FeatureStep",
-    },
-)
+with lazy_imports(__name__):
+    from delta_core.kernel.plugins.checkpoint_plan import CheckpointPlan as CheckpointPlan
+    from delta_core.kernel.plugins.checks import TableCheck as TableCheck
+    from delta_core.kernel.plugins.steps import FeatureStep as FeatureStep

@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from delta_core.runtime.lazy import lazy_imports
 
-from delta_core.runtime.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from delta_core.expressions.printing import format_sql
-    from delta_core.handles.notebooks import page, schema_table
-    from delta_core.kernel.scan.explain import describe_effects, describe_predicate, prune_in_steps
-    from delta_core.kernel.scan.vectors import Vectors
-    from delta_core.scan.report import RunCounters, ScanReport
-
-__all__ = [
-    "RunCounters",
-    "ScanReport",
-    "Vectors",
-    "describe_effects",
-    "describe_predicate",
-    "format_sql",
-    "page",
-    "prune_in_steps",
-    "schema_table",
-]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "delta_core.kernel.scan.explain": "describe_effects describe_predicate prune_in_steps",
-        "delta_core.scan.report": "RunCounters ScanReport",
-        "delta_core.expressions.printing": "format_sql",
-        "delta_core.handles.notebooks": "page schema_table",
-        "delta_core.kernel.scan.vectors": "Vectors",
-    },
-)
+with lazy_imports(__name__):
+    from delta_core.expressions.printing import format_sql as format_sql
+    from delta_core.handles.notebooks import page as page, schema_table as schema_table
+    from delta_core.kernel.scan.explain import (
+        describe_effects as describe_effects,
+        describe_predicate as describe_predicate,
+        prune_in_steps as prune_in_steps,
+    )
+    from delta_core.kernel.scan.vectors import Vectors as Vectors
+    from delta_core.scan.report import RunCounters as RunCounters, ScanReport as ScanReport

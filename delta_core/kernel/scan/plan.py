@@ -21,6 +21,7 @@ from delta_core.expressions.ast import (
     Expression,
     FileConstant,
     Leaf,
+    Literal as LiteralValue,
     PartitionValue,
     PhysicalColumn,
     RowPosition,
@@ -29,7 +30,6 @@ from delta_core.expressions.ast import (
     conjuncts,
     leaves,
 )
-from delta_core.expressions.ast import Literal as LiteralValue
 from delta_core.expressions.binding import bind, bind_rule
 from delta_core.expressions.coercion import canonical
 from delta_core.expressions.raising import may_raise, raising_last, types_in

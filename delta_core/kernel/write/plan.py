@@ -15,8 +15,7 @@ from delta_core.errors import (
     PluginConflictError,
     SchemaMismatchError,
 )
-from delta_core.expressions.ast import Cast, Column, Expression, PhysicalColumn, leaves
-from delta_core.expressions.ast import Literal as Constant
+from delta_core.expressions.ast import Cast, Column, Expression, Literal as Constant, PhysicalColumn, leaves
 from delta_core.expressions.binding import bind_rule, bind_typed
 from delta_core.expressions.coercion import same_type, spark_name
 from delta_core.expressions.plugin_functions import Function

@@ -21,8 +21,18 @@ from delta_core.errors import (
     SchemaMismatchError,
     did_you_mean,
 )
-from delta_core.expressions.ast import Call, Column, Expression, Leaf, all_of, column, conjuncts, leaves, transform
-from delta_core.expressions.ast import Literal as Constant
+from delta_core.expressions.ast import (
+    Call,
+    Column,
+    Expression,
+    Leaf,
+    Literal as Constant,
+    all_of,
+    column,
+    conjuncts,
+    leaves,
+    transform,
+)
 from delta_core.expressions.binding import ResultOf, bind_typed, text_hint
 from delta_core.expressions.coercion import VOID, spark_name
 from delta_core.expressions.printing import format_sql

@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from delta_core.engines.interface import Compiled
 from delta_core.errors import MultipleMatchesError, shortened
-from delta_core.expressions.ast import Call, Expression, Values, all_of, any_of
-from delta_core.expressions.ast import Literal as Constant
+from delta_core.expressions.ast import Call, Expression, Literal as Constant, Values, all_of, any_of
 from delta_core.expressions.coercion import name_of
 from delta_core.kernel.scan.plan import ROW_INDEX
 from delta_core.kernels import compute as pc

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from delta_core.errors import SchemaMismatchError
-from delta_core.expressions.ast import Call, Cast, Column, Expression
-from delta_core.expressions.ast import Literal as Constant
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal as Constant
 from delta_core.expressions.binding import ResultOf, bind_typed
 from delta_core.expressions.coercion import VOID, canonical, same_type, spark_name
 from delta_core.expressions.typing_rules import Typed

@@ -9,15 +9,13 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
 from delta_core.engines.records import FileRead
 from delta_core.errors import DataFileError, DataFileNotFoundError
 from delta_core.expressions.ast import Call, FileStatistic, Literal
-from delta_core.parquet import columns as parquet_columns
-from delta_core.parquet import data_files
+from delta_core.parquet import columns as parquet_columns, data_files
 from delta_core.parquet.data_files import ArrowDataFiles
 from delta_core.parquet.row_groups import GroupPruner
 from delta_core.runtime import ordered

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core.engines.arrow.evaluate import evaluator, result_size
 from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator, compile_expression, read_column

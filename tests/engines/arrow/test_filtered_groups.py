@@ -12,15 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from delta_core import DeltaTable, convert_to_deltalake, write_deltalake
 from delta_core.engines.records import FileRead, RowTest
 from delta_core.kernels.gather import SelectionVector
 from delta_core.kernels.memory import allocated_bytes
-from delta_core.parquet import columns as parquet_columns
-from delta_core.parquet import filtered_groups
+from delta_core.parquet import columns as parquet_columns, filtered_groups
 from delta_core.parquet.columns import GroupReader
 from delta_core.parquet.filtered_groups import FilteredGroups
 from delta_core.parquet.opened_file import DataFile

@@ -15,12 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from delta_core.kernels.gather import SelectionVector
-from delta_core.parquet import columns as parquet_columns
-from delta_core.parquet import stretches
+from delta_core.parquet import columns as parquet_columns, stretches
 from delta_core.parquet.columns import GroupReader
 from delta_core.parquet.opened_file import DataFile
 from delta_core.parquet.pages import ColumnChunk, read_chunks

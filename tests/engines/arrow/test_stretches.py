@@ -13,14 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from delta_core.engines.records import RangeRequest
 from delta_core.kernels.gather import SelectionVector
-from delta_core.parquet import columns as parquet_columns
-from delta_core.parquet import pages as parquet_pages
-from delta_core.parquet import stretches
+from delta_core.parquet import columns as parquet_columns, pages as parquet_pages, stretches
 from delta_core.parquet.columns import GroupReader
 from delta_core.parquet.opened_file import DataFile
 from delta_core.storage import prefetch

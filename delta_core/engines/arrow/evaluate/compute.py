@@ -20,9 +20,7 @@ from delta_core.expressions.literals import to_microseconds
 from delta_core.kernels import compute
 
 # pyarrow.compute has an is_valid of its own
-from delta_core.kernels.arrow_buffers import array_of, values_of
-from delta_core.kernels.arrow_buffers import is_valid as validity
-from delta_core.kernels.arrow_buffers import scalar_of as typed
+from delta_core.kernels.arrow_buffers import array_of, is_valid as validity, scalar_of as typed, values_of
 from delta_core.schema.types import DataType, PrimitiveType
 
 __all__ = [

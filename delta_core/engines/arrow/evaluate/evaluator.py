@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from delta_core.engines.arrow.evaluate import (
     casts,
+    compute as pc,
     functions_compare,
     functions_hash,
     functions_nested,
@@ -25,7 +26,6 @@ from delta_core.engines.arrow.evaluate import (
     functions_text,
     functions_times,
 )
-from delta_core.engines.arrow.evaluate import compute as pc
 from delta_core.engines.arrow.evaluate.compute import CallInfo, Kernel, Maker, arrow_type, scalar_of, typed
 from delta_core.engines.arrow.evaluate.result_size import choose, spread, take
 from delta_core.errors import ExpressionError, InternalError, PluginError, UnsupportedExpressionError, plugin_errors

@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
+from pyspark.sql import DataFrame, SparkSession, types as T
 
 from delta_core.engines.spark.chars import with_declared_types
 from delta_core.engines.spark.drop_in.definitions import create

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import structs
-from pyspark.sql import DataFrame
-from pyspark.sql import types as T
+from pyspark.sql import DataFrame, types as T
 
 from delta_core.engines.spark.catalog import is_path_name, table_path
 from delta_core.engines.spark.drop_in.options import Options, write_arguments

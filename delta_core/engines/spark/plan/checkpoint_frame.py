@@ -11,9 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from pyspark.sql import Column, DataFrame, functions as F, types as T
 
 from delta_core.engines.interface import CheckpointHandle
 from delta_core.expressions.ast import FileStatistic

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from delta_core.engines.spark.expressions import check_zone, to_sql
 from delta_core.engines.spark.plan import private

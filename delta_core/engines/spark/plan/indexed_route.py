@@ -10,9 +10,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from pyspark.sql import Column, DataFrame, functions as F, types as T
 
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.files import PlannedFiles, Rows

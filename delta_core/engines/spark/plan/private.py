@@ -19,8 +19,7 @@ from urllib.parse import parse_qsl, quote
 
 import pyspark
 from pyspark.errors import PySparkValueError
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import types as T
+from pyspark.sql import Column, DataFrame, SparkSession, types as T
 
 from delta_core.engines.spark.failures import failing_as, names_root, remembering
 from delta_core.engines.spark.java.driver_classes import class_loader

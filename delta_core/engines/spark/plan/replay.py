@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from delta_core.engines.interface import CheckpointHandle
 from delta_core.engines.records import FileIdentity
@@ -38,6 +37,7 @@ from delta_core.engines.spark.types import spark_type
 from delta_core.errors import CheckpointError, DeltaError, EngineError, InvalidArgumentError, LogChangedError, shortened
 from delta_core.expressions.ast import (
     Call,
+    Column as ColumnLeaf,
     Expression,
     FileConstant,
     FileStatistic,
@@ -48,7 +48,6 @@ from delta_core.expressions.ast import (
     conjuncts,
     leaves,
 )
-from delta_core.expressions.ast import Column as ColumnLeaf
 from delta_core.expressions.skipping import SkippingPlan
 from delta_core.kernel.log.files import MOST_CHANGES, FileSet
 from delta_core.kernel.log.partition_values import parse_partition_values

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import Column, functions as F
 
 from delta_core.engines.spark.write.values import BAD_VALUE
 from delta_core.errors import ConstraintViolationError, DeltaError, SchemaMismatchError, shortened

@@ -10,8 +10,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from delta_core.engines.engine import Engine
 from delta_core.engines.spark.failures import cause_of, failing_as

@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from delta_core.engines.spark.chars import padded_expression, with_declared_types
 from delta_core.engines.spark.conditions import empty_rows

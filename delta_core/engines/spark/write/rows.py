@@ -7,8 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from delta_core.engines.engine import Engine
 from delta_core.engines.spark.expressions import check_zone, to_sql
