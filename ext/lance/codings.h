@@ -96,6 +96,27 @@ struct Values {
         if (is_wide) *reinterpret_cast<int64_t *>(offsets.end()) = static_cast<int64_t>(end), offsets.add_size(8);
         else *reinterpret_cast<int32_t *>(offsets.end()) = static_cast<int32_t>(end), offsets.add_size(4);
     }
+    // Append n of the values of others, from number `first` on; both are of the same kind, and no lists.
+    Error append_from(const Values &other, uint64_t first, uint64_t n) {
+        if (first > other.count || n > other.count - first) return "values are missing";
+        if (bits) {
+            if (Error e = add_fixed(n)) return e;
+            if (bits == 1) copy_bits(fixed.data(), count, other.fixed.data(), first, n);
+            else if (n) std::memcpy(fixed.end(), other.fixed.data() + first * (bits / 8), n * (bits / 8));
+            added(n);
+            return nullptr;
+        }
+        const auto at = [&](uint64_t i) -> uint64_t {
+            return is_wide ? static_cast<uint64_t>(other.offsets.as<int64_t>()[i]) : static_cast<uint64_t>(other.offsets.as<int32_t>()[i]);
+        };
+        for (uint64_t i = first; i < first + n; i++)
+            if (Error e = append_text(other.text.data() + at(i), at(i + 1) - at(i))) return e;
+        return nullptr;
+    }
+    void clear() {
+        for (Block *block : {&fixed, &offsets, &text}) block->clear();
+        count = 0;
+    }
     bool fits(uint64_t bytes) const { return is_wide || text.size() + bytes <= INT32_MAX; }
     Error append_text(const uint8_t *from, uint64_t n) {
         if (!fits(n)) return TOO_LONG;

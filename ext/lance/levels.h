@@ -73,7 +73,7 @@ struct LayerOut {
 
 // Levels of the requested rows of a page; a vector is empty if the page does not store it.
 struct Levels {
-    std::vector<uint16_t> rep, def;
+    std::vector<uint16_t> rep, def, scratch;
     uint64_t count = 0;
     bool has_rep = false, has_def = false;
     void clear() {
@@ -87,6 +87,65 @@ inline uint16_t most_of(const uint16_t *levels, uint64_t n) {
     uint16_t most = 0;
     for (uint64_t i = 0; i < n; i++) most = levels[i] > most ? levels[i] : most;
     return most;
+}
+
+// The levels of a list layer: those of null and of empty lists (0 = there is none), the highest one of the layer, and that of
+// the items around it before the next list.
+struct ListLevels {
+    uint16_t null, empty, upper, most;
+};
+
+inline constexpr char NO_LIST[] = "an item belongs to no list";
+
+// Append lists. Levels of the entries that begin one are moved to the front, for the layers around this one.
+inline Error append_lists(const ListLevels &of, Levels &levels, uint64_t n, LayerOut &to, uint64_t &kept, uint64_t &end) {
+    uint16_t *const rep = levels.rep.data(), *const def = levels.def.data();
+    std::vector<uint16_t> &nulls = levels.scratch;
+    nulls.resize(n);
+    uint64_t count = 0;
+    bool is_open = false;
+    for (uint64_t i = 0; i < n; i++) {
+        const uint16_t level = def[i];
+        if (!rep[i]) {
+            if (!is_open) return NO_LIST;
+            end++;
+            continue;
+        }
+        is_open = false;
+        if (level <= of.most) {
+            if (count) to.put_offset(end);
+            const bool is_null = (of.null && level == of.null) || level > of.upper;
+            is_open = !is_null && !(of.empty && level == of.empty);
+            end += is_open;
+            nulls[count++] = is_null;
+        }
+        rep[kept] = static_cast<uint16_t>(rep[i] - 1);
+        def[kept] = level;
+        kept++;
+    }
+    if (count) to.put_offset(end);
+    return to.valid.append_levels(nulls.data(), count, 0) ? nullptr : NO_MEMORY;
+}
+
+// Append lists that are neither null nor empty.
+template <class T>
+inline Error append_whole_lists(uint16_t *rep, uint64_t n, LayerOut &to, uint64_t &kept, uint64_t &end) {
+    if (!n) return nullptr;
+    if (!rep[0]) return NO_LIST;
+    // where a list begins, the one before it ends; the first one begins where the last one before ended
+    T *const ends = reinterpret_cast<T *>(to.offsets.end()) - 1;
+    const T base = static_cast<T>(end), before = ends[0];
+    for (uint64_t i = 0; i < n; i++) {
+        const uint16_t level = rep[i];
+        ends[kept] = static_cast<T>(base + static_cast<T>(i));
+        rep[kept] = static_cast<uint16_t>(level - 1);
+        kept += level != 0;
+    }
+    ends[0] = before;
+    end += n;
+    ends[kept] = static_cast<T>(end);
+    to.offsets.add_size(kept * sizeof(T));
+    return to.valid.append_ones(kept) ? nullptr : NO_MEMORY;
 }
 
 // Append the entries of a page's levels, which are changed, to each layer. `num_values` is how many values the page stores
@@ -108,11 +167,18 @@ inline Error append_layers(const Layers &layers, Levels &levels, uint64_t num_va
         if (!is_list(kind)) {
             if (!levels.has_def) {
                 if (!to.valid.append_ones(n)) return NO_MEMORY;
-            } else if (!lists && n && !layers.num_lists()) {
+            } else if (!layers.num_lists()) {
                 if (!to.valid.append_levels(def, n, used)) return NO_MEMORY;
             } else {
-                for (uint64_t i = 0; i < n; i++)
-                    if (layers.lists_of(def[i]) <= lists && !to.valid.append_bit(def[i] <= used)) return NO_MEMORY;
+                // levels of lists around this layer are no items of it
+                std::vector<uint16_t> &items_of = levels.scratch;
+                items_of.resize(n);
+                uint64_t count = 0;
+                for (uint64_t i = 0; i < n; i++) {
+                    items_of[count] = def[i];
+                    count += layers.lists_of(def[i]) <= lists;
+                }
+                if (!to.valid.append_levels(items_of.data(), count, used)) return NO_MEMORY;
             }
             if (kind == NULLABLE_ITEM) used++;
             if (k && to.valid.size() - before != items) return UNEQUAL;
@@ -125,33 +191,15 @@ inline Error append_layers(const Layers &layers, Levels &levels, uint64_t num_va
         const uint16_t upper = empty > null ? empty : null > 0 ? null : used;
         uint16_t most = upper;
         for (size_t m = k + 1; m < layers.kinds().size() && !is_list(layers.kinds()[m]); m++) most += layers.kinds()[m] == NULLABLE_ITEM;
-        if (Error e = to.add_offsets(n)) return e;
-        uint64_t kept = 0, end = to.items;
+        if (Error e = to.add_offsets(n + 1)) return e;
         const uint64_t limit = to.is_wide ? INT64_MAX : INT32_MAX;
-        if (n > limit - end) return TOO_LONG;
-        bool is_open = false;
-        for (uint64_t i = 0; i < n; i++) {
-            const uint16_t level = levels.has_def ? def[i] : 0;
-            if (!rep[i]) {
-                if (!is_open) return "an item belongs to no list";
-                end++;
-                continue;
-            }
-            if (level <= most) {
-                if (i && to.valid.size() != before) to.put_offset(end);
-                const bool is_null = (null && level == null) || (level > upper && level <= most);
-                const bool is_empty = empty && level == empty;
-                is_open = !is_null && !is_empty;
-                end += is_open;
-                if (!to.valid.append_bit(!is_null)) return NO_MEMORY;
-            } else {
-                is_open = false;
-            }
-            rep[kept] = static_cast<uint16_t>(rep[i] - 1);
-            if (levels.has_def) def[kept] = level;
-            kept++;
+        if (n > limit - to.items) return TOO_LONG;
+        uint64_t kept = 0, end = to.items;
+        if (levels.has_def) {
+            if (Error e = append_lists({null, empty, upper, most}, levels, n, to, kept, end)) return e;
+        } else if (Error e = to.is_wide ? append_whole_lists<int64_t>(rep, n, to, kept, end) : append_whole_lists<int32_t>(rep, n, to, kept, end)) {
+            return e;
         }
-        if (to.valid.size() != before) to.put_offset(end);
         if (end - to.items != items) return UNEQUAL;
         to.items = end;
         n = kept;

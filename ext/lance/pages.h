@@ -324,14 +324,14 @@ class Column {
     static constexpr uint64_t MOST_LEVELS = 1 << 24;
     static uint64_t whole_count(uint64_t sum, uint64_t stored) { return sum % 65536 == stored ? sum : stored; }
 
-    Error append_values(Context &context, const Page &page, const ChunkParts &found, uint64_t n, uint64_t first, uint64_t last) {
-        if (page.dictionary < 0) return page.codings.append_mini(context, page.value, found.buffers, found.num_buffers, n, first, last, values);
+    Error append_values(Context &context, const Page &page, const ChunkParts &found, uint64_t n, uint64_t first, uint64_t last, Values &out) {
+        if (page.dictionary < 0) return page.codings.append_mini(context, page.value, found.buffers, found.num_buffers, n, first, last, out);
         codes_.bits = static_cast<unsigned>(page.codings.bits_of(page.value));
         if (codes_.bits != 8 && codes_.bits != 16 && codes_.bits != 32 && codes_.bits != 64) return "codes of a dictionary do not have 8, 16, 32 or 64 bits";
         codes_.fixed.clear();
         codes_.count = 0;
         if (Error e = page.codings.append_mini(context, page.value, found.buffers, found.num_buffers, n, first, last, codes_)) return e;
-        return Codings::append_chosen(codes_, page.entries, list_items, values);
+        return Codings::append_chosen(codes_, page.entries, list_items, out);
     }
 
     Error append_mini_blocks(Context &context, const Page &page, const std::vector<Range> &ranges, const std::vector<Part> &parts) {
@@ -341,7 +341,8 @@ class Column {
         if (!page.layers.num_lists() && levels_.has_rep) return "a page without lists has repetition levels";
         ChunkParts &found = chunk_;
         size_t opened = SIZE_MAX;
-        for (const Range &range : ranges) {
+        for (size_t r = 0; r < ranges.size(); r++) {
+            const Range &range = ranges[r];
             if (range.first == range.last) continue;
             size_t from, to;
             page.chunks_of(range, from, to);
@@ -350,9 +351,12 @@ class Column {
                 if (k != opened) {
                     if (Error e = open_chunk(context, page, chunk, parts, found)) return e;
                     opened = k;
+                    decoded_.first = decoded_.last = 0;
                 }
                 if (page.layers.num_lists()) {
-                    if (Error e = append_rows(context, page, chunk, found, range, k == from)) return e;
+                    const bool is_whole = (k > from || (range.first == chunk.first_row && !chunk.has_preamble)) &&
+                                          (k + 1 < to || range.last == page.num_rows);
+                    if (Error e = append_rows(context, page, chunk, found, range, k == from, is_whole)) return e;
                     continue;
                 }
                 const uint64_t first = range.first > chunk.first_item ? range.first - chunk.first_item : 0;
@@ -364,17 +368,47 @@ class Column {
                     levels_.def.insert(levels_.def.end(), def + first, def + last);
                 }
                 levels_.count += last - first;
-                if (Error e = append_values(context, page, found, chunk.count, first, last)) return e;
+                if (decoded_.first == decoded_.last && !is_picked(page, ranges, r, chunk)) {
+                    if (Error e = append_values(context, page, found, chunk.count, first, last, values)) return e;
+                    continue;
+                }
+                if (decoded_.first == decoded_.last) {
+                    if (Error e = decode_picked(context, page, found, ranges, r, chunk)) return e;
+                }
+                if (Error e = values.append_from(picked_, first - decoded_.first, last - first)) return e;
             }
         }
         return nullptr;
     }
 
+    // Whether several ranges lie in a chunk that is decoded as a whole for each of them.
+    bool is_picked(const Page &page, const std::vector<Range> &ranges, size_t r, const Chunk &chunk) const {
+        if (r + 1 == ranges.size() || ranges[r + 1].first >= chunk.first_item + chunk.count) return false;
+        if (!values.validity.empty() || !page.codings.has(page.value)) return false;
+        const int kind = page.codings.nodes[page.value].kind;
+        return page.dictionary >= 0 || (kind != FLAT && kind != VARIABLE && kind != FSST);
+    }
+
+    // Decode the values of a chunk from the first to the last one that ranges from number r on have in it.
+    Error decode_picked(Context &context, const Page &page, const ChunkParts &found, const std::vector<Range> &ranges, size_t r,
+                        const Chunk &chunk) {
+        const uint64_t end = chunk.first_item + chunk.count;
+        decoded_.first = ranges[r].first > chunk.first_item ? ranges[r].first - chunk.first_item : 0;
+        for (; r < ranges.size() && ranges[r].first < end; r++)
+            if (ranges[r].last > ranges[r].first) decoded_.last = std::min(ranges[r].last - chunk.first_item, chunk.count);
+        picked_.clear();
+        picked_.bits = values.bits;
+        picked_.is_wide = values.is_wide;
+        return append_values(context, page, found, chunk.count, decoded_.first, decoded_.last, picked_);
+    }
+
     // Append the rows of a chunk of lists that are within a range.
-    Error append_rows(Context &context, const Page &page, const Chunk &chunk, const ChunkParts &found, const Range &range, bool is_first) {
+    Error append_rows(Context &context, const Page &page, const Chunk &chunk, const ChunkParts &found, const Range &range, bool is_first,
+                      bool is_whole) {
         const uint64_t n = found.num_levels;
         const uint16_t *const rep = found.rep.fixed.as<uint16_t>(), *const def = levels_.has_def ? found.def.fixed.as<uint16_t>() : nullptr;
         const uint16_t begin = page.layers.num_lists(), visible = page.layers.most_visible();
+        if (is_whole) return append_levels_of(context, page, chunk, found, {0, n}, {0, chunk.count});
         uint64_t row = chunk.first_row, i = 0, first = 0, first_value = 0, value = 0;
         bool is_in = !is_first;
         // levels before the first row of the chunk belong to a row of a chunk before
@@ -396,10 +430,16 @@ class Column {
             last_value = value;
             if (value != chunk.count) return "levels describe another number of values than are stored";
         }
-        levels_.rep.insert(levels_.rep.end(), rep + first, rep + last);
-        if (def) levels_.def.insert(levels_.def.end(), def + first, def + last);
-        levels_.count += last - first;
-        return append_values(context, page, found, chunk.count, first_value, last_value);
+        return append_levels_of(context, page, chunk, found, {first, last}, {first_value, last_value});
+    }
+
+    Error append_levels_of(Context &context, const Page &page, const Chunk &chunk, const ChunkParts &found, const Range &levels,
+                           const Range &items) {
+        const uint16_t *const rep = found.rep.fixed.as<uint16_t>(), *const def = found.def.fixed.as<uint16_t>();
+        levels_.rep.insert(levels_.rep.end(), rep + levels.first, rep + levels.last);
+        if (levels_.has_def) levels_.def.insert(levels_.def.end(), def + levels.first, def + levels.last);
+        levels_.count += levels.last - levels.first;
+        return append_values(context, page, found, chunk.count, items.first, items.last, values);
     }
 
     // --- full-zip ---
@@ -608,6 +648,8 @@ class Column {
     Levels levels_;
     Values codes_;
     ChunkParts chunk_;
+    Values picked_;            // values of a chunk that several ranges choose from
+    Range decoded_ = {0, 0};   // which values these are
 };
 
 }  // namespace delta_lance

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.api import DataFileError, InvalidArgumentError
+from delta_core.api import DataFileError
 from delta_plugins.lance._pages import DamagedPageError, TooLongError
 from delta_plugins.lance.files.array_pages import ArrayPage, Steps, read_array, read_ends
 from delta_plugins.lance.files.container import ColumnPages, Container, damaged
 from delta_plugins.lance.files.leaves import is_leaf
-from delta_plugins.lance.files.rows import Rows, batches_of, page_rows, ranges_of, row_count
+from delta_plugins.lance.files.rows import Rows, batches_of, page_rows, ranges_of, row_count, rows_of_batches
 from delta_plugins.lance.files.steps import advanced, concatenated, in_turn, joined_lists, joined_spans
 from delta_plugins.lance.schema import LanceField, arrow_field
 from delta_plugins.lance.wire import Message, chosen, decode
@@ -36,7 +36,6 @@ class ArrayFile:
 
     def __init__(self, container: Container) -> None:
         self._container = container
-        self._num_rows: int | None = None
         self._encodings: dict[bytes, Message] = {}
         self._item_starts: dict[int, NDArray[np.int64]] = {}
         self._pages: dict[tuple[int, int], ArrayPage] = {}
@@ -45,9 +44,7 @@ class ArrayFile:
     @property
     def num_rows(self) -> int:
         """The rows that the file has, deleted ones too."""
-        if self._num_rows is None:
-            self._num_rows = int(self._container.descriptor()["length"])
-        return self._num_rows
+        return self._container.num_rows()
 
     @property
     def num_columns(self) -> int:
@@ -62,24 +59,22 @@ class ArrayFile:
         return self._read(fields, column_of, ranges_of(rows, self.num_rows))
 
     def batches(
-        self, fields: Sequence[LanceField], column_of: Mapping[int, int], rows: Rows = None, batch_rows: int = 1 << 17
+        self,
+        fields: Sequence[LanceField],
+        column_of: Mapping[int, int],
+        rows: Rows = None,
+        batch_rows: int | None = None,
     ) -> Iterator[list[pa.Array[Any] | pa.ChunkedArray[Any]]]:
-        """Yield requested rows of fields, part after part (`DataFile.batches`).
-
-        Raises
-        ------
-        InvalidArgumentError
-            If ``batch_rows`` is not positive.
-        """
-        if batch_rows < 1:
-            raise InvalidArgumentError(f"batch_rows is {batch_rows}, expected 1 or more.")
-        self._open(fields, column_of)
-        for part in batches_of(ranges_of(rows, self.num_rows), batch_rows):
+        """Yield requested rows of fields, part after part (`DataFile.batches`)."""
+        pages = self._open(fields, column_of)
+        stored = sum(n for p in pages for buffers in p.buffers for _, n in buffers)
+        step = rows_of_batches(batch_rows, stored / max(self.num_rows, 1))
+        for part in batches_of(ranges_of(rows, self.num_rows), step):
             yield self._read(fields, column_of, part)
 
-    def _open(self, fields: Sequence[LanceField], column_of: Mapping[int, int]) -> None:
+    def _open(self, fields: Sequence[LanceField], column_of: Mapping[int, int]) -> list[ColumnPages]:
         """Read the metadata of all columns that fields have."""
-        self._container.pages([column_of[i] for f in fields for i in _ids(f) if i in column_of])
+        return self._container.pages([column_of[i] for f in fields for i in _ids(f) if i in column_of])
 
     def _read(
         self, fields: Sequence[LanceField], column_of: Mapping[int, int], ranges: Ranges

@@ -106,8 +106,18 @@ def _buffer(page: ArrayPage, buffer: Message | None) -> tuple[int, int]:
     return found[index]
 
 
-def read_spans(offset: int, spans: NDArray[np.int64]) -> Steps:
-    """Return the bytes of spans, one after the other; ``offset`` is where the spans count from."""
+def read_spans(offset: int, spans: NDArray[np.int64], unit: int = 1) -> Steps:
+    """Return the bytes of spans, one after the other.
+
+    Parameters
+    ----------
+    offset : int
+        Where the spans count from.
+    spans : int64, **shape (n, 2)**
+        First byte and the byte after the last one of each span; they rise.
+    unit : int
+        All of them begin and end at a multiple of it.
+    """
     spans = spans[spans[:, 0] < spans[:, 1]]
     if not len(spans):
         return b""
@@ -118,10 +128,15 @@ def read_spans(offset: int, spans: NDArray[np.int64]) -> Steps:
     begins = spans[first, 0]
     ends = spans[np.r_[first[1:] - 1, len(spans) - 1], 1]
     parts = yield [(offset + a, b - a) for a, b in zip(begins.tolist(), ends.tolist(), strict=True)]
-    views = [memoryview(p) for p in parts]
     part_of = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(spans)]))
     at = spans[:, 0] - begins[part_of]
     sizes = spans[:, 1] - spans[:, 0]
+    if unit > 1:
+        before = np.cumsum(ends - begins) - (ends - begins)
+        first_unit = (at + before[part_of]) // unit
+        units = np.frombuffer(b"".join(parts), f"V{unit}")
+        return units[positions_of(np.stack([first_unit, first_unit + sizes // unit], 1))].view(np.uint8)
+    views = [memoryview(p) for p in parts]
     return b"".join(views[k][a : a + n] for k, a, n in zip(part_of.tolist(), at.tolist(), sizes.tolist(), strict=True))
 
 
@@ -215,7 +230,7 @@ def fixed_rows(place: tuple[int, int], plain: Any, bits: int, ranges: Ranges) ->
         view = memoryview(plain)
         data = view[spans[0, 0] : spans[0, 1]] if len(spans) == 1 else b"".join(view[a:b] for a, b in spans.tolist())
     else:
-        data = yield from read_spans(place[0], spans)
+        data = yield from read_spans(place[0], spans, 1 if bits == 1 else bits // 8)
     return data if bits != 1 else _shifted(data, int(ranges[0, 0]) % 8, count_of(ranges))
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from delta_core.api import DataFileError, UnsupportedFeatureError
-from delta_plugins.lance.wire import Message, chosen, decode
+from delta_plugins.lance._columns import DamagedColumnError, descriptor_rows, parse_column
+from delta_plugins.lance.wire import Message, decode
 
 __all__ = ["ByteSource", "ColumnPages", "Container", "damaged", "open_container"]
 
@@ -20,6 +21,8 @@ MAGIC = b"LANC"
 TAIL_BYTES = 64 << 10
 #: Metadata of columns up to this size are read at once; of larger ones those of the requested columns.
 MOST_METADATA = 4 << 20
+#: Rows of a column, at most.
+MOST_ROWS = 1 << 48
 
 
 class ByteSource(Protocol):
@@ -109,8 +112,27 @@ class Container:
         self._columns = columns
         self._globals = global_buffers
         self._tail = tail
+        #: The layouts that pages have, by their bytes; many pages and columns have the same.
+        self.layouts: dict[bytes, Any] = {}
         self._pages: dict[int, ColumnPages] = {}
-        self._descriptor: Message | None = None
+        self._num_rows: int | None = None
+
+    def num_rows(self) -> int:
+        """Return the number of rows that the file's descriptor specifies.
+
+        Raises
+        ------
+        DataFileError
+            If the file has none, or a damaged one.
+        """
+        if self._num_rows is None:
+            try:
+                self._num_rows = descriptor_rows(self.global_buffer(0))
+            except DamagedColumnError as e:
+                raise damaged(self.path, str(e)) from None
+            if self._num_rows > MOST_ROWS:
+                raise damaged(self.path, f"it has {self._num_rows} rows, more than {MOST_ROWS}")
+        return self._num_rows
 
     def descriptor(self) -> Message:
         """Return the FileDescriptor: the schema, and the number of rows.
@@ -120,12 +142,7 @@ class Container:
         DataFileError
             If the file has none, or a damaged one.
         """
-        if self._descriptor is None:
-            if not len(self._globals):
-                raise damaged(self.path, "it has no global buffer, where its schema is expected")
-            [data] = self.read([self._range(self._globals[0], "global buffer 0")])
-            self._descriptor = decode("FileDescriptor", data, f"data file {self.path!r}", DataFileError)
-        return self._descriptor
+        return decode("FileDescriptor", self.global_buffer(0), f"data file {self.path!r}", DataFileError)
 
     def global_buffer(self, number: int) -> Any:
         """Return the bytes of a global buffer.
@@ -183,32 +200,20 @@ class Container:
         return offset, size
 
     def _parsed_pages(self, index: int, data: Any) -> ColumnPages:
-        where = f"data file {self.path!r}, column {index}"
-        found = decode("ColumnMetadata", data, where, DataFileError)
-        pages = found["pages"]
-        lengths = np.fromiter((min(p["length"], 1 << 62) for p in pages), np.int64, len(pages))
-        starts = np.zeros(len(pages) + 1, np.int64)
+        try:
+            rows, buffers, encodings, own, encoding = parse_column(data, self.size)
+        except DamagedColumnError as e:
+            raise damaged(self.path, f"column {index}: {e}", column=index) from None
+        if None in encodings or encoding is None:
+            raise damaged(
+                self.path, f"an encoding of column {index} is missing, or lies outside of its metadata", column=index
+            )
+        if sum(rows) > MOST_ROWS:
+            raise damaged(self.path, f"column {index} has pages of more than {MOST_ROWS} rows", column=index)
+        lengths = np.array(rows, np.int64)
+        starts = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(lengths, out=starts[1:])
-        if len(pages) and (starts[-1] > 1 << 48 or lengths.max() > 1 << 48):
-            raise damaged(self.path, f"column {index} has pages of more than 2^48 rows", column=index)
-        buffers = [self._buffers(p, f"a buffer of page {i} of column {index}") for i, p in enumerate(pages)]
-        encodings = [self._encoding(p["encoding"], where) for p in pages]
-        own = self._buffers(found, f"a buffer of column {index}")
-        return ColumnPages(lengths, starts, buffers, encodings, self._encoding(found["encoding"], where), own)
-
-    def _buffers(self, message: Message, what: str) -> list[tuple[int, int]]:
-        offsets, sizes = message["buffer_offsets"], message["buffer_sizes"]
-        if len(offsets) != len(sizes):
-            raise damaged(self.path, f"{what} has {len(offsets)} offsets and {len(sizes)} sizes")
-        return [self.checked(o, s, what) for o, s in zip(offsets, sizes, strict=True)]
-
-    def _encoding(self, message: Message | None, where: str) -> tuple[str, bytes]:
-        place = None if message is None else chosen(message, ("indirect", "direct", "none"))
-        if message is None or place != "direct":
-            found = "is missing" if place in (None, "none") else "lies outside of its metadata"
-            raise damaged(self.path, f"the encoding of {where} {found}")
-        inner = decode("Any", message["direct"]["encoding"], where, DataFileError)
-        return inner["type_url"], inner["value"]
+        return ColumnPages(lengths, starts, buffers, encodings, encoding, own)  # type: ignore[arg-type]
 
 
 def open_container(path: str, source: ByteSource, size: int) -> Container:

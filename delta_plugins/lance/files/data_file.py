@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.api import CorruptTableError, InvalidArgumentError
+from delta_core.api import CorruptTableError
 from delta_plugins.lance import _pages
 from delta_plugins.lance.files.array_file import ArrayFile
 from delta_plugins.lance.files.assembly import AssemblyError, assemble, file_error
 from delta_plugins.lance.files.container import MAGIC, ByteSource, Container, damaged, open_container
 from delta_plugins.lance.files.leaves import Leaf, leaves_of
 from delta_plugins.lance.files.plain_file import open_plain_file
-from delta_plugins.lance.files.rows import Rows, batches_of, page_rows, ranges_of, row_count
+from delta_plugins.lance.files.rows import PageRows, Rows, batches_of, page_rows, ranges_of, row_count, rows_of_batches
 from delta_plugins.lance.files.structural import LeafRows, StructuralColumn
 from delta_plugins.lance.schema import LanceField
 
@@ -26,8 +26,6 @@ __all__ = ["DataFile", "column_map", "open_data_file"]
 PLAIN = ((0, 0), (0, 1), (0, 2))
 #: The id of a field whose column of a file is not valid any more.
 TOMBSTONE = -2
-#: Rows of a batch, by default.
-BATCH_ROWS = 1 << 17
 
 
 class DataFile(Protocol):
@@ -77,9 +75,12 @@ class DataFile(Protocol):
         fields: Sequence[LanceField],
         column_of: Mapping[int, int],
         rows: Rows = None,
-        batch_rows: int = BATCH_ROWS,
+        batch_rows: int | None = None,
     ) -> Iterator[list[pa.Array[Any] | pa.ChunkedArray[Any]]]:
-        """Yield what `read` returns, at most ``batch_rows`` rows at a time, in bounded memory."""
+        """Yield what `read` returns, at most ``batch_rows`` rows at a time, in bounded memory.
+
+        None: as many rows as take about 16 MiB, but at least 1,024.
+        """
 
 
 def column_map(fields: Sequence[int], column_indices: Sequence[int]) -> dict[int, int]:
@@ -155,14 +156,11 @@ class StructuralFile:
     def __init__(self, container: Container) -> None:
         self._container = container
         self._columns: dict[tuple[int, int], StructuralColumn] = {}
-        self._num_rows: int | None = None
 
     @property
     def num_rows(self) -> int:
         """The rows that the file has, deleted ones too."""
-        if self._num_rows is None:
-            self._num_rows = int(self._container.descriptor()["length"])
-        return self._num_rows
+        return self._container.num_rows()
 
     @property
     def num_columns(self) -> int:
@@ -181,19 +179,12 @@ class StructuralFile:
         fields: Sequence[LanceField],
         column_of: Mapping[int, int],
         rows: Rows = None,
-        batch_rows: int = BATCH_ROWS,
+        batch_rows: int | None = None,
     ) -> Iterator[list[pa.Array[Any] | pa.ChunkedArray[Any]]]:
-        """Yield requested rows of fields, part after part (`DataFile.batches`).
-
-        Raises
-        ------
-        InvalidArgumentError
-            If ``batch_rows`` is not positive.
-        """
-        if batch_rows < 1:
-            raise InvalidArgumentError(f"batch_rows is {batch_rows}, expected 1 or more.")
+        """Yield requested rows of fields, part after part (`DataFile.batches`)."""
         columns = self._opened(fields, column_of)
-        for part in batches_of(ranges_of(rows, self._rows(columns)), batch_rows):
+        step = rows_of_batches(batch_rows, sum(c.row_bytes for c in columns))
+        for part in batches_of(ranges_of(rows, self._rows(columns)), step):
             yield self._read(fields, columns, part)
 
     def _rows(self, columns: Sequence[StructuralColumn]) -> int:
@@ -246,7 +237,7 @@ class StructuralFile:
         ]
 
     def _decoded(self, columns: Sequence[StructuralColumn], ranges: NDArray[np.int64]) -> dict[int, LeafRows]:
-        wanted = [page_rows(ranges * c.leaf.multiple, c.pages.starts) for c in columns]
+        wanted = self._wanted(columns, ranges)
         heads = [c.heads(w) for c, w in zip(columns, wanted, strict=True)]
         self._hand_out(heads, columns)
         plans = [c.plan(w) for c, w in zip(columns, wanted, strict=True)]
@@ -256,6 +247,15 @@ class StructuralFile:
             parts = [[(at, next(data)) for at, _ in page] for page in plan]
             found[column.leaf.field.id] = column.decode(w, parts)
         return found
+
+    def _wanted(self, columns: Sequence[StructuralColumn], ranges: NDArray[np.int64]) -> list[list[PageRows]]:
+        """Return the rows of pages that each column needs; columns with the same pages need the same."""
+        found: dict[tuple[int, bytes], list[PageRows]] = {}
+        keys = [(c.leaf.multiple, c.starts_key) for c in columns]
+        for key, column in zip(keys, columns, strict=True):
+            if key not in found:
+                found[key] = page_rows(ranges * column.leaf.multiple, column.pages.starts)
+        return [found[key] for key in keys]
 
     def _hand_out(self, heads: Sequence[list[tuple[int, int]]], columns: Sequence[StructuralColumn]) -> None:
         data = iter(self._container.read([r for h in heads for r in h]))

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.api import DataFileError, InvalidArgumentError
+from delta_core.api import DataFileError
 from delta_plugins.lance import _ends
 from delta_plugins.lance._pages import DamagedPageError, TooLongError
 from delta_plugins.lance.files.array_pages import (
@@ -23,7 +23,7 @@ from delta_plugins.lance.files.array_pages import (
     read_spans,
 )
 from delta_plugins.lance.files.container import ByteSource, damaged
-from delta_plugins.lance.files.rows import Rows, batches_of, page_rows, ranges_of, row_count
+from delta_plugins.lance.files.rows import Rows, batches_of, page_rows, ranges_of, row_count, rows_of_batches
 from delta_plugins.lance.files.steps import advanced, concatenated, in_turn, joined_lists, joined_spans
 from delta_plugins.lance.schema import LanceField, arrow_field, field_tree
 from delta_plugins.lance.wire import Message, decode
@@ -106,18 +106,16 @@ class PlainFile:
         return self._read(fields, column_of, ranges_of(rows, self.num_rows), self._table)
 
     def batches(
-        self, fields: Sequence[LanceField], column_of: Mapping[int, int], rows: Rows = None, batch_rows: int = 1 << 17
+        self,
+        fields: Sequence[LanceField],
+        column_of: Mapping[int, int],
+        rows: Rows = None,
+        batch_rows: int | None = None,
     ) -> Iterator[list[pa.Array[Any] | pa.ChunkedArray[Any]]]:
-        """Yield requested rows of fields, part after part (`DataFile.batches`).
-
-        Raises
-        ------
-        InvalidArgumentError
-            If ``batch_rows`` is not positive.
-        """
-        if batch_rows < 1:
-            raise InvalidArgumentError(f"batch_rows is {batch_rows}, expected 1 or more.")
-        for part in batches_of(ranges_of(rows, self.num_rows), batch_rows):
+        """Yield requested rows of fields, part after part (`DataFile.batches`)."""
+        # other fields may take most of the file: this is an upper bound
+        step = rows_of_batches(batch_rows, self._size / max(self.num_rows, 1) if batch_rows is None else 0)
+        for part in batches_of(ranges_of(rows, self.num_rows), step):
             yield self._read(fields, column_of, part, self._table)
 
     def statistics(self, ids: Sequence[int]) -> dict[int, pa.Array[Any]]:

@@ -10,10 +10,16 @@ from numpy.typing import NDArray
 
 from delta_core.api import InvalidArgumentError
 
-__all__ = ["PageRows", "Rows", "batches_of", "page_rows", "ranges_of", "row_count"]
+__all__ = ["PageRows", "Rows", "batches_of", "page_rows", "ranges_of", "row_count", "rows_of_batches"]
 
 #: All rows, those from a first to before a last one, or positions that rise.
 Rows = tuple[int, int] | NDArray[np.int64] | None
+
+
+#: Rows of a batch, if none are requested: the most, the bytes that they take, and the least.
+BATCH_ROWS = 1 << 17
+BATCH_BYTES = 16 << 20
+LEAST_ROWS = 1024
 
 
 class PageRows(NamedTuple):
@@ -67,6 +73,21 @@ def ranges_of(rows: Rows, num_rows: int) -> NDArray[np.int64]:
 def row_count(ranges: NDArray[np.int64]) -> int:
     """Return how many rows ranges have."""
     return int((ranges[:, 1] - ranges[:, 0]).sum())
+
+
+def rows_of_batches(requested: int | None, row_bytes: float) -> int:
+    """Return the rows of a batch: what was requested, or as many as take `BATCH_BYTES`, at most `BATCH_ROWS`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is not positive.
+    """
+    if requested is None:
+        return max(min(BATCH_ROWS, int(BATCH_BYTES / max(row_bytes, 1e-3))), LEAST_ROWS)
+    if requested < 1:
+        raise InvalidArgumentError(f"batch_rows is {requested}, expected 1 or more.")
+    return requested
 
 
 def batches_of(ranges: NDArray[np.int64], batch_rows: int) -> Iterator[NDArray[np.int64]]:

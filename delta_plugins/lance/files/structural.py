@@ -80,14 +80,21 @@ class StructuralColumn:
     def __init__(self, container: Container, index: int, pages: ColumnPages, leaf: Leaf) -> None:
         self.leaf = leaf
         self.pages = pages
+        self.starts_key = pages.starts.tobytes()
         self._container = container
         self._index = index
         self._layout = value_layout(leaf.type)
         self._open: dict[int, _OpenPage] = {}
-        self._parsed: dict[bytes, Layout] = {}
         kind = pages.encoding[0]
         if kind != _COLUMN:
             raise self._damaged(f"its encoding is of type {kind!r}, expected {_COLUMN!r}")
+
+    @property
+    def row_bytes(self) -> float:
+        """About how many bytes a row takes in memory."""
+        stored = sum(n for page in self.pages.buffers for _, n in page) / max(int(self.pages.starts[-1]), 1)
+        fixed = self._layout.bits * math.prod(self._layout.list_sizes) / 8
+        return max(fixed, 2 * stored if self._layout.bits == 0 else stored) * self.leaf.multiple
 
     def _damaged(self, why: str, page: int | None = None) -> DataFileError:
         where = f"column {self._index} ({self.leaf.field.name!r})" + ("" if page is None else f", page {page}")
@@ -169,14 +176,14 @@ class StructuralColumn:
         kind, data = self.pages.encodings[page]
         if kind != _PAGE:
             raise self._damaged(f"its layout is of type {kind!r}, expected {_PAGE!r}", page)
-        found = self._parsed.get(data)
+        found: Layout | None = self._container.layouts.get(data)
         if found is None:
             try:
                 found = layouts.parse_layout(data, f"data file {self._container.path!r}, page {page} of a column")
             except LayoutError as e:
                 raise self._damaged(str(e), page) from None
-            self._check_packed(found, page)
-            self._parsed[data] = found
+            self._container.layouts[data] = found
+        self._check_packed(found, page)
         return found
 
     def _check_packed(self, layout: Layout, page: int) -> None:
