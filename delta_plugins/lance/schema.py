@@ -238,8 +238,13 @@ def arrow_field(field: LanceField, *, blobs: str = "descriptor") -> pa.Field:
     SchemaError
         For a type that is not known.
     """
-    of = _blob_type(field, blobs) if blob_kind(field) else _arrow_type(field)
-    return pa.field(field.name, of, field.nullable, dict(field.metadata) or None)
+    metadata = dict(field.metadata)
+    kind = blob_kind(field)
+    if kind == 2:
+        # neither a descriptor nor the bytes are what the extension type consists of
+        metadata = {k: v for k, v in metadata.items() if not k.startswith("ARROW:extension:")}
+    of = _blob_type(field, blobs) if kind else _arrow_type(field)
+    return pa.field(field.name, of, field.nullable, metadata or None)
 
 
 def _blob_type(field: LanceField, blobs: str) -> pa.DataType:
@@ -377,11 +382,23 @@ def registered(data: Any) -> Any:
     """Return a schema or a batch with the extension types that its metadata names, if they are in PyArrow's registry.
 
     Nothing is copied; without such metadata the argument itself is returned.
+
+    Raises
+    ------
+    SchemaError
+        If the metadata of an extension type does not fit its storage.
     """
     schema = data if isinstance(data, pa.Schema) else data.schema
     if not any(_names_extension(f) for f in schema):
         return data
-    return pa.schema(_SchemaCapsule(data)) if data is schema else pa.record_batch(_BatchCapsule(data))
+    try:
+        return pa.schema(_SchemaCapsule(data)) if data is schema else pa.record_batch(_BatchCapsule(data))
+    except (pa.ArrowException, LookupError, TypeError, ValueError) as e:
+        names = ", ".join(repr(f.name) for f in schema if _names_extension(f))
+        raise SchemaError(
+            f"The extension types of the columns {names} can't be made: {e}. Read the other columns, or restore the "
+            "manifest from a copy."
+        ) from e
 
 
 def _names_extension(field: pa.Field) -> bool:

@@ -47,7 +47,7 @@ KINDS = {
 }
 ZEROS = {UNSIGNED: 0, SIGNED: 0, BOOL: False, TEXT: "", BYTES: b"", DOUBLE: 0.0}
 UNKNOWN = "?"
-#: Messages within messages, at most: as many as protobuf's own libraries accept.
+#: Messages within messages, at most; protobuf's own libraries have the same limit.
 cdef int MOST_NESTED = 100
 cdef uint32_t MOST_NUMBER = (1 << 29) - 1
 
@@ -57,7 +57,7 @@ class DamagedError(Exception):
 
 
 cdef class Value:
-    """What a field, or a key of a map, is."""
+    """The kind of the values of a field, or of the keys of a map."""
 
     cdef int kind, bits
     cdef Table table

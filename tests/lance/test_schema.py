@@ -140,6 +140,18 @@ def test_blob_columns_are_descriptors_or_bytes() -> None:
     assert arrow_field(first, blobs="bytes").type == arrow_field(second, blobs="bytes").type == pa.large_binary()
 
 
+def test_descriptors_of_blobs_are_no_extension_type() -> None:
+    metadata = {"ARROW:extension:name": b"lance.blob.v2", "ARROW:extension:metadata": b"", "k": b"v"}
+    assert arrow_field(field(1, kind="struct", metadata=metadata)).metadata == {b"k": b"v"}
+
+
+def test_extension_type_whose_metadata_is_damaged_is_rejected() -> None:
+    metadata = {"ARROW:extension:name": b"arrow.fixed_shape_tensor", "ARROW:extension:metadata": b"{"}
+    tree = field_tree([field(0, kind="fixed_size_list:float:4", name="t", metadata=metadata)])
+    with pytest.raises(SchemaError, match="'t'"):
+        registered(arrow_schema(tree))
+
+
 def test_extension_types_are_resolved_at_any_depth() -> None:
     of_uuid = {"ARROW:extension:name": b"arrow.uuid", "ARROW:extension:metadata": b""}
     tree = field_tree(
