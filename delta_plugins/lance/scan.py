@@ -146,6 +146,8 @@ class FragmentReader:
 
     def live_positions(self) -> NDArray[np.int64] | None:
         """Return the positions of rows that are not deleted; None if none is."""
+        if self._dataset.manifest.fragments.deletion_kind[self._fragment] < 0:
+            return None
         deleted = self._dataset.deleted_rows([self._fragment])[0]
         return None if deleted is None else np.flatnonzero(~deleted.mask(self.num_rows()))
 

@@ -10,9 +10,12 @@ from delta_plugins.lance.manifest import BasePath
 
 __all__ = ["Places", "StoredFile"]
 
+#: The end of a file, which has the footer and the metadata of its columns; a smaller file is read whole.
+TAIL_BYTES = 64 << 10
+
 
 class StoredFile:
-    """The bytes of one data file (`files.container.ByteSource`).
+    """The bytes of one data file (`files.ByteSource`). Its last bytes are read once, with the first request of some.
 
     Parameters
     ----------
@@ -20,13 +23,18 @@ class StoredFile:
         Where it is.
     path : str
         As the storage takes it.
+    size : int
+        How many bytes it has.
     """
 
-    __slots__ = ("_path", "_storage")
+    __slots__ = ("_path", "_size", "_storage", "_tail", "_tail_start")
 
-    def __init__(self, storage: Storage, path: str) -> None:
+    def __init__(self, storage: Storage, path: str, size: int) -> None:
         self._storage = storage
         self._path = path
+        self._size = size
+        self._tail_start = max(size - TAIL_BYTES, 0)
+        self._tail: memoryview | None = None
 
     def read_at(self, offset: int, length: int) -> Any:
         """Return ``length`` bytes from ``offset`` on."""
@@ -42,6 +50,15 @@ class StoredFile:
         DataFileError
             If it ends before a range does.
         """
+        first = self._tail_start
+        if all(first <= at and at + size <= self._size for at, size in ranges):
+            if self._tail is None:
+                [found] = self._read([(first, self._size - first)])
+                self._tail = memoryview(found)
+            return [self._tail[at - first : at - first + size] for at, size in ranges]
+        return self._read(ranges)
+
+    def _read(self, ranges: Sequence[tuple[int, int]]) -> Sequence[Any]:
         try:
             found = self._storage.read([RangeRequest(self._path, at, size) for at, size in ranges])
         except FileNotFoundError as e:

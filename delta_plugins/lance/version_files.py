@@ -100,7 +100,7 @@ class VersionFiles:
                 [(size, _)] = self.engine.storage.stat([path])
             except FileNotFoundError as e:
                 raise missing(path) from e
-        source = StoredFile(self.engine.storage, path)
+        source = StoredFile(self.engine.storage, path, size)
         return open_data_file(source, size, path=path, major=layout.major, minor=layout.minor)
 
     # --- rows of fragments -----------------------------------------------------------------
