@@ -9,6 +9,8 @@ class TooLongError(Exception): ...
 
 _Values: TypeAlias = tuple[int, list[Any], list[tuple[int, int, Any]]]
 
+def check_texts(offsets: Any, data: Any, n: int, is_wide: bool) -> None: ...
+
 class Page:
     def __init__(
         self,

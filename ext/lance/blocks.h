@@ -45,7 +45,7 @@ struct Bytes {
 // Bytes that grow. SLACK bytes after the size may be written and read.
 class Block {
    public:
-    static constexpr uint64_t SLACK = 64, LEAST_KEPT = 256 << 10, MOST = UINT64_C(1) << 46;
+    static constexpr uint64_t SLACK = 64, LEAST_KEPT = 48 << 10, MOST = UINT64_C(1) << 46;
 
     Block() = default;
     Block(const Block &) = delete;

@@ -1,10 +1,10 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/lance/blocks.h ext/lance/fastlanes.h ext/lance/fsst.h ext/lance/codings.h ext/lance/levels.h ext/lance/pages.h ext/memory/kept_memory.h ext/parquet/lz4.h ext/parquet/zstd_library.h
+# distutils: depends = ext/lance/utf8.h ext/lance/blocks.h ext/lance/fastlanes.h ext/lance/fsst.h ext/lance/codings.h ext/lance/levels.h ext/lance/pages.h ext/memory/kept_memory.h ext/parquet/lz4.h ext/parquet/zstd_library.h
 """Pages of Lance data files as Arrow buffers; `delta_plugins.lance.files.structural` is its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 from libcpp cimport bool
 from libcpp.utility cimport move
@@ -13,6 +13,10 @@ from libcpp.vector cimport vector
 import pyarrow as pa
 
 from delta_core.kernels.memory import kept_blocks
+
+
+cdef extern from "lance/utf8.h" namespace "delta_lance" nogil:
+    bool are_texts[T](const T* offsets, uint64_t n, const uint8_t* data)
 
 
 cdef extern from "lance/pages.h" namespace "delta_lance" nogil:
@@ -447,3 +451,27 @@ cdef object values_of(Values& values):
         return values.count, [exported(values.fixed)], validity
     check(values.add_offsets(0))
     return values.count, [exported(values.offsets), exported(values.text)], validity
+
+
+def check_texts(offsets, data, uint64_t n, bint is_wide):
+    """Check that each of ``n`` texts is UTF-8; offsets rise and end within the bytes.
+
+    Raises
+    ------
+    DamagedPageError
+        If one of them is not.
+    """
+    cdef View o, d
+    cdef bint good
+    if not n:
+        return
+    o, d = View(offsets), View(data)
+    if o.view.len < <Py_ssize_t>((n + 1) * (8 if is_wide else 4)):
+        raise DamagedPageError("texts have fewer offsets than rows")
+    with nogil:
+        if is_wide:
+            good = are_texts[int64_t](<const int64_t*>o.view.buf, n, <const uint8_t*>d.view.buf)
+        else:
+            good = are_texts[int32_t](<const int32_t*>o.view.buf, n, <const uint8_t*>d.view.buf)
+    if not good:
+        raise DamagedPageError("a text is no UTF-8")

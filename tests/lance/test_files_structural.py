@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from delta_core.errors import DataFileError, UnsupportedFeatureError
+from delta_plugins.lance import _pages
 from tests.lance.made_files import (
     EMPTYABLE_LIST,
     FLAT16,
@@ -306,6 +307,42 @@ def test_offsets_that_do_not_rise_within_their_bytes_are_rejected(offsets: list[
         read_page(page, leaf("string"))
     assert e.value.column == "c"
     assert e.value.page == 0
+
+
+@pytest.mark.parametrize(
+    ("texts", "is_good"),
+    [
+        ([b"a", "é€😀".encode(), b""], True),
+        ([b"\xc3", b"\xa9"], False),
+        ([b"\xff"], False),
+        ([b"\xed\xa0\x80"], False),
+        ([b"\xc0\xaf"], False),
+        ([b"\xf4\x90\x80\x80"], False),
+        ([b"ab\xe2\x82"], False),
+    ],
+)
+def test_strings_that_are_no_utf8_are_rejected_and_bytes_are_not(texts: list[bytes], is_good: bool) -> None:
+    ends = 4 * (len(texts) + 1) + np.cumsum([0, *map(len, texts)])
+    page = mini_blocks(VARIABLE, [(len(texts), chunk([ends.astype("<u4").tobytes() + b"".join(texts)]))], len(texts))
+    assert read_page(page, leaf("binary")) == texts
+    for kind in ("string", "large_string"):
+        if is_good:
+            assert read_page(page, leaf(kind)) == [t.decode() for t in texts]
+        else:
+            with pytest.raises(DataFileError, match="no UTF-8"):
+                read_page(page, leaf(kind))
+
+
+@given(st.lists(st.binary(max_size=6), min_size=1, max_size=5))
+def test_texts_are_utf8_as_python_decides(texts: list[bytes]) -> None:
+    offsets = np.cumsum([0, *map(len, texts)]).astype(np.int32)
+    try:
+        [t.decode() for t in texts]
+    except UnicodeDecodeError:
+        with pytest.raises(_pages.DamagedPageError):
+            _pages.check_texts(offsets, b"".join(texts), len(texts), False)
+    else:
+        _pages.check_texts(offsets, b"".join(texts), len(texts), False)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from delta_plugins.lance._pages import DamagedPageError, TooLongError
 from delta_plugins.lance.files.array_pages import ArrayPage, Steps, read_array, read_ends
 from delta_plugins.lance.files.container import ColumnPages, Container, damaged
 from delta_plugins.lance.files.leaves import is_leaf
-from delta_plugins.lance.files.rows import Rows, batches_of, page_rows, ranges_of, row_count, rows_of_batches
+from delta_plugins.lance.files.rows import PageRows, Rows, batches_of, page_rows, ranges_of, row_count, rows_of_batches
 from delta_plugins.lance.files.steps import advanced, concatenated, in_turn, joined_lists, joined_spans
 from delta_plugins.lance.schema import LanceField, arrow_field
 from delta_plugins.lance.wire import Message, chosen, decode
@@ -40,6 +40,7 @@ class ArrayFile:
         self._item_starts: dict[int, NDArray[np.int64]] = {}
         self._pages: dict[tuple[int, int], ArrayPage] = {}
         self._touched: dict[tuple[int, int], ArrayPage] = {}
+        self._cuts: dict[tuple[int, bytes], tuple[Ranges, list[PageRows]]] = {}
 
     @property
     def num_rows(self) -> int:
@@ -81,6 +82,7 @@ class ArrayFile:
     ) -> list[pa.Array[Any] | pa.ChunkedArray[Any]]:
         columns = [self._field(f, column_of, ranges) for f in fields]
         self._touched = {}
+        self._cuts = {}
         try:
             found = advanced(columns, self._container.read)
         except TooLongError:
@@ -120,7 +122,7 @@ class ArrayFile:
     def _leaf(self, field: LanceField, type: pa.DataType, index: int, ranges: Ranges) -> Steps:
         pages = self._checked_pages(field, index, ranges)
         arrays = []
-        for wanted in page_rows(ranges, pages.starts):
+        for wanted in self._cut(ranges, pages):
             page, encoding = self._page(field, index, pages, wanted.page)
             try:
                 arrays.append((yield from read_array(page, encoding, type, wanted.ranges)))
@@ -138,7 +140,7 @@ class ArrayFile:
         if not (pa.types.is_list(type) or is_wide):
             raise damaged(self._container.path, f"field {field.name!r} is {type}, which version 2.0 does not store")
         parts, spans = [], [np.empty((0, 2), np.int64)]
-        for wanted in page_rows(ranges, pages.starts):
+        for wanted in self._cut(ranges, pages):
             page, encoding = self._page(field, index, pages, wanted.page)
             try:
                 part = encoding["list"]
@@ -168,6 +170,15 @@ class ArrayFile:
         return found
 
     # --- pages ---
+
+    def _cut(self, ranges: Ranges, pages: ColumnPages) -> list[PageRows]:
+        """Return the rows of each page; columns with the same pages need the same."""
+        key = (id(ranges), pages.starts.tobytes())
+        found = self._cuts.get(key)
+        if found is None:
+            # the ranges are kept: another array could get their address otherwise
+            found = self._cuts[key] = (ranges, page_rows(ranges, pages.starts))
+        return found[1]
 
     def _checked_pages(self, field: LanceField, index: int, ranges: Ranges) -> ColumnPages:
         [pages] = self._container.pages([index])

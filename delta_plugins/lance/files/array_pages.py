@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.kernels.memory import zeros
-from delta_plugins.lance import _ends
+from delta_plugins.lance import _ends, _pages
 from delta_plugins.lance._pages import DamagedPageError
 from delta_plugins.lance.wire import Message, chosen
 
@@ -415,7 +415,20 @@ def _with(values: _Values, type: pa.DataType, n: int, validity: Any) -> pa.Array
         inner = pa.Array.from_buffers(pa.bool_(), n, [None, bits if nulls else validity[0]])
         both = np.asarray(outer.to_numpy(zero_copy_only=False)) & np.asarray(inner.to_numpy(zero_copy_only=False))
         bits, nulls = pa.py_buffer(np.packbits(both, bitorder="little")), n - int(both.sum())
+    check_strings(type, values.offsets, values.data, n)
     return pa.Array.from_buffers(type, n, [bits if nulls else None, values.offsets, values.data], nulls)
+
+
+def check_strings(type: pa.DataType, offsets: Any, data: Any, n: int) -> None:
+    """Check that values of a string type are UTF-8; those of other types may be anything.
+
+    Raises
+    ------
+    DamagedPageError
+        If one of them is not.
+    """
+    if pa.types.is_string(type) or pa.types.is_large_string(type):
+        _pages.check_texts(offsets, data, n, pa.types.is_large_string(type))
 
 
 def _read_binary(page: ArrayPage, part: Message, type: pa.DataType, ranges: Ranges, validity: Any, depth: int) -> Steps:
@@ -449,6 +462,7 @@ def _read_fixed_binary(
     if pa.types.is_fixed_size_binary(type) and type.byte_width == width:
         return pa.Array.from_buffers(type, n, [bits, as_buffer(data)], nulls)
     offsets = np.arange(n + 1, dtype=np.int64 if _is_wide(type) else np.int32) * width
+    check_strings(type, offsets, data, n)
     return pa.Array.from_buffers(type, n, [bits, pa.py_buffer(offsets), as_buffer(data)], nulls)
 
 

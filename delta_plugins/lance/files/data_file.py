@@ -79,7 +79,7 @@ class DataFile(Protocol):
     ) -> Iterator[list[pa.Array[Any] | pa.ChunkedArray[Any]]]:
         """Yield what `read` returns, at most ``batch_rows`` rows at a time, in bounded memory.
 
-        None: as many rows as take about 16 MiB, but at least 1,024.
+        None: as many rows as take about 64 MiB, but at least 1,024.
         """
 
 

@@ -17,6 +17,7 @@ from delta_plugins.lance.files.array_pages import (
     Steps,
     as_buffer,
     bit_width,
+    check_strings,
     count_of,
     fixed_rows,
     numbers_of,
@@ -238,6 +239,7 @@ class PlainFile:
         offsets, spans = yield from self._ends(position, length, 64, ranges, self._size, is_wide)
         data = yield from read_spans(0, spans)
         n = count_of(ranges)
+        check_strings(type, offsets, data, n)
         valid = np.diff(np.frombuffer(offsets, np.int64 if is_wide else np.int32, n + 1)) > 0
         nulls = n - int(valid.sum()) if field.nullable else 0
         bits = pa.py_buffer(np.packbits(valid, bitorder="little")) if nulls else None

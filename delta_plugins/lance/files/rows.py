@@ -18,7 +18,7 @@ Rows = tuple[int, int] | NDArray[np.int64] | None
 
 #: Rows of a batch, if none are requested: the most, the bytes that they take, and the least.
 BATCH_ROWS = 1 << 17
-BATCH_BYTES = 16 << 20
+BATCH_BYTES = 64 << 20
 LEAST_ROWS = 1024
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from delta_core.api import DataFileError
 from delta_plugins.lance import _pages
@@ -168,6 +169,10 @@ class StructuralColumn:
             except _pages.DamagedPageError as e:
                 raise self._damaged(str(e), w.page) from None
         layers, values, children = column.finish()
+        try:
+            _check_texts(self.leaf.type, values, children)
+        except _pages.DamagedPageError as e:
+            raise self._damaged(str(e), wanted[0].page) from None
         return LeafRows(self.leaf, layers, values, children, layout)
 
     # --- pages ---
@@ -244,6 +249,19 @@ class StructuralColumn:
         page.handle.open_constant(value, *levels, message["num_rep_values"], message["num_def_values"])
         if value is None and not parts and page.layout.layers[0] == 3:
             page.handle.fill_levels(1)
+
+
+def _check_texts(of: pa.DataType, values: Any, fields: Sequence[Any]) -> None:
+    """Check that strings are UTF-8, those of a packed struct too."""
+    if pa.types.is_struct(of):
+        for i, found in enumerate(fields):
+            _check_texts(of.field(i).type, found, ())
+        return
+    if pa.types.is_dictionary(of):
+        of = of.value_type
+    if pa.types.is_string(of) or pa.types.is_large_string(of):
+        count, (offsets, data), _ = values
+        _pages.check_texts(offsets, data, count, pa.types.is_large_string(of))
 
 
 def _heads(layout: Layout, buffers: list[tuple[int, int]]) -> tuple[list[tuple[int, int]] | None, int]:
