@@ -16,11 +16,7 @@ from numpy.typing import NDArray
 from delta_core.errors import CorruptTableError, InvalidArgumentError
 from delta_core.kernels import roaring
 from delta_core.kernels.row_set import RowSet
-from delta_plugins.deletion_vectors import z85
 from tests.corpus.records import bitmaps
-
-# kernel-rs's inline vector and its rows.
-INLINE_VECTOR, INLINE_ROWS = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", [3, 4, 7, 11, 18, 29]
 
 
 def scattered(n: int, num_rows: int, seed: int = 0) -> NDArray[np.int64]:
@@ -238,20 +234,6 @@ def test_claimed_bucket_count_allocates_nothing() -> None:
 
 
 # --- deletion vectors -------------------------------------------------------------------------
-
-
-def test_inline_vector_of_kernel_rs_is_read_and_written() -> None:
-    payload = z85.decode(INLINE_VECTOR, 44)
-    rows = roaring.decode_dv_payload(payload)
-    assert rows.positions().tolist() == INLINE_ROWS
-    assert roaring.encode_dv_payload(rows) == payload
-    assert z85.encode(payload) == INLINE_VECTOR
-    assert np.flatnonzero(np.unpackbits(roaring.decode_dv_bits(payload, 30), bitorder="little")).tolist() == INLINE_ROWS
-
-
-def test_obsolete_inline_vector_of_the_protocol_text_is_rejected() -> None:
-    with pytest.raises(CorruptTableError, match="obsolete"):
-        roaring.decode_dv_payload(z85.decode("wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", 40))
 
 
 def test_payload_without_its_magic_number_is_rejected() -> None:

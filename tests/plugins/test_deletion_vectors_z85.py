@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from delta_core.errors import CorruptTableError, InvalidArgumentError
+from delta_core.kernels import roaring
 from delta_plugins.deletion_vectors import z85
 
+# kernel-rs's inline vector and its rows.
+INLINE_VECTOR, INLINE_ROWS = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", [3, 4, 7, 11, 18, 29]
 PREFIXED, UUID = "ab^-aqEH.-t@S}K{vb[*k^", "d2c639aa-8816-431a-aaf6-d3fe2512ff61"
 
 
@@ -95,3 +98,17 @@ def test_name_without_a_uuid_is_named(text: str) -> None:
     with pytest.raises(CorruptTableError) as caught:
         z85.vector_file_names(pa.array([PREFIXED, text]))
     assert repr(text) in str(caught.value)
+
+
+def test_inline_vector_of_kernel_rs_is_read_and_written() -> None:
+    payload = z85.decode(INLINE_VECTOR, 44)
+    rows = roaring.decode_dv_payload(payload)
+    assert rows.positions().tolist() == INLINE_ROWS
+    assert roaring.encode_dv_payload(rows) == payload
+    assert z85.encode(payload) == INLINE_VECTOR
+    assert np.flatnonzero(np.unpackbits(roaring.decode_dv_bits(payload, 30), bitorder="little")).tolist() == INLINE_ROWS
+
+
+def test_obsolete_inline_vector_of_the_protocol_text_is_rejected() -> None:
+    with pytest.raises(CorruptTableError, match="obsolete"):
+        roaring.decode_dv_payload(z85.decode("wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", 40))

@@ -19,6 +19,7 @@ from delta_core.parquet import columns as parquet_columns
 from delta_core.parquet.data_files import ArrowDataFiles
 from delta_core.parquet.filtered_groups import FilteredGroups
 from delta_core.testing.table_builder import TableBuilder
+from tests.bundled import needs, skip_without
 from tests.testing.honest_plugin import LIMIT, NAME, ON, Plugin
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +30,7 @@ WHERE = "kind = 'a' AND id > 210"
 @pytest.fixture
 def uri(tmp_path: Path) -> str:
     """A table of three files in two partitions; one of them has a deletion vector."""
+    skip_without("deletionVectors")
     builder = TableBuilder(tmp_path).create(
         {"id": "long", "kind": "string"}, partition_by=["kind"], features=["deletionVectors"]
     )
@@ -205,6 +207,7 @@ def test_scan_that_is_not_explained_has_no_counters(uri: str, monkeypatch: pytes
     assert [r.observer is None for r in reads] == [True, False, True]
 
 
+@needs("columnMapping")
 def test_features_are_named_with_what_they_do(tmp_path: Path) -> None:
     TableBuilder(tmp_path).create(
         {"id": "long"}, features=[NAME], properties={ON: "true", LIMIT: "100"}, column_mapping="id"

@@ -21,11 +21,13 @@ from delta_core.kernel.snapshot import open_snapshot
 from delta_core.spark import read
 from delta_core.storage.local import LocalStorage
 from delta_core.testing.table_builder import TableBuilder
-from delta_plugins.deletion_vectors.logic import DeletionVectorError
+from tests.bundled import needs
 from tests.example_counts import chosen
 from tests.spark.test_parallel_planning import drop_held
 
-pytestmark = pytest.mark.spark
+DeletionVectorError = pytest.importorskip("delta_plugins.deletion_vectors.logic").DeletionVectorError
+
+pytestmark = [pytest.mark.spark, needs("columnMapping")]
 
 #: Who replays the log: a job of Spark from so many actions on, or this process.
 REPLAYS = pytest.mark.parametrize("least", [0, None], ids=["job", "process"])
