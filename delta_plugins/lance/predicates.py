@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 # the expressions are loaded with the first predicate
@@ -14,7 +15,6 @@ from delta_core.kernels.arrow_buffers import mask_of, one_array
 from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from delta_core.api import Column, Compiled, DataType, Evaluator, Expression, Schema
@@ -67,8 +67,8 @@ class Predicate:
     def __str__(self) -> str:
         return api.format_sql(self.expression)
 
-    def mask(self, columns: dict[str, pa.Array], num_rows: int) -> NDArray[np.bool_]:
-        """Return which rows pass; null counts as false.
+    def passing(self, columns: dict[str, pa.Array], num_rows: int) -> NDArray[np.int64]:
+        """Return the indices of the rows that pass, in ascending order; null counts as false.
 
         Parameters
         ----------
@@ -78,7 +78,12 @@ class Predicate:
             Rows of each of them.
         """
         values = [_at(columns, x.path) for x in self._compiled.leaves]  # type: ignore[union-attr]
-        return mask_of(one_array(self._compiled(values, num_rows)))
+        found = one_array(self._compiled(values, num_rows))
+        bits = found.buffers()[-1]
+        if bits is None or not np.frombuffer(bits, np.uint8).any():
+            # as a rule of a condition that few rows pass
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(mask_of(found))
 
 
 def bind_predicate(predicate: Any, fields: Sequence[LanceField], evaluator: Evaluator) -> Predicate | None:

@@ -57,10 +57,27 @@ Task = Callable[[], Iterator[pa.RecordBatch]]
 
 
 class _Window(NamedTuple):
-    """Rows of a fragment, by their physical positions, and the arrays of requested fields for them."""
+    """Rows of a fragment, and the arrays of requested fields for them.
 
-    positions: NDArray[np.int64]
+    Parameters
+    ----------
+    start, stop : int
+        Which of the rows that were requested of the fragment.
+    positions : int64[n], optional
+        Their physical positions; None if these are ``start`` to ``stop``.
+    arrays : list of pyarrow.Array
+        One for each column.
+    """
+
+    start: int
+    stop: int
+    positions: NDArray[np.int64] | None
     arrays: Arrays
+
+    def at(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the physical positions of some of the rows."""
+        found: NDArray[np.int64] = self.start + indices if self.positions is None else self.positions[indices]
+        return found
 
 
 class RowReader:
@@ -154,7 +171,7 @@ class FragmentReader:
     def read(self, positions: NDArray[np.int64]) -> Arrays:
         """Return the columns of the reader for rows at positions, which rise."""
         found = [self._opened(p).read(p.fields, p.column_of, positions) for p in self._plan.parts]
-        return self._columns(positions, found)
+        return self._columns(positions, 0, len(positions), found)
 
     def windows(self, positions: NDArray[np.int64] | None, batch_rows: int) -> Iterator[_Window]:
         """Yield the columns of the reader for rows at positions (None: all), in windows of at most ``batch_rows``."""
@@ -162,8 +179,9 @@ class FragmentReader:
         parts = [iter(self._opened(p).batches(p.fields, p.column_of, positions, batch_rows)) for p in self._plan.parts]
         for start in range(0, total, batch_rows):
             stop = min(start + batch_rows, total)
-            chosen = np.arange(start, stop) if positions is None else positions[start:stop]
-            yield _Window(chosen, self._columns(chosen, [next(p) for p in parts]))
+            chosen = None if positions is None else positions[start:stop]
+            found = [next(p) for p in parts]
+            yield _Window(start, stop, chosen, self._columns(chosen, start, stop, found))
 
     def _opened(self, part: FilePart) -> DataFile:
         found = self._files.get(part.file)
@@ -180,10 +198,13 @@ class FragmentReader:
                 )
         return found
 
-    def _columns(self, positions: NDArray[np.int64], found: Sequence[Arrays]) -> Arrays:
+    def _columns(self, positions: NDArray[np.int64] | None, start: int, stop: int, found: Sequence[Arrays]) -> Arrays:
         """Return the arrays of all requested columns from those of the files."""
         reader, plan = self._reader, self._plan
-        arrays = [self._field(i, found, len(positions)) for i in range(len(reader.fields))]
+        arrays = [self._field(i, found, stop - start) for i in range(len(reader.fields))]
+        if not reader.metadata:
+            return arrays
+        positions = np.arange(start, stop) if positions is None else positions
         hidden = {f.name: len(reader.fields) + i for i, f in enumerate(reader._hidden)}
         for name in reader.metadata:
             kind = _SEQUENCES.get(name)
@@ -359,7 +380,7 @@ class LanceScan(PlannedRows):
         if self._limit is not None and positions is None and self._limit < reader.num_rows():
             positions = np.arange(self._limit)
         for window in reader.windows(positions, self._batch_rows):
-            yield from self._reader.batch(window.arrays, len(window.positions))
+            yield from self._reader.batch(window.arrays, window.stop - window.start)
 
     def _first(self, positions: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
         return positions if positions is None or self._limit is None else positions[: self._limit]
@@ -381,9 +402,9 @@ class LanceScan(PlannedRows):
         rows = FragmentReader(tested, fragment)
         for window in rows.windows(rows.live_positions(), self._batch_rows):
             columns = {f.name: one_array(a) for f, a in zip(tested.fields, window.arrays, strict=True)}
-            passing = window.positions[predicate.mask(columns, len(window.positions))]
+            passing = predicate.passing(columns, window.stop - window.start)
             if len(passing):
-                yield reader, passing
+                yield reader, window.at(passing)
 
 
 def _scan_again(

@@ -161,7 +161,7 @@ def _in_column(
         at = np.minimum(np.searchsorted(ids[sorting], numbers[order]), max(len(ids) - 1, 0))
         hit = ids[sorting][at] == numbers[order] if len(ids) else np.zeros(len(order), np.bool_)
         requests.append(order[hit])
-        positions.append(window.positions[sorting[at[hit]]])
+        positions.append(window.at(sorting[at[hit]]))
     empty = np.zeros(0, np.int64)
     return np.concatenate([empty, *requests]), np.concatenate([empty, *positions])
 
