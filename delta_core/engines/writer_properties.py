@@ -22,6 +22,14 @@ class BloomFilterProperties(Struct, frozen=True):
         How many distinct values to expect in a row group. By default as many as a row group may have rows:
         ``max_row_group_size``, or 1,048,576. A filter takes a byte or two for each of them in memory until the file
         is closed; in the file it is as small as the values that it holds permit.
+
+    Examples
+    --------
+    >>> bloom = BloomFilterProperties(set_bloom_filter_enabled=True, fpp=0.01)
+    >>> properties = WriterProperties(column_properties={"city": ColumnProperties(bloom_filter_properties=bloom)})
+    >>> write_deltalake("events", rows, writer_properties=properties)
+    >>> DeltaTable("events").scan(predicate="city = 'Oslo'").count()
+    2
     """
 
     set_bloom_filter_enabled: bool | None = None
@@ -36,7 +44,16 @@ class BloomFilterProperties(Struct, frozen=True):
 
 
 class ColumnProperties(Struct, frozen=True):
-    """How one column is written to Parquet; None leaves the choice to the writer."""
+    """How one column is written to Parquet; None leaves the choice to the writer.
+
+    Examples
+    --------
+    >>> import pyarrow.parquet as pq
+    >>> plain = ColumnProperties(dictionary_enabled=False)
+    >>> write_deltalake("events", rows, writer_properties=WriterProperties(column_properties={"city": plain}))
+    >>> pq.read_metadata(DeltaTable("events").file_uris()[0]).row_group(0).column(1).has_dictionary_page
+    False
+    """
 
     dictionary_enabled: bool | None = None
     statistics_enabled: str | None = None
@@ -64,6 +81,14 @@ class WriterProperties(Struct, frozen=True):
         How many characters of a string's bounds go into the table's log.
     column_properties : Mapping of str to ColumnProperties
         By column name, dotted for fields of structs.
+
+    Examples
+    --------
+    >>> import pyarrow.parquet as pq
+    >>> properties = WriterProperties(compression="ZSTD", compression_level=3)
+    >>> write_deltalake("events", rows, writer_properties=properties)
+    >>> pq.read_metadata(DeltaTable("events").file_uris()[0]).row_group(0).column(0).compression
+    'ZSTD'
     """
 
     data_page_size_limit: int | None = None

@@ -435,6 +435,12 @@ class Snapshot:
         The version's files, if they are loaded already.
     commit_timestamp_ms : int, optional
         The version's own commit time, if it is known.
+
+    Examples
+    --------
+    >>> snapshot = table.snapshot()
+    >>> snapshot.version, snapshot.schema.names
+    (1, ['id', 'city', 'amount'])
     """
 
     #: See `scan.rows.Scannable`.
@@ -474,7 +480,13 @@ class Snapshot:
         return self.to_html("Snapshot")
 
     def to_html(self, title: str) -> str:
-        """Return a description for notebooks, under a title; reads nothing."""
+        """Return a description for notebooks, under a title; reads nothing.
+
+        Examples
+        --------
+        >>> "partitioned by" in by_city.snapshot().to_html("Cities")
+        True
+        """
         m, p, by = self.metadata, self.protocol, self.state.partition_columns
         described = {
             "location": shown_uri(self.uri),
@@ -495,6 +507,11 @@ class Snapshot:
         ------
         UnsupportedOperationError
             If the snapshot was not opened by `open_snapshot`.
+
+        Examples
+        --------
+        >>> table.snapshot().pickled().version
+        1
         """
         if self.context.opening is None:
             raise UnsupportedOperationError("This snapshot was not opened by open_snapshot: it can't be pickled.")
@@ -511,62 +528,135 @@ class Snapshot:
 
     @property
     def uri(self) -> str:
-        """The table's place, as it was given."""
+        """The table's place, as it was given.
+
+        Examples
+        --------
+        >>> table.snapshot().uri
+        'table'
+        """
         return self.context.log.uri
 
     @property
     def version(self) -> int:
-        """The version."""
+        """The version.
+
+        Examples
+        --------
+        >>> table.snapshot().version
+        1
+        """
         return self.state.version
 
     @property
     def segment(self) -> LogSegment:
-        """The log files that the version is built from, and why these."""
+        """The log files that the version is built from, and why these.
+
+        Examples
+        --------
+        >>> [commit.version for commit in table.snapshot().segment.commits]
+        [0, 1]
+        """
         return self._contents.segment
 
     @property
     def engine(self) -> Engine:
-        """The engine that reads for this table."""
+        """The engine that reads for this table.
+
+        Examples
+        --------
+        >>> names = table.snapshot().engine.storage.list_from("_delta_log").names
+        >>> [name for name in names if name.endswith(".json")]
+        ['00000000000000000000.json', '00000000000000000001.json']
+        """
         return self.context.log.engine
 
     @property
     def registry(self) -> PluginRegistry:
-        """Where features come from."""
+        """Where features come from.
+
+        Examples
+        --------
+        >>> "deletionVectors" in table.snapshot().registry.names()
+        True
+        """
         return self.context.registry
 
     @property
     def timezone(self) -> str:
-        """The zone of partition timestamps that name none."""
+        """The zone of partition timestamps that name none.
+
+        Examples
+        --------
+        >>> table.snapshot().timezone
+        'UTC'
+        """
         return self.context.timezone
 
     @property
     def protocol(self) -> Protocol:
-        """The protocol action in force."""
+        """The protocol action in force.
+
+        Examples
+        --------
+        >>> tracked.snapshot().protocol.reader_features
+        ('deletionVectors',)
+        """
         return self.state.protocol
 
     @property
     def metadata(self) -> Metadata:
-        """The metadata action in force."""
+        """The metadata action in force.
+
+        Examples
+        --------
+        >>> by_city.snapshot().metadata.partition_columns
+        ('city',)
+        """
         return self.state.metadata
 
     @property
     def schema(self) -> Schema:
-        """The logical schema."""
+        """The logical schema.
+
+        Examples
+        --------
+        >>> table.snapshot().schema.names
+        ['id', 'city', 'amount']
+        """
         return self.state.schema
 
     @property
     def types(self) -> Mapping[str, TypeDef]:
-        """Primitive types that are not the core's own, by name."""
+        """The primitive types that the table may use, by name.
+
+        Examples
+        --------
+        >>> table.snapshot().types["long"].arrow
+        DataType(int64)
+        """
         return self.state.types
 
     @property
     def functions(self) -> Mapping[str, Function]:
-        """Functions of the plugins, which predicates may use, by lower-case name."""
+        """Functions of the plugins, which predicates may use, by lower-case name.
+
+        Examples
+        --------
+        >>> sorted(table.snapshot().functions)
+        []
+        """
         return self.plugins.functions
 
     @property
     def nbytes(self) -> int:
-        """The bytes of what it keeps of what was read of the log, about."""
+        """The bytes of what it keeps of what was read of the log, about.
+
+        Examples
+        --------
+        >>> table.snapshot().nbytes > 0
+        True
+        """
         tail = self._contents.tail
         return int(tail.adds.nbytes + tail.removes.nbytes) + (0 if self._files is None else self._files.nbytes)
 
@@ -574,7 +664,13 @@ class Snapshot:
 
     @property
     def files(self) -> FileSet:
-        """The live files. Reads the footers of the checkpoint; columns only when they are requested."""
+        """The live files. Reads the footers of the checkpoint; columns only when they are requested.
+
+        Examples
+        --------
+        >>> table.snapshot().files.count
+        2
+        """
         files = self._files
         if files is None:
             files = self._files = self._list_files()
@@ -616,11 +712,24 @@ class Snapshot:
         """Return what the commits above the checkpoint touch: ``path`` and ``dvId``, as the log spells them.
 
         It hides the checkpoint's own rows.
+
+        Examples
+        --------
+        >>> table.snapshot().touched().num_rows
+        2
         """
         return self.files.touched
 
     def tombstones(self, columns: Sequence[str] = ("deletionTimestamp",)) -> pa.Table:
-        """Return the removed files that readers of older versions may need: path, dvId and the requested columns."""
+        """Return the removed files that readers of older versions may need: path, dvId and the requested columns.
+
+        Examples
+        --------
+        >>> table.optimize.compact()["numFilesRemoved"]
+        2
+        >>> table.snapshot().tombstones().num_rows
+        2
+        """
 
         def read(contents: LogContents) -> pa.Table:
             return pa.concat_tables([table for _, table in self._tombstones_of(contents, columns)])
@@ -656,12 +765,26 @@ class Snapshot:
                 yield handle, pc.filter(table, bool_array(~hidden)).cast(newer.schema)
 
     def transactions(self) -> dict[str, SetTransaction]:
-        """Return the last version that each application wrote, by application id."""
+        """Return the last version that each application wrote, by application id.
+
+        Examples
+        --------
+        >>> properties = CommitProperties(app_transactions=[AppTransaction("nightly", 7)])
+        >>> write_deltalake(table, rows, mode="append", commit_properties=properties)
+        >>> table.snapshot().transactions()["nightly"].version
+        7
+        """
         found = self._reading(lambda contents: contents.newest("txn", "appId"))
         return {a: SetTransaction.parse(v, f"version {self.version} of {self.uri}") for a, v in found.items()}
 
     def domains(self) -> dict[str, str]:
-        """Return every domain's configuration, removed ones left out."""
+        """Return every domain's configuration, removed ones left out.
+
+        Examples
+        --------
+        >>> tracked.snapshot().domains()
+        {'delta.rowTracking': '{"rowIdHighWaterMark":2}'}
+        """
         return self._reading(_domains)
 
     def custom_actions(self, kind: str) -> list[dict[str, Any]]:
@@ -671,6 +794,14 @@ class Snapshot:
         ------
         InvalidArgumentError
             For a kind that no feature of the table declares.
+
+        Examples
+        --------
+        >>> try:
+        ...     table.snapshot().custom_actions("acme.origin")
+        ... except ValueError as error:
+        ...     print(error)
+        No feature of the table declares the action 'acme.origin'; declared: [].
         """
         declared = {k.name: k for f in self.plugins.features.values() for k in f.actions}
         if kind not in declared:
@@ -682,7 +813,16 @@ class Snapshot:
     # --- commits and time ---
 
     def others(self, kind: str) -> list[dict[str, Any]]:
-        """Return `custom_actions` of a kind; the earlier name of that method."""
+        """Return `custom_actions` of a kind; the earlier name of that method.
+
+        Examples
+        --------
+        >>> try:
+        ...     table.snapshot().others("acme.origin")
+        ... except ValueError as error:
+        ...     print(error)
+        No feature of the table declares the action 'acme.origin'; declared: [].
+        """
         return self.custom_actions(kind)
 
     @cached_property
@@ -695,7 +835,13 @@ class Snapshot:
 
     @property
     def timestamp_ms(self) -> int:
-        """When the version was committed, ms since the epoch."""
+        """When the version was committed, ms since the epoch.
+
+        Examples
+        --------
+        >>> table.snapshot().timestamp_ms == table.history(1)[0]["timestamp"]
+        True
+        """
         return self._history.times.of([self.version])[self.version]
 
     @property
@@ -703,17 +849,34 @@ class Snapshot:
         """The version's own commit time, as `timestamp_ms` but read from its commit alone; None if that is gone.
 
         A file time is as the store has it, not made monotone.
+
+        Examples
+        --------
+        >>> table.snapshot().commit_timestamp_ms >= table.snapshot(version=0).commit_timestamp_ms
+        True
         """
         if self._commit_timestamp_ms is None:
             self._commit_timestamp_ms = self._history.own_time()
         return self._commit_timestamp_ms
 
     def version_at(self, timestamp_ms: int) -> int:
-        """Return the last version, up to this one, that was committed at or before a time."""
+        """Return the last version, up to this one, that was committed at or before a time.
+
+        Examples
+        --------
+        >>> table.snapshot().version_at(table.snapshot().timestamp_ms)
+        1
+        """
         return self._history.times.version_at(timestamp_ms)
 
     def version_since(self, timestamp_ms: int) -> int:
-        """Return the first version that was committed at or after a time; the one after this if none was."""
+        """Return the first version that was committed at or after a time; the one after this if none was.
+
+        Examples
+        --------
+        >>> table.snapshot().version_since(table.snapshot().timestamp_ms)
+        1
+        """
         try:
             before = self.version_at(timestamp_ms)
         except VersionNotFoundError:  # before the first commit that exists
@@ -722,7 +885,13 @@ class Snapshot:
         return before if commit.timestamp_ms == timestamp_ms else before + 1
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """Return ``commitInfo`` of the commits that exist, newest first, each with ``version`` and ``timestamp``."""
+        """Return ``commitInfo`` of the commits that exist, newest first, each with ``version`` and ``timestamp``.
+
+        Examples
+        --------
+        >>> [commit["version"] for commit in table.snapshot().history()]
+        [1, 0]
+        """
         return self._history.infos(limit)
 
     def commits(self, start: int, end: int | None = None) -> Iterator[Commit]:
@@ -732,6 +901,11 @@ class Snapshot:
         ------
         VersionNotFoundError
             If a commit of the range was cleaned up.
+
+        Examples
+        --------
+        >>> [commit.version for commit in table.snapshot().commits(0)]
+        [0, 1]
         """
         return self._history.read(start, self.version if end is None else end)
 
@@ -742,11 +916,22 @@ class Snapshot:
         ------
         VersionNotFoundError
             If a commit of the range was cleaned up.
+
+        Examples
+        --------
+        >>> table.snapshot().definition_changes(0)
+        [0]
         """
         return self._history.definition_changes(start)
 
     def at(self, version: int) -> Snapshot:
-        """Open another version of the table."""
+        """Open another version of the table.
+
+        Examples
+        --------
+        >>> table.snapshot().at(0).scan().count()
+        2
+        """
         number = delta_log.parse_version(version)
         return self if number == self.version else self.context.read(number)
 
@@ -754,6 +939,13 @@ class Snapshot:
         """Return the latest version; reads only the commits that this one lacks.
 
         If the log was cleaned up below it, so that this version can no longer be built, all is read again.
+
+        Examples
+        --------
+        >>> snapshot = table.snapshot()
+        >>> write_deltalake("table", rows, mode="append")
+        >>> snapshot.update().version
+        2
         """
         log = self.context.log
         if log.is_latest(self.version) and log.is_there(self._mark):
@@ -799,6 +991,11 @@ class Snapshot:
         -----
         A look at one file on a local disk. On other stores a listing, unless one was made in the last seconds. If these
         don't report, the table is opened again. A catalog has its tables itself.
+
+        Examples
+        --------
+        >>> table.snapshot().check_same_table() is None
+        True
         """
         log = self.context.log
         if log.catalog is not None or log.is_there(self._mark):
@@ -829,6 +1026,11 @@ class Snapshot:
         ------
         MetadataChangedError
             If another table is at its place by now.
+
+        Examples
+        --------
+        >>> table.snapshot(version=0).latest().version
+        1
         """
         found = self.update()
         self.check_id_of(found)
@@ -992,6 +1194,13 @@ class Snapshot:
         ------
         UnsupportedFeatureError, UnsupportedVersionError
             The table can't be written.
+
+        Examples
+        --------
+        >>> transaction = table.snapshot().begin("MY OPERATION")
+        >>> transaction.set_transaction("nightly", 7)
+        >>> transaction.commit().version
+        2
         """
         return committing.Transaction(
             self.context, self, operation, parameters, isolation=isolation, committer=committer
@@ -1017,5 +1226,11 @@ class Snapshot:
         limit: int | None = None,
         **options: Any,
     ) -> scanning.Scan:
-        """Plan a scan; see `Scan` for the arguments and what it returns."""
+        """Plan a scan; see `Scan` for the arguments and what it returns.
+
+        Examples
+        --------
+        >>> table.snapshot().scan(columns=["id"], predicate="amount > 15").to_table().to_pydict()
+        {'id': [2, 3]}
+        """
         return scanning.Scan(self, columns, metadata, predicate, limit, **options)

@@ -116,6 +116,11 @@ class StreamBatch:
         The files that are read, and their sizes.
     schema : pyarrow.Schema
         Of the rows; the same in all steps of a stream.
+
+    Examples
+    --------
+    >>> [(batch.number, batch.num_files) for batch in table.follow(available_now=True, max_files=1)]
+    [(0, 1), (1, 1)]
     """
 
     def __init__(self, number: int, start: StreamPosition, step: _Step, scan: Scan) -> None:
@@ -131,11 +136,23 @@ class StreamBatch:
         return f"StreamBatch(number={self.number}, num_files={self.num_files}, position={self.position.to_json()})"
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Return the rows as a stream of batches, in bounded memory."""
+        """Return the rows as a stream of batches, in bounded memory.
+
+        Examples
+        --------
+        >>> [batch.to_reader().read_all().num_rows for batch in table.follow(available_now=True)]
+        [3]
+        """
         return self._scan.to_reader()
 
     def to_table(self) -> pa.Table:
-        """Return the rows in memory."""
+        """Return the rows in memory.
+
+        Examples
+        --------
+        >>> [batch.to_table().num_rows for batch in table.follow(1, available_now=True)]
+        [1]
+        """
         return self._scan.to_table()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
@@ -164,6 +181,12 @@ class TableStream:
         Where the next step begins.
     schema : pyarrow.Schema
         Of the rows of all steps.
+
+    Examples
+    --------
+    >>> stream = table.follow(available_now=True)
+    >>> [batch.to_table().num_rows for batch in stream]
+    [3]
     """
 
     def __init__(self, snapshot: Snapshot, options: FollowOptions, definition: VersionDefinition | None = None) -> None:
@@ -196,19 +219,40 @@ class TableStream:
         return f"TableStream({self._uri!r}, position={self.position.to_json()})"
 
     def stop(self) -> None:
-        """End the stream after the current step; may be called by another thread."""
+        """End the stream after the current step; may be called by another thread.
+
+        Examples
+        --------
+        >>> stream = table.follow(max_files=1)
+        >>> for batch in stream:
+        ...     stream.stop()  # with more steps to read, and without an end of its own
+        ...     print(batch.number)
+        0
+        """
         self._stopped.set()
 
     # --- steps of an engine that keeps positions itself ---
 
     @property
     def changed_version(self) -> int | None:
-        """The version that changes the schema, once it is known."""
+        """The version that changes the schema, once it is known.
+
+        Examples
+        --------
+        >>> print(table.follow().changed_version)
+        None
+        """
         return self._changed
 
     @property
     def reader(self) -> Snapshot:
-        """The version that rows are read with: the latest one with the schema of the stream."""
+        """The version that rows are read with: the latest one with the schema of the stream.
+
+        Examples
+        --------
+        >>> table.follow().reader.version
+        1
+        """
         return self._reader
 
     def next_position(self, start: StreamPosition, unlimited: bool = False) -> StreamPosition | None:
@@ -225,6 +269,12 @@ class TableStream:
         ------
         StreamSchemaError
             If the next commit changes the schema.
+
+        Examples
+        --------
+        >>> stream = table.follow(1)
+        >>> stream.next_position(stream.position).version
+        2
         """
         self.position = start
         self._update()
@@ -239,7 +289,15 @@ class TableStream:
         return None
 
     def scan_until(self, end: StreamPosition) -> Scan:
-        """Return the rows from the stream's position to an end that `next_position` returned, in this run or before."""
+        """Return the rows from the stream's position to an end that `next_position` returned, in this run or before.
+
+        Examples
+        --------
+        >>> stream = table.follow(1)
+        >>> end = stream.next_position(stream.position)
+        >>> stream.scan_until(end).count()
+        1
+        """
         step = self._step([], end) if end == self.position else self._plan(end)
         assert step is not None  # there is a step to every end
         return self._scan(step)

@@ -66,13 +66,24 @@ class PlannedRows(ABC):
         return self.batches()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows as batches; closing the iterator stops the reading."""
+        """Yield the rows as batches; closing the iterator stops the reading.
+
+        Examples
+        --------
+        >>> sum(batch.num_rows for batch in table.scan().batches())
+        3
+        """
         return self._logged_batches()
 
     def encoded_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as `batches` does, but columns of repeated strings as dictionary codes if they are stored so.
 
         Whether a column is encoded may differ from batch to batch.
+
+        Examples
+        --------
+        >>> sum(batch.num_rows for batch in table.scan(columns=["city"]).encoded_batches())
+        3
         """
         return self._logged_batches("codes")
 
@@ -80,15 +91,33 @@ class PlannedRows(ABC):
         """Yield the rows as `batches` does, but strings as string views, which take less time than copies.
 
         Strings of small batches may stay plain.
+
+        Examples
+        --------
+        >>> sum(batch.num_rows for batch in table.scan(columns=["city"]).view_batches())
+        3
         """
         return self._logged_batches("views")
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Return the rows as a stream of batches, in bounded memory; files in order, rows in file order."""
+        """Return the rows as a stream of batches, in bounded memory; files in order, rows in file order.
+
+        Examples
+        --------
+        >>> with table.scan(columns=["id"]).to_reader() as reader:
+        ...     print(reader.read_all().to_pydict())
+        {'id': [1, 2, 3]}
+        """
         return pa.RecordBatchReader.from_batches(self.schema, self.batches())
 
     def to_table(self) -> pa.Table:
-        """Return the rows in memory."""
+        """Return the rows in memory.
+
+        Examples
+        --------
+        >>> table.scan(columns=["id"], limit=2).to_table().to_pydict()
+        {'id': [1, 2]}
+        """
         return pa.Table.from_batches(list(self._logged_batches(is_collected=True)), self.schema)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:

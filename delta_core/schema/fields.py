@@ -59,17 +59,35 @@ NESTED_IDS = "parquet.field.nested.ids"
 
 
 class Schema(StructType):
-    """A table's schema: a struct type that converts to and from ``pyarrow.Schema``."""
+    """A table's schema: a struct type that converts to and from ``pyarrow.Schema``.
+
+    Examples
+    --------
+    >>> Schema([Field("id", "long"), Field("city", "string")]).names
+    ['id', 'city']
+    """
 
     __slots__ = ()
 
     @staticmethod
     def from_json(schema_json: str) -> Schema:
-        """Parse ``schemaString``."""
+        """Parse ``schemaString``.
+
+        Examples
+        --------
+        >>> Schema.from_json(table.schema().to_json()) == table.schema()
+        True
+        """
         return Schema(StructType.from_json(schema_json).fields)
 
     def json(self) -> dict[str, Any]:
-        """Return the schema as decoded JSON."""
+        """Return the schema as decoded JSON.
+
+        Examples
+        --------
+        >>> Schema([Field("id", "long")]).json()["fields"][0]["type"]
+        'long'
+        """
         return dict(type_to_json(self))
 
     @staticmethod
@@ -80,6 +98,11 @@ class Schema(StructType):
         ------
         SchemaError
             For an object that is no schema.
+
+        Examples
+        --------
+        >>> Schema.from_arrow(pa.schema([pa.field("id", pa.int64(), nullable=False)]))
+        Schema([Field(id, PrimitiveType("long"), nullable=False)])
         """
         try:
             schema = data_type if isinstance(data_type, pa.Schema) else pa.schema(data_type)
@@ -91,7 +114,14 @@ class Schema(StructType):
         return Schema(Field.from_arrow(f) for f in schema)
 
     def to_arrow(self, as_large_types: bool = False, **kwargs: Any) -> pa.Schema:  # type: ignore[override]  # deltalake's signature
-        """Return the Arrow schema; with ``as_large_types`` strings, binaries and lists have 64-bit offsets."""
+        """Return the Arrow schema; with ``as_large_types`` strings, binaries and lists have 64-bit offsets.
+
+        Examples
+        --------
+        >>> Schema([Field("id", "long"), Field("city", "string")]).to_arrow(as_large_types=True)
+        id: int64
+        city: large_string
+        """
         schema = pa.schema([f.to_arrow(**kwargs) for f in self.fields])
         return pa.schema([f.with_type(_large(f.type)) for f in schema]) if as_large_types else schema
 

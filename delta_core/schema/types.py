@@ -116,7 +116,13 @@ class _ArrowExportable:
 
 
 class PrimitiveType(_ArrowExportable, Struct, frozen=True):
-    """A type without parts, known by its name, e.g. ``PrimitiveType("decimal(10,2)")``."""
+    """A type without parts, known by its name, e.g. ``PrimitiveType("decimal(10,2)")``.
+
+    Examples
+    --------
+    >>> PrimitiveType("decimal(10,2)").type
+    'decimal(10,2)'
+    """
 
     type: str
 
@@ -126,7 +132,13 @@ class PrimitiveType(_ArrowExportable, Struct, frozen=True):
     __repr__ = __str__
 
     def to_json(self) -> str:
-        """Return the JSON text of the type."""
+        """Return the JSON text of the type.
+
+        Examples
+        --------
+        >>> PrimitiveType("timestamp").to_json()
+        '"timestamp"'
+        """
         return _dump(self.type)
 
     @staticmethod
@@ -137,6 +149,11 @@ class PrimitiveType(_ArrowExportable, Struct, frozen=True):
         ------
         SchemaError
             For the JSON of another kind of type.
+
+        Examples
+        --------
+        >>> PrimitiveType.from_json('"timestamp"')
+        PrimitiveType("timestamp")
         """
         found = parse_type(_decoded(type_json))
         if not isinstance(found, PrimitiveType):
@@ -150,6 +167,11 @@ class PrimitiveType(_ArrowExportable, Struct, frozen=True):
         ------
         SchemaError
             For a type that has no Arrow type here.
+
+        Examples
+        --------
+        >>> PrimitiveType("timestamp").to_arrow()
+        TimestampType(timestamp[us, tz=UTC])
         """
         decimal = parse_decimal(self.type)
         if decimal is not None:
@@ -170,6 +192,11 @@ class PrimitiveType(_ArrowExportable, Struct, frozen=True):
         ------
         SchemaError
             For another kind of Arrow type.
+
+        Examples
+        --------
+        >>> PrimitiveType.from_arrow(pa.int32())
+        PrimitiveType("integer")
         """
         found = arrow_to_type(data_type)
         if not isinstance(found, PrimitiveType):
@@ -183,7 +210,13 @@ class _IsVariant(type):
 
 
 class VariantType(metaclass=_IsVariant):
-    """The type ``variant`` under the name that scripts written for `deltalake` use: makes a `PrimitiveType`."""
+    """The type ``variant`` under the name that scripts written for `deltalake` use: makes a `PrimitiveType`.
+
+    Examples
+    --------
+    >>> VariantType()
+    PrimitiveType("variant")
+    """
 
     def __new__(cls) -> PrimitiveType:  # type: ignore[misc]  # makes another class, on purpose
         """Return the variant type."""
@@ -254,7 +287,13 @@ class UserDefinedType(CustomType, frozen=True):
 
 
 class ArrayType(_ArrowExportable, Struct, frozen=True):
-    """A list of elements of one type."""
+    """A list of elements of one type.
+
+    Examples
+    --------
+    >>> ArrayType("string", contains_null=False)
+    ArrayType(PrimitiveType("string"), contains_null=False)
+    """
 
     type: ClassVar[str] = "array"
     element_type: DataType
@@ -267,7 +306,13 @@ class ArrayType(_ArrowExportable, Struct, frozen=True):
         return f"ArrayType({self.element_type!r}, contains_null={self.contains_null})"
 
     def to_json(self) -> str:
-        """Return the JSON text of the type."""
+        """Return the JSON text of the type.
+
+        Examples
+        --------
+        >>> ArrayType("long").to_json()
+        '{"type":"array","elementType":"long","containsNull":true}'
+        """
         return _dump(type_to_json(self))
 
     @staticmethod
@@ -278,6 +323,11 @@ class ArrayType(_ArrowExportable, Struct, frozen=True):
         ------
         SchemaError
             For the JSON of another kind of type.
+
+        Examples
+        --------
+        >>> ArrayType.from_json(ArrayType("long").to_json())
+        ArrayType(PrimitiveType("long"), contains_null=True)
         """
         found = parse_type(_decoded(type_json))
         if not isinstance(found, ArrayType):
@@ -285,7 +335,13 @@ class ArrayType(_ArrowExportable, Struct, frozen=True):
         return found
 
     def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> pa.DataType:
-        """Return the Arrow list type."""
+        """Return the Arrow list type.
+
+        Examples
+        --------
+        >>> ArrayType("long").to_arrow()
+        ListType(list<element: int64>)
+        """
         return pa.list_(pa.field("element", self.element_type.to_arrow(types), self.contains_null))
 
     @staticmethod
@@ -296,6 +352,11 @@ class ArrayType(_ArrowExportable, Struct, frozen=True):
         ------
         SchemaError
             For another kind of Arrow type.
+
+        Examples
+        --------
+        >>> ArrayType.from_arrow(pa.list_(pa.int64()))
+        ArrayType(PrimitiveType("long"), contains_null=True)
         """
         found = arrow_to_type(data_type)
         if not isinstance(found, ArrayType):
@@ -304,7 +365,13 @@ class ArrayType(_ArrowExportable, Struct, frozen=True):
 
 
 class MapType(_ArrowExportable, Struct, frozen=True):
-    """A map from keys of one type to values of one type."""
+    """A map from keys of one type to values of one type.
+
+    Examples
+    --------
+    >>> MapType("string", "double")
+    MapType(PrimitiveType("string"), PrimitiveType("double"), value_contains_null=True)
+    """
 
     type: ClassVar[str] = "map"
     key_type: DataType
@@ -319,7 +386,13 @@ class MapType(_ArrowExportable, Struct, frozen=True):
         return f"MapType({self.key_type!r}, {self.value_type!r}, value_contains_null={self.value_contains_null})"
 
     def to_json(self) -> str:
-        """Return the JSON text of the type."""
+        """Return the JSON text of the type.
+
+        Examples
+        --------
+        >>> MapType("string", "double").to_json()
+        '{"type":"map","keyType":"string","valueType":"double","valueContainsNull":true}'
+        """
         return _dump(type_to_json(self))
 
     @staticmethod
@@ -330,6 +403,11 @@ class MapType(_ArrowExportable, Struct, frozen=True):
         ------
         SchemaError
             For the JSON of another kind of type.
+
+        Examples
+        --------
+        >>> MapType.from_json(MapType("string", "double").to_json())
+        MapType(PrimitiveType("string"), PrimitiveType("double"), value_contains_null=True)
         """
         found = parse_type(_decoded(type_json))
         if not isinstance(found, MapType):
@@ -337,7 +415,13 @@ class MapType(_ArrowExportable, Struct, frozen=True):
         return found
 
     def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> pa.DataType:
-        """Return the Arrow map type."""
+        """Return the Arrow map type.
+
+        Examples
+        --------
+        >>> MapType("string", "double").to_arrow()
+        MapType(map<string, double>)
+        """
         value = pa.field("value", self.value_type.to_arrow(types), self.value_contains_null)
         return pa.map_(pa.field("key", self.key_type.to_arrow(types), False), value)
 
@@ -349,6 +433,11 @@ class MapType(_ArrowExportable, Struct, frozen=True):
         ------
         SchemaError
             For another kind of Arrow type.
+
+        Examples
+        --------
+        >>> MapType.from_arrow(pa.map_(pa.string(), pa.float64()))
+        MapType(PrimitiveType("string"), PrimitiveType("double"), value_contains_null=True)
         """
         found = arrow_to_type(data_type)
         if not isinstance(found, MapType):
@@ -357,7 +446,13 @@ class MapType(_ArrowExportable, Struct, frozen=True):
 
 
 class Field(_ArrowExportable, Struct, frozen=True):
-    """A named column or part of a struct, with its metadata."""
+    """A named column or part of a struct, with its metadata.
+
+    Examples
+    --------
+    >>> Field("amount", "decimal(10,2)", nullable=False)
+    Field(amount, PrimitiveType("decimal(10,2)"), nullable=False)
+    """
 
     name: str
     type: DataType
@@ -382,22 +477,46 @@ class Field(_ArrowExportable, Struct, frozen=True):
         return f"Field({self.name}, {self.type!r}, nullable={self.nullable}{metadata})"
 
     def to_json(self) -> str:
-        """Return the JSON text of the field."""
+        """Return the JSON text of the field.
+
+        Examples
+        --------
+        >>> Field("id", "long").to_json()
+        '{"name":"id","type":"long","nullable":true,"metadata":{}}'
+        """
         return _dump(_field_to_json(self))
 
     @staticmethod
     def from_json(field_json: str) -> Field:
-        """Parse the JSON text of a field."""
+        """Parse the JSON text of a field.
+
+        Examples
+        --------
+        >>> Field.from_json(Field("id", "long").to_json())
+        Field(id, PrimitiveType("long"), nullable=True)
+        """
         return _parse_field(_decoded(field_json))
 
     def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> pa.Field:
-        """Return the Arrow field; metadata values become JSON text unless they are strings."""
+        """Return the Arrow field; metadata values become JSON text unless they are strings.
+
+        Examples
+        --------
+        >>> Field("id", "long", nullable=False).to_arrow()
+        pyarrow.Field<id: int64 not null>
+        """
         meta = {k: v if isinstance(v, str) else _dump(v) for k, v in self.metadata.items()}
         return pa.field(self.name, self.type.to_arrow(types), self.nullable, meta or None)
 
     @staticmethod
     def from_arrow(field: Any) -> Field:
-        """Return the Delta field that stores an Arrow field (anything with ``__arrow_c_schema__``)."""
+        """Return the Delta field that stores an Arrow field (anything with ``__arrow_c_schema__``).
+
+        Examples
+        --------
+        >>> Field.from_arrow(pa.field("id", pa.int64()))
+        Field(id, PrimitiveType("long"), nullable=True)
+        """
         f = field if isinstance(field, pa.Field) else pa.field(field)
         if f.type.num_fields:
             check_nesting(f.type, _arrow_parts, _MOST_WRITTEN)
@@ -405,7 +524,13 @@ class Field(_ArrowExportable, Struct, frozen=True):
 
 
 class StructType(_ArrowExportable):
-    """Named fields in order."""
+    """Named fields in order.
+
+    Examples
+    --------
+    >>> StructType([Field("street", "string"), Field("number", "integer")]).index("number")
+    1
+    """
 
     __slots__ = ("_by_name", "arrow", "checked", "fields")
     fields: tuple[Field, ...]
@@ -440,16 +565,34 @@ class StructType(_ArrowExportable):
 
     @property
     def names(self) -> list[str]:
-        """The fields' names, in order."""
+        """The fields' names, in order.
+
+        Examples
+        --------
+        >>> table.schema().names
+        ['id', 'city', 'amount']
+        """
         return [f.name for f in self.fields]
 
     def get(self, name: str) -> Field | None:
-        """Return the field of this name: the exact one, else the one that is equal ignoring case."""
+        """Return the field of this name: the exact one, else the one that is equal ignoring case.
+
+        Examples
+        --------
+        >>> table.schema().get("CITY")
+        Field(city, PrimitiveType("string"), nullable=True)
+        """
         index = self.index(name)
         return None if index is None else self.fields[index]
 
     def index(self, name: str) -> int | None:
-        """Return the place of the field that `get` returns."""
+        """Return the place of the field that `get` returns.
+
+        Examples
+        --------
+        >>> table.schema().index("amount")
+        2
+        """
         if self._by_name is None:
             places = range(len(self.fields) - 1, -1, -1)
             names = self.names
@@ -459,7 +602,13 @@ class StructType(_ArrowExportable):
         return lower.get(name.lower()) if found is None else found
 
     def to_json(self) -> str:
-        """Return the JSON text, as in ``schemaString``."""
+        """Return the JSON text, as in ``schemaString``.
+
+        Examples
+        --------
+        >>> StructType([Field("id", "long")]).to_json()
+        '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
+        """
         return _dump(type_to_json(self))
 
     @staticmethod
@@ -470,6 +619,11 @@ class StructType(_ArrowExportable):
         ------
         SchemaError
             For the JSON of another kind of type.
+
+        Examples
+        --------
+        >>> StructType.from_json(StructType([Field("id", "long")]).to_json()).names
+        ['id']
         """
         found = parse_type(_decoded(type_json))
         if not isinstance(found, StructType):
@@ -477,7 +631,13 @@ class StructType(_ArrowExportable):
         return found
 
     def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> Any:
-        """Return the Arrow struct type."""
+        """Return the Arrow struct type.
+
+        Examples
+        --------
+        >>> StructType([Field("id", "long")]).to_arrow()
+        StructType(struct<id: int64>)
+        """
         return pa.struct([f.to_arrow(types) for f in self.fields])
 
     @staticmethod
@@ -488,6 +648,11 @@ class StructType(_ArrowExportable):
         ------
         SchemaError
             For another kind of Arrow type.
+
+        Examples
+        --------
+        >>> StructType.from_arrow(pa.struct([pa.field("id", pa.int64())])).names
+        ['id']
         """
         found = arrow_to_type(data_type)
         if not isinstance(found, StructType):

@@ -70,6 +70,11 @@ class TableFeatures(metaclass=_FeatureNames):
     """The names of the features that are installed, with upper-case initials: ``TableFeatures.AppendOnly``.
 
     Each attribute is the protocol's name of the feature, as text.
+
+    Examples
+    --------
+    >>> TableFeatures.DeletionVectors
+    'deletionVectors'
     """
 
 
@@ -80,6 +85,13 @@ class TableAlterer:
     by a sequence with the parts of its path. Calls that change nothing commit nothing. Every call takes
     ``commit_properties`` and ``post_commithook_properties``, and may raise CommitConflictError if another writer
     changed the table's definition meanwhile: nothing is committed then.
+
+    Examples
+    --------
+    >>> table.alter.add_column("country", "string")
+    >>> table.alter.set_column_comment("country", "of the customer")
+    >>> table.schema().get("country").metadata
+    {'comment': 'of the customer'}
     """
 
     def __init__(self, table: AlteredTable) -> None:
@@ -101,6 +113,12 @@ class TableAlterer:
         SchemaError
             For a column that is NOT NULL, that the table has with another type, or whose metadata provides values, such
             as a default.
+
+        Examples
+        --------
+        >>> table.alter.add_columns([Field("country", "string"), Field("day", "date")])
+        >>> table.schema().names
+        ['id', 'city', 'amount', 'country', 'day']
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         self.table.adopt(operations.add_columns(self.table.snapshot(), fields, commit))
@@ -135,6 +153,12 @@ class TableAlterer:
             The table has a column of this name.
         ColumnNotFoundError
             It has no such struct.
+
+        Examples
+        --------
+        >>> table.alter.add_column("day", "date", comment="of the sale")
+        >>> table.schema().get("day")
+        Field(day, PrimitiveType("date"), nullable=True, metadata={'comment': 'of the sale'})
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         metadata = {} if comment is None else {"comment": comment}
@@ -156,6 +180,12 @@ class TableAlterer:
             The files contain columns by the names of the table; the message names the property that changes this.
         SchemaError
             Another column has the name, or a constraint or generated column uses the old one.
+
+        Examples
+        --------
+        >>> mapped.alter.rename_column("city", "town")
+        >>> mapped.schema().names
+        ['id', 'town', 'amount']
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         self.table.adopt(operations.rename_column(self.table.snapshot(), column, name, commit))
@@ -184,6 +214,12 @@ class TableAlterer:
             The files contain columns by the names of the table; the message names the property that changes this.
         SchemaError
             The partitioning, the clustering, a constraint or a generated column needs the column.
+
+        Examples
+        --------
+        >>> mapped.alter.drop_column("city")
+        >>> mapped.schema().names
+        ['id', 'amount']
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         self.table.adopt(operations.drop_columns(self.table.snapshot(), column, commit))
@@ -197,7 +233,14 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Move a column to the front of the table or of its struct, or behind the column ``after`` beside it."""
+        """Move a column to the front of the table or of its struct, or behind the column ``after`` beside it.
+
+        Examples
+        --------
+        >>> table.alter.move_column("amount", after="id")
+        >>> table.schema().names
+        ['id', 'amount', 'city']
+        """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         self.table.adopt(operations.move_column(self.table.snapshot(), column, commit, first=first, after=after))
 
@@ -226,6 +269,12 @@ class TableAlterer:
         ------
         TypeChangeError
             For a change that no feature of the table allows, or of a column that a constraint or generated column uses.
+
+        Examples
+        --------
+        >>> mapped.alter.widen_type("id", "bigint")
+        >>> mapped.schema().get("id").type
+        PrimitiveType("long")
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         self.table.adopt(operations.widen_type(self.table.snapshot(), column, data_type, commit))
@@ -244,6 +293,12 @@ class TableAlterer:
         ------
         InvalidArgumentError
             For a key that begins with ``delta.``, which only table features set.
+
+        Examples
+        --------
+        >>> table.alter.set_column_metadata("amount", {"unit": "EUR"})
+        >>> table.schema().get("amount").metadata
+        {'unit': 'EUR'}
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         self.table.adopt(operations.change_column_metadata(self.table.snapshot(), column, metadata, commit))
@@ -256,7 +311,14 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set the comment of a column; None removes it."""
+        """Set the comment of a column; None removes it.
+
+        Examples
+        --------
+        >>> table.alter.set_column_comment("amount", "in euros")
+        >>> table.schema().get("amount").metadata
+        {'comment': 'in euros'}
+        """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         self.table.adopt(operations.change_column_metadata(self.table.snapshot(), column, {"comment": comment}, commit))
 
@@ -275,6 +337,12 @@ class TableAlterer:
             A row has no value there; the table stays as it was.
         ConcurrentAppendError
             Rows were added meanwhile, which were not checked.
+
+        Examples
+        --------
+        >>> table.alter.set_column_not_null("id")
+        >>> table.schema().get("id").nullable
+        False
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         self.table.adopt(operations.set_not_null(self.table.snapshot(), column, commit))
@@ -285,7 +353,15 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Let a column be null."""
+        """Let a column be null.
+
+        Examples
+        --------
+        >>> table.alter.set_column_not_null("id")
+        >>> table.alter.drop_column_not_null("id")
+        >>> table.schema().get("id").nullable
+        True
+        """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         self.table.adopt(operations.drop_not_null(self.table.snapshot(), column_name, commit))
 
@@ -309,6 +385,14 @@ class TableAlterer:
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
             What follows the commit.
+
+        Examples
+        --------
+        >>> table.alter.add_feature("allowColumnDefaults", allow_protocol_versions_increase=True)
+        >>> table.alter.set_default("city", "'Oslo'")
+        >>> write_deltalake(table, pa.table({"id": [4]}), mode="append")
+        >>> table.to_pyarrow_table(columns=["city"], filters="id = 4").to_pydict()
+        {'city': ['Oslo']}
         """
         self._run("set_default", commit_properties, post_commithook_properties, column, expression)
 
@@ -319,7 +403,16 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Drop the default of a column: writes that leave it out then write null."""
+        """Drop the default of a column: writes that leave it out then write null.
+
+        Examples
+        --------
+        >>> table.alter.add_feature("allowColumnDefaults", allow_protocol_versions_increase=True)
+        >>> table.alter.set_default("city", "'Oslo'")
+        >>> table.alter.drop_default("city")
+        >>> table.schema().get("city").metadata
+        {}
+        """
         self._run("drop_default", commit_properties, post_commithook_properties, column)
 
     def cluster_by(
@@ -329,11 +422,29 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set the columns by which files are clustered from now on; an empty list ends clustering."""
+        """Set the columns by which files are clustered from now on; an empty list ends clustering.
+
+        Examples
+        --------
+        >>> table.alter.cluster_by(["city"])
+        >>> table.protocol().writer_features
+        ['appendOnly', 'clustering', 'domainMetadata', 'invariants']
+        """
         self._run("cluster_by", commit_properties, post_commithook_properties, columns)
 
     def sync_identity(self, column: str) -> None:
-        """Have the next values of an identity column begin behind all that the rows contain."""
+        """Have the next values of an identity column begin behind all that the rows contain.
+
+        Examples
+        --------
+        >>> identity = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": True}
+        >>> schema = Schema([Field("id", "long", metadata=identity), Field("city", "string")])
+        >>> numbered = DeltaTable.create("numbered", schema)
+        >>> write_deltalake(numbered, pa.table({"id": [100], "city": ["Oslo"]}), mode="append")
+        >>> numbered.alter.sync_identity("id")
+        >>> numbered.schema().get("id").metadata["delta.identity.highWaterMark"]
+        100
+        """
         self.table.update_incremental()
         self.table.operation("sync_identity")(column)
         self.table.update_incremental()
@@ -353,6 +464,12 @@ class TableAlterer:
         ------
         ConstraintViolationError
             A row breaks one of them; the table stays as it was.
+
+        Examples
+        --------
+        >>> table.alter.add_constraint({"positive": "amount > 0"})
+        >>> table.metadata().configuration
+        {'delta.constraints.positive': 'amount > 0'}
         """
         self._run("add_constraint", commit_properties, post_commithook_properties, constraints)
 
@@ -364,7 +481,15 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Drop a CHECK constraint by its name; case does not count."""
+        """Drop a CHECK constraint by its name; case does not count.
+
+        Examples
+        --------
+        >>> table.alter.add_constraint({"positive": "amount > 0"})
+        >>> table.alter.drop_constraint("positive")
+        >>> table.metadata().configuration
+        {}
+        """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         self.table.update_incremental()
         try:
@@ -398,6 +523,12 @@ class TableAlterer:
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
             What follows the commit.
+
+        Examples
+        --------
+        >>> table.alter.add_feature("deletionVectors", allow_protocol_versions_increase=True)
+        >>> table.protocol().reader_features
+        ['deletionVectors']
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         names = [feature] if isinstance(feature, str) else list(feature)
@@ -443,6 +574,12 @@ class TableAlterer:
         -------
         list of str
             Descriptions of the steps.
+
+        Examples
+        --------
+        >>> table.alter.cluster_by(["city"])
+        >>> table.alter.drop_feature("clustering", dry_run=True)
+        ['remove domains delta.clustering', 'remove clustering from the protocol']
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         options = operations.DropFeatureOptions(truncate_history, dry_run, progress, commit)
@@ -470,6 +607,12 @@ class TableAlterer:
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
             What follows the commit.
+
+        Examples
+        --------
+        >>> table.alter.set_table_properties({"delta.appendOnly": "true", "owner": "sales"})
+        >>> table.metadata().configuration
+        {'delta.appendOnly': 'true', 'owner': 'sales'}
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         self.table.adopt(
@@ -496,6 +639,13 @@ class TableAlterer:
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
             What follows the commit.
+
+        Examples
+        --------
+        >>> table.alter.set_table_properties({"owner": "sales"})
+        >>> table.alter.unset_table_properties("owner")
+        >>> table.metadata().configuration
+        {}
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         wanted = [names] if isinstance(names, str) else names
@@ -510,7 +660,14 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set the name of the table."""
+        """Set the name of the table.
+
+        Examples
+        --------
+        >>> table.alter.set_table_name("sales")
+        >>> table.metadata().name
+        'sales'
+        """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         self.table.adopt(operations.set_table_texts(self.table.snapshot(), {"name": name}, commit))
 
@@ -521,7 +678,14 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set the description of the table."""
+        """Set the description of the table.
+
+        Examples
+        --------
+        >>> table.alter.set_table_description("Sales by city")
+        >>> table.metadata().description
+        'Sales by city'
+        """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         self.table.adopt(operations.set_table_texts(self.table.snapshot(), {"description": description}, commit))
 

@@ -67,7 +67,13 @@ __all__ = ["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions", "Ta
 
 
 class ProtocolVersions(NamedTuple):
-    """The table's protocol; a list is None if no feature is listed."""
+    """The table's protocol; a list is None if no feature is listed.
+
+    Examples
+    --------
+    >>> table.protocol().min_reader_version
+    1
+    """
 
     min_reader_version: int
     min_writer_version: int
@@ -76,7 +82,13 @@ class ProtocolVersions(NamedTuple):
 
 
 class DeltaTableConfig(NamedTuple):
-    """How the table was opened; accepted for moved scripts and without effect, since files load on demand."""
+    """How the table was opened; accepted for moved scripts and without effect, since files load on demand.
+
+    Examples
+    --------
+    >>> DeltaTable("table", without_files=True).table_config.without_files, table.table_config.without_files
+    (True, False)
+    """
 
     without_files: bool = False
     log_buffer_size: int | None = None
@@ -84,7 +96,14 @@ class DeltaTableConfig(NamedTuple):
 
 
 class TableMetadata(Struct, frozen=True):
-    """The table's metadata; ``created_time`` in ms since the epoch."""
+    """The table's metadata; ``created_time`` in ms since the epoch.
+
+    Examples
+    --------
+    >>> table.alter.set_table_name("events")
+    >>> table.metadata().name
+    'events'
+    """
 
     id: str
     name: str | None
@@ -142,6 +161,13 @@ class DeltaTable:
         The table needs a protocol version or a feature that is not there.
     CorruptTableError
         What is on disk breaks the protocol.
+
+    Examples
+    --------
+    >>> write_deltalake("events", rows)
+    >>> events = DeltaTable("events")
+    >>> events.version(), events.schema().names
+    (0, ['id', 'city', 'amount'])
     """
 
     def __init__(
@@ -258,6 +284,12 @@ class DeltaTable:
             If there is a table already, unless ``mode`` allows it. Features raise further errors.
         InvalidArgumentError
             For a mode that is not known.
+
+        Examples
+        --------
+        >>> schema = Schema([Field("id", "long", nullable=False), Field("city", "string")])
+        >>> DeltaTable.create("events", schema, partition_by="city").metadata().partition_columns
+        ['city']
         """
         if mode not in ("error", "append", "overwrite", "ignore"):
             raise InvalidArgumentError(f"Found mode {mode!r}, expected error, append, overwrite or ignore.")
@@ -295,7 +327,14 @@ class DeltaTable:
         return cls(uri, storage_options=storage_options, **options)
 
     def create_checkpoint(self) -> None:
-        """Write a checkpoint of the version that is loaded."""
+        """Write a checkpoint of the version that is loaded.
+
+        Examples
+        --------
+        >>> table.create_checkpoint()
+        >>> DeltaTable("table").snapshot().segment.checkpoint.version
+        1
+        """
         operations.write_checkpoint(self._snapshot)
 
     def create_write_transaction(
@@ -333,6 +372,17 @@ class DeltaTable:
             For an action of another class.
         SchemaMismatchError
             If the files have a column that the table lacks.
+
+        Examples
+        --------
+        >>> import pyarrow.parquet as pq
+        >>> from pathlib import Path
+        >>> from delta_core.table.transaction import AddAction
+        >>> pq.write_table(rows, "table/new.parquet")
+        >>> added = AddAction("new.parquet", size=Path("table/new.parquet").stat().st_size)
+        >>> table.create_write_transaction([added], "append", rows.schema)
+        >>> table.count()
+        6
         """
         commit, post = (
             commit_properties or table_parts.CommitProperties(),
@@ -369,7 +419,13 @@ class DeltaTable:
     # --- which version ---------------------------------------------------------------------
 
     def version(self) -> int:
-        """Return the version that is loaded."""
+        """Return the version that is loaded.
+
+        Examples
+        --------
+        >>> table.version()
+        1
+        """
         return self._snapshot.version
 
     def snapshot(self, version: int | None = None, timestamp: str | datetime | None = None) -> Snapshot:
@@ -379,6 +435,11 @@ class DeltaTable:
         ------
         InvalidArgumentError
             If both a version and a timestamp are given.
+
+        Examples
+        --------
+        >>> table.snapshot(version=0).scan().count()
+        2
         """
         if version is None and timestamp is None:
             return self._snapshot
@@ -405,6 +466,12 @@ class DeltaTable:
             If there is none.
         TypeError
             For a version of another type.
+
+        Examples
+        --------
+        >>> table.load_as_version(0)
+        >>> table.count()
+        2
         """
         if isinstance(version, bool) or not isinstance(version, (SupportsIndex, str, datetime)):
             raise TypeError(f"Found a version of type {type(version).__name__}, expected int, str or datetime.")
@@ -414,11 +481,26 @@ class DeltaTable:
             self._snapshot = self.snapshot(delta_log.parse_version(version))
 
     def update_incremental(self) -> None:
-        """Move to the latest version, reading only the commits that are new."""
+        """Move to the latest version, reading only the commits that are new.
+
+        Examples
+        --------
+        >>> write_deltalake("table", rows, mode="append")
+        >>> table.update_incremental()
+        >>> table.version()
+        2
+        """
         self._snapshot = self._snapshot.update()
 
     def adopt(self, snapshot: Snapshot) -> None:
-        """Move to a version of this table that is at hand, as after a write of one's own."""
+        """Move to a version of this table that is at hand, as after a write of one's own.
+
+        Examples
+        --------
+        >>> table.adopt(table.snapshot(version=0))
+        >>> table.version()
+        0
+        """
         self._snapshot = snapshot
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
@@ -431,6 +513,11 @@ class DeltaTable:
         ------
         InvalidArgumentError
             For a negative limit.
+
+        Examples
+        --------
+        >>> [(commit["version"], commit["operation"]) for commit in table.history()]
+        [(1, 'WRITE'), (0, 'CREATE TABLE AS SELECT')]
         """
         if limit is not None and limit < 0:
             raise InvalidArgumentError(f"Found limit {limit}, expected a number from 0 on.")
@@ -438,7 +525,13 @@ class DeltaTable:
 
     @staticmethod
     def is_deltatable(table_uri: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> bool:
-        """Whether there is a Delta log; a log that can't be read counts as one."""
+        """Whether there is a Delta log; a log that can't be read counts as one.
+
+        Examples
+        --------
+        >>> DeltaTable.is_deltatable("no-such-table")
+        False
+        """
         try:
             open_snapshot(path_text(table_uri), storage_options=storage_options)
         except TableNotFoundError:
@@ -451,33 +544,71 @@ class DeltaTable:
 
     @property
     def table_uri(self) -> str:
-        """The table's root as a URI that ends in a slash."""
+        """The table's root as a URI that ends in a slash.
+
+        Examples
+        --------
+        >>> table.table_uri.startswith("file:///"), table.table_uri.endswith("/table/")
+        (True, True)
+        """
         return interop.root_uri(self._snapshot)
 
     @property
     def table_config(self) -> DeltaTableConfig:
-        """The options for loading that the table was opened with."""
+        """The options for loading that the table was opened with.
+
+        Examples
+        --------
+        >>> table.table_config
+        DeltaTableConfig(without_files=False, log_buffer_size=None, skip_stats=False)
+        """
         return self._config
 
     def schema(self) -> Schema:
-        """Return the table's schema."""
+        """Return the table's schema.
+
+        Examples
+        --------
+        >>> table.schema().names
+        ['id', 'city', 'amount']
+        """
         return self._snapshot.schema
 
     def metadata(self) -> TableMetadata:
-        """Return the table's metadata."""
+        """Return the table's metadata.
+
+        Examples
+        --------
+        >>> by_city.metadata().partition_columns
+        ['city']
+        """
         m = self._snapshot.metadata
         return TableMetadata(
             m.id, m.name, m.description, list(m.partition_columns), m.created_time, dict(m.configuration)
         )
 
     def protocol(self) -> ProtocolVersions:
-        """Return the protocol's versions and features."""
+        """Return the protocol's versions and features.
+
+        Examples
+        --------
+        >>> table.protocol()
+        ProtocolVersions(min_reader_version=1, min_writer_version=2, writer_features=None, reader_features=None)
+        """
         p = self._snapshot.protocol
         writer, reader = (list(names) if names else None for names in (p.writer_features, p.reader_features))
         return ProtocolVersions(p.min_reader_version, p.min_writer_version, writer, reader)
 
     def transaction_version(self, app_id: str) -> int | None:
-        """Return the last version that an application wrote, None if it wrote none."""
+        """Return the last version that an application wrote, None if it wrote none.
+
+        Examples
+        --------
+        >>> properties = CommitProperties(app_transactions=[AppTransaction("nightly", 7)])
+        >>> write_deltalake(table, rows, mode="append", commit_properties=properties)
+        >>> table.transaction_version("nightly")
+        7
+        """
         found = self._snapshot.transactions().get(app_id)
         return None if found is None else found.version
 
@@ -494,11 +625,22 @@ class DeltaTable:
             matches null.
         partition_filters
             The older name of the same.
+
+        Examples
+        --------
+        >>> len(by_city.file_uris([("city", "=", "Oslo")]))
+        1
         """
         return interop.file_uris(self._snapshot, _one_of(partition_filters, file_pruning_predicate))
 
     def partitions(self, partition_filters: Any = None, *, file_pruning_predicate: Any = None) -> list[dict[str, Any]]:
-        """Return the distinct partitions, each column's value as the text of the log, None for null."""
+        """Return the distinct partitions, each column's value as the text of the log, None for null.
+
+        Examples
+        --------
+        >>> by_city.partitions([("city", "=", "Oslo")])
+        [{'city': 'Oslo'}]
+        """
         return interop.partition_values(self._snapshot, _one_of(partition_filters, file_pruning_predicate))
 
     def get_add_actions(self, flatten: bool = False) -> pa.Table:
@@ -508,15 +650,32 @@ class DeltaTable:
         ----------
         flatten : bool
             Columns ``null_count.a``, ``min.a``, ``max.a`` and ``partition.p`` instead of four structs.
+
+        Examples
+        --------
+        >>> table.get_add_actions(flatten=True).column("max.id").to_pylist()
+        [2, 3]
         """
         return interop.add_actions(self._snapshot, flatten)
 
     def count(self) -> int:
-        """Return the rows as far as statistics report them; files without statistics and deleted rows are not seen."""
+        """Return the rows as far as statistics report them; files without statistics and deleted rows are not seen.
+
+        Examples
+        --------
+        >>> table.count()
+        3
+        """
         return interop.row_count(self._snapshot)
 
     def deletion_vectors(self) -> pa.RecordBatchReader:
-        """Return ``filepath`` and ``selection_vector`` (true: the row is there) of each file with deleted rows."""
+        """Return ``filepath`` and ``selection_vector`` (true: the row is there) of each file with deleted rows.
+
+        Examples
+        --------
+        >>> tracked.deletion_vectors().read_all().column("selection_vector").to_pylist()
+        [[True, False, True]]
+        """
         return interop.keep_masks(self._snapshot)
 
     # --- its rows --------------------------------------------------------------------------
@@ -533,6 +692,11 @@ class DeltaTable:
 
         See `scan.scan.Scan` for the arguments, and for what it does. DuckDB, Polars, pandas and PyArrow take it as a
         stream.
+
+        Examples
+        --------
+        >>> table.scan(columns=["id", "city"], predicate="amount > 15").to_table().to_pylist()
+        [{'id': 2, 'city': 'Rome'}, {'id': 3, 'city': 'Oslo'}]
         """
         return self._snapshot.scan(columns, metadata, predicate, limit)
 
@@ -558,6 +722,11 @@ class DeltaTable:
             `to_pyarrow_dataset` serves.
         filters : filters, SQL text, or a pyarrow expression
             Rows for which it is true are returned. A pyarrow expression keeps pyarrow's semantics.
+
+        Examples
+        --------
+        >>> table.to_pyarrow_table(columns=["id"], filters=[("city", "=", "Oslo")]).to_pydict()
+        {'id': [1, 3]}
         """
         if filesystem is not None:
             return interop.read_table(self.to_pyarrow_dataset(partitions, filesystem), columns, filters)
@@ -586,6 +755,11 @@ class DeltaTable:
         UnsupportedOperationError
             For a table whose files alone don't report its rows (deletion vectors, column mapping, hidden rows ...):
             `dataset` serves those.
+
+        Examples
+        --------
+        >>> table.to_pyarrow_dataset().count_rows()
+        3
         """
         return interop.parquet_dataset(
             self._snapshot,
@@ -606,6 +780,12 @@ class DeltaTable:
         encoded : bool
             Whether top-level strings are of the type ``dictionary<int32, string>``. DuckDB returns them as strings all
             the same, but takes half the time to group, count, compare or join repeated ones of files with many rows.
+
+        Examples
+        --------
+        >>> import pyarrow.dataset as ds
+        >>> table.dataset().to_table(columns=["id"], filter=ds.field("amount") > 15).to_pydict()
+        {'id': [2, 3]}
         """
         return interop.scan_dataset(self._snapshot, encoded=encoded)
 
@@ -617,13 +797,26 @@ class DeltaTable:
         filters: Any = None,
         types_mapper: Callable[[pa.DataType], Any] | None = None,
     ) -> pd.DataFrame:
-        """Read rows into a pandas data frame; the arguments are `to_pyarrow_table`'s."""
+        """Read rows into a pandas data frame; the arguments are `to_pyarrow_table`'s.
+
+        Examples
+        --------
+        >>> table.to_pandas(columns=["amount"])["amount"].tolist()
+        [10.0, 20.0, 30.0]
+        """
         interop.require("pandas")
         table = self.to_pyarrow_table(partitions, columns, filesystem, filters)
         return table.to_pandas(types_mapper=types_mapper)
 
     def to_polars(self) -> pl.LazyFrame:
-        """Return a Polars lazy frame that pushes columns, predicate and limit into the scan."""
+        """Return a Polars lazy frame that pushes columns, predicate and limit into the scan.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> table.to_polars().select(pl.col("amount").sum()).collect().item()
+        60.0
+        """
         interop.require("polars")
         return interop.scan_polars(self._snapshot)
 
@@ -676,6 +869,11 @@ class DeltaTable:
             The table is append-only.
         CommitConflictError
             Another writer's commit contradicts this one; nothing of it is left.
+
+        Examples
+        --------
+        >>> table.delete("city = 'Oslo'")["num_deleted_rows"]
+        2
         """
         if args:
             raise InvalidArgumentError("delete takes commit_properties and post_commithook_properties by name only.")
@@ -747,6 +945,11 @@ class DeltaTable:
             The table is append-only.
         CommitConflictError
             Another writer's commit contradicts this one; nothing of it is left.
+
+        Examples
+        --------
+        >>> table.update({"amount": "amount * 2"}, predicate="id = 1")["num_updated_rows"]
+        1
         """
         if args:
             raise InvalidArgumentError("update takes commit_properties and post_commithook_properties by name only.")
@@ -773,7 +976,13 @@ class DeltaTable:
 
     @property
     def optimize(self) -> TableOptimizer:
-        """Calls that write files again without changing rows, such as ``table.optimize.compact()``."""
+        """Calls that write files again without changing rows, such as ``table.optimize.compact()``.
+
+        Examples
+        --------
+        >>> table.optimize.compact()["numFilesRemoved"]
+        2
+        """
         return table_parts.TableOptimizer(self)
 
     def merge(
@@ -839,6 +1048,14 @@ class DeltaTable:
         ------
         InvalidArgumentError
             An argument is of another class than expected, or a keyword argument is passed by position.
+
+        Examples
+        --------
+        >>> source = pa.table({"id": [3, 4], "city": ["Bergen", "Paris"], "amount": [35.0, 40.0]})
+        >>> merge = table.merge(source, "target.id = source.id")
+        >>> metrics = merge.when_matched_update_all().when_not_matched_insert_all().execute()
+        >>> metrics["num_target_rows_updated"], metrics["num_target_rows_inserted"]
+        (1, 1)
         """
         if args:
             raise InvalidArgumentError("merge takes commit_properties and post_commithook_properties by name only.")
@@ -866,7 +1083,14 @@ class DeltaTable:
 
     @property
     def alter(self) -> TableAlterer:
-        """Changes of the table's definition: columns, constraints, properties, features."""
+        """Changes of the table's definition: columns, constraints, properties, features.
+
+        Examples
+        --------
+        >>> table.alter.add_column("country", "string")
+        >>> table.schema().names
+        ['id', 'city', 'amount', 'country']
+        """
         return table_parts.TableAlterer(self)
 
     def diff(
@@ -897,6 +1121,11 @@ class DeltaTable:
             If row tracking was not on at both versions.
         SchemaError
             If rows of the older version can't be read by the later one's schema.
+
+        Examples
+        --------
+        >>> tracked.diff(0, 1, columns=["id"]).to_table().select(["id", "_change_type"]).to_pylist()
+        [{'id': 2, '_change_type': 'delete'}]
         """
         scan: Scan = self.operation("diff")(start_version, end_version, columns=columns, predicate=predicate)
         return scan
@@ -946,6 +1175,13 @@ class DeltaTable:
             The table is append-only.
         CommitConflictError
             Another writer changed the table meanwhile; nothing was changed.
+
+        Examples
+        --------
+        >>> table.restore(0)["numRemovedFile"]
+        1
+        >>> table.version()
+        2
         """
         commit = table_parts.commit_arguments(commit_properties, post_commithook_properties)
         parameters: dict[str, Any] = {}
@@ -1024,6 +1260,11 @@ class DeltaTable:
             how the files are read or which rows they may have.
         ExternalPathError
             The clone could not read the files of this table.
+
+        Examples
+        --------
+        >>> table.clone("copy", deep=True).count()
+        3
         """
         if version is not None and timestamp is not None:
             raise InvalidArgumentError("Found both version and timestamp, expected one of the two.")
@@ -1085,6 +1326,11 @@ class DeltaTable:
             A file is gone, or is no Parquet file. Files of earlier commits have their statistics.
         CommitConflictError
             Other writers changed the same files again and again. Call it again: it goes on with what is left.
+
+        Examples
+        --------
+        >>> table.compute_statistics(every=True, dry_run=True)
+        {'num_files': 2}
         """
         options = operations.BackfillOptions(
             predicate,
@@ -1122,6 +1368,11 @@ class DeltaTable:
         -----
         With the table property ``delta.compatibility.symlinkFormatManifest.enabled``, each commit writes the manifests
         of the partitions that it touches.
+
+        Examples
+        --------
+        >>> by_city.generate()
+        ['_symlink_format_manifest/city=Oslo/manifest', '_symlink_format_manifest/city=Rome/manifest']
         """
         if mode != "symlink_format_manifest":
             raise InvalidArgumentError(f"Found mode {mode!r}, expected 'symlink_format_manifest'.")
@@ -1159,6 +1410,11 @@ class DeltaTable:
             For another value of ``deep``, or deep without data.
         EngineError
             If the store fails.
+
+        Examples
+        --------
+        >>> table.verify().ok
+        True
         """
         options = operations.VerifyOptions(deep, data, versions, progress)
         return operations.verify_table(self._snapshot.context, self._snapshot, options)
@@ -1172,6 +1428,12 @@ class DeltaTable:
             ``delta.enableExpiredLogCleanup`` is false, or a catalog does not allow it.
         EngineError
             Files can't be deleted; the table reads as before.
+
+        Examples
+        --------
+        >>> table.cleanup_metadata()  # no file of the log is as old as delta.logRetentionDuration
+        >>> table.history()[-1]["version"]
+        0
         """
         operations.clean_log(self._snapshot)
 
@@ -1191,6 +1453,13 @@ class DeltaTable:
             A commit of the range is not in the log.
         UnsupportedOperationError
             A catalog does not allow it.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> table.compact_logs(0, 1)
+        >>> [file.name for file in Path("table/_delta_log").glob("*.compacted.json")]
+        ['00000000000000000000.00000000000000000001.compacted.json']
         """
         start, end = (
             delta_log.parse_version(starting_version, "starting_version"),
@@ -1221,6 +1490,13 @@ class DeltaTable:
             A catalog does not allow it, or the log does not name all removed files, so that ``full=True`` is needed.
         VersionNotFoundError
             A version that is to be kept can't be built any more.
+
+        Examples
+        --------
+        >>> table.delete()["num_deleted_rows"]
+        3
+        >>> table.plan_vacuum(retention_hours=0, enforce_retention_duration=False).num_files
+        2
         """
         return operations.plan_vacuum(
             self._snapshot,
@@ -1305,6 +1581,13 @@ class DeltaTable:
             The plan is one of another table.
         EngineError
             Files can't be deleted, or the clock of this machine is ahead of the store's.
+
+        Examples
+        --------
+        >>> table.optimize.compact()["numFilesRemoved"]
+        2
+        >>> len(table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False))
+        2
         """
         commit = table_parts.commit_arguments(commit_properties, post_commithook_properties)
         if plan is None:
@@ -1373,6 +1656,11 @@ class DeltaTable:
             Another writer removed the same files meanwhile.
         EngineError
             If the store fails.
+
+        Examples
+        --------
+        >>> table.repair(dry_run=True)
+        {'dry_run': True, 'files_removed': [], 'steps': []}
         """
         commit = table_parts.commit_arguments(commit_properties, post_commithook_properties)
         asked = None if confirm is None else lambda step: confirm(step.to_dict())
@@ -1407,6 +1695,11 @@ class DeltaTable:
             Over the columns of the table and of the feed.
         allow_out_of_range : bool
             Return no rows for a range above the latest version instead of an error.
+
+        Examples
+        --------
+        >>> tracked.load_cdf(starting_version=1, columns=["id", "_change_type"]).read_all().to_pylist()
+        [{'id': 2, '_change_type': 'delete'}]
         """
         by_time = starting_timestamp is not None and starting_version == 0
         if ending_version is not None:
@@ -1471,6 +1764,11 @@ class DeltaTable:
             A commit of the range was cleaned up, or does not exist yet.
         InvalidArgumentError
             For a range or limit that is none, or a position of another table.
+
+        Examples
+        --------
+        >>> tracked.changes(1, columns=["id", "_change_type"]).to_table().to_pylist()
+        [{'id': 2, '_change_type': 'delete'}]
         """
         if position is not None and (start_version is not None or start_timestamp is not None):
             raise InvalidArgumentError("Found both a position and a start, expected one of the two.")
@@ -1570,6 +1868,13 @@ class DeltaTable:
             The table was dropped and made again.
         InvalidArgumentError
             For arguments that exclude each other, and a position of another table.
+
+        Examples
+        --------
+        >>> for batch in table.follow(available_now=True, max_files=1):
+        ...     print(batch.number, batch.to_table().num_rows)
+        0 2
+        1 1
         """
         return operations.TableStream(
             self._snapshot,
@@ -1603,6 +1908,13 @@ class DeltaTable:
         ------
         UnsupportedOperationError
             If the table has no such operation; the message names the feature that would provide it.
+
+        Examples
+        --------
+        >>> table.operation("add_constraint")({"positive": "amount > 0"})
+        2
+        >>> DeltaTable("table").metadata().configuration
+        {'delta.constraints.positive': 'amount > 0'}
         """
         features = self._snapshot.plugins.features.values()
         served = {name: target for f in features for name, target in f.operations.items()}
@@ -1616,7 +1928,15 @@ class DeltaTable:
         return lambda *args, **kwargs: function(self._snapshot, *args, **kwargs)
 
     def verb(self, name: str) -> Callable[..., Any]:
-        """Return `operation` of the same name; the earlier name of that method."""
+        """Return `operation` of the same name; the earlier name of that method.
+
+        Examples
+        --------
+        >>> table.verb("add_constraint")({"positive": "amount > 0"})
+        2
+        >>> DeltaTable("table").metadata().configuration
+        {'delta.constraints.positive': 'amount > 0'}
+        """
         return self.operation(name)
 
 
@@ -1672,6 +1992,11 @@ def open_table(table_uri: str | os.PathLike[str], **options: Any) -> Any:
     ------
     TableNotFoundError
         If no format has it; the message names the formats that were tried.
+
+    Examples
+    --------
+    >>> open_table("table").version()
+    1
     """
     storage_options, place = options.get("storage_options"), path_text(table_uri)
     if DeltaTable.is_deltatable(place, storage_options):

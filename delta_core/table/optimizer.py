@@ -33,7 +33,13 @@ class OptimizedTable(Protocol):
 
 
 class TableOptimizer:
-    """Calls that write files of a table again without changing its rows; made by `DeltaTable.optimize`."""
+    """Calls that write files of a table again without changing its rows; made by `DeltaTable.optimize`.
+
+    Examples
+    --------
+    >>> table.optimize.compact()["numFilesAdded"]
+    1
+    """
 
     def __init__(self, table: OptimizedTable) -> None:
         self.table = table
@@ -93,6 +99,12 @@ class TableOptimizer:
             For filters over other columns than partition columns, and arguments of another kind than expected.
         CommitConflictError
             Another writer changed the table's definition, or the same files again and again.
+
+        Examples
+        --------
+        >>> metrics = table.optimize.compact(target_size=1 << 20)
+        >>> metrics["numFilesRemoved"], metrics["numFilesAdded"]
+        (2, 1)
         """
         _check_positional("compact", args)
         return self._run(
@@ -168,6 +180,11 @@ class TableOptimizer:
             The temporary files need more than ``max_temp_directory_size``.
         CommitConflictError
             Another writer changed the table's definition, or the same files again and again.
+
+        Examples
+        --------
+        >>> table.optimize.z_order(["id", "amount"])["numFilesAdded"]
+        1
         """
         _check_positional("z_order", args)
         return self._ordered(
@@ -198,6 +215,11 @@ class TableOptimizer:
             Only these partitions.
         **options : object
             The other arguments of `z_order`, by name. Results and errors are the same too.
+
+        Examples
+        --------
+        >>> table.optimize.hilbert(["id", "amount"])["numFilesAdded"]
+        1
         """
         return self._ordered("hilbert", columns, partition_filters, **options)
 
@@ -212,6 +234,13 @@ class TableOptimizer:
             Only these partitions.
         **options : object
             The other arguments of `z_order`, by name. Results and errors are the same too.
+
+        Examples
+        --------
+        >>> table.optimize.sort(["city", "id"])["numFilesAdded"]
+        1
+        >>> table.to_pyarrow_table(columns=["id"]).to_pydict()
+        {'id': [1, 3, 2]}
         """
         return self._ordered("linear", columns, partition_filters, **options)
 
@@ -267,6 +296,12 @@ class TableOptimizer:
             The table is not clustered.
         CommitConflictError
             Another writer changed the table's definition, or the same files again and again.
+
+        Examples
+        --------
+        >>> write_deltalake("clustered", rows, cluster_by=["city"])
+        >>> DeltaTable("clustered").optimize.cluster()["numFilesAdded"]
+        1
         """
         arguments = write_arguments(commit_properties, writer_properties, post_commithook_properties)
         options = operations.OptimizeOptions(
@@ -297,6 +332,13 @@ class TableOptimizer:
         """Write every file with deleted rows without these, so that no deletion vector is left.
 
         The arguments, results and errors are those of `compact`.
+
+        Examples
+        --------
+        >>> tracked.optimize.purge()["numFilesRemoved"]
+        1
+        >>> tracked.deletion_vectors().read_all().num_rows
+        0
         """
         return self._run(
             partition_filters,

@@ -41,6 +41,13 @@ class QueryBuilder:
     ------
     MissingDependencyError
         If neither is installed.
+
+    Examples
+    --------
+    >>> query = QueryBuilder(engine="duckdb").register("events", table)
+    >>> found = query.execute("SELECT city, sum(amount) AS total FROM events GROUP BY city ORDER BY city")
+    >>> found.read_all().to_pylist()
+    [{'city': 'Oslo', 'total': 40.0}, {'city': 'Rome', 'total': 20.0}]
     """
 
     def __init__(self, session_config: Mapping[str, str] | None = None, *, engine: str | None = None) -> None:
@@ -63,7 +70,14 @@ class QueryBuilder:
         return session
 
     def register(self, table_name: str, delta_table: DeltaTable | Scannable) -> QueryBuilder:
-        """Make a table of any format, at the version that it is on now, known by a name; returns the builder."""
+        """Make a table of any format, at the version that it is on now, known by a name; returns the builder.
+
+        Examples
+        --------
+        >>> query = QueryBuilder(engine="duckdb").register("events", table).register("cities", by_city)
+        >>> query.execute("SELECT count(*) AS n FROM events JOIN cities USING (id)").read_all().to_pylist()
+        [{'n': 3}]
+        """
         session = self._session.get()
         dataset = self._tables[table_name] = session.dataset(delta_table)
         session.register(table_name, dataset)
@@ -76,6 +90,12 @@ class QueryBuilder:
         ------
         EngineError
             If the engine can't run it: for one, DataFusion in a forked process whose parent used it.
+
+        Examples
+        --------
+        >>> query = QueryBuilder(engine="duckdb").register("events", table)
+        >>> query.execute("SELECT max(id) AS id FROM events").read_all().to_pylist()
+        [{'id': 3}]
         """
         reader = self._session.get().execute(sql)
         return pa.RecordBatchReader.from_batches(reader.schema, _reported(reader, sql))

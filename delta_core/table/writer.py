@@ -103,6 +103,13 @@ def write_deltalake(
     Notes
     -----
     A write that fails leaves nothing behind that it wrote.
+
+    Examples
+    --------
+    >>> write_deltalake("events", rows, partition_by="city")
+    >>> write_deltalake("events", rows.slice(0, 1), mode="overwrite", predicate="city = 'Oslo'")
+    >>> DeltaTable("events").count()
+    2
     """
     arguments = write_arguments(commit_properties, writer_properties, post_commithook_properties)
     if isinstance(table_or_uri, (str, os.PathLike)):
@@ -215,6 +222,15 @@ def convert_to_deltalake(
         If a file is no Parquet file, or a damaged one.
     UnsupportedOperationError
         With ``append``, if the table was changed by other operations.
+
+    Examples
+    --------
+    >>> import pyarrow.parquet as pq
+    >>> from pathlib import Path
+    >>> Path("files").mkdir()
+    >>> pq.write_table(rows, "files/part-0.parquet")
+    >>> convert_to_deltalake("files")
+    {'num_files': 1}
     """
     if mode not in ("error", "ignore", "append"):
         raise InvalidArgumentError(f"Found mode {mode!r}, expected error, ignore or append.")

@@ -26,7 +26,9 @@ SUFFIXES = (".md", ".py", ".pyx", ".pxi", ".pyi", ".hpp", ".h", ".cpp", ".java")
 MADE = frozenset({"build", "dist", "__pycache__"})
 #: The list of this project.
 WORDS = Path(__file__).with_name("words.toml")
-_CODE = re.compile(r"``.+?``|`[^`]*`|\]\([^)]*\)|<!--.*?-->|https?://\S+|\"[^\"]*\"", re.DOTALL)
+_CODE = re.compile(
+    r"^ *(?:>>>|\.\.\.) [^\n]*|``.+?``|`[^`]*`|\]\([^)]*\)|<!--.*?-->|https?://\S+|\"[^\"]*\"", re.DOTALL | re.MULTILINE
+)
 #: Consecutive lines of comments are one text, as sentences continue on the next line. Docstrings are those of Cython.
 _COMMENT = re.compile(
     r'"""(.*?)"""|//[^\n]*(?:\n[ \t]*//[^\n]*)*|/\*.*?\*/|(?<!\S)#:? [^\n]*(?:\n[ \t]*#:? [^\n]*)*', re.DOTALL

@@ -36,6 +36,7 @@ def test_bad_python_is_reported_with_its_replacement(text: str) -> None:
         'refused = "refused"\n',
         '"""The key ``refused`` of a document."""\n',
         "def test_doors() -> None: ...\n",
+        '"""Count rows.\n\n    >>> count(\n    ...     refused)\n    1\n"""\n',
     ],
 )
 def test_good_python_passes(text: str) -> None:

@@ -59,7 +59,16 @@ class PostCommit(Struct, frozen=True):
 
 
 class AppTransaction(Struct, frozen=True):
-    """The version that an application reached, for writes that happen once."""
+    """The version that an application reached, for writes that happen once.
+
+    Examples
+    --------
+    >>> properties = CommitProperties(app_transactions=[AppTransaction("nightly", 7)])
+    >>> write_deltalake(table, rows, mode="append", commit_properties=properties)
+    >>> write_deltalake(table, rows, mode="append", commit_properties=properties)  # writes nothing again
+    >>> table.count()
+    6
+    """
 
     app_id: str
     version: int
@@ -77,6 +86,13 @@ class CommitProperties(Struct, frozen=True):
         How often a lost race is run again.
     app_transactions : list of AppTransaction, optional
         Recorded with the commit; rows of versions that the table has already are not written again.
+
+    Examples
+    --------
+    >>> properties = CommitProperties(custom_metadata={"job": "nightly"}, max_commit_retries=3)
+    >>> write_deltalake(table, rows, mode="append", commit_properties=properties)
+    >>> table.history(1)[0]["job"]
+    'nightly'
     """
 
     custom_metadata: dict[str, Any] | None = None
@@ -92,12 +108,24 @@ class CommitProperties(Struct, frozen=True):
 
     @property
     def retries(self) -> int:
-        """The retries in force."""
+        """The retries in force.
+
+        Examples
+        --------
+        >>> CommitProperties(max_commit_retries=3).retries, CommitProperties().retries
+        (3, 15)
+        """
         return MAX_COMMIT_RETRIES if self.max_commit_retries is None else self.max_commit_retries
 
     @property
     def transactions(self) -> Mapping[str, int]:
-        """The application ids and versions."""
+        """The application ids and versions.
+
+        Examples
+        --------
+        >>> CommitProperties(app_transactions=[AppTransaction("nightly", 7)]).transactions
+        {'nightly': 7}
+        """
         return {t.app_id: t.version for t in self.app_transactions or ()}
 
 
@@ -141,6 +169,13 @@ class PostCommitHookProperties(Struct, frozen=True):
         How many files below half of the maximum size a partition needs to be compacted.
     auto_compact_max_file_size : int
         Bytes of the files that compaction writes.
+
+    Examples
+    --------
+    >>> hooks = PostCommitHookProperties(create_checkpoint=False, auto_compact=True, auto_compact_min_files=2)
+    >>> write_deltalake(table, rows, mode="append", post_commithook_properties=hooks)
+    >>> len(table.file_uris())
+    1
     """
 
     create_checkpoint: bool = True
@@ -157,7 +192,13 @@ class PostCommitHookProperties(Struct, frozen=True):
 
     @property
     def post_commit(self) -> PostCommit:
-        """The same as an argument of the commit path."""
+        """The same as an argument of the commit path.
+
+        Examples
+        --------
+        >>> PostCommitHookProperties(create_checkpoint=False).post_commit.create_checkpoint
+        False
+        """
         return PostCommit(self.create_checkpoint, clean_log=self.cleanup_expired_logs)
 
 

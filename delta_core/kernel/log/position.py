@@ -32,6 +32,11 @@ class StreamPosition(Struct, frozen=True):
         The number of the last file of this version that was read; -1: none.
     is_initial_snapshot : bool
         Whether ``index`` counts the files that the table has at this version, not those of the version's commit.
+
+    Examples
+    --------
+    >>> StreamPosition("5f8b", 7).version
+    7
     """
 
     table_id: str
@@ -40,7 +45,13 @@ class StreamPosition(Struct, frozen=True):
     is_initial_snapshot: bool = False
 
     def to_json(self) -> str:
-        """Return the position as Spark's ``DeltaSourceOffset`` is stored in checkpoints of streams."""
+        """Return the position as Spark's ``DeltaSourceOffset`` is stored in checkpoints of streams.
+
+        Examples
+        --------
+        >>> StreamPosition("5f8b", 7).to_json()
+        '{"sourceVersion":1,"reservoirId":"5f8b","reservoirVersion":7,"index":-1,"isStartingVersion":false}'
+        """
         values = (1, self.table_id, self.version, self.index, self.is_initial_snapshot)
         return json.dumps(dict(zip(_KEYS, values, strict=True)), separators=(",", ":"))
 
@@ -52,6 +63,11 @@ class StreamPosition(Struct, frozen=True):
         ------
         InvalidArgumentError
             If it is no such text.
+
+        Examples
+        --------
+        >>> StreamPosition.parse(StreamPosition("5f8b", 7).to_json())
+        StreamPosition(table_id='5f8b', version=7, index=-1, is_initial_snapshot=False)
         """
         if isinstance(value, StreamPosition):
             return value

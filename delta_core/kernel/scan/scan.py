@@ -118,6 +118,12 @@ class Scan(PlannedRows):
         What hooks get: ``rows``, or ``changes`` for a change feed.
     beside_write : bool
         See `FileRead`.
+
+    Examples
+    --------
+    >>> scan = table.scan(columns=["id"], predicate="city = 'Oslo'")
+    >>> scan.to_table().to_pydict()
+    {'id': [1, 3]}
     """
 
     def __init__(
@@ -189,7 +195,14 @@ class Scan(PlannedRows):
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of the rows."""
+        """The Arrow schema of the rows.
+
+        Examples
+        --------
+        >>> table.scan(columns=["id", "city"]).schema
+        id: int64
+        city: string
+        """
         return self.plan.schema
 
     @cached_property
@@ -211,27 +224,58 @@ class Scan(PlannedRows):
 
     @property
     def is_of_table(self) -> bool:
-        """Whether the live files of the source are read, and no others."""
+        """Whether the live files of the source are read, and no others.
+
+        Examples
+        --------
+        >>> table.scan().is_of_table
+        True
+        """
         return self._given is None
 
     @property
     def skipping(self) -> SkippingPlan:
-        """The tests that choose files."""
+        """The tests that choose files.
+
+        Examples
+        --------
+        >>> table.scan(predicate="id = 3").skipping.partition is None
+        True
+        """
         return self._skipping
 
     @property
     def source(self) -> ScanSource:
-        """What is read."""
+        """What is read.
+
+        Examples
+        --------
+        >>> table.scan().source
+        Snapshot('table', version=1)
+        """
         return self._source
 
     @property
     def predicate(self) -> Expression | None:
-        """The predicate, bound to the table's schema."""
+        """The predicate, bound to the table's schema.
+
+        Examples
+        --------
+        >>> from delta_core.api import format_sql
+        >>> format_sql(table.scan(predicate="amount > 15").predicate)
+        'amount > 15.0D'
+        """
         return self._predicate
 
     @property
     def file_set(self) -> FileSet:
-        """The files that may hold a row; columns load on demand."""
+        """The files that may hold a row; columns load on demand.
+
+        Examples
+        --------
+        >>> table.scan(predicate="id = 3").file_set.count
+        1
+        """
         return self._files
 
     def files(self, columns: Sequence[str] | None = None) -> pa.Table:
@@ -249,6 +293,11 @@ class Scan(PlannedRows):
             For a name that neither the core nor a feature of the table has.
         InvalidArgumentError
             For a text in place of a list.
+
+        Examples
+        --------
+        >>> table.scan(predicate="id = 3").files(["path", "size"]).num_rows
+        1
         """
         check_names("columns", columns)
         for name in columns or ():
@@ -264,7 +313,13 @@ class Scan(PlannedRows):
             raise ColumnNotFoundError(text, column=name)
 
     def read_batches(self, texts: Texts = "plain", *, is_collected: bool = False) -> Iterator[pa.RecordBatch]:
-        """See `PlannedRows`."""
+        """See `PlannedRows`.
+
+        Examples
+        --------
+        >>> sum(batch.num_rows for batch in table.scan().read_batches("codes"))
+        3
+        """
         return self._batches(texts=texts, is_collected=is_collected)
 
     def _batches(
@@ -306,6 +361,11 @@ class Scan(PlannedRows):
         Notes
         -----
         The files are listed and pruned once more for it. A scan that is not explained counts nothing.
+
+        Examples
+        --------
+        >>> table.scan(predicate="id = 3").explain().files[-1].files
+        1
         """
         source, plan = self._source, self.plan
         files, steps = parts.prune_in_steps(
@@ -342,6 +402,11 @@ class Scan(PlannedRows):
         -----
         Rows are counted without being read if no predicate, filter or check looks at them. An engine whose rows are on
         other machines counts them there.
+
+        Examples
+        --------
+        >>> table.scan(predicate="city = 'Oslo'").count()
+        2
         """
         known = self._known_count()
         if known is not None:
@@ -353,7 +418,13 @@ class Scan(PlannedRows):
         return sum(batch.num_rows for batch in bare.batches()) if remote is None else remote.count(bare)
 
     def first(self) -> dict[str, Any] | None:
-        """Return one of the rows, by column; None if there is none."""
+        """Return one of the rows, by column; None if there is none.
+
+        Examples
+        --------
+        >>> table.scan(columns=["id", "city"]).first()
+        {'id': 1, 'city': 'Oslo'}
+        """
         remote = self._source.engine.remote_rows
         if remote is not None:
             return remote.first(self)
@@ -365,6 +436,11 @@ class Scan(PlannedRows):
         Notes
         -----
         Reads the column; statistics may be truncated, or missing.
+
+        Examples
+        --------
+        >>> table.scan(columns=["amount"]).bounds()
+        (10.0, 30.0)
         """
         remote = self._source.engine.remote_rows
         if remote is not None:

@@ -52,6 +52,12 @@ class TableMerger:
         Runs the merge and returns its metrics.
     table : DeltaTable
         What is merged into.
+
+    Examples
+    --------
+    >>> merge = table.merge(pa.table({"id": [1]}), "target.id = source.id")
+    >>> merge.when_matched_delete().execute()["num_target_rows_deleted"]
+    1
     """
 
     def __init__(self, builder: Callable[[Any, tuple[MergeClause, ...]], dict[str, Any]], table: Any) -> None:
@@ -59,36 +65,88 @@ class TableMerger:
         self._clauses: list[MergeClause] = []
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
-        """Update rows that match: ``updates`` maps columns of the table, or fields of structs, to values."""
+        """Update rows that match: ``updates`` maps columns of the table, or fields of structs, to values.
+
+        Examples
+        --------
+        >>> merge = table.merge(pa.table({"id": [1, 2], "amount": [5.0, 50.0]}), "target.id = source.id")
+        >>> merge = merge.when_matched_update({"amount": "source.amount"}, predicate="source.amount > 9")
+        >>> merge.execute()["num_target_rows_updated"]
+        1
+        """
         return self._add("matched", "update", predicate, updates)
 
     def when_matched_update_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
         """Set the columns of rows that match to those of the source, but ``except_cols``; others stay as they are.
 
         Columns that only the source has are ignored, unless the merge adds them to the table.
+
+        Examples
+        --------
+        >>> source = pa.table({"id": [1], "amount": [5.0]})
+        >>> merge = table.merge(source, "target.id = source.id").when_matched_update_all(except_cols=["id"])
+        >>> merge.execute()["num_target_rows_updated"]
+        1
         """
         return self._add("matched", "update", predicate, None, except_cols)
 
     def when_matched_delete(self, predicate: str | None = None) -> Self:
-        """Delete rows that match."""
+        """Delete rows that match.
+
+        Examples
+        --------
+        >>> merge = table.merge(pa.table({"id": [1, 2]}), "target.id = source.id")
+        >>> merge.when_matched_delete(predicate="target.city = 'Oslo'").execute()["num_target_rows_deleted"]
+        1
+        """
         return self._add("matched", "delete", predicate, None)
 
     def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
-        """Insert rows of the source that match no row; columns not in ``updates`` are filled as in any write."""
+        """Insert rows of the source that match no row; columns not in ``updates`` are filled as in any write.
+
+        Examples
+        --------
+        >>> merge = table.merge(pa.table({"id": [3, 4]}), "target.id = source.id")
+        >>> merge = merge.when_not_matched_insert({"id": "source.id", "amount": "0.0"})
+        >>> merge.execute()["num_target_rows_inserted"]
+        1
+        """
         return self._add("not_matched", "insert", predicate, updates)
 
     def when_not_matched_insert_all(
         self, predicate: str | None = None, except_cols: Sequence[str] | None = None
     ) -> Self:
-        """Insert rows of the source that match no row, with all its columns but ``except_cols``."""
+        """Insert rows of the source that match no row, with all its columns but ``except_cols``.
+
+        Examples
+        --------
+        >>> merge = table.merge(pa.table({"id": [3, 4]}), "target.id = source.id")
+        >>> merge.when_not_matched_insert_all().execute()["num_target_rows_inserted"]
+        1
+        """
         return self._add("not_matched", "insert", predicate, None, except_cols)
 
     def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
-        """Update rows of the table that no row of the source matches."""
+        """Update rows of the table that no row of the source matches.
+
+        Examples
+        --------
+        >>> merge = table.merge(pa.table({"id": [1]}), "target.id = source.id")
+        >>> merge = merge.when_not_matched_by_source_update({"amount": "0.0"}, predicate="target.city = 'Oslo'")
+        >>> merge.execute()["num_target_rows_updated"]
+        1
+        """
         return self._add("not_matched_by_source", "update", predicate, updates)
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> Self:
-        """Delete rows of the table that no row of the source matches."""
+        """Delete rows of the table that no row of the source matches.
+
+        Examples
+        --------
+        >>> merge = table.merge(pa.table({"id": [1]}), "target.id = source.id")
+        >>> merge.when_not_matched_by_source_delete().execute()["num_target_rows_deleted"]
+        2
+        """
         return self._add("not_matched_by_source", "delete", predicate, None)
 
     def execute(self) -> dict[str, Any]:
@@ -114,6 +172,13 @@ class TableMerger:
             A row that is written breaks a constraint of the table.
         CommitConflictError
             Another writer's commit contradicts this one; nothing of it is left.
+
+        Examples
+        --------
+        >>> merge = table.merge(pa.table({"id": [1, 9]}), "target.id = source.id")
+        >>> metrics = merge.when_matched_delete().when_not_matched_insert_all().execute()
+        >>> metrics["num_target_rows_deleted"], metrics["num_target_rows_inserted"]
+        (1, 1)
         """
         if not self._clauses:
             raise InvalidArgumentError("A merge needs a clause, such as when_matched_update_all().")

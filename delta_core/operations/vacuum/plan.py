@@ -73,6 +73,14 @@ class VacuumPlan:
         The files, or the path of a saved plan.
     empty_folders : tuple of str
         Folders in which there is nothing.
+
+    Examples
+    --------
+    >>> table.optimize.compact()["numFilesRemoved"]
+    2
+    >>> plan = table.plan_vacuum(retention_hours=0, enforce_retention_duration=False)
+    >>> len(table.vacuum(plan=plan, dry_run=False))
+    2
     """
 
     def __init__(self, facts: PlanFacts, files: FoundFiles | str, empty_folders: tuple[str, ...] = ()) -> None:
@@ -86,16 +94,41 @@ class VacuumPlan:
 
     @property
     def num_files(self) -> int:
-        """The number of files."""
+        """The number of files.
+
+        Examples
+        --------
+        >>> table.optimize.compact()["numFilesRemoved"]
+        2
+        >>> table.plan_vacuum(retention_hours=0, enforce_retention_duration=False).num_files
+        2
+        """
         return self.facts.num_files
 
     @property
     def num_bytes(self) -> int:
-        """Their bytes; of files that the log alone names, as far as it states them."""
+        """Their bytes; of files that the log alone names, as far as it states them.
+
+        Examples
+        --------
+        >>> table.optimize.compact()["numFilesRemoved"]
+        2
+        >>> table.plan_vacuum(retention_hours=0, enforce_retention_duration=False).num_bytes > 1000
+        True
+        """
         return self.facts.num_bytes
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the files: ``path`` from the table's root, not encoded, ``size``, ``modified_ms``."""
+        """Yield the files: ``path`` from the table's root, not encoded, ``size``, ``modified_ms``.
+
+        Examples
+        --------
+        >>> table.optimize.compact()["numFilesRemoved"]
+        2
+        >>> plan = table.plan_vacuum(retention_hours=0, enforce_retention_duration=False)
+        >>> [batch.num_rows for batch in plan.batches()]
+        [2]
+        """
         if isinstance(self._files, FoundFiles):
             yield from self._files.batches()
             return
@@ -104,7 +137,13 @@ class VacuumPlan:
                 yield reader.get_batch(i)
 
     def to_table(self) -> pa.Table:
-        """Return the files as one table."""
+        """Return the files as one table.
+
+        Examples
+        --------
+        >>> table.plan_vacuum().to_table().column_names
+        ['path', 'size', 'modified_ms']
+        """
         return pa.Table.from_batches(list(self.batches()), WALKED_FILE)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -114,6 +153,12 @@ class VacuumPlan:
         ------
         OSError
             If the file can't be written.
+
+        Examples
+        --------
+        >>> table.plan_vacuum().save("plan.arrow")
+        >>> table.vacuum(plan="plan.arrow", dry_run=False)
+        []
         """
         target = os.fspath(path)
         saved = {_FACTS: msgspec.json.encode((self.facts, self.empty_folders))}
@@ -136,6 +181,13 @@ class VacuumPlan:
             If the file is no plan.
         FileNotFoundError
             If there is no such file.
+
+        Examples
+        --------
+        >>> from delta_core.operations import VacuumPlan
+        >>> table.plan_vacuum().save("plan.arrow")
+        >>> VacuumPlan.load("plan.arrow").num_files
+        0
         """
         source = os.fspath(path)
         try:

@@ -104,6 +104,12 @@ class VerifyReport(Struct, frozen=True):
         How many files, commits and checkpoints were verified.
     seconds : float
         How long it took.
+
+    Examples
+    --------
+    >>> report = table.verify()
+    >>> report.ok, report.findings.num_rows
+    (True, 0)
     """
 
     uri: str
@@ -114,15 +120,35 @@ class VerifyReport(Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether there is neither an error nor a warning."""
+        """Whether there is neither an error nor a warning.
+
+        Examples
+        --------
+        >>> table.verify().ok
+        True
+        """
         return not {"error", "warning"} & set(self.findings.column("severity").to_pylist())
 
     def rules(self) -> set[str]:
-        """Return the rules that errors and warnings are of."""
+        """Return the rules that errors and warnings are of.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> Path(table.file_uris()[0]).unlink()
+        >>> table.verify().rules()
+        {'data-file-missing'}
+        """
         return {f["rule"] for f in self.findings.to_pylist() if f["severity"] != "information"}
 
     def to_text(self) -> str:
-        """Return the findings as text, a paragraph each, under a summary."""
+        """Return the findings as text, a paragraph each, under a summary.
+
+        Examples
+        --------
+        >>> print(table.verify().to_text())
+        table: nothing found (version 1; 2 commits, 0 checkpoints, 2 files; ... s)
+        """
         paragraphs = [self._summary()]
         for f in self.findings.to_pylist():
             place = ", ".join(
@@ -141,11 +167,23 @@ class VerifyReport(Struct, frozen=True):
         return "\n".join(paragraphs)
 
     def to_json(self) -> str:
-        """Return the report as a JSON object: ``ok``, ``uri``, ``versions``, ``checked``, ``seconds``, ``findings``."""
+        """Return the report as a JSON object: ``ok``, ``uri``, ``versions``, ``checked``, ``seconds``, ``findings``.
+
+        Examples
+        --------
+        >>> '"ok": true' in table.verify().to_json()
+        True
+        """
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as `to_json` has it."""
+        """Return the report as `to_json` has it.
+
+        Examples
+        --------
+        >>> table.verify().to_dict()["checked"]
+        {'commits': 2, 'checkpoints': 0, 'files': 2}
+        """
         return {
             "ok": self.ok,
             "uri": self.uri,

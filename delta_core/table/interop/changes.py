@@ -40,6 +40,12 @@ class ChangeFeed:
         Where the next step, or a later feed, continues.
     is_complete : bool
         Whether the range has no further version.
+
+    Examples
+    --------
+    >>> feed = tracked.changes(1, columns=["id", "_change_type"])
+    >>> feed.versions, feed.to_table().to_pylist()
+    (range(1, 2), [{'id': 2, '_change_type': 'delete'}])
     """
 
     def __init__(
@@ -81,12 +87,24 @@ class ChangeFeed:
         return f"ChangeFeed({shown_uri(self._snapshot.uri)!r}, versions={self.versions})"
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Return the rows as a stream of batches, in bounded memory; in the order of the versions."""
+        """Return the rows as a stream of batches, in bounded memory; in the order of the versions.
+
+        Examples
+        --------
+        >>> tracked.changes(columns=["id", "_change_type"]).to_reader().read_all().num_rows
+        4
+        """
         batches = _filtered(self._snapshot, self._scan.to_reader(), self._rest)
         return pa.RecordBatchReader.from_batches(self.schema, (b.select(self.schema.names) for b in batches))
 
     def to_table(self) -> pa.Table:
-        """Return the rows in memory."""
+        """Return the rows in memory.
+
+        Examples
+        --------
+        >>> tracked.changes(1, columns=["id", "_change_type"]).to_table().to_pylist()
+        [{'id': 2, '_change_type': 'delete'}]
+        """
         return self.to_reader().read_all()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
@@ -96,6 +114,11 @@ class ChangeFeed:
         """Yield this feed, and then those of the further steps up to the end of the range.
 
         Each step is planned when it is requested.
+
+        Examples
+        --------
+        >>> [(step.versions, step.to_table().num_rows) for step in tracked.changes(max_files=1).steps()]
+        [(range(0, 1), 3), (range(1, 2), 1)]
         """
         step = self
         while not step.is_complete:
