@@ -210,6 +210,11 @@ with lazy_imports(__name__):
         walk as walk,
         without_metadata as without_metadata,
     )
+    from delta_core.schema.logical import (
+        logical_type as logical_type,
+        open_type as open_type,
+        schema_of_arrow as schema_of_arrow,
+    )
     from delta_core.schema.types import (
         TIMESTAMP_NTZ as TIMESTAMP_NTZ,
         VARIANT as VARIANT,

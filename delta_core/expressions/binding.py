@@ -17,6 +17,7 @@ from delta_core.errors import (
     ExpressionError,
     HookContractError,
     PluginError,
+    SchemaError,
     UnsupportedExpressionError,
 )
 from delta_core.expressions.ast import (
@@ -37,6 +38,7 @@ from delta_core.expressions.literals import cast_literal, typed
 from delta_core.expressions.typing_rules import Typed, cast_to
 from delta_core.runtime.recursion import Steps, run
 from delta_core.schema.fields import find, format_path
+from delta_core.schema.logical import open_type
 from delta_core.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, arrow_to_type
 
 __all__ = ["ResultOf", "bind", "bind_rule", "bind_typed", "leaf_type", "resolve", "resolve_args", "text_hint"]
@@ -307,4 +309,11 @@ def _foreign(name: str, args: list[Typed], functions: Mapping[str, ResultOf]) ->
     except Exception as e:
         types = ", ".join(spark_name(a.type) for a in args)
         raise PluginError(f"Function {name!r} of a plugin rejected ({types}): {e}", function=name) from e
-    return Typed(Call(name, tuple(a.expression for a in args)), canonical(arrow_to_type(result)))
+    return Typed(Call(name, tuple(a.expression for a in args)), canonical(_result_type(result)))
+
+
+def _result_type(t: pa.DataType) -> DataType:
+    try:
+        return arrow_to_type(t)
+    except SchemaError:
+        return open_type(t)

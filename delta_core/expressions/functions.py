@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pyarrow as pa
+
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal
 from delta_core.expressions.coercion import (
@@ -16,13 +18,14 @@ from delta_core.expressions.coercion import (
     INTERVAL_DAY,
     INTERVAL_YEAR_MONTH,
     LONG,
-    STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     describe,
     is_integral,
     is_interval,
+    is_open,
 )
+from delta_core.expressions.literals import as_constant_of
 from delta_core.expressions.typing_rules import (
     Rule,
     Typed,
@@ -30,6 +33,7 @@ from delta_core.expressions.typing_rules import (
     array,
     array_contains,
     bits,
+    cast_to,
     comparison,
     conditional,
     hashed,
@@ -51,6 +55,7 @@ from delta_core.expressions.typing_rules import (
     unified,
     whole,
 )
+from delta_core.schema.logical import facts, open_type
 from delta_core.schema.types import PrimitiveType, StructType
 
 __all__ = ["COMPARISONS", "function_names", "is_builtin", "unsupported_name", "resolve_call", "rewrite"]
@@ -58,7 +63,8 @@ __all__ = ["COMPARISONS", "function_names", "is_builtin", "unsupported_name", "r
 COMPARISONS = ("=", "!=", "<=>", "<", "<=", ">", ">=")
 
 #: ``name: parameters -> result``; parameters after ``|`` may be left out, ``...`` repeats the last one;
-#: ``text`` is STRING or BINARY, ``time`` either timestamp, ``first`` the type of the first argument.
+#: ``text`` is STRING or BINARY, ``time`` either timestamp, ``clock`` a time of day too, ``first`` the type of the
+#: first argument.
 _SIGNATURES = """
 upper lower initcap reverse: string -> string
 trim ltrim rtrim btrim: string | string -> string
@@ -85,7 +91,7 @@ md5 sha1: binary -> string
 sha2: binary integer -> string
 crc32: binary -> long
 year quarter month day dayofweek dayofyear weekday weekofyear: date -> integer
-hour minute second: time -> integer
+hour minute second: clock -> integer
 date_add date_sub add_months: date integer -> date
 datediff: date date -> integer
 last_day: date -> date
@@ -339,19 +345,41 @@ def _move_time(name: str, args: list[Typed]) -> Typed | None:
     time, step = args
     if time.type == DATE and is_integral(step.type):
         return resolve_call("date_add" if name == "+" else "date_sub", args)
+    moved = _add_duration(name, args)
+    if moved is not None:
+        return moved
     if not is_interval(step.type):
-        if time.type in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        if facts(time.type).family in ("date", "timestamp"):
             raise UnsupportedExpressionError(
                 f"{describe([time.type])} {name} {describe([step.type])} is not supported; use datediff or unix_micros."
             )
         return None
     count = step.expression.value if isinstance(step.expression, Literal) else None
-    if count is None or time.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING):
+    if count is None or facts(time.type).family not in ("date", "timestamp", "text"):
         raise misfit(name, args, "a date or timestamp and a constant INTERVAL")
     if time.type == DATE and step.type == INTERVAL_YEAR_MONTH:
         return Typed(Call("add_months", (time.expression, Literal(count if name == "+" else -count, INTEGER))), DATE)
     if time.type == DATE and step.type == INTERVAL_DAY:
         days = count // 86_400_000_000
         return Typed(Call("date_add", (time.expression, Literal(days if name == "+" else -days, INTEGER))), DATE)
-    target = time.type if time.type == TIMESTAMP_NTZ else TIMESTAMP
+    target = time.type if facts(time.type).family == "timestamp" else TIMESTAMP
     return Typed(Call(name, (implicit(name, time, target), step.expression)), target)
+
+
+def _add_duration(name: str, args: list[Typed]) -> Typed | None:
+    """Resolve ``timestamp +- duration`` and ``duration +- duration``, in the finer of both units."""
+    time, step = args
+    if facts(time.type).family == "duration" and facts(step.type).family == "timestamp" and name == "+":
+        return _add_duration(name, [step, time])
+    moved = facts(time.type)
+    if is_interval(step.type) and is_open(time.type) and isinstance(step.expression, Literal):
+        kind = open_type(pa.duration("us"))
+        constant = as_constant_of(step.expression, kind)
+        step = step if constant is None else Typed(constant, kind)
+    added = facts(step.type)
+    if added.family != "duration" or moved.family not in ("timestamp", "duration"):
+        return None
+    unit = (moved if moved.per_day >= added.per_day else added).arrow.unit
+    duration = open_type(pa.duration(unit))
+    target = duration if moved.family == "duration" else open_type(pa.timestamp(unit, moved.arrow.tz))
+    return Typed(Call(name, (cast_to(time, target), cast_to(step, duration))), target)

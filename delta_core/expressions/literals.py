@@ -12,15 +12,19 @@ import math
 import re
 from typing import Any
 
+import pyarrow as pa
+
 from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import Cast, Expression, Literal
-from delta_core.expressions.coercion import as_decimal, canonical, name_of, spark_name
+from delta_core.expressions.coercion import as_decimal, canonical, decimal_type, is_open, spark_name
 from delta_core.runtime.patterns import lazy_pattern
+from delta_core.schema.logical import MOST_DIGITS, LogicalType, facts, open_type
 from delta_core.schema.types import DataType, PrimitiveType
 
 __all__ = [
     "INTEGRAL_RANGES",
     "TRIMMED",
+    "as_constant_of",
     "cast_literal",
     "literal_type",
     "negated_number",
@@ -30,18 +34,22 @@ __all__ = [
     "parse_double",
     "parse_integer",
     "parse_timestamp",
+    "parse_units",
+    "stored_units",
     "to_microseconds",
     "typed",
 ]
 
-INTEGRAL_RANGES = {
-    "byte": (-(2**7), 2**7 - 1),
-    "short": (-(2**15), 2**15 - 1),
-    "integer": (-(2**31), 2**31 - 1),
-    "long": (-(2**63), 2**63 - 1),
-}
+#: The least and greatest values of Delta's whole numbers.
+INTEGRAL_RANGES = {name: facts(PrimitiveType(name)).limits for name in ("byte", "short", "integer", "long")}
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 (a timestamp without a zone)
 _MICROSECOND = dt.timedelta(microseconds=1)
+_DAY_US = 86_400_000_000
+#: The first and the last microsecond of the years 1 to 9999.
+_FIRST_US = (dt.date.min.toordinal() - _EPOCH.toordinal()) * _DAY_US
+_LAST_US = (dt.date.max.toordinal() + 1 - _EPOCH.toordinal()) * _DAY_US - 1
+#: What whole numbers of 32 and 64 bits hold.
+_STORED = {32: INTEGRAL_RANGES["integer"], 64: INTEGRAL_RANGES["long"]}
 #: What Spark's casts trim: ASCII control characters and the blank.
 TRIMMED = "".join(map(chr, (*range(0x21), 0x7F)))
 _EXACT = decimal.Context(prec=400, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
@@ -54,6 +62,7 @@ _TIMESTAMP = lazy_pattern(
     rf"(?:[ T]{_CLOCK}\s*(?P<zone>[A-Za-z+-].*)?)?)?)?",
     re.ASCII,
 )
+_TIME = lazy_pattern(_CLOCK, re.ASCII)
 _OFFSET = lazy_pattern(r"(?:UTC|GMT|UT)?(?:([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?)?", re.ASCII)
 _NUMBER = lazy_pattern(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _NAMED_DOUBLES = {
@@ -66,6 +75,16 @@ _NAMED_DOUBLES = {
     "nan": math.nan,
 }
 _TRUE, _FALSE = frozenset(("t", "true", "y", "yes", "1")), frozenset(("f", "false", "n", "no", "0"))
+
+
+_PYTHON_TYPES: tuple[tuple[Any, DataType], ...] = (
+    (float, PrimitiveType("double")),
+    (str, PrimitiveType("string")),
+    ((bytes, bytearray, memoryview), PrimitiveType("binary")),
+    (dt.date, PrimitiveType("date")),
+    (dt.time, open_type(pa.time64("us"))),
+    (dt.timedelta, open_type(pa.duration("us"))),
+)
 
 
 def literal_type(value: Any) -> DataType:
@@ -86,16 +105,14 @@ def literal_type(value: Any) -> DataType:
         return _decimal_literal_type(decimal.Decimal(value))
     if isinstance(value, decimal.Decimal) and value.is_finite():
         return _decimal_literal_type(value)
-    for kind, name in ((float, "double"), (str, "string"), ((bytes, bytearray, memoryview), "binary")):
-        if isinstance(value, kind):
-            return PrimitiveType(name)
     if isinstance(value, dt.datetime):
         return PrimitiveType("timestamp_ntz" if value.tzinfo is None else "timestamp")
-    if isinstance(value, dt.date):
-        return PrimitiveType("date")
+    for kind, found in _PYTHON_TYPES:
+        if isinstance(value, kind):
+            return found
     raise ExpressionError(
         f"Found a constant of Python type {type(value).__name__}; expected a number, text, bytes, bool, date, "
-        "datetime, Decimal or None.",
+        "datetime, time, timedelta, Decimal or None.",
         value=value,
     )
 
@@ -109,23 +126,119 @@ def _decimal_literal_type(value: decimal.Decimal) -> DataType:
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     precision, scale = max(len(digits) + max(exponent, 0), -exponent, 1), max(-exponent, 0)
-    if precision > 38:
-        raise ExpressionError(f"The number {value} needs {precision} digits; a decimal has at most 38.", value=value)
-    return PrimitiveType(f"decimal({precision},{scale})")
+    if precision > MOST_DIGITS:
+        raise ExpressionError(
+            f"The number {value} needs {precision} digits; a decimal has at most {MOST_DIGITS}.", value=value
+        )
+    return decimal_type(precision, scale, MOST_DIGITS)
 
 
 def typed(value: Literal) -> Literal:
-    """Return the constant with its type set, its value a plain Python one."""
+    """Return the constant with its type set, its value a plain Python one.
+
+    A time, a duration, and a timestamp whose unit is not the microsecond are whole numbers of their units.
+    """
     if value.type is not None:
-        return value if value.type == canonical(value.type) else Literal(value.value, canonical(value.type))
+        kind = canonical(value.type)
+        if is_open(kind) and not isinstance(value.value, int):
+            return _of_open_type(value.value, kind)
+        return value if value.type == kind else Literal(value.value, kind)
     plain = value.value
     if hasattr(plain, "as_py"):
+        if _is_time(plain.type):
+            return _of_units(plain)
         plain = plain.as_py()
     elif hasattr(plain, "item") and hasattr(plain, "dtype"):
+        if plain.dtype.kind in "mM":
+            return typed(Literal(pa.scalar(plain)))
         plain = plain.item()
     if isinstance(plain, (bytearray, memoryview)):
         plain = bytes(plain)
-    return Literal(plain, literal_type(plain))
+    kind = literal_type(plain)
+    return _of_open_type(plain, kind) if is_open(kind) else Literal(plain, kind)
+
+
+def _is_time(t: pa.DataType) -> bool:
+    """Return whether Python can't hold every value of an Arrow type of times."""
+    return bool(pa.types.is_timestamp(t) or pa.types.is_time(t) or pa.types.is_duration(t))
+
+
+def _of_units(scalar: Any) -> Literal:
+    """Return an Arrow scalar of times as a whole number of its units, or as a datetime if that holds it."""
+    kind = canonical(open_type(scalar.type))
+    found = Literal(scalar.value if scalar.is_valid else None, kind)
+    of = facts(kind)
+    if of.family != "timestamp" or found.value is None:
+        return found
+    plain = _as_datetime(found.value, of)
+    return found if plain is None else Literal(plain, literal_type(plain))
+
+
+def _as_datetime(units: int, of: LogicalType) -> dt.datetime | None:
+    """Return a timestamp as a datetime; None if that has no such year, or not so many digits."""
+    us = _rescaled(units, of.per_day, _DAY_US)
+    if us is None or not _FIRST_US <= us <= _LAST_US:
+        return None
+    local = _EPOCH + us * _MICROSECOND
+    return local.replace(tzinfo=dt.UTC) if of.is_zoned else local
+
+
+def _rescaled(units: int, per_day: int, into: int) -> int | None:
+    """Return a time in other units; None if it is no whole number of them."""
+    whole, rest = divmod(units * into, per_day)
+    return None if rest else whole
+
+
+def _of_open_type(value: Any, kind: DataType) -> Literal:
+    """Return a Python value as a constant of a type that Delta does not have; ExpressionError if it is none."""
+    of = facts(kind)
+    if value is None or of.family == "decimal":
+        return Literal(value, kind)
+    us = _python_us(value, of.family)
+    found = None if us is None else _rescaled(us, _DAY_US, of.per_day)
+    if found is None:
+        raise ExpressionError(f"Found the constant {value!r}; expected a value of {spark_name(kind)}.", value=value)
+    return Literal(found, kind)
+
+
+def _python_us(value: Any, family: str) -> int | None:
+    """Return a Python value of a family of times in microseconds; None for a value of another kind."""
+    if isinstance(value, dt.datetime) and family == "timestamp":
+        return to_microseconds(value)
+    if isinstance(value, dt.time) and family == "time" and value.tzinfo is None:
+        return ((value.hour * 60 + value.minute) * 60 + value.second) * 10**6 + value.microsecond
+    return value // _MICROSECOND if isinstance(value, dt.timedelta) and family == "duration" else None
+
+
+def as_constant_of(value: Literal, target: DataType) -> Literal | None:
+    """Return a typed constant as one of a type that Delta does not have; None if that type does not hold it exactly.
+
+    Whole numbers become unsigned ones, and times, durations and timestamps those of another unit.
+    """
+    if not is_open(target) or value.value is None or value.type is None:
+        return None
+    source, into = facts(value.type), facts(target)
+    if (source.family, into.family) == ("integer", "integer"):
+        found: int | None = value.value
+    elif source.family == "interval" and into.family == "duration" and source.arrow == pa.duration("us"):
+        found = _rescaled(value.value, _DAY_US, into.per_day)
+    elif into.per_day and source.per_day and _has_instants(source, into):
+        found = _rescaled(stored_units(value, source), source.per_day, into.per_day)
+    else:
+        return None
+    low, high = into.limits if into.family == "integer" else _STORED[into.arrow.bit_width]
+    return Literal(found, target) if found is not None and low <= found <= high else None
+
+
+def _has_instants(a: LogicalType, b: LogicalType) -> bool:
+    return a.family == b.family or {a.family, b.family} == {"date", "timestamp"}
+
+
+def stored_units(value: Literal, of: LogicalType) -> int:
+    """Return a constant date, time, timestamp or duration as a whole number of the units of its type."""
+    if of.family == "date" and isinstance(value.value, dt.date):
+        return value.value.toordinal() - _EPOCH.toordinal()
+    return to_microseconds(value.value)
 
 
 def cast_literal(value: Literal, target: DataType) -> Expression:
@@ -136,40 +249,48 @@ def cast_literal(value: Literal, target: DataType) -> Expression:
     ExpressionError
         For text that does not read as the target type, and for a number that overflows it.
     """
-    source, name = value.type, name_of(target)
+    source = value.type
     assert source is not None
     if value.value is None or source == target:
         return Literal(value.value, target)
-    if source == PrimitiveType("string") and name in _READERS:
-        return Literal(_READERS[name](value.value, target), target)
-    converted = _convert(value.value, name_of(source), target)
+    exact = as_constant_of(value, target)
+    if exact is not None:
+        return exact
+    into = facts(target)
+    if source == PrimitiveType("string") and into.family in _READERS:
+        return Literal(_READERS[into.family](value.value, target), target)
+    converted = _convert(value.value, facts(source), target)
     return Cast(value, target) if converted is NotImplemented else Literal(converted, target)
 
 
-def _convert(value: Any, source: str, target: DataType) -> Any:
-    name = name_of(target)
-    integral = source in INTEGRAL_RANGES
-    if integral and name in INTEGRAL_RANGES:
+def _convert(value: Any, source: LogicalType, target: DataType) -> Any:
+    into = facts(target)
+    pair = source.family, into.family
+    if pair == ("integer", "integer"):
         return _in_range(value, target)
-    if (integral or source == "decimal") and name == "decimal":
+    if pair in (("integer", "decimal"), ("decimal", "decimal")):
         return _fit_decimal(decimal.Decimal(value), target)
-    if integral and name == "double" and abs(value) <= 2**53:
+    if into.family == "floating":
+        return _to_double(value, source) if into.bits == 64 else NotImplemented
+    is_plain = not is_open(target) and isinstance(value, dt.date)
+    return _to_timestamp(value, target) if is_plain and into.family == "timestamp" else NotImplemented
+
+
+def _to_double(value: Any, source: LogicalType) -> Any:
+    if source.family == "decimal" or (source.family == "integer" and abs(value) <= 2**53):
         return float(value)
-    if source == "decimal" and name == "double":
-        return float(value)
-    if source == "float" and name == "double":
+    if source.family == "floating":
         import numpy as np
 
         return float(np.float32(value))
-    if source == "date" and name in ("timestamp", "timestamp_ntz") and isinstance(value, dt.date):
-        return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC if name == "timestamp" else None)
-    if source in ("timestamp", "timestamp_ntz") and isinstance(value, dt.datetime):
-        utc = value.astimezone(dt.UTC) if value.tzinfo else value.replace(tzinfo=dt.UTC)
-        if name == "timestamp":
-            return utc
-        if name == "timestamp_ntz":
-            return utc.replace(tzinfo=None)
     return NotImplemented
+
+
+def _to_timestamp(value: dt.date, target: DataType) -> dt.datetime:
+    if not isinstance(value, dt.datetime):
+        value = dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
+    utc = value.astimezone(dt.UTC) if value.tzinfo else value.replace(tzinfo=dt.UTC)
+    return utc if facts(target).is_zoned else utc.replace(tzinfo=None)
 
 
 def _overflow(value: Any, target: DataType) -> ExpressionError:
@@ -182,7 +303,8 @@ def _fits(value: int, name: str) -> bool:
 
 
 def _in_range(value: int, target: DataType) -> int:
-    if not _fits(value, name_of(target)):
+    low, high = facts(target).limits
+    if not low <= value <= high:
         raise _overflow(value, target)
     return value
 
@@ -314,7 +436,7 @@ def parse_timestamp(text: str, target: DataType) -> dt.datetime:
             int(((found["fraction"] or "") + "000000")[:6]),
         )
         zone = _zone(found["zone"])
-        if name_of(target) == "timestamp_ntz":
+        if not facts(target).is_zoned:
             return local
         return local.replace(tzinfo=zone).astimezone(dt.UTC)
     except (ValueError, OverflowError, KeyError) as e:  # KeyError: a zone that is not known
@@ -347,14 +469,44 @@ def to_microseconds(value: Any) -> int:
     return int(value)
 
 
+def parse_units(text: str, target: DataType) -> int:
+    """Read a timestamp or a time of day as a whole number of its type's units, rounded down.
+
+    Raises
+    ------
+    ExpressionError
+        If the text is no such time, or one that the type can't hold.
+    """
+    of = facts(target)
+    if of.family == "time":
+        match = _TIME.fullmatch(text.strip(TRIMMED))
+        parts = [] if match is None else [int(match[name] or 0) for name in ("hour", "minute", "second")]
+        if match is None or match["minute"] is None or parts[0] > 23 or max(parts[1:]) > 59:
+            raise _invalid(text, spark_name(target))
+        seconds = (parts[0] * 60 + parts[1]) * 60 + parts[2]
+    else:
+        match = _TIMESTAMP.fullmatch(text.strip(TRIMMED))
+        zoned = PrimitiveType("timestamp" if of.is_zoned else "timestamp_ntz")
+        seconds = to_microseconds(parse_timestamp(text, zoned)) // 10**6
+        assert match is not None  # or it would not have been read
+    units = (seconds * 10**9 + int(((match["fraction"] or "") + "0" * 9)[:9])) * of.per_day // (_DAY_US * 1000)
+    if not _STORED[64][0] <= units <= _STORED[64][1]:
+        raise _overflow(text[:60], target)
+    return units
+
+
+def _read_timestamp(text: str, target: DataType) -> Any:
+    return parse_units(text, target) if is_open(target) else parse_timestamp(text, target)
+
+
+#: By the family of a type, how a text is read as a value of it.
 _READERS: dict[str, Any] = {
-    **dict.fromkeys(INTEGRAL_RANGES, parse_integer),
-    "double": parse_double,
-    "float": parse_double,
+    "integer": parse_integer,
+    "floating": parse_double,
     "decimal": parse_decimal_text,
     "boolean": parse_boolean,
     "date": parse_date,
-    "timestamp": parse_timestamp,
-    "timestamp_ntz": parse_timestamp,
+    "timestamp": _read_timestamp,
+    "time": parse_units,
     "binary": lambda text, _: text.encode(),
 }

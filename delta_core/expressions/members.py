@@ -11,10 +11,11 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from delta_core.expressions.ast import MANY, Call, Expression, Literal, Values
-from delta_core.expressions.coercion import as_decimal, decimal_type, is_integral, name_of
+from delta_core.expressions.coercion import as_decimal, decimal_type, is_integral, is_unsigned, name_of
 from delta_core.expressions.literals import INTEGRAL_RANGES, to_microseconds
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, number_array
+from delta_core.schema.logical import facts
 from delta_core.schema.types import DataType, PrimitiveType, arrow_to_type
 
 __all__ = ["cast_values", "expand", "from_arrow", "from_literals", "from_python", "from_text", "look_up"]
@@ -30,9 +31,8 @@ _PLAIN: dict[type, pa.DataType] = {
 }
 #: Joins texts to be split again, at once if none of them holds it.
 _SEPARATOR = "\x1f"
-_KINDS = frozenset(
-    (*INTEGRAL_RANGES, "float", "double", "string", "boolean", "date", "timestamp", "timestamp_ntz", "decimal")
-)
+#: Families of types whose constants are joined to one array.
+_FAMILIES = frozenset(("integer", "floating", "text", "boolean", "date", "timestamp", "time", "duration", "decimal"))
 
 
 def from_python(values: Collection[Any]) -> Values | None:
@@ -113,10 +113,10 @@ def from_literals(literals: Sequence[Literal]) -> Values | None:
         kind: DataType = decimal_type(digits, scale)
     else:
         kind = next((t for t in kinds if t is not None), PrimitiveType("void"))
-    name = name_of(kind)
-    if name not in _KINDS:
+    family = facts(kind).family
+    if family not in _FAMILIES:
         return None
-    values = [to_microseconds(e.value) if name in ("timestamp", "timestamp_ntz") else e.value for e in known]
+    values = [to_microseconds(e.value) if family == "timestamp" else e.value for e in known]
     array = _array(values, kind.to_arrow())
     return None if array is None else Values(array, kind, len(known) < len(literals))
 
@@ -148,7 +148,9 @@ def cast_values(values: Values, target: DataType) -> Values | None:
     source, target_name = name_of(values.type), name_of(target)
     if values.type == target:
         return values
-    widens = is_integral(values.type) and is_integral(target) and _width(source) < _width(target_name)
+    if is_integral(values.type) and is_unsigned(target):
+        return _unsigned(values, target)
+    widens = is_integral(values.type) and is_integral(target) and facts(values.type).bits < facts(target).bits
     exact = (
         is_integral(values.type)
         and target_name in ("double", "decimal")
@@ -163,8 +165,17 @@ def cast_values(values: Values, target: DataType) -> Values | None:
         return None
 
 
-def _width(name: str) -> int:
-    return INTEGRAL_RANGES[name][1]
+def _unsigned(values: Values, target: DataType) -> Values:
+    """Return the values that an unsigned type holds: a column of that type equals no other one."""
+    low, high = facts(target).limits
+    array = values.array
+    # compared with what the values' own type holds: no constant is cast
+    least, most = facts(values.type).limits
+    if least < low or most > high:
+        ends = (array_of([min(max(end, least), most)], array.type)[0] for end in (low, high))
+        below, above = ends
+        array = pc.filter(array, pc.and_(pc.greater_equal(array, below), pc.less_equal(array, above)))
+    return replace(values, array=pc.cast(array, facts(target).arrow), type=target)
 
 
 def ordered(values: Values) -> Values:

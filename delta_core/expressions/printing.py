@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.errors import ExpressionError
@@ -23,11 +24,21 @@ from delta_core.expressions.ast import (
     PhysicalColumn,
     Values,
 )
-from delta_core.expressions.coercion import INTERVAL_DAY, INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH, name_of, spark_name
+from delta_core.expressions.coercion import (
+    INTERVAL_DAY,
+    INTERVAL_DAY_TIME,
+    INTERVAL_YEAR_MONTH,
+    is_open,
+    name_of,
+    spark_name,
+)
 from delta_core.expressions.literals import to_microseconds, typed
 from delta_core.expressions.members import expand
+from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import scalar_of
 from delta_core.runtime.recursion import Steps, each, run
 from delta_core.schema.fields import walk
+from delta_core.schema.logical import facts
 from delta_core.schema.types import DataType, UserDefinedType
 
 __all__ = ["format_sql", "quote_name"]
@@ -186,7 +197,19 @@ def _literal(literal: Literal) -> str:
         )
     if found.type == INTERVAL_YEAR_MONTH:
         return f"INTERVAL '{value}' MONTH"
+    if is_open(found.type):
+        return _of_open_type(found)
     raise ExpressionError(f"A constant of type {spark_name(found.type)} has no SQL text.", value=value)
+
+
+def _of_open_type(literal: Literal) -> str:
+    """Return the text of a constant that Delta has no type for: a whole number, or a cast to a type that SQL lacks."""
+    assert literal.type is not None
+    of = facts(literal.type)
+    if of.family == "integer":
+        return str(literal.value)
+    shown = pc.cast(scalar_of(literal.value, of.arrow), pa.string())
+    return f"CAST('{shown}' AS {spark_name(literal.type)})"
 
 
 def _text(value: str) -> str:

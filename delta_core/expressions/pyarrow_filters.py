@@ -8,7 +8,6 @@ equals itself and is greater than any number.
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from delta_core.errors import ColumnNotFoundError, ExpressionError, SchemaError, UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Column, Expression, Literal, Values, any_of
+from delta_core.expressions.literals import typed
 from delta_core.expressions.members import from_arrow
 from delta_core.kernels import compute as pc
 from delta_core.runtime.patterns import lazy_pattern
@@ -218,6 +218,8 @@ def _constant(scalar: pa.Scalar) -> Literal:
         pa.types.is_large_binary,
         pa.types.is_date32,
     )
+    if pa.types.is_unsigned_integer(t) or pa.types.is_time(t) or pa.types.is_duration(t):
+        return typed(Literal(scalar))
     if not any(test(t) for test in tests):
         raise UnsupportedExpressionError(f"The pyarrow expression holds a constant of type {t}. {_ALTERNATIVES}")
     try:
@@ -230,10 +232,6 @@ def _constant(scalar: pa.Scalar) -> Literal:
 
 def _timestamp(scalar: Any) -> Literal:
     try:
-        value = pc.cast(scalar, pa.timestamp("us", scalar.type.tz)).as_py()
+        return typed(Literal(scalar))
     except (pa.ArrowInvalid, ValueError, OverflowError) as e:
-        raise UnsupportedExpressionError(
-            f"A timestamp that is no whole number of microseconds is not supported: {e}. {_ALTERNATIVES}"
-        ) from e
-    kind = "timestamp_ntz" if value.tzinfo is None else "timestamp"
-    return Literal(value if value.tzinfo is None else value.astimezone(dt.UTC), PrimitiveType(kind))
+        raise UnsupportedExpressionError(f"The timestamp can't be read: {e}. {_ALTERNATIVES}") from e

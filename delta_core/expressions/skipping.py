@@ -44,12 +44,12 @@ from delta_core.expressions.ast import (
     negate,
     transform,
 )
-from delta_core.expressions.coercion import canonical, name_of
+from delta_core.expressions.coercion import bounds_type, canonical, name_of
 from delta_core.expressions.functions import COMPARISONS
 from delta_core.expressions.raising import cast_may_raise, may_raise, only_casts_raise, raising_last, types_in
 from delta_core.runtime.recursion import Steps, each, run
 from delta_core.schema.fields import ColumnMap, find
-from delta_core.schema.types import CustomType, DataType, Field, PrimitiveType, StructType
+from delta_core.schema.types import DataType, Field, PrimitiveType, StructType
 
 __all__ = ["SkippingPlan", "implied_by", "plan_skipping"]
 
@@ -203,10 +203,8 @@ class _Scope:
     def bounds(self, column: Column) -> _Bounds | None:
         """Return the bounds of a data column; None for types and collations whose bounds can't be compared."""
         _, found = find(self._schema, column.path)
-        t = canonical(found.type)
-        if isinstance(found.type, CustomType) and not found.type.definition.ordered:
-            return None
-        if not isinstance(t, PrimitiveType) or t.type in _UNBOUNDED_TYPES or self._is_collated(column):
+        t = bounds_type(found.type)
+        if t is None or t.type in _UNBOUNDED_TYPES or self._is_collated(column):
             return None
         low: Expression = self.statistic("min", column, t)
         high: Expression = self.statistic("max", column, t)

@@ -26,18 +26,23 @@ from delta_core.expressions.coercion import (
     VOID,
     adjusted_decimal,
     as_decimal,
+    can_cast,
     common_type,
     decimal_result,
+    decimal_type,
     describe,
     is_integral,
-    is_interval,
     is_numeric,
-    name_of,
+    is_open,
+    is_unsigned,
+    most_digits,
     same_type,
     spark_name,
+    widened,
 )
-from delta_core.expressions.literals import cast_literal
-from delta_core.schema.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
+from delta_core.expressions.literals import as_constant_of, cast_literal
+from delta_core.schema.logical import MOST_DIGITS, facts
+from delta_core.schema.types import ArrayType, CustomType, DataType, Field, MapType, PrimitiveType, StructType
 
 __all__ = [
     "Rule", "Typed", "are_comparable", "arithmetic", "array", "array_contains", "bits", "cast_to", "comparison",
@@ -112,7 +117,7 @@ def _exact(arg: Typed) -> Typed:
         return arg
     literal = arg.expression
     if isinstance(literal, Literal) and literal.value is not None:
-        decimal = PrimitiveType(f"decimal({len(str(abs(literal.value)))},0)")
+        decimal: DataType = PrimitiveType(f"decimal({len(str(abs(literal.value)))},0)")
     else:
         decimal = PrimitiveType("decimal({},{})".format(*(as_decimal(arg.type) or (38, 0))))
     return Typed(cast_to(arg, decimal), decimal)
@@ -120,17 +125,44 @@ def _exact(arg: Typed) -> Typed:
 
 def _are_exact(types: Sequence[DataType]) -> bool:
     """Return whether decimals meet decimals or integers only."""
-    return any(name_of(t) == "decimal" for t in types) and all(as_decimal(t) is not None or t == VOID for t in types)
+    is_exact = any(facts(t).family == "decimal" for t in types)
+    return is_exact and all(as_decimal(t) is not None or t == VOID for t in types)
+
+
+def _with_constants_of(args: list[Typed]) -> list[Typed]:
+    """Return arguments in which constants have the type, if Delta does not have it, of the first that is no constant.
+
+    What that type does not hold exactly stays as it is.
+    """
+    target = next((a.type for a in args if not isinstance(a.expression, Literal)), VOID)
+    if not isinstance(target, PrimitiveType) or not is_open(target):
+        return args
+    found = [as_constant_of(a.expression, target) if isinstance(a.expression, Literal) else None for a in args]
+    return [a if e is None else Typed(e, target) for a, e in zip(args, found, strict=True)]
+
+
+def _are_scaled(types: Sequence[DataType]) -> bool:
+    """Return whether all are dates and timestamps, or times, or durations, and one is of a type that Delta lacks.
+
+    They are compared as they are: the finest unit does not hold all values of the others.
+    """
+    families = {facts(t).family for t in types if t != VOID}
+    one_kind = families <= {"date", "timestamp"} or families in ({"time"}, {"duration"})
+    return one_kind and any(is_open(t) for t in types)
 
 
 def comparison(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
-    """Meet in one type, decimals as they are.
+    """Meet in one type, decimals and times of several units as they are.
 
     Raises
     ------
     UnsupportedExpressionError
         For types whose values can't be compared here.
     """
+    if any(isinstance(a.type, CustomType) for a in args):
+        args = _with_constants_of(args)
+        if _are_scaled([a.type for a in args]):
+            return [a.expression for a in _fill_void(args)], BOOLEAN
     if _are_exact([a.type for a in args]):
         # Compared as they are, whatever the scales: a common type of 38 digits could cut or overflow.
         return [_exact(a).expression for a in _fill_void(args)], BOOLEAN
@@ -161,7 +193,7 @@ def _is_same_but_for_names(a: DataType, b: DataType) -> bool:
     if isinstance(a, StructType) and isinstance(b, StructType):
         pairs = zip(a.fields, b.fields, strict=False)
         return len(a.fields) == len(b.fields) and all(_is_same_but_for_names(x.type, y.type) for x, y in pairs)
-    return isinstance(a, PrimitiveType) and a.type != "variant" and not is_interval(a) and a == b
+    return isinstance(a, PrimitiveType) and a == b and facts(a).family not in ("interval", "opaque")
 
 
 def _are_comparable_by_name(a: DataType, b: DataType) -> bool:
@@ -183,10 +215,16 @@ def membership(name: str, args: list[Typed]) -> tuple[list[Expression], DataType
         return _look_up(name, args[0], values)
     cast, result = comparison(name, args)
     literals = [e for e in cast[1:] if isinstance(e, Literal)]
-    if len(literals) <= MANY or len(literals) < len(cast) - 1:
+    if len(literals) <= MANY or len(literals) < len(cast) - 1 or not _has_one_type([a.type for a in args]):
         return cast, result
     found = parts.from_literals(literals)
     return (cast if found is None else list(parts.look_up(cast[0], found).args)), result
+
+
+def _has_one_type(types: Sequence[DataType]) -> bool:
+    """Return whether one decimal type holds all values, if they are compared as decimals."""
+    sizes = [as_decimal(t) or (0, 0) for t in types]
+    return not _are_exact(types) or max(p - s for p, s in sizes) + max(s for _, s in sizes) <= MOST_DIGITS
 
 
 def _look_up(name: str, value: Typed, values: Values) -> tuple[list[Expression], DataType]:
@@ -195,8 +233,12 @@ def _look_up(name: str, value: Typed, values: Values) -> tuple[list[Expression],
         return list(parts.look_up(cast_to(value, values.type), values).args), BOOLEAN
     if _are_exact([value.type, values.type]):
         digits = as_decimal(values.type) or (38, 0)
-        known = parts.cast_values(values, PrimitiveType(f"decimal({digits[0]},{digits[1]})"))
+        is_one_type = _has_one_type([value.type, values.type])
+        known = parts.cast_values(values, decimal_type(*digits, MOST_DIGITS)) if is_one_type else None
         target, found = value.type, _exact(value).expression
+    elif is_unsigned(value.type) and is_integral(values.type):
+        target, found = value.type, value.expression
+        known = parts.cast_values(values, target)
     else:
         target = _unify(name, pair)
         known = parts.cast_values(values, target)
@@ -246,7 +288,7 @@ def arithmetic(name: str, args: list[Typed]) -> tuple[list[Expression], DataType
     """
     if all(a.type == VOID for a in args):
         return [cast_to(a, DOUBLE) for a in args], DOUBLE
-    args = _fill_void(args)
+    args = _with_signs(name, _fill_void(args))
     if _are_exact([a.type for a in args]):
         a, b = (_exact(x) for x in args)
         if name == "div":
@@ -263,8 +305,16 @@ def arithmetic(name: str, args: list[Typed]) -> tuple[list[Expression], DataType
     if name == "div":
         if not is_integral(target):
             raise misfit(name, args, "whole numbers or decimals")
-        target = LONG
+        target = target if is_unsigned(target) else LONG
     return [cast_to(a, target) for a in args], target
+
+
+def _with_signs(name: str, args: list[Typed]) -> list[Typed]:
+    """Return unsigned arguments as the types with a sign that hold them, unless all are and so is every result."""
+    same = _with_constants_of(args)
+    if name in ("%", "pmod", "div") and all(is_unsigned(a.type) for a in same):
+        return same
+    return [Typed(cast_to(a, wide), wide) if is_unsigned(a.type) else a for a in args for wide in [widened(a.type)]]
 
 
 def number(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
@@ -275,7 +325,7 @@ def number(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
     ExpressionError
         If the argument is no number.
     """
-    target = DOUBLE if args[0].type in (STRING, VOID) else args[0].type
+    target = DOUBLE if args[0].type in (STRING, VOID) else widened(args[0].type)
     if not is_numeric(target):
         raise misfit(name, args, "a number")
     return [cast_to(args[0], target)], target
@@ -293,13 +343,13 @@ def rounded(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
     digits = args[1].expression if len(args) > 1 else Literal(0, INTEGER)
     if not isinstance(digits, Literal) or not isinstance(digits.value, int):
         raise UnsupportedExpressionError(f"{name!r} needs a constant whole number of digits.", function=name)
-    if name_of(target) == "decimal":
+    if facts(target).family == "decimal":
         precision, scale = as_decimal(target) or (38, 0)
-        whole = precision - scale + 1
+        whole, most = precision - scale + 1, most_digits(precision)
         target = (
-            PrimitiveType(f"decimal({min(max(whole, 1 - digits.value), 38)},0)")
+            decimal_type(max(whole, 1 - digits.value), 0, most)
             if digits.value < 0
-            else adjusted_decimal(whole + min(scale, digits.value), min(scale, digits.value))
+            else adjusted_decimal(whole + min(scale, digits.value), min(scale, digits.value), most)
         )
     return [value, digits], target
 
@@ -307,9 +357,9 @@ def rounded(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
 def whole(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
     """Take a number, return a whole one."""
     (value,), source = number(name, args)
-    if name_of(source) == "decimal":
+    if facts(source).family == "decimal":
         precision, scale = as_decimal(source) or (38, 0)
-        return [value], PrimitiveType(f"decimal({min(precision - scale + 1, 38)},0)")
+        return [value], decimal_type(precision - scale + 1, 0, most_digits(precision))
     return [value if is_integral(source) else cast_to(Typed(value, source), DOUBLE)], LONG
 
 
@@ -321,6 +371,7 @@ def bits(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
     ExpressionError
         If an argument is no whole number.
     """
+    args = _with_constants_of(args)
     target = _unify(name, args)
     if not is_integral(target):
         raise misfit(name, args, "whole numbers")
@@ -330,7 +381,7 @@ def bits(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
 def nan_test(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
     """Take a number."""
     numbers, source = number(name, args)
-    return (numbers if name_of(source) == "float" else [cast_to(args[0], DOUBLE)]), BOOLEAN
+    return (numbers if facts(source).bits == 32 and not is_integral(source) else [cast_to(args[0], DOUBLE)]), BOOLEAN
 
 
 def item(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
@@ -413,9 +464,14 @@ def array_contains(name: str, args: list[Typed]) -> tuple[list[Expression], Data
         If the first argument is no array, or the value is of another type than its elements.
     """
     array = args[0].type
-    if not isinstance(array, ArrayType) or common_type(array.element_type, args[1].type) != array.element_type:
+    if not isinstance(array, ArrayType):
         raise misfit(name, args, "an ARRAY and a value of its elements' type")
-    return [args[0].expression, cast_to(args[1], array.element_type)], BOOLEAN
+    constant = args[1].expression
+    exact = as_constant_of(constant, array.element_type) if isinstance(constant, Literal) else None
+    value = args[1] if exact is None else Typed(exact, array.element_type)
+    if common_type(array.element_type, value.type) != array.element_type:
+        raise misfit(name, args, "an ARRAY and a value of its elements' type")
+    return [args[0].expression, cast_to(value, array.element_type)], BOOLEAN
 
 
 def map_part(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
@@ -441,6 +497,8 @@ def hashed(result: DataType) -> Rule:
         for a in args:
             if isinstance(a.type, MapType):
                 raise misfit(name, args, "no MAP: maps have no hash in Spark")
+            if is_open(a.type):
+                raise misfit(name, args, "types that Spark has a hash for")
         return [a.expression for a in args], result
 
     return rule
@@ -459,7 +517,6 @@ _NAMED = {
     "timestamp": TIMESTAMP,
     "timestamp_ntz": TIMESTAMP_NTZ,
 }
-_UPCASTS = {"integer": ("byte", "short", "integer"), "long": ("byte", "short", "integer", "long")}
 
 
 def implicit(name: str, arg: Typed, target: DataType) -> Expression:
@@ -470,30 +527,32 @@ def implicit(name: str, arg: Typed, target: DataType) -> Expression:
     ExpressionError
         If Spark would not cast the argument on its own.
     """
-    source, target_name = name_of(arg.type), name_of(target)
-    allowed = (
-        same_type(arg.type, target)
-        or arg.type == VOID
-        or (arg.type == STRING and isinstance(target, PrimitiveType))
-        or (
-            target == STRING
-            and isinstance(arg.type, PrimitiveType)
-            and not is_interval(arg.type)
-            and source != "variant"
-        )
-        or source in _UPCASTS.get(target_name, ())
-        or (target == DOUBLE and is_numeric(arg.type))
-        or (target in (DATE, TIMESTAMP, TIMESTAMP_NTZ) and arg.type in (DATE, TIMESTAMP, TIMESTAMP_NTZ))
-    )
-    if not allowed:
+    exact = as_constant_of(arg.expression, target) if isinstance(arg.expression, Literal) else None
+    if exact is not None:
+        return exact
+    if not (same_type(arg.type, target) or arg.type == VOID or _is_upcast(arg.type, target)):
         raise misfit(name, [arg], spark_name(target))
     return cast_to(arg, target)
+
+
+def _is_upcast(source: DataType, target: DataType) -> bool:
+    have, want = facts(source), facts(target)
+    if have.family == want.family == "integer":
+        (low, high), (least, most) = have.limits, want.limits
+        return least <= low and high <= most
+    if "text" in (have.family, want.family):
+        return can_cast(source, target)
+    if {have.family, want.family} <= {"date", "timestamp"}:
+        return True
+    return target == DOUBLE and is_numeric(source)
 
 
 def _parameter(name: str, arg: Typed, kind: str) -> Expression:
     if kind == "any":
         return arg.expression
-    if kind == "time":
+    if kind == "clock" and facts(arg.type).family == "time":
+        return arg.expression
+    if kind in ("time", "clock"):
         return arg.expression if arg.type == TIMESTAMP_NTZ else implicit(name, arg, TIMESTAMP)
     if kind == "text":
         return arg.expression if arg.type == BINARY else implicit(name, arg, STRING)

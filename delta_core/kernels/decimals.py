@@ -45,7 +45,7 @@ def checked_cast(x: Any, target: pa.DataType) -> Any:
     added = target.scale - x.type.scale
     if added > 0 and x.type.precision + added > _DIGITS:
         # a value of more digits fits no type of the requested scale
-        x = pc.cast(x, pa.decimal256(_WIDE_DIGITS - added, x.type.scale))
+        x = pc.cast(x, pa.decimal256(max(_WIDE_DIGITS - added, x.type.scale, 1), x.type.scale))
     return pc.cast(x, target)
 
 

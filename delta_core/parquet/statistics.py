@@ -191,7 +191,7 @@ def _column(leaf: Leaf, groups: Sequence[Any], measured: Measured | None, has_na
         return ColumnStatistics(leaf.path, None if measured is None else measured.null_counts.get(leaf.path, 0))
     nulls: int | None = 0
     lows, highs, known = [], [], leaf.has_order
-    if leaf.is_floating:
+    if leaf.is_floating and known:
         known = has_nan if measured is None else leaf.path not in measured.with_nan
     for number, group in enumerate(groups):
         stored = group.column(leaf.column)
@@ -219,16 +219,11 @@ def _column(leaf: Leaf, groups: Sequence[Any], measured: Measured | None, has_na
 
 
 def has_order(t: pa.DataType) -> bool:
-    """Whether the table's log keeps bounds of the type, as Spark does: none of booleans and bytes."""
+    """Whether the table's log keeps bounds of the type, as Spark does: of Delta's types but booleans and bytes."""
     types = pa.types
-    return bool(
-        types.is_integer(t)
-        or types.is_floating(t)
-        or types.is_string(t)
-        or types.is_date(t)
-        or types.is_timestamp(t)
-        or types.is_decimal(t)
-    )
+    is_time = types.is_date32(t) or (types.is_timestamp(t) and t.unit == "us")
+    is_number = types.is_signed_integer(t) or types.is_float32(t) or types.is_float64(t) or types.is_decimal128(t)
+    return bool(is_number or is_time or types.is_string(t))
 
 
 def _ordered(value: Any) -> Any:

@@ -519,7 +519,7 @@ class Field(_ArrowExportable, Struct, frozen=True):
         """
         f = field if isinstance(field, pa.Field) else pa.field(field)
         if f.type.num_fields:
-            check_nesting(f.type, _arrow_parts, _MOST_WRITTEN)
+            check_arrow_nesting(f.type)
         return _arrow_to_field(f)
 
 
@@ -750,6 +750,11 @@ def _arrow_parts(t: Any) -> tuple[int, Iterable[Any]]:
     return (3 if pa.types.is_struct(t) or pa.types.is_map(t) else 4 if inner else 0), inner
 
 
+def check_arrow_nesting(t: pa.DataType) -> None:
+    """Reject an Arrow type that is nested deeper than Arrow reads files that are written with it."""
+    check_nesting(t, _arrow_parts, _MOST_WRITTEN)
+
+
 def parse_type(value: Any) -> DataType:
     """Build a type from its decoded JSON; raises SchemaError if the shape is not Delta's.
 
@@ -872,7 +877,7 @@ _LISTS = (
 def arrow_to_type(data_type: Any) -> DataType:
     """Return the Delta type that stores an Arrow type; SchemaError if none does."""
     t = data_type if isinstance(data_type, pa.DataType) else pa.field(data_type).type
-    check_nesting(t, _arrow_parts, _MOST_WRITTEN)
+    check_arrow_nesting(t)
     return _from_arrow(t)
 
 
@@ -904,9 +909,14 @@ def _from_arrow(t: pa.DataType) -> DataType:
 _PLAIN_EXTENSIONS = ("arrow.json", "arrow.bool8", "arrow.uuid", "arrow.opaque")
 
 
+def is_plain_extension(t: pa.BaseExtensionType) -> bool:
+    """Return whether values of an extension type can be taken for values of its storage type."""
+    return t.extension_name in _PLAIN_EXTENSIONS or _parameters(t) is not None
+
+
 def _storage_type(t: pa.BaseExtensionType) -> pa.DataType:
     """Return the storage type of an extension type; SchemaError if a table can't hold what the type means."""
-    if t.extension_name in _PLAIN_EXTENSIONS or _parameters(t) is not None:
+    if is_plain_extension(t):
         return t.storage_type
     raise SchemaError(f"Arrow type {t} has no Delta type. Cast it to one that has, such as its storage type.")
 

@@ -20,13 +20,14 @@ from delta_core.api import (
     VersionNotFoundError,
     parse_ms,
     parse_version,
+    schema_of_arrow,
 )
 from delta_core.kernels.arrow_buffers import number_array, strings_of
 from delta_plugins.lance import history
 from delta_plugins.lance.flags import FLAGS
 from delta_plugins.lance.manifest import Manifest, parse_manifest
 from delta_plugins.lance.names import MANIFESTS, Versions, list_versions, manifest_names
-from delta_plugins.lance.predicates import delta_schema
+from delta_plugins.lance.predicates import lance_type
 from delta_plugins.lance.projection import Columns
 from delta_plugins.lance.refs import Branch, Tag, branch_folder, find_tag, read_branches, read_tags
 from delta_plugins.lance.scan import BATCH_ROWS, LanceScan
@@ -69,7 +70,7 @@ class DatasetStats(Struct, frozen=True):
 class LanceSchema(Schema):
     """The columns of a version with their logical types; a call returns them with Arrow's types.
 
-    A type that Delta lacks is a primitive type of its Arrow name.
+    A type that Delta lacks is a primitive type of the name that Arrow or the format has for it.
     """
 
     __slots__ = ("_arrow",)
@@ -79,7 +80,7 @@ class LanceSchema(Schema):
     def of(cls, manifest: Manifest) -> LanceSchema:
         """Return the schema of a version."""
         arrow: pa.Schema = arrow_schema(manifest.fields, manifest.message["schema_metadata"])
-        found = cls(delta_schema(arrow).fields)
+        found = cls(schema_of_arrow(arrow, lance_type).fields)
         object.__setattr__(found, "_arrow", registered(arrow))
         return found
 

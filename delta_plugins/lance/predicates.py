@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,34 +17,19 @@ from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from delta_core.api import Column, Compiled, DataType, Evaluator, Expression, Schema
+    from delta_core.api import Column, Compiled, Evaluator, Expression, PrimitiveType
 
-__all__ = ["Predicate", "bind_predicate", "delta_schema"]
+__all__ = ["Predicate", "bind_predicate", "lance_type"]
 
-_TESTS = (
-    pa.types.is_boolean, pa.types.is_signed_integer, pa.types.is_float32, pa.types.is_float64, pa.types.is_string,
-    pa.types.is_binary, pa.types.is_date32,
-)  # fmt: skip
+#: Extension types of the format have names that begin so; expressions can't interpret their bytes.
+_OWN = b"lance."
+_EXTENSION = b"ARROW:extension:name"
 
 
-def is_bound(of: pa.DataType) -> bool:
-    """Whether values of an Arrow type can be part of a condition.
-
-    Types without a counterpart in Delta come in here: unsigned integers, halves, times, durations, decimals of 256
-    bits, large and fixed-size types, and dictionaries.
-    """
-    types = pa.types
-    if types.is_timestamp(of):
-        return bool(of.unit == "us" and of.tz in (None, "UTC"))
-    if types.is_decimal128(of):
-        return bool(0 <= of.scale <= of.precision)
-    if types.is_struct(of):
-        return all(is_bound(f.type) for f in of)
-    if types.is_list(of):
-        return is_bound(of.value_type)
-    if types.is_map(of):
-        return is_bound(of.key_type) and is_bound(of.item_type)
-    return any(test(of) for test in _TESTS)
+def lance_type(field: pa.Field) -> PrimitiveType | None:
+    """Return the type of a field that has an extension type of the format; None for any other field."""
+    name = (field.metadata or {}).get(_EXTENSION, b"")
+    return api.logical_type(name.decode(), field.type, "opaque") if name.startswith(_OWN) else None
 
 
 class Predicate:
@@ -101,7 +86,8 @@ def bind_predicate(predicate: Any, fields: Sequence[LanceField], evaluator: Eval
     Raises
     ------
     UnsupportedExpressionError
-        If it needs a column whose type can't be part of a condition yet, or has a part that can't be evaluated.
+        If it needs a column of blobs or of JSON, or one whose name is not unique, or has a part that can't be
+        evaluated.
     ColumnNotFoundError, ExpressionError
         If it can't be parsed, or does not fit the columns.
     """
@@ -111,21 +97,30 @@ def bind_predicate(predicate: Any, fields: Sequence[LanceField], evaluator: Eval
     alike: dict[str, int] = {}
     for f in fields:
         alike[f.name.lower()] = alike.get(f.name.lower(), 0) + 1
-    usable = [a for f, a in listed if is_bound(a.type) and not blob_kind(f) and alike[f.name.lower()] == 1]
-    schema = api.Schema([api.Field(a.name, api.arrow_to_type(a.type), a.nullable) for a in usable])
+    usable = [a for f, a in listed if _why_not(f, alike) is None]
+    schema = api.schema_of_arrow(pa.schema(usable), lance_type)
     try:
         expression = api.to_expression(predicate, schema)
     except ColumnNotFoundError as e:
         asked = str(e.facts.get("column", "")).partition(".")[0].lower()
-        other = next((a for f, a in listed if f.name.lower() == asked and a not in usable), None)
+        other = next((f for f in fields if f.name.lower() == asked and _why_not(f, alike)), None)
         if other is None:
             raise
-        why = "several columns have this name in other cases" if alike[asked] > 1 else f"its type is {other.type}"
         raise UnsupportedExpressionError(
-            f"Column {other.name!r} can't be part of a predicate yet: {why}. Read the column, and filter the rows.",
+            f"Column {other.name!r} can't be part of a predicate: {_why_not(other, alike)}. Read it, and filter "
+            "the rows.",
             column=other.name,
         ) from None
     return None if expression is None else Predicate(expression, pa.schema(usable), evaluator)
+
+
+def _why_not(field: LanceField, alike: Mapping[str, int]) -> str | None:
+    """Return why a column can't be part of a condition; None if it can."""
+    if alike[field.name.lower()] > 1:
+        return "several columns have this name in other cases"
+    if field.logical_type == "json":
+        return "its values are JSON in a binary form"
+    return "its values are blobs" if blob_kind(field) else None
 
 
 def _type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType:
@@ -141,18 +136,3 @@ def _at(columns: dict[str, pa.Array], path: Sequence[str]) -> pa.Array:
         # nulls of the struct are nulls of its fields
         array = array.flatten()[array.type.get_field_index(name)]
     return array
-
-
-def delta_schema(schema: pa.Schema) -> Schema:
-    """Return a schema in Delta's types; a type that Delta lacks is a primitive type of its Arrow name."""
-    return api.Schema([api.Field(f.name, _delta_type(f.type), f.nullable) for f in schema])
-
-
-def _delta_type(of: pa.DataType) -> DataType:
-    if is_bound(of):
-        return api.arrow_to_type(of)
-    if pa.types.is_struct(of):
-        return api.StructType([api.Field(f.name, _delta_type(f.type), f.nullable) for f in of])
-    if pa.types.is_list(of) or pa.types.is_large_list(of):
-        return api.ArrayType(_delta_type(of.value_type), of.value_field.nullable)
-    return api.PrimitiveType(str(of))

@@ -130,6 +130,8 @@ def _primitive(found: pa.DataType, wanted: pa.DataType) -> Convert | None:
         return lambda x: pc.cast(x, wanted)
     if _T.is_integer(wanted) and (_T.is_integer(found) or _T.is_floating(found)):
         return lambda x: pc.cast(x, wanted)
+    if _is_computed(found, wanted):
+        return lambda x: pc.cast(x, wanted)
     if _T.is_floating(wanted):
         return _to_float(found, wanted)
     if _T.is_decimal(wanted):
@@ -141,6 +143,13 @@ def _primitive(found: pa.DataType, wanted: pa.DataType) -> Convert | None:
     if _T.is_null(wanted):
         return _to_void
     return None
+
+
+def _is_computed(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return whether a column of a plugin's type is assigned values of the type that its own have in expressions."""
+    if _T.is_fixed_size_binary(wanted):
+        return bool(_T.is_binary(found))
+    return bool(_T.is_unsigned_integer(wanted) and _T.is_decimal(found))
 
 
 def _is_text(t: pa.DataType) -> bool:

@@ -201,7 +201,7 @@ class _Codes:
         if len(self.members) and (pa.types.is_integer(self.members.type) or pa.types.is_date32(self.members.type)):
             numbers = values_of(self.members)
             low, high = int(numbers.min()), int(numbers.max())
-            if high - low < max(_DENSE, _DENSE_TIMES * len(numbers)):
+            if high - low < max(_DENSE, _DENSE_TIMES * len(numbers)) and high < 1 << 63:
                 self._low = low
                 self._table = np.full(high - low + 1, -1, np.int32)
                 self._table[numbers.astype(np.int64) - low] = np.arange(len(numbers))

@@ -22,7 +22,7 @@ from delta_core.operations.merge.candidate_files import Matching, source_blocks
 from delta_core.operations.merge.clauses import SOURCE, MergeNames, describe_clauses, evolve_schema, sql_text
 from delta_core.operations.merge.decision_store import DecisionRuns
 from delta_core.operations.merge.key_join import JoinedRows
-from delta_core.operations.merge.source import load_source, source_types, usable_columns
+from delta_core.operations.merge.source import load_source, source_schema, source_types, usable_columns
 from delta_core.operations.merge.target_scan import BLOCK_ROWS, CompiledClause, Decided, first_clause
 from delta_core.operations.merge.updated_rows import UpdatedRows, convert
 from delta_core.operations.row_changes import begin_changes, has_applied
@@ -101,7 +101,7 @@ def merge_rows(base: Snapshot | ChangeTarget, source: Any, options: MergeOptions
 def run_merge(base: Snapshot | ChangeTarget, source: pa.Table | pa.RecordBatchReader, options: MergeOptions) -> Changed:
     """Merge into a version; raises what `merge_rows` raises."""
     source, unusable = usable_columns(source, base.schema, options.merge_schema)
-    rows = Schema.from_arrow(source.schema)
+    rows = source_schema(source.schema, base.schema)
     limits = options.max_memory_bytes, options.max_temporary_bytes
     with load_source(source, rows, source_types(base.types), *limits) as loaded:
         merge = _Merge(base, loaded, rows, options, unusable)

@@ -16,9 +16,10 @@ from delta_core.kernel.write.convert import Convert, conversion
 from delta_core.kernel.write.layout import arrow_type
 from delta_core.operations.temporary import temporary_files
 from delta_core.schema.fields import Schema
-from delta_core.schema.types import KNOWN_TYPES, StructType, TypeDef, arrow_to_type
+from delta_core.schema.logical import ArrowType, open_type
+from delta_core.schema.types import KNOWN_TYPES, CustomType, Field, StructType, TypeDef, arrow_to_type
 
-__all__ = ["load_source", "source_types", "usable_columns"]
+__all__ = ["load_source", "source_schema", "source_types", "usable_columns"]
 
 #: The part of the machine's memory that a source may take.
 _MEMORY_SHARE = 4
@@ -47,6 +48,36 @@ def usable_columns(
         return source.select(names), unusable
     batches = (batch.select(names) for batch in source)
     return pa.RecordBatchReader.from_batches(pa.schema([source.schema.field(n) for n in names]), batches), unusable
+
+
+def source_schema(source: pa.Schema, table: StructType) -> Schema:
+    """Return the columns of a source; one of a type that Delta lacks has that of the table's column, or its own.
+
+    Parameters
+    ----------
+    source : pyarrow.Schema
+        Of the rows as the user passed them.
+    table : StructType
+        The columns of the table.
+
+    Raises
+    ------
+    SchemaError
+        For a type that is nested too deep.
+    """
+    return Schema([_source_field(f, table.get(f.name)) for f in source])
+
+
+def _source_field(f: pa.Field, own: Field | None) -> Field:
+    is_own = own is not None and isinstance(own.type, CustomType) and own.type.definition.arrow == f.type
+    if own is not None and is_own and isinstance(open_type(f.type), ArrowType):
+        return Field(f.name, own.type, f.nullable)
+    try:
+        return Field.from_arrow(f)
+    except SchemaError:
+        if own is None or not isinstance(own.type, CustomType):
+            raise
+        return Field(f.name, open_type(f.type), f.nullable)
 
 
 @contextmanager

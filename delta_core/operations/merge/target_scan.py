@@ -21,7 +21,8 @@ from delta_core.operations.merge.clauses import SOURCE, TARGET, BoundClause, Key
 from delta_core.operations.merge.decision_store import DecisionRuns, Decisions
 from delta_core.operations.merge.key_join import JoinedRows, SourceIndex
 from delta_core.schema.fields import Path
-from delta_core.schema.types import DataType, PrimitiveType, arrow_to_type
+from delta_core.schema.logical import open_type
+from delta_core.schema.types import DataType, PrimitiveType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -236,7 +237,7 @@ def scan_predicate(
 
 def _key_test(key: Key, members: pa.Array) -> Expression | None:
     """Return a test on the table that holds for every row with one of these keys; None if there is none."""
-    kind = arrow_to_type(members.type)
+    kind = open_type(members.type)
     if name_of(kind) not in _COMPARED:
         return None
     target = on_target(key.target)

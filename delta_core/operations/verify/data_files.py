@@ -21,6 +21,7 @@ from delta_core.errors import (
     shortened,
 )
 from delta_core.expressions.ast import NUM_RECORDS, Call, Expression, FileStatistic, Literal
+from delta_core.expressions.coercion import bounds_type
 from delta_core.kernel.commit.intents import read_columns
 from delta_core.kernel.log.decimal_bounds import is_rounded, widen_bounds
 from delta_core.kernel.log.files import FileSet
@@ -37,7 +38,7 @@ from delta_core.kernels.arrow_buffers import array_of, int64_values, is_valid, n
 from delta_core.kernels.nested import reach
 from delta_core.operations.verify.version import numbers_of, true_of
 from delta_core.schema.fields import Path, format_path, leaf_fields
-from delta_core.schema.types import PrimitiveType, UserDefinedType
+from delta_core.schema.types import PrimitiveType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,12 +65,16 @@ _ROUNDED = (
 )
 
 
+_WITHOUT_BOUNDS = ("binary", "boolean", "variant", "void")
+
+
 class StatisticsLeaves:
     """The statistics of columns that have an order, fields of structs among them, as the log has them."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         state = snapshot.state
-        kinds = {p: t for p, t in statistics_leaves(state) if _is_ordered(t)}
+        bounded = ((p, bounds_type(t)) for p, t in statistics_leaves(state))
+        kinds = {p: t for p, t in bounded if t is not None and t.type not in _WITHOUT_BOUNDS}
         both = zip(leaf_fields(snapshot.schema), leaf_fields(state.column_map.physical), strict=True)
         #: Logical paths, by physical ones.
         self.logical = {physical: path for (path, _), (physical, _) in both if physical in kinds}
@@ -80,12 +85,6 @@ class StatisticsLeaves:
         self.schema = pa.schema(
             [(f.name, arrow_type(f.type, state.types)) for f in state.column_map.physical.fields if f.name in tops]
         )
-
-
-def _is_ordered(kind: object) -> bool:
-    if isinstance(kind, UserDefinedType):
-        return False
-    return isinstance(kind, PrimitiveType) and kind.type not in ("binary", "boolean", "variant", "void")
 
 
 def check_footers(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from delta_core.engines.interface import Storage
 from delta_core.errors import ExternalPathError
 from delta_core.expressions.ast import FileStatistic
+from delta_core.expressions.coercion import bounds_type
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.log.indexed_columns import statistics_leaves
 from delta_core.kernel.log.partition_values import parse_partition_values
@@ -53,7 +54,8 @@ __all__ = [
 _MOST_COMBINATIONS = 1 << 20
 #: A path from the root of a store, or a URI.
 _ABSOLUTE = lazy_pattern(r"/|[A-Za-z][A-Za-z0-9+.-]+:")
-NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
+_LONG = PrimitiveType("long")
+NUM_RECORDS = FileStatistic("numRecords", (), _LONG)
 
 
 class Sizes(NamedTuple):
@@ -232,14 +234,11 @@ def _statistics(snapshot: Snapshot) -> list[tuple[str, Path, FileStatistic]]:
     found = []
     for name, kind in (("null_count", "nullCount"), ("min", "min"), ("max", "max")):
         for path, f in _statistics_columns(snapshot):
-            if kind == "nullCount" or _has_bounds(f):
+            t = _LONG if kind == "nullCount" else bounds_type(f.type)
+            if t is not None and t.type not in ("binary", "variant"):
                 place = state.column_map.physical_path(state.schema, path)
-                found.append((name, path, FileStatistic(kind, place, f.type)))
+                found.append((name, path, FileStatistic(kind, place, t)))
     return found
-
-
-def _has_bounds(f: Field) -> bool:
-    return isinstance(f.type, PrimitiveType) and f.type.type not in ("binary", "variant")
 
 
 def _statistics_columns(snapshot: Snapshot) -> list[tuple[Path, Field]]:

@@ -19,16 +19,17 @@ from delta_core.engines.arrow.evaluate.compute import Kernel, arrow_type, by_val
 from delta_core.engines.arrow.evaluate.nested_order import spans
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions import literals
-from delta_core.expressions.coercion import name_of, same_type, spark_name
+from delta_core.expressions.coercion import TIMESTAMP, TIMESTAMP_NTZ, can_cast, is_open, same_type, spark_name
 from delta_core.expressions.literals import TRIMMED
 from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.decimals import checked_cast, round_half_up
+from delta_core.schema.logical import LogicalType, facts, open_type
 from delta_core.schema.types import ArrayType, DataType, StructType
 
 __all__ = ["cast_kernel", "java_double"]
 
-_INTEGRAL = ("byte", "short", "integer", "long")
 _SECOND_US = 1_000_000
+_DAY_US = 86_400 * _SECOND_US
 
 
 def cast_kernel(source: DataType, target: DataType, safe: bool = False) -> Kernel:
@@ -42,14 +43,14 @@ def cast_kernel(source: DataType, target: DataType, safe: bool = False) -> Kerne
     if same_type(source, target):
         return lambda x: x
     into = arrow_type(target)
-    if name_of(source) == "void":
+    if facts(source).family == "void":
         return lambda x: typed(None, into) if isinstance(x, pa.Scalar) else pa.nulls(len(x), into)
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):
         return _of_arrays(cast_kernel(source.element_type, target.element_type, safe), into)
     if isinstance(source, StructType) and isinstance(target, StructType) and len(source) == len(target):
         fields = [cast_kernel(a.type, b.type, safe) for a, b in zip(source, target, strict=True)]
         return _of_structs(fields, into)
-    strict = _strict(name_of(source), target)
+    strict = _strict(source, target)
     if strict is None:
         raise UnsupportedExpressionError(
             f"A cast from {spark_name(source)} to {spark_name(target)} is not supported.", cast=spark_name(target)
@@ -75,24 +76,31 @@ def _of_structs(fields: list[Kernel], into: pa.DataType) -> Kernel:
     return on_arrays(kernel)
 
 
-def _strict(source: str, target: DataType) -> Kernel | None:
+def _strict(source: DataType, target: DataType) -> Kernel | None:
     """Find the cast between two types that differ."""
-    name, into = name_of(target), arrow_type(target)
-    table: dict[str, Callable[[str, DataType, pa.DataType], Kernel | None]] = {
-        "string": _from_text,
-        "boolean": _from_boolean,
-        "date": _from_date,
-        "timestamp": _from_timestamp,
-        "timestamp_ntz": _from_timestamp,
-        "float": _from_float,
-        "double": _from_float,
-        "decimal": _from_decimal,
-    }
-    if source in _INTEGRAL:
-        return _from_integral(name, target, into)
-    if source == "binary":
-        return (lambda x: pc.cast(x, into)) if name == "string" else None
-    return table[source](name, target, into) if source in table else None
+    if not can_cast(source, target):
+        return None
+    have, want = facts(source), facts(target)
+    is_printed = want.family == "text" and have.per_day > _DAY_US
+    if _is_other_unit(source) and have.family != want.family and not is_printed:
+        # by way of the microseconds that Delta has
+        plain = TIMESTAMP if have.is_zoned else TIMESTAMP_NTZ
+        return _by_way_of(_strict(source, plain), _strict(plain, target))
+    if _is_other_unit(target) and have.family not in ("timestamp", "date", "text"):
+        return _by_way_of(_strict(source, TIMESTAMP), _strict(TIMESTAMP, target))
+    make = _FAMILIES.get(have.family)
+    return None if make is None else make(want, target)
+
+
+def _is_other_unit(t: DataType) -> bool:
+    found = facts(t)
+    return found.family == "timestamp" and found.per_day != _DAY_US
+
+
+def _by_way_of(first: Kernel | None, second: Kernel | None) -> Kernel | None:
+    if first is None or second is None:
+        return None
+    return lambda x: second(first(x))
 
 
 def _nulling(strict: Kernel, into: pa.DataType) -> Kernel:
@@ -122,33 +130,35 @@ def _nulling(strict: Kernel, into: pa.DataType) -> Kernel:
 # --- from numbers --------------------------------------------------------------------------
 
 
-def _from_integral(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
-    if name in (*_INTEGRAL, "string"):
+def _from_integral(want: LogicalType, target: DataType) -> Kernel | None:
+    into = want.arrow
+    if want.family in ("integer", "text"):
         return lambda x: pc.cast(x, into)
-    if name in ("float", "double"):
+    if want.family == "floating":
         return lambda x: pc.cast(x, into, safe=False)
-    if name == "boolean":
+    if want.family == "boolean":
         return lambda x: pc.not_equal(x, typed(0, x.type))
-    if name == "decimal":
+    if want.family == "decimal":
         return lambda x: checked_cast(x, into)
-    if name == "timestamp":
+    if want.family == "timestamp":
         return lambda x: pc.cast(pc.multiply_checked(pc.cast(x, pa.int64()), _SECOND_US), into)
     return None
 
 
-def _from_float(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
-    if name in _INTEGRAL:
+def _from_float(want: LogicalType, target: DataType) -> Kernel | None:
+    into = want.arrow
+    if want.family == "integer":
         return lambda x: pc.cast(pc.trunc(x), into)
-    if name in ("float", "double"):
+    if want.family == "floating":
         return lambda x: pc.cast(x, into, safe=False)
-    if name == "boolean":
+    if want.family == "boolean":
         return lambda x: pc.not_equal(x, typed(0, x.type))
-    if name == "string":
+    if want.family == "text":
         return _print_floats
-    if name == "decimal":
+    if want.family == "decimal":
         # NaN and the infinities are null, as in Spark, also outside try_cast
         return by_value(lambda v: literals.parse_decimal_text(repr(v), target) if isfinite(v) else None, into)
-    if name == "timestamp":
+    if want.family == "timestamp":
         # By way of int64, so that NaN and what overflows raise.
         return lambda x: pc.cast(pc.cast(pc.trunc(pc.multiply(pc.cast(x, pa.float64()), 1e6)), pa.int64()), into)
     return None
@@ -171,25 +181,27 @@ def java_double(value: Any) -> str:
     return f"{mantissa}E{int(exponent)}"
 
 
-def _from_decimal(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
-    if name == "decimal":
+def _from_decimal(want: LogicalType, target: DataType) -> Kernel | None:
+    into = want.arrow
+    if want.family == "decimal":
         return lambda x: round_half_up(x, into)
-    if name in _INTEGRAL:
+    if want.family == "integer":
         return lambda x: pc.cast(pc.trunc(x), into)
-    if name in ("float", "double"):
+    if want.family == "floating":
         # By way of text: the nearest double, if Arrow's own conversion may be one off.
         return lambda x: pc.cast(pc.cast(x, pa.string()), into)
-    if name == "boolean":
+    if want.family == "boolean":
         return lambda x: pc.not_equal(x, typed(decimal.Decimal(0), x.type))
-    if name == "string":
+    if want.family == "text":
         return by_value(lambda v: format(v, "f"), into)
-    if name == "timestamp":
+    if want.family == "timestamp":
         return by_value(lambda v: int(v * _SECOND_US), into)
     return None
 
 
-def _from_boolean(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
-    if name == "decimal":
+def _from_boolean(want: LogicalType, target: DataType) -> Kernel | None:
+    into = want.arrow
+    if want.family == "decimal":
         return lambda x: checked_cast(pc.cast(x, pa.int64()), into)
     return lambda x: pc.cast(x, into)
 
@@ -197,29 +209,66 @@ def _from_boolean(name: str, target: DataType, into: pa.DataType) -> Kernel | No
 # --- from times ----------------------------------------------------------------------------
 
 
-def _from_date(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
-    if name == "string":
+def _from_date(want: LogicalType, target: DataType) -> Kernel | None:
+    into = want.arrow
+    if want.family == "text":
         return lambda x: pc.cast(x, into)
+    if want.per_day != _DAY_US:
+        rescale = _rescale(1, want)
+        return lambda x: rescale(pc.cast(x, pa.int32()))
     return lambda x: pc.cast(pc.cast(x, pa.timestamp("us")), into)
 
 
-def _from_timestamp(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
-    if name == "string":
+def _from_timestamp(want: LogicalType, target: DataType) -> Kernel | None:
+    into = want.arrow
+    if want.family == "text":
         return _print_timestamps
-    if name in ("timestamp", "timestamp_ntz"):
-        return lambda x: pc.cast(pc.cast(x, pa.int64()), into)
-    if name == "date":
+    if want.family == "timestamp":
+        return _to_unit(want)
+    if want.family == "date":
         days = on_arrays(lambda x: pc.cast(_from_numpy(_floor_divide(x, 86_400 * _SECOND_US), pa.int32()), into))
         return lambda x: days(pc.cast(x, pa.int64()))
-    if name in ("double", "float"):
+    if want.family == "floating":
         return lambda x: pc.cast(pc.divide(pc.cast(pc.cast(x, pa.int64()), pa.float64(), safe=False), 1e6), into)
-    if name == "decimal":
+    if want.family == "decimal":
         return by_value(
             lambda v: literals.parse_decimal_text(str(decimal.Decimal(literals.to_microseconds(v)).scaleb(-6)), target),
             into,
         )
     seconds = on_arrays(lambda x: _from_numpy(_floor_divide(x, _SECOND_US), pa.int64()))
     return lambda x: pc.cast(seconds(pc.cast(x, pa.int64())), into)
+
+
+def _from_time(want: LogicalType, target: DataType) -> Kernel | None:
+    return (lambda x: pc.cast(x, pa.string())) if want.family == "text" else _to_unit(want)
+
+
+def _from_duration(want: LogicalType, target: DataType) -> Kernel | None:
+    return _to_unit(want)
+
+
+def _to_unit(want: LogicalType) -> Kernel:
+    """Return the kernel that converts times to another unit, rounded down; what the unit does not hold raises."""
+    into = want.arrow
+
+    def kernel(x: Any) -> Any:
+        number = pc.cast(x, pa.int32() if x.type.bit_width == 32 else pa.int64())
+        per_day = facts(open_type(x.type)).per_day
+        return pc.cast(number, into) if per_day == want.per_day else _rescale(per_day, want)(number)
+
+    return kernel
+
+
+def _rescale(per_day: int, want: LogicalType) -> Kernel:
+    """Return the kernel that makes times of whole numbers in other units."""
+    stored = pa.int32() if want.arrow.bit_width == 32 else pa.int64()
+    if per_day <= want.per_day:
+        factor = want.per_day // per_day
+        return lambda x: pc.cast(
+            pc.cast(pc.multiply_checked(pc.cast(x, pa.int64()), typed(factor, pa.int64())), stored), want.arrow
+        )
+    divisor = per_day // want.per_day
+    return on_arrays(lambda x: pc.cast(pc.cast(_from_numpy(_floor_divide(x, divisor), pa.int64()), stored), want.arrow))
 
 
 def _floor_divide(x: pa.Array, by: int) -> tuple[Any, Any]:
@@ -233,7 +282,7 @@ def _from_numpy(pair: tuple[Any, Any], into: pa.DataType) -> pa.Array:
 
 
 def _print_timestamps(x: Any) -> Any:
-    text = pc.strftime(pc.cast(x, pa.timestamp("us")), format="%Y-%m-%d %H:%M:%S")
+    text = pc.strftime(pc.cast(x, pa.timestamp(x.type.unit)), format="%Y-%m-%d %H:%M:%S")
     return pc.utf8_rtrim(pc.utf8_rtrim(text, characters="0"), characters=".")
 
 
@@ -243,12 +292,13 @@ _INTEGER_TEXT = "^[+-]?[0-9]+$"
 _DOUBLE_TEXT = r"(?i)^(?:[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?[df]?|[+-]?inf(?:inity)?|nan)$"
 
 
-def _from_text(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
-    if name == "binary":
+def _from_text(want: LogicalType, target: DataType) -> Kernel | None:
+    into = want.arrow
+    if want.family == "binary":
         return lambda x: pc.cast(x, into)
-    if name in _INTEGRAL:
+    if want.family == "integer":
         return lambda x: pc.cast(pc.utf8_ltrim(_matching(x, _INTEGER_TEXT, target), characters="+"), into)
-    if name in ("float", "double"):
+    if want.family == "floating":
         return lambda x: pc.cast(
             pc.replace_substring_regex(
                 pc.utf8_ltrim(_matching(x, _DOUBLE_TEXT, target), characters="+"),
@@ -261,14 +311,19 @@ def _from_text(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
         "decimal": literals.parse_decimal_text,
         "boolean": literals.parse_boolean,
         "date": literals.parse_date,
-        "timestamp": literals.parse_timestamp,
-        "timestamp_ntz": literals.parse_timestamp,
+        "timestamp": literals.parse_units if is_open(target) else literals.parse_timestamp,
+        "time": literals.parse_units,
     }
-    if name not in readers:
+    if want.family not in readers:
         return None
-    read = readers[name]
+    read = readers[want.family]
     slow = by_value(lambda text: read(text, target), into)
-    return slow if name in ("decimal", "boolean") else lambda x: _read_times(x, into, slow)
+    is_plain = want.family in ("date", "timestamp") and not is_open(target)
+    return (lambda x: _read_times(x, into, slow)) if is_plain else slow
+
+
+def _from_binary(want: LogicalType, target: DataType) -> Kernel | None:
+    return (lambda x: pc.cast(x, want.arrow)) if want.family == "text" else None
 
 
 def _matching(x: Any, pattern: str, target: DataType) -> Any:
@@ -295,3 +350,19 @@ def _read_times(x: Any, into: pa.DataType, slow: Kernel) -> Any:
     except pa.ArrowInvalid:
         return slow(x)
     return pc.cast(plain, into)
+
+
+#: By the family of the source, what returns the cast to a type; None if there is none.
+_FAMILIES: dict[str, Callable[[LogicalType, DataType], Kernel | None]] = {
+    "integer": _from_integral,
+    "floating": _from_float,
+    "decimal": _from_decimal,
+    "boolean": _from_boolean,
+    "text": _from_text,
+    "binary": _from_binary,
+    "date": _from_date,
+    "timestamp": _from_timestamp,
+    "time": _from_time,
+    "duration": _from_duration,
+    "interval": _from_duration,
+}

@@ -21,6 +21,7 @@ from delta_core.kernels import compute
 
 # pyarrow.compute has an is_valid of its own
 from delta_core.kernels.arrow_buffers import array_of, is_valid as validity, scalar_of as typed, values_of
+from delta_core.schema.logical import facts
 from delta_core.schema.types import DataType, PrimitiveType
 
 __all__ = [
@@ -50,9 +51,10 @@ def __getattr__(name: str) -> Any:
 
 def arrow_type(t: DataType) -> pa.DataType:
     """Return how values of a type lie in memory; intervals are durations, or int32 months."""
-    if isinstance(t, PrimitiveType) and t.type.startswith("interval"):
-        return pa.int32() if "year" in t.type else pa.duration("us")
-    return t.to_arrow()
+    if not isinstance(t, PrimitiveType):
+        return t.to_arrow()
+    found = facts(t)
+    return t.to_arrow() if found.family == "opaque" else found.arrow
 
 
 def scalar_of(literal: Literal) -> pa.Scalar:

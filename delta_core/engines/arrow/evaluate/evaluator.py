@@ -27,6 +27,7 @@ from delta_core.engines.arrow.evaluate import (
     functions_times,
 )
 from delta_core.engines.arrow.evaluate.compute import CallInfo, Kernel, Maker, arrow_type, scalar_of, typed
+from delta_core.engines.arrow.evaluate.layouts import with_plain_layout
 from delta_core.engines.arrow.evaluate.result_size import choose, spread, take
 from delta_core.errors import ExpressionError, InternalError, PluginError, UnsupportedExpressionError, plugin_errors
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, Values, leaves
@@ -37,7 +38,8 @@ from delta_core.expressions.printing import format_sql
 from delta_core.expressions.typing_rules import Typed
 from delta_core.kernels.arrow_buffers import is_valid, number_array, one_array, values_of
 from delta_core.runtime.recursion import Steps, each, run
-from delta_core.schema.types import DataType, PrimitiveType, arrow_to_type
+from delta_core.schema.logical import facts, open_type, plain_layout
+from delta_core.schema.types import DataType, PrimitiveType
 
 if TYPE_CHECKING:
     from delta_core.expressions.plugin_functions import Function
@@ -52,6 +54,8 @@ _MAKERS: Mapping[str, Maker] = {
     **functions_nested.MAKERS,
     **functions_hash.MAKERS,
 }
+#: What offsets of 32 bits reach.
+_MOST_BYTES = 2**31 - 1
 _TRUE, _FALSE = typed(True, pa.bool_()), typed(False, pa.bool_())
 _CONDITIONS = (
     ("divide by zero", "DIVIDE_BY_ZERO"),
@@ -125,6 +129,8 @@ class CompiledExpression(Struct, frozen=True):
             found = self._on_dictionary(columns[0])
             if found is not None:
                 return found
+        if num_rows > 1 and any(map(_is_oversized, columns)):
+            return self._in_halves(columns, num_rows)
         batch = _Batch([_normal(c, t) for c, t in zip(columns, self._inputs, strict=True)], num_rows)
         try:
             value = run(self._node(batch))
@@ -132,6 +138,12 @@ class CompiledExpression(Struct, frozen=True):
             # what failed may be a part that no row needs
             value = run(self._node(replace(batch, careful=True)))
         return _as_array(value, num_rows, self.type)
+
+    def _in_halves(self, columns: Sequence[Any], num_rows: int) -> pa.Array:
+        middle = num_rows // 2
+        halves = [slice(None, middle), slice(middle, None)]
+        parts = [[c if isinstance(c, pa.Scalar) else c[half] for c in columns] for half in halves]
+        return pa.concat_arrays([self(parts[0], middle), self(parts[1], num_rows - middle)])
 
     def _on_dictionary(self, column: pa.DictionaryArray) -> pa.Array | None:
         """Evaluate once a distinct value; None if that raises, since a value may be in no row."""
@@ -180,7 +192,7 @@ def compile_expression(
 
     def locate(leaf: Leaf) -> Typed:
         if leaf in types:
-            return Typed(leaf, _delta_type(types[leaf]))
+            return Typed(leaf, _type_of(types[leaf]))
         if isinstance(leaf, Column):
             raise ExpressionError(f"No type was given for column {leaf.name!r}.", column=leaf.name)
         return leaf_type(leaf)
@@ -216,26 +228,31 @@ def _rehearse(compiled: CompiledExpression, expression: Expression) -> None:
 
 
 @lru_cache(maxsize=64)
-def _flat_type(t: pa.DataType) -> DataType:
-    return canonical(arrow_to_type(t))
-
-
-def _delta_type(t: pa.DataType) -> DataType:
-    is_flat = not t.num_fields and not isinstance(t, (pa.BaseExtensionType, pa.DictionaryType))
-    return _flat_type(t) if is_flat else canonical(arrow_to_type(t))
+def _type_of(t: pa.DataType) -> DataType:
+    return canonical(open_type(t))
 
 
 def _normal(column: Any, t: DataType) -> Any:
-    """Convert a column to the one Arrow type of its logical type."""
+    """Convert a column to the one Arrow type of its logical type, and its parts to plain layouts."""
     if isinstance(column, pa.ChunkedArray):
         column = one_array(column)
     if isinstance(column, pa.DictionaryArray):
         column = column.dictionary_decode()
     elif isinstance(column, pa.DictionaryScalar):
         column = column.value
-    if isinstance(t, PrimitiveType) and t.type != "variant" and column.type != arrow_type(t):
+    plain = plain_layout(column.type)
+    if plain != column.type:
+        column = with_plain_layout(column, plain)
+    if isinstance(t, PrimitiveType) and facts(t).family != "opaque" and column.type != arrow_type(t):
         return pc.cast(column, arrow_type(t))
     return column
+
+
+def _is_oversized(column: Any) -> bool:
+    """Return whether a column may have more text than an array of offsets of 32 bits holds."""
+    t = column.type
+    is_plain = pa.types.is_string(t) or pa.types.is_binary(t) or pa.types.is_primitive(t)
+    return not (is_plain or isinstance(column, pa.Scalar)) and plain_layout(t) != t and column.nbytes > _MOST_BYTES
 
 
 def _as_array(value: Any, num_rows: int, target: pa.DataType) -> pa.Array:

@@ -6,22 +6,35 @@ false is less than true; decimals compare exactly, whatever their scales.
 
 from __future__ import annotations
 
+import operator as operators
 from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from delta_core.engines.arrow.evaluate import compute as pc
-from delta_core.engines.arrow.evaluate.compute import CallInfo, Kernel, Maker, named, on_arrays, plain, scalar_of, typed
+from delta_core.engines.arrow.evaluate.compute import (
+    CallInfo,
+    Kernel,
+    Maker,
+    by_value,
+    named,
+    on_arrays,
+    plain,
+    scalar_of,
+    typed,
+)
 from delta_core.engines.arrow.evaluate.membership import count_below, member_test
 from delta_core.engines.arrow.evaluate.nested_order import nested_order
 from delta_core.engines.arrow.evaluate.result_size import choose
 from delta_core.errors import UnsupportedExpressionError
 from delta_core.expressions.ast import Literal, Values
-from delta_core.expressions.coercion import DOUBLE, as_decimal, name_of, spark_name
+from delta_core.expressions.coercion import DOUBLE, as_decimal, describe, spark_name
 from delta_core.expressions.typing_rules import are_comparable
-from delta_core.kernels.arrow_buffers import array_of, bool_array, is_valid
+from delta_core.kernels.arrow_buffers import bool_array, is_valid, values_of
+from delta_core.schema.logical import MOST_DIGITS, LogicalType, facts
 from delta_core.schema.types import DataType, PrimitiveType
 
 __all__ = ["MAKERS", "comparison"]
@@ -60,6 +73,14 @@ _PLAIN: dict[str, str] = {
     ">": "greater",
     ">=": "greater_equal",
 }
+_PYTHON: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operators.eq,
+    "!=": operators.ne,
+    "<": operators.lt,
+    "<=": operators.le,
+    ">": operators.gt,
+    ">=": operators.ge,
+}
 _FLOAT: dict[str, Kernel] = {
     "=": _float_equal,
     "!=": lambda a, b: pc.invert(_float_equal(a, b)),
@@ -71,19 +92,53 @@ _FLOAT: dict[str, Kernel] = {
 
 
 def comparison(operator: str, a: DataType, b: DataType) -> Kernel:
-    """Return the kernel that compares values of two types, which are equal or both decimals."""
+    """Return the kernel that compares values of two types: equal ones, decimals, or times of a kind."""
     if operator == "<=>":
         equal = comparison("=", a, b)
         return lambda x, y: pc.coalesce(equal(x, y), pc.and_(pc.is_null(x), pc.is_null(y)))
     if not isinstance(a, PrimitiveType):
         return _nested(operator, a, b)
-    if name_of(a) in ("float", "double"):
+    x, y = facts(a), facts(b)
+    if x.family == "floating":
         return _FLOAT[operator]
     kernel: Kernel = getattr(pc, _PLAIN[operator])
-    if name_of(a) == "decimal" and a != b:
-        exact = _exact_decimals((a, b))
-        return lambda x, y: kernel(exact(x), exact(y))
+    if x.family == "decimal" and a != b:
+        return _of_decimals(operator, a, b)
+    if x.per_day and x.arrow != y.arrow:
+        return _of_units(operator, x, y)
     return kernel
+
+
+def _of_decimals(operator: str, a: DataType, b: DataType) -> Kernel:
+    exact, kernel = _exact_decimals((a, b)), getattr(pc, _PLAIN[operator])
+    if exact is None:
+        return by_value(_PYTHON[operator], pa.bool_())
+    return lambda x, y: kernel(exact(x), exact(y))
+
+
+def _of_units(operator: str, a: LogicalType, b: LogicalType) -> Kernel:
+    """Return the kernel that compares times of two units, or with a zone and without, as whole numbers.
+
+    A number of the finer unit is split into one of the coarser and a rest: neither is multiplied, so nothing overflows.
+    """
+    if a.per_day == b.per_day:
+        kernel: Kernel = getattr(pc, _PLAIN[operator])
+        return lambda x, y: kernel(_whole(x), _whole(y))
+    factor, test = max(a.per_day, b.per_day) // min(a.per_day, b.per_day), _SIGNS[operator]
+    is_finer = a.per_day > b.per_day
+
+    def compare(x: pa.Array, y: pa.Array) -> pa.Array:
+        fine, coarse = (x, y) if is_finer else (y, x)
+        whole, rest = np.divmod(values_of(fine).astype(np.int64), factor)
+        other = values_of(coarse)
+        sign = np.where(whole == other, np.sign(rest), np.where(whole < other, -1, 1))
+        return bool_array(test(sign if is_finer else -sign), valid=is_valid(x) & is_valid(y))
+
+    return on_arrays(compare)
+
+
+def _whole(x: Any) -> Any:
+    return pc.cast(pc.cast(x, pa.int32()) if x.type.bit_width == 32 else x, pa.int64())
 
 
 _SIGNS: dict[str, Callable[[Any], Any]] = {
@@ -107,17 +162,18 @@ def _of_parts(operator: str, a: DataType, b: DataType) -> Kernel:
     if a == b:
         return comparison(operator, a, b)
     if as_decimal(a) is not None and as_decimal(b) is not None:
-        exact, kernel = _exact_decimals((a, b)), getattr(pc, _PLAIN[operator])
-        return lambda x, y: kernel(exact(x), exact(y))
+        return _of_decimals(operator, a, b)
     wide, compare = pa.float64(), comparison(operator, DOUBLE, DOUBLE)
     return lambda x, y: compare(pc.cast(x, wide), pc.cast(y, wide))
 
 
-def _exact_decimals(types: tuple[DataType, ...]) -> Kernel:
-    """Return the kernel that converts decimals of these types to one type that holds them all."""
+def _exact_decimals(types: tuple[DataType, ...]) -> Kernel | None:
+    """Return the kernel that converts decimals of these types to one type that holds them all; None if none does."""
     sizes = [as_decimal(t) or (1, 0) for t in types]
     scale = max(s for _, s in sizes)
     precision = max(p - s for p, s in sizes) + scale
+    if precision > MOST_DIGITS:
+        return None
     target = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
     return lambda x: x if x.type == target else pc.cast(x, target)
 
@@ -129,22 +185,25 @@ def _compare(call: CallInfo) -> Kernel:
 def _within(call: CallInfo) -> Kernel:
     value, *candidates = call.inputs
     many = call.args[-1]
-    if isinstance(many, Values):
-        same_type = _exact_decimals(call.inputs) if name_of(value) == "decimal" else _same
-        return member_test(same_type(many.array), same_type, many.has_null)
+    exact = _converter(call.inputs)
+    if isinstance(many, Values) and exact is not None:
+        return member_test(exact(many.array), exact, many.has_null)
     if not candidates:
         return lambda x: pc.if_else(pc.is_null(x), typed(None, pa.bool_()), typed(False, pa.bool_()))
+    if isinstance(many, Values):
+        raise UnsupportedExpressionError(
+            f"Values of {spark_name(value)} can't be looked up among those of {spark_name(many.type)}.", function="in"
+        )
     literals = [c for c in call.args[1:] if isinstance(c, Literal)]
-    if len(literals) < len(candidates) or not isinstance(value, PrimitiveType):
+    if len(literals) < len(candidates) or not isinstance(value, PrimitiveType) or exact is None:
         pairs = [comparison("=", value, c) for c in candidates]
         return lambda x, *comparands: reduce(
             pc.or_kleene, (equal(x, o) for equal, o in zip(pairs, comparands, strict=True))
         )
-    exact: Kernel = _exact_decimals(call.inputs) if name_of(value) == "decimal" else lambda x: x
-    if name_of(value) in ("float", "double"):
+    if facts(value).family == "floating":
         exact = _positive_zero
     found_in = [exact(scalar_of(c)) for c in literals if c.value is not None]
-    members = array_of([m.as_py() for m in found_in], found_in[0].type if found_in else pc.arrow_type(value))
+    members = pa.concat_arrays([pa.repeat(m, 1) for m in found_in]) if found_in else pa.nulls(0, pc.arrow_type(value))
     has_null = len(found_in) < len(literals)
 
     def kernel(x: Any, *_: Any) -> Any:
@@ -155,6 +214,15 @@ def _within(call: CallInfo) -> Kernel:
     return kernel
 
 
+def _converter(types: tuple[DataType, ...]) -> Kernel | None:
+    """Return the kernel that converts values to one type in which equal ones are the same; None if there is none."""
+    kinds = [facts(t) for t in types]
+    if kinds[0].family == "decimal":
+        return _exact_decimals(types)
+    is_mixed = kinds[0].per_day and any(k.arrow != kinds[0].arrow for k in kinds)
+    return None if is_mixed else _same
+
+
 def _same(x: Any) -> Any:
     return x
 
@@ -163,7 +231,9 @@ def _overlap(call: CallInfo) -> Kernel:
     """Return whether any of sorted values lies between two bounds; an unknown bound bounds nothing."""
     values = call.args[-1]
     assert isinstance(values, Values)
-    exact = _exact_decimals(call.inputs) if name_of(values.type) == "decimal" else _same
+    exact = _exact_decimals(call.inputs) if facts(values.type).family == "decimal" else _same
+    if exact is None:
+        raise UnsupportedExpressionError(f"No type holds all of {describe(list(call.inputs))}.", function=call.name)
     members = exact(values.array)
 
     @on_arrays

@@ -22,14 +22,15 @@ from delta_core.engines.arrow.evaluate.compute import (
 )
 from delta_core.engines.arrow.evaluate.functions_times import shift_months
 from delta_core.errors import ExpressionError
-from delta_core.expressions.coercion import as_decimal, is_integral, is_interval, name_of
+from delta_core.expressions.coercion import as_decimal, is_integral, is_interval
 from delta_core.expressions.literals import parse_decimal_text
 from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.decimals import round_half_up
+from delta_core.schema.logical import facts
 
 __all__ = ["MAKERS"]
 
-_WIDE = decimal.Context(prec=120, rounding=decimal.ROUND_HALF_UP)
+_WIDE = decimal.Context(prec=320, rounding=decimal.ROUND_HALF_UP)
 _CHECKED = {
     "+": "add_checked",
     "-": "subtract_checked",
@@ -40,9 +41,9 @@ _CHECKED = {
 
 
 def _arithmetic(call: CallInfo) -> Kernel:
-    if name_of(call.inputs[0]) == "decimal":
+    if facts(call.inputs[0]).family == "decimal":
         return _decimal_arithmetic(call)
-    if is_interval(call.inputs[1]):
+    if is_interval(call.inputs[1]) or facts(call.inputs[1]).family == "duration":
         return _shift_time(call)
     if call.name in ("%", "pmod"):
         kernel = on_arrays(_positive_remainder if call.name == "pmod" else _remainder)
@@ -55,7 +56,7 @@ def _arithmetic(call: CallInfo) -> Kernel:
 
 def _shift_time(call: CallInfo) -> Kernel:
     sign = 1 if call.name == "+" else -1
-    if "year" in str(call.inputs[1]):
+    if pa.types.is_integer(facts(call.inputs[1]).arrow):  # months
         return on_arrays(lambda time, months: shift_months(time, months, sign))
     kernel: Kernel = pc.add_checked if sign > 0 else pc.subtract_checked
     return kernel
@@ -150,7 +151,7 @@ def _decimal_value(call: CallInfo, a: decimal.Decimal, b: decimal.Decimal) -> An
 
 def _unary(exact: str, checked: str) -> Maker:
     def maker(call: CallInfo) -> Kernel:
-        kernel: Kernel = getattr(pc, exact if name_of(call.inputs[0]) == "decimal" else checked)
+        kernel: Kernel = getattr(pc, exact if facts(call.inputs[0]).family == "decimal" else checked)
         return kernel
 
     return maker
@@ -165,7 +166,7 @@ def _round(call: CallInfo) -> Kernel:
     mode = "half_towards_infinity" if half_up else "half_to_even"
     if digits is None:
         return lambda x, _: pc.if_else(pc.is_null(x), x, pa.scalar(None, x.type))
-    if name_of(call.result) == "decimal":
+    if facts(call.result).family == "decimal":
         into = pc.arrow_type(call.result)
         precision, scale = as_decimal(call.inputs[0]) or (38, 0)
         # to more places than a value's digits all are 0, and Arrow raises
@@ -229,7 +230,7 @@ def _round_float_array(x: pa.Array, digits: int, half_up: bool) -> pa.Array:
 
 def _floor(call: CallInfo) -> Kernel:
     kernel: Kernel = pc.floor if call.name == "floor" else pc.ceil
-    if name_of(call.inputs[0]) == "decimal":
+    if facts(call.inputs[0]).family == "decimal":
         into = pc.arrow_type(call.result)
         return lambda x: pc.cast(kernel(pc.cast(x, pa.decimal256(76, x.type.scale))), into)
     if is_integral(call.inputs[0]):

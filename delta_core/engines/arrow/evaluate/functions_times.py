@@ -14,6 +14,7 @@ from delta_core.engines.arrow.evaluate import compute as pc
 from delta_core.engines.arrow.evaluate.compute import CallInfo, Kernel, Maker, by_value, on_arrays, plain, to_numpy
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions.coercion import name_of
+from delta_core.schema.logical import facts, open_type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,17 +63,26 @@ def _date_diff(end: Any, start: Any) -> Any:
 
 
 def shift_months(time: pa.Array, months: pa.Array, sign: int = 1) -> pa.Array:
-    """Add months to dates or timestamps; a day past the month's end becomes its last."""
+    """Add months to dates or timestamps; a day past the month's end becomes its last.
+
+    Raises
+    ------
+    OverflowError
+        For a timestamp that its unit does not hold.
+    """
     (values, nulls), (steps, step_nulls) = to_numpy(time), to_numpy(months)
     mask = nulls if step_nulls is None else step_nulls if nulls is None else nulls | step_nulls
-    per_day = 1 if pa.types.is_date(time.type) else _DAY_US
+    per_day = facts(open_type(time.type)).per_day
     days, rest = np.divmod(values.astype(np.int64), per_day)
     dates = days.astype("M8[D]")
     month = dates.astype("M8[M]")
     day = dates - month.astype("M8[D]")
     target = month + (sign * steps.astype(np.int64)).astype("m8[M]")
     last = _ends_of(target)
-    moved = np.minimum(target.astype("M8[D]") + day, last).astype(np.int64) * per_day + rest
+    moved_days = np.minimum(target.astype("M8[D]") + day, last).astype(np.int64)
+    if np.any(np.abs(moved_days) >= np.iinfo(np.int64).max // per_day):
+        raise OverflowError("overflow: a timestamp is beyond what its unit holds")
+    moved = moved_days * per_day + rest
     if per_day == 1:
         return pa.array(moved, pa.int64(), mask=mask).cast(pa.int32()).cast(time.type)
     return pa.array(moved, pa.int64(), mask=mask).cast(time.type)
