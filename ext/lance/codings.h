@@ -264,7 +264,7 @@ class Codings {
             case PACKED_STRUCT:
                 return bits_of(c.child, depth + 1);
             default:
-                return 0;
+                return UINT64_C(0);
         }
     }
 
@@ -456,11 +456,11 @@ class Codings {
     // Append the values of a dictionary that `codes` (of 8 to 64 bits) choose, from number `first` of the codes on.
     static Error append_chosen(const Values &codes, const Values &dictionary, uint64_t list_items, Values &out) {
         const uint64_t n = codes.count, entries = list_items ? dictionary.count / list_items : 0;
-        uint64_t most = 0;
-        for (uint64_t i = 0; i < n; i++) {
-            const uint64_t code = code_at(codes, i);
-            most = code > most ? code : most;
-        }
+        const uint64_t most = with_codes(codes, [n](const auto *code) {
+            uint64_t found = 0;
+            for (uint64_t i = 0; i < n; i++) found = code[i] > found ? code[i] : found;
+            return found;
+        });
         if (n && most >= entries) return "a code of its dictionary is too large";
         if (dictionary.bits == 0) return append_chosen_texts(codes, dictionary, out);
         if (out.bits != dictionary.bits) return WIDTH;
@@ -480,17 +480,35 @@ class Codings {
                 copy_bits(out.fixed.data(), out.count + i * list_items, dictionary.fixed.data(), code_at(codes, i) * list_items, list_items);
         } else {
             const uint64_t width = out.bits / 8 * list_items;
-            uint8_t *to = out.fixed.end();
+            uint8_t *const to = out.fixed.end();
             const uint8_t *const from = dictionary.fixed.data();
-            if (width == 8)
-                for (uint64_t i = 0; i < n; i++, to += 8) std::memcpy(to, from + 8 * code_at(codes, i), 8);
-            else if (width == 4)
-                for (uint64_t i = 0; i < n; i++, to += 4) std::memcpy(to, from + 4 * code_at(codes, i), 4);
-            else
-                for (uint64_t i = 0; i < n; i++, to += width) std::memcpy(to, from + width * code_at(codes, i), width);
+            with_codes(codes, [&](const auto *code) {
+                if (width == 8)
+                    for (uint64_t i = 0; i < n; i++) std::memcpy(to + 8 * i, from + 8 * code[i], 8);
+                else if (width == 4)
+                    for (uint64_t i = 0; i < n; i++) std::memcpy(to + 4 * i, from + 4 * code[i], 4);
+                else
+                    for (uint64_t i = 0; i < n; i++) std::memcpy(to + width * i, from + width * code[i], width);
+                return UINT64_C(0);
+            });
         }
         out.added(n * list_items);
         return nullptr;
+    }
+
+    // Call a function with the codes as numbers of their width, which is 8, 16, 32 or 64 bits.
+    template <class F>
+    static uint64_t with_codes(const Values &codes, F use) {
+        switch (codes.bits) {
+            case 8:
+                return use(codes.fixed.as<uint8_t>());
+            case 16:
+                return use(codes.fixed.as<uint16_t>());
+            case 32:
+                return use(codes.fixed.as<uint32_t>());
+            default:
+                return use(codes.fixed.as<uint64_t>());
+        }
     }
 
     static uint64_t code_at(const Values &codes, uint64_t i) {
@@ -788,23 +806,26 @@ class Codings {
         const auto start_of = [&](uint64_t i) -> uint64_t {
             return dictionary.is_wide ? dictionary.offsets.as<int64_t>()[i] : dictionary.offsets.as<int32_t>()[i];
         };
-        uint64_t total = 0;
-        for (uint64_t i = 0; i < n; i++) {
-            const uint64_t code = code_at(codes, i);
-            total += start_of(code + 1) - start_of(code);
-        }
+        const uint64_t total = with_codes(codes, [&](const auto *code) {
+            uint64_t sum = 0;
+            for (uint64_t i = 0; i < n; i++) sum += start_of(code[i] + UINT64_C(1)) - start_of(code[i]);
+            return sum;
+        });
         if (!out.fits(total)) return TOO_LONG;
         if (!out.text.reserve_more(total + 32)) return NO_MEMORY;
         if (!dictionary.text.data()) return out.append_empty(n);  // all of its values are empty
         const uint8_t *const from = dictionary.text.data();
         uint8_t *to = out.text.end();
-        for (uint64_t i = 0; i < n; i++) {
-            const uint64_t code = code_at(codes, i), start = start_of(code), length = start_of(code + 1) - start;
-            if (length <= 16) std::memcpy(to, from + start, 16);
-            else std::memcpy(to, from + start, length);
-            to += length;
-            out.put_offset(static_cast<uint64_t>(to - out.text.data()));
-        }
+        with_codes(codes, [&](const auto *code) {
+            for (uint64_t i = 0; i < n; i++) {
+                const uint64_t start = start_of(code[i]), length = start_of(code[i] + UINT64_C(1)) - start;
+                if (length <= 16) std::memcpy(to, from + start, 16);
+                else std::memcpy(to, from + start, length);
+                to += length;
+                out.put_offset(static_cast<uint64_t>(to - out.text.data()));
+            }
+            return UINT64_C(0);
+        });
         out.text.set_size(static_cast<uint64_t>(to - out.text.data()));
         out.count += n;
         return nullptr;
