@@ -61,7 +61,15 @@ _TEXT = frozenset((pa.string().id, pa.binary().id))
 
 
 def null_array(t: pa.DataType, n: int) -> pa.Array[Any]:
-    """Return ``n`` nulls, which take no memory if values of the type have a fixed width or are strings."""
+    """Return ``n`` nulls, which take no memory if values of the type have a fixed width or are strings.
+
+    Parameters
+    ----------
+    t : pyarrow.DataType
+        The type of the array.
+    n : int
+        Its length, from 0 on.
+    """
     if not n or isinstance(t, pa.BaseExtensionType) or pa.types.is_null(t):
         return pa.nulls(n, t)
     valid = zeros((n + 7) // 8)
@@ -77,7 +85,13 @@ def null_array(t: pa.DataType, n: int) -> pa.Array[Any]:
 
 
 def one_array(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.Array[Any]:
-    """Return a column as one array, without a copy if it is one (`ChunkedArray.combine_chunks` always copies)."""
+    """Return a column as one array, without a copy if it is one (`ChunkedArray.combine_chunks` always copies).
+
+    Parameters
+    ----------
+    column : pyarrow.Array or pyarrow.ChunkedArray, **shape (n,)**
+        Of any type; nulls stay. A single chunk is returned itself and shares its memory.
+    """
     if not isinstance(column, pa.ChunkedArray):
         return column
     if column.num_chunks == 1:
@@ -94,6 +108,13 @@ def nulls_of(count: int, of: pa.DataType) -> pa.Array[Any]:
     """Return nulls, as ``pyarrow.nulls`` does, which take no memory: all share one block of zeros.
 
     For columns that a log does not have: fresh memory takes longer than what else is done for such a column.
+
+    Parameters
+    ----------
+    count : int
+        The length of the array, from 0 on.
+    of : pyarrow.DataType
+        The type of the array.
     """
     if not 0 < count <= _MOST_SHARED or not _is_of_zeros(of):
         return pa.nulls(count, of)
@@ -128,7 +149,14 @@ def _shared_nulls(count: int, of: pa.DataType) -> pa.Array[Any]:
 
 
 def plain_strings(array: pa.Array[Any]) -> pa.Array[Any]:
-    """Return the strings of a dictionary or view array as an array with offsets; others as they are."""
+    """Return the strings of a dictionary or view array as an array with offsets; others as they are.
+
+    Parameters
+    ----------
+    array : pyarrow.Array, **shape (n,)**
+        Of any type; nulls stay. Views and dictionaries are copied, and the values become ``large_binary`` or the
+        dictionary's type.
+    """
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
@@ -137,7 +165,13 @@ def plain_strings(array: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def without_views(array: pa.Array[Any]) -> pa.Array[Any]:
-    """Return an array whose strings have offsets instead of views, at any depth: Arrow can't pick rows of views."""
+    """Return an array whose strings have offsets instead of views, at any depth: Arrow can't pick rows of views.
+
+    Parameters
+    ----------
+    array : pyarrow.Array, **shape (n,)**
+        Of any type, nested ones included; nulls stay. An array without views is returned itself.
+    """
     plain = _without_views(array.type)
     return array if plain is None else array.cast(plain)
 
@@ -166,6 +200,12 @@ def _without_views(of: pa.DataType) -> pa.DataType | None:
 def string_buffers(array: pa.Array[Any]) -> StringBuffers | None:
     """Return the buffers of a string or binary array of any layout; None = all null.
 
+    Parameters
+    ----------
+    array : pyarrow.Array, **shape (n,)**
+        string, large_string, string_view, binary, large_binary, binary_view, a dictionary of one of them, or null. The
+        buffers keep the array's memory alive.
+
     Raises
     ------
     InvalidArgumentError
@@ -190,6 +230,13 @@ def holds_bytes(array: pa.Array[Any], *parts: bytes) -> bool:
     """Whether the concatenated strings of an array contain any of some bytes: one test of all strings.
 
     A part of several bytes may span two strings, so that only False is certain.
+
+    Parameters
+    ----------
+    array : string or binary array, **shape (n,)**
+        As `string_buffers` takes it. Bytes under nulls are searched too.
+    *parts : bytes
+        The bytes to find, at least one in each part.
     """
     ends, text = _ends_and_text(array)
     inside = memoryview(text)[int(ends[0]) : int(ends[-1])] if len(ends) else b""
@@ -197,13 +244,25 @@ def holds_bytes(array: pa.Array[Any], *parts: bytes) -> bool:
 
 
 def string_ends(array: pa.Array[Any]) -> NDArray[np.int64]:
-    """Return where each string begins in `string_bytes`, and the last one ends; empty for no strings."""
+    """Return where each string begins in `string_bytes`, and the last one ends; empty for no strings.
+
+    Parameters
+    ----------
+    array : string or binary array, **shape (n,)**
+        As `string_buffers` takes it. A null has the bytes that its offsets name, most often none.
+    """
     ends, _ = _ends_and_text(array)
     return ends - ends[0] if len(ends) else ends
 
 
 def string_bytes(array: pa.Array[Any]) -> bytes:
-    """Return the concatenated strings of an array as bytes."""
+    """Return the concatenated strings of an array as bytes.
+
+    Parameters
+    ----------
+    array : string or binary array, **shape (n,)**
+        As `string_buffers` takes it. A null has the bytes that its offsets name, most often none.
+    """
     ends, text = _ends_and_text(array)
     return bytes(memoryview(text)[int(ends[0]) : int(ends[-1])]) if len(ends) else b""
 
@@ -221,12 +280,24 @@ def _ends_and_text(array: pa.Array[Any]) -> tuple[NDArray[np.int64], pa.Buffer |
 
 
 def is_text(t: pa.DataType) -> bool:
-    """Whether values of a type are strings or bytes with 32-bit offsets."""
+    """Whether values of a type are strings or bytes with 32-bit offsets.
+
+    Parameters
+    ----------
+    t : pyarrow.DataType
+        Any type.
+    """
     return t.id in _TEXT
 
 
 def is_valid(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> NDArray[np.bool_]:
-    """Return which values are not null, without pyarrow.compute, which takes 30 ms to import."""
+    """Return which values are not null, without pyarrow.compute, which takes 30 ms to import.
+
+    Parameters
+    ----------
+    array : pyarrow.Array or pyarrow.ChunkedArray, **shape (n,)**
+        Of any type with a validity bitmap, or null; slices are allowed.
+    """
     if isinstance(array, pa.ChunkedArray):
         return np.concatenate([np.empty(0, np.bool_), *(is_valid(c) for c in array.chunks)])
     valid = array.buffers()[0]
@@ -242,7 +313,15 @@ def _unpacked(bits: pa.Buffer, offset: int, length: int) -> NDArray[np.bool_]:
 
 
 def mask_of(array: pa.Array[Any], null: bool = False) -> NDArray[np.bool_]:
-    """Return the values of a boolean array, or one of type null, with nulls as ``null``."""
+    """Return the values of a boolean array, or one of type null, with nulls as ``null``.
+
+    Parameters
+    ----------
+    array : bool or null array, **shape (n,)**
+        Slices are allowed.
+    null : bool
+        The value of nulls.
+    """
     if not len(array):
         return np.zeros(0, np.bool_)
     if pa.types.is_null(array.type):  # it has no buffer of values
@@ -257,6 +336,11 @@ def distinct_numbers(values: NDArray[Any]) -> NDArray[Any]:
     """Return the distinct values of numbers without NaN, ascending.
 
     ``numpy.unique`` makes a table of hashes of integers, which takes more memory, and ten times as long for a million.
+
+    Parameters
+    ----------
+    values : integer or floating-point array, **shape (n,)**
+        Without NaN, in any order; not modified.
     """
     ordered = np.sort(values)
     is_first = np.ones(len(ordered), np.bool_)
@@ -268,6 +352,12 @@ def values_of(array: pa.Array[Any]) -> NDArray[Any]:
     """Return a view of numbers as they lie in memory, whatever is where it is null.
 
     Dates and timestamps are the integers that they are stored as; a dictionary returns its codes.
+
+    Parameters
+    ----------
+    array : pyarrow.Array, **shape (n,)**
+        Integers, floats, dates, times, durations, or a dictionary. The result shares its memory and must not be written
+        to.
 
     Raises
     ------
@@ -306,7 +396,15 @@ def number_array(
 
 
 def bool_array(values: NDArray[np.bool_], valid: NDArray[np.bool_] | None = None) -> pa.BooleanArray:
-    """Build a boolean array, null if ``valid`` is false."""
+    """Build a boolean array, null if ``valid`` is false.
+
+    Parameters
+    ----------
+    values : bool, **shape (n,)**
+        The values; copied into bits.
+    valid : bool, **shape (n,)**, optional
+        False = null; without it no value is null.
+    """
     packed = pa.py_buffer(np.packbits(values, bitorder="little"))
     return pa.Array.from_buffers(pa.bool_(), len(values), [_bits(valid), packed])
 
@@ -317,6 +415,13 @@ def _bits(valid: NDArray[np.bool_] | None) -> pa.Buffer | None:
 
 def utf8_of(text: str, what: str) -> bytes:
     """Return the UTF-8 bytes of a text.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    what : str
+        The name of the text, with which the error begins.
 
     Raises
     ------
@@ -334,7 +439,13 @@ def utf8_of(text: str, what: str) -> bytes:
 
 
 def is_utf8(column: pa.Array[Any]) -> bool:
-    """Whether texts are what Arrow's strings have to be: a Parquet file may hold others. No column is nested."""
+    """Whether texts are what Arrow's strings have to be: a Parquet file may hold others. No column is nested.
+
+    Parameters
+    ----------
+    column : pyarrow.Array, **shape (n,)**
+        Strings, or a dictionary of strings, are checked; all other types pass.
+    """
     values = column.dictionary if pa.types.is_dictionary(column.type) else column
     if not pa.types.is_string(values.type) or not len(values):
         return True
@@ -353,7 +464,15 @@ def is_utf8(column: pa.Array[Any]) -> bool:
 
 
 def strings_of(texts: Sequence[str | bytes | None], type: pa.DataType | None = None) -> pa.Array[Any]:
-    """Build an array of a few strings (or, by ``type``, of binary values); None = null."""
+    """Build an array of a few strings (or, by ``type``, of binary values); None = null.
+
+    Parameters
+    ----------
+    texts : sequence of str, bytes or None, n items
+        The values; text is encoded as UTF-8.
+    type : pyarrow.DataType, optional
+        ``string`` or ``binary``; ``string`` unless given.
+    """
     if type is None:
         builder: Any = pa.lib.StringBuilder()
         with suppress(UnicodeEncodeError):
@@ -372,6 +491,13 @@ def array_of(values: Sequence[Any], type: pa.DataType) -> pa.Array[Any]:
 
     ``pyarrow.array`` imports pandas where it is installed, whatever it is called with: this does so only for values
     that need its conversions.
+
+    Parameters
+    ----------
+    values : sequence, n items
+        Python values; None = null.
+    type : pyarrow.DataType
+        The type of the array.
     """
     if pa.types.is_string(type) and all(v is None or isinstance(v, str) for v in values):
         return strings_of(values, type)
@@ -413,12 +539,26 @@ def _nested_of(values: Sequence[Any], type: pa.DataType) -> pa.Array[Any]:
 
 
 def scalar_of(value: Any, type: pa.DataType) -> pa.Scalar[Any]:
-    """Return a scalar, as ``pyarrow.scalar`` does; a time may be the integer that it is stored as."""
+    """Return a scalar, as ``pyarrow.scalar`` does; a time may be the integer that it is stored as.
+
+    Parameters
+    ----------
+    value : object
+        A Python value; None = null.
+    type : pyarrow.DataType
+        The type of the scalar.
+    """
     return pa.nulls(1, type)[0] if value is None else array_of([value], type)[0]
 
 
 def shown_value(scalar: pa.Scalar[Any]) -> Any:
-    """Return a scalar's Python value for a message; text for a time that Python can't hold."""
+    """Return a scalar's Python value for a message; text for a time that Python can't hold.
+
+    Parameters
+    ----------
+    scalar : pyarrow.Scalar
+        Of any type.
+    """
     try:
         return scalar.as_py()
     except (ValueError, OverflowError):
@@ -454,12 +594,23 @@ def _unscaled(value: Decimal, type: pa.DataType) -> bytes | None:
 
 
 def empty_table(schema: pa.Schema) -> pa.Table:
-    """Build a table of no rows, as ``schema.empty_table`` does, which imports pandas."""
+    """Build a table of no rows, as ``schema.empty_table`` does, which imports pandas.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        The schema of the table.
+    """
     return pa.Table.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
 
 
 def int64_values(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> NDArray[np.int64]:
     """Return the values of an int32 or int64 array (or an all-null one), whatever is where it is null.
+
+    Parameters
+    ----------
+    array : int32, int64, or null array or chunked array, **shape (n,)**
+        Values under nulls are undefined: look at `is_valid`.
 
     Raises
     ------
@@ -478,7 +629,17 @@ def int64_values(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> NDArray[np.int6
 def string_array(
     offsets: NDArray[np.int64], data: bytes | NDArray[np.uint8], valid: NDArray[np.bool_]
 ) -> pa.Array[Any]:
-    """Build a string array (large only if it must be) from its offsets, bytes and validity."""
+    """Build a string array (large only if it must be) from its offsets, bytes and validity.
+
+    Parameters
+    ----------
+    offsets : int64, **shape (n + 1,)**
+        Ascending, from 0 on: value ``i`` is the bytes from ``offsets[i]`` to ``offsets[i + 1]``.
+    data : bytes, or uint8 of **shape (num_bytes,)**
+        UTF-8; shared, not copied.
+    valid : bool, **shape (n,)**
+        False = null.
+    """
     wide = len(data) >= 2**31
     ends = offsets if wide else offsets.astype(np.int32)
     return pa.Array.from_buffers(

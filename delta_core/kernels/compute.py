@@ -74,7 +74,17 @@ def _scalar(value: Any) -> Any:
 
 
 def cast(values: Any, target: pa.DataType, safe: bool = True) -> Any:
-    """Convert values to a type."""
+    """Convert values to a type.
+
+    Parameters
+    ----------
+    values : pyarrow.Array, pyarrow.ChunkedArray or scalar, **shape (n,)**
+        Of any type; nulls stay.
+    target : pyarrow.DataType
+        The type of the result.
+    safe : bool
+        Whether a value that would change is an error.
+    """
     from pyarrow import _compute
 
     options = _compute.CastOptions.safe(target) if safe else _compute.CastOptions.unsafe(target)
@@ -82,14 +92,32 @@ def cast(values: Any, target: pa.DataType, safe: bool = True) -> Any:
 
 
 def take(values: Any, indices: Any, *, boundscheck: bool = True) -> Any:
-    """Return the rows at these positions."""
+    """Return the rows at these positions.
+
+    Parameters
+    ----------
+    values : pyarrow.Array, pyarrow.ChunkedArray or pyarrow.Table, **n rows**
+        Of any type.
+    indices : integer array, **shape (k,)**
+        Positions from 0 to ``n - 1``, in any order; a null yields a null.
+    boundscheck : bool
+        Whether the positions are checked; without it, a wrong one reads foreign memory.
+    """
     from pyarrow import _compute
 
     return _compute.call_function("take", [values, indices], _compute.TakeOptions(boundscheck=boundscheck))
 
 
 def fill_null(values: Any, value: Any) -> Any:
-    """Replace nulls by a value, which may be a Python object."""
+    """Replace nulls by a value, which may be a Python object.
+
+    Parameters
+    ----------
+    values : pyarrow.Array or pyarrow.ChunkedArray, **shape (n,)**
+        Of any type.
+    value : object or pyarrow.Scalar
+        The value in place of nulls; it must fit the type.
+    """
     from pyarrow import _compute
 
     if not isinstance(value, (pa.Scalar, pa.Array, pa.ChunkedArray)):

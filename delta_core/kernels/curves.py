@@ -92,7 +92,19 @@ def cell_ranks(curve: Curve, num_columns: int, bits: int) -> NDArray[np.uint32]:
 
 
 def ranks_of(curve: Curve, cells: NDArray[np.uint32], num_columns: int, bits: int) -> NDArray[np.uint32]:
-    """Return the position on the curve of some cells, which takes less time than `cell_ranks` if they are few."""
+    """Return the position on the curve of some cells, which takes less time than `cell_ranks` if they are few.
+
+    Parameters
+    ----------
+    curve : str
+        The curve, as for `cell_ranks`.
+    cells : uint32, **shape (n,)**
+        The coordinates of each cell, ``bits`` bits each, those of the first column highest.
+    num_columns : int
+        The dimensions of the curve.
+    bits : int
+        Bits of each coordinate; ``num_columns * bits`` is at most 32.
+    """
     mask = np.uint32((1 << bits) - 1)
     axes = [(cells >> np.uint32(bits * (num_columns - 1 - i))) & mask for i in range(num_columns)]
     if curve == "hilbert":
@@ -213,6 +225,11 @@ class Ranges:
 
 def check_ordered(type: pa.DataType) -> None:
     """Check that values of a type have an order.
+
+    Parameters
+    ----------
+    type : pyarrow.DataType
+        The type of a column.
 
     Raises
     ------

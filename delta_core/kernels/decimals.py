@@ -50,7 +50,15 @@ def checked_cast(x: Any, target: pa.DataType) -> Any:
 
 
 def round_half_up(x: Any, target: pa.DataType) -> Any:
-    """Round decimals half away from zero to the scale of a decimal type; ArrowInvalid if the digits don't fit."""
+    """Round decimals half away from zero to the scale of a decimal type; ArrowInvalid if the digits don't fit.
+
+    Parameters
+    ----------
+    x : decimal array or chunked array, **shape (n,)**
+        The values; nulls stay.
+    target : pyarrow.DataType
+        A decimal type with a smaller or equal scale.
+    """
     if x.type.scale > target.scale:
         if x.type.precision < _WIDE_DIGITS:  # rounding may add a digit
             x = pc.cast(x, pa.decimal256(_WIDE_DIGITS, x.type.scale))
@@ -59,7 +67,15 @@ def round_half_up(x: Any, target: pa.DataType) -> Any:
 
 
 def read_decimals(text: pa.Array, target: pa.DataType) -> pa.Array:
-    """Read an array of texts as a decimal type, exactly; ArrowInvalid for a text that is no such value."""
+    """Read an array of texts as a decimal type, exactly; ArrowInvalid for a text that is no such value.
+
+    Parameters
+    ----------
+    text : string array, **shape (n,)**
+        Numbers as text, with or without an exponent; nulls stay.
+    target : pyarrow.DataType
+        A decimal type.
+    """
     longest = pc.max(pc.binary_length(text)).as_py() or 0
     if longest <= _DIGITS and not pc.any(pc.match_substring(text, "e", ignore_case=True)).as_py():
         return pc.cast(pc.cast(text, pa.decimal256(_WIDE_DIGITS, target.scale)), target)

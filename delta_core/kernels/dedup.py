@@ -77,7 +77,15 @@ class KeySet:
         return _per_chunk(self._keys.insert, paths, dv_ids)
 
     def contains(self, paths: Strings, dv_ids: Strings | None = None) -> NDArray[np.bool_]:
-        """Return which keys are in the set: bool of **shape (n,)**, False for null paths; otherwise as `insert`."""
+        """Return which keys are in the set: bool of **shape (n,)**, False for null paths; otherwise as `insert`.
+
+        Parameters
+        ----------
+        paths : string array or chunked array, **shape (n,)**
+            As `insert` takes it.
+        dv_ids : string array or chunked array, **shape (n,)**, optional
+            As `insert` takes it.
+        """
         return _per_chunk(self._keys.contains, paths, dv_ids)
 
 

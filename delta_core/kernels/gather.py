@@ -72,7 +72,13 @@ class SelectionVector:
 
     @classmethod
     def of_flags(cls, flags: NDArray[np.bool_]) -> SelectionVector:
-        """Pick the rows at which a bool array, **shape (num_rows,)**, is true."""
+        """Pick the rows at which a bool array, **shape (num_rows,)**, is true.
+
+        Parameters
+        ----------
+        flags : bool, **shape (num_rows,)**
+            True: the row is picked. Copied.
+        """
         mask = np.zeros((len(flags) + 63) // 64, np.uint64)
         bits = np.packbits(flags, bitorder="little")
         mask.view(np.uint8)[: len(bits)] = bits
@@ -80,7 +86,13 @@ class SelectionVector:
 
     @classmethod
     def where(cls, condition: pa.BooleanArray) -> SelectionVector:
-        """Pick the rows for which a condition is true, neither false nor null."""
+        """Pick the rows for which a condition is true, neither false nor null.
+
+        Parameters
+        ----------
+        condition : bool array, **shape (num_rows,)**
+            Slices are allowed. Copied.
+        """
         if condition.offset % 8 or not len(condition):
             return cls.of_flags(mask_of(condition))
         mask = np.zeros((len(condition) + 63) // 64, np.uint64)
@@ -94,7 +106,15 @@ class SelectionVector:
 
     @classmethod
     def of_indices(cls, indices: Rows, num_rows: int) -> SelectionVector:
-        """Pick rows by int32 indices, **shape (n,)**; InvalidArgumentError for one that is no row of the batch."""
+        """Pick rows by int32 indices, **shape (n,)**; InvalidArgumentError for one that is no row of the batch.
+
+        Parameters
+        ----------
+        indices : int32, **shape (n,)**
+            From 0 to ``num_rows - 1``, in any order, repeated ones too. Shared, not copied.
+        num_rows : int
+            Rows of the batch.
+        """
         check_rows(indices, num_rows)
         return cls(num_rows, len(indices), None, indices)
 
@@ -115,6 +135,11 @@ class SelectionVector:
     def part(self, start: int, stop: int) -> SelectionVector:
         """Return those among the rows ``start`` to ``stop``, as rows of a batch of these; cheapest at multiples of 64.
 
+        Parameters
+        ----------
+        start, stop : int
+            Rows of the batch, ``0 <= start <= stop <= num_rows``.
+
         Raises
         ------
         InvalidArgumentError
@@ -128,6 +153,11 @@ class SelectionVector:
 
     def narrowed(self, inner: SelectionVector) -> SelectionVector:
         """Return those of the picked rows that a second selection, of as many rows as are picked, keeps.
+
+        Parameters
+        ----------
+        inner : SelectionVector
+            Over the ``count`` picked rows, in their order.
 
         Raises
         ------
@@ -203,7 +233,15 @@ def gather(batch: pa.RecordBatch, selection: SelectionVector | None, decode: boo
 
 
 def check_rows(rows: Rows, num_rows: int) -> None:
-    """Reject indices that are not rows of a batch of ``num_rows``, with InvalidArgumentError."""
+    """Reject indices that are not rows of a batch of ``num_rows``, with InvalidArgumentError.
+
+    Parameters
+    ----------
+    rows : int32, **shape (n,)**
+        The indices; no nulls.
+    num_rows : int
+        Rows of the batch.
+    """
     _gather.check_rows(rows, num_rows)
 
 
@@ -211,6 +249,15 @@ def gather_column(array: pa.Array[Any], selection: SelectionVector | Rows | None
     """Return rows of one column; indices that come as a plain array were checked (`check_rows`). See `gather`.
 
     ``decode`` false leaves dictionary encoded strings as they are.
+
+    Parameters
+    ----------
+    array : pyarrow.Array, **shape (num_rows,)**
+        Of any type; nulls stay. All rows without decoding: the array itself.
+    selection : SelectionVector, int32 of **shape (n,)**, or None
+        The rows; None: all.
+    decode : bool
+        False leaves dictionary encoded strings as they are.
     """
     if isinstance(selection, SelectionVector):
         # few are picked sooner by their indices

@@ -199,6 +199,15 @@ class ActionParser:
     def feed(self, version: int, data: bytes | bytearray | memoryview | pa.Buffer, path: str = "") -> None:
         """Parse one commit's bytes.
 
+        Parameters
+        ----------
+        version : int
+            The version of the commit.
+        data : bytes-like
+            Its JSON; may be changed or released after the call.
+        path : str
+            The file, for errors.
+
         Raises
         ------
         LogError

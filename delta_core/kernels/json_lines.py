@@ -56,7 +56,15 @@ def format_actions(kind: str, table: pa.Table) -> bytes:
 
 
 def format_lines(kind: str, table: pa.Table) -> Iterator[bytes]:
-    """Yield the lines of `format_actions` in pieces, in order, which threads make side by side, a few ahead."""
+    """Yield the lines of `format_actions` in pieces, in order, which threads make side by side, a few ahead.
+
+    Parameters
+    ----------
+    kind : str
+        The kind of action, as for `format_actions`.
+    table : pyarrow.Table, **n rows**
+        A row for each action, as for `format_actions`.
+    """
     head, what = b'{"%b":' % _name(kind), f"{kind} actions"
     if table.num_rows <= RUN_ROWS:
         yield _format(head, b"}\n", table, what)
@@ -73,7 +81,13 @@ def format_lines(kind: str, table: pa.Table) -> Iterator[bytes]:
 
 
 def format_objects(struct: pa.StructArray) -> pa.Array:
-    """Return each struct as JSON text, null if it is null; the types and errors of `format_actions`."""
+    """Return each struct as JSON text, null if it is null; the types and errors of `format_actions`.
+
+    Parameters
+    ----------
+    struct : struct array, **shape (n,)**
+        Fields that are null are left out. Slices are allowed.
+    """
     table = pa.Table.from_batches([pa.RecordBatch.from_struct_array(struct)])
     data = np.frombuffer(_format(b"", b"\n", table, "structs"), np.uint8)
     # an object has no line end in it

@@ -45,6 +45,11 @@ def allocate(size: int) -> pa.Buffer:
     keeps more, but takes memory in huge pages. They are a tenth faster if the machine has some free, and take half
     as long again on a virtual machine that returned its free memory to its host. Where an allocator is chosen
     (``ARROW_DEFAULT_MEMORY_POOL``), all are its.
+
+    Parameters
+    ----------
+    size : int
+        Bytes, from 0 on.
     """
     if size >= LEAST_KEPT and not _is_chosen:
         found = lent_buffer(size)
@@ -63,7 +68,13 @@ _zeros = pa.py_buffer(b"")
 
 
 def zeros(size: int) -> pa.Buffer:
-    """Return a shared buffer of zeros, for which the system uses no memory until it is read."""
+    """Return a shared buffer of zeros, for which the system uses no memory until it is read.
+
+    Parameters
+    ----------
+    size : int
+        Bytes, from 0 on.
+    """
     global _zeros
     found = _zeros
     if found.size < size:
@@ -79,7 +90,13 @@ def allocated_bytes() -> int:
 
 
 def call_at_release(drop: Callable[[], None]) -> None:
-    """Have `release_unused` call a function that drops what a module keeps for its next call."""
+    """Have `release_unused` call a function that drops what a module keeps for its next call.
+
+    Parameters
+    ----------
+    drop : function()
+        It must not raise, and may be called from any thread.
+    """
     _drops.append(drop)
 
 

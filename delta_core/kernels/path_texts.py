@@ -51,6 +51,11 @@ def joined_lists(lists: list[list[T]]) -> list[T]:
     """Return the items of distinct lists as one list, and leave these empty.
 
     No item's references are counted, which takes longer than the rest if there are millions.
+
+    Parameters
+    ----------
+    lists : list of list
+        At least one; no list twice.
     """
     if len(lists) == 1:
         return lists[0]

@@ -38,6 +38,13 @@ DV_FILE_VERSION = 1
 def decode_positions(data: Buffer, bits: int = 64) -> NDArray[np.int64]:
     """Read portable roaring bytes into ascending positions, int64 of **shape (cardinality,)**.
 
+    Parameters
+    ----------
+    data : bytes-like
+        Not modified, not kept.
+    bits : int
+        64 for the format of deletion vectors, 32 for one roaring bitmap.
+
     Raises
     ------
     CorruptTableError
@@ -86,6 +93,19 @@ def decode_mask(
 ) -> NDArray[np.uint8]:
     """Read portable roaring bytes into the mask of a whole file, one byte a row; otherwise as `decode_bits`.
 
+    Parameters
+    ----------
+    data : bytes-like
+        Not modified, not kept.
+    num_rows : int
+        Rows of the file.
+    out : uint8, **shape (m,)** with m >= num_rows, optional
+        A contiguous array to reuse. Left undefined if an error is raised.
+    bits : int
+        64 for the format of deletion vectors, 32 for one roaring bitmap.
+    keep : bool
+        False: 1 = the row is in the set. True: 1 = the row is not.
+
     Returns
     -------
     uint8[num_rows]
@@ -101,6 +121,11 @@ def decode_mask(
 
 def dv_bitmap(payload: Buffer) -> memoryview:
     """Check the magic number of a deletion vector and return the 64-bit roaring bytes after it.
+
+    Parameters
+    ----------
+    payload : bytes-like
+        Magic number and bitmap; kept alive by the result.
 
     Raises
     ------
@@ -130,6 +155,11 @@ def _is_obsolete(view: memoryview) -> bool:
 def decode_dv_payload(payload: Buffer) -> RowSet:
     """Read the payload of a deletion vector (magic number and bitmap; `sizeInBytes` bytes) into the rows it deletes.
 
+    Parameters
+    ----------
+    payload : bytes-like
+        Not modified, not kept.
+
     Raises
     ------
     CorruptTableError
@@ -145,12 +175,30 @@ def decode_dv_payload(payload: Buffer) -> RowSet:
 def decode_dv_bits(
     payload: Buffer, num_rows: int, out: NDArray[np.uint8] | None = None, *, keep: bool = False
 ) -> NDArray[np.uint8]:
-    """Read the payload of a deletion vector into the bit mask of its file: `dv_bitmap`, then `decode_bits`."""
+    """Read the payload of a deletion vector into the bit mask of its file: `dv_bitmap`, then `decode_bits`.
+
+    Parameters
+    ----------
+    payload : bytes-like
+        Magic number and bitmap; not modified, not kept.
+    num_rows : int
+        Rows of the file.
+    out : uint8, **shape (m,)**, optional
+        A contiguous array to reuse, as for `decode_bits`.
+    keep : bool
+        False: 1 = the row is in the set. True: 1 = the row is not.
+    """
     return decode_bits(dv_bitmap(payload), num_rows, out, keep=keep)
 
 
 def encode_dv_payload(rows: RowSet) -> bytes:
-    """Return the payload of the deletion vector that deletes `rows`; its length is `sizeInBytes`."""
+    """Return the payload of the deletion vector that deletes `rows`; its length is `sizeInBytes`.
+
+    Parameters
+    ----------
+    rows : RowSet
+        The rows that the vector deletes.
+    """
     return DV_MAGIC.to_bytes(4, "little") + rows.to_roaring()
 
 
@@ -203,6 +251,11 @@ def read_dv_block(block: Buffer, expected_size: int) -> memoryview:
 
 def format_dv_block(payload: bytes | memoryview) -> bytes:
     """Return size, payload and CRC-32, as they are in a deletion vector file after its version byte.
+
+    Parameters
+    ----------
+    payload : bytes or memoryview
+        Magic number and bitmap, less than 2**31 bytes.
 
     Raises
     ------

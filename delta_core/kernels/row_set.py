@@ -83,6 +83,11 @@ class RowSet:
     def from_mask(cls, mask: ArrayLike) -> RowSet:
         """Build the set of the indices at which a bool (or uint8) array of **shape (num_rows,)** is true.
 
+        Parameters
+        ----------
+        mask : bool or uint8, **shape (num_rows,)**
+            Other than 0: the row is in the set. Not kept.
+
         Raises
         ------
         InvalidArgumentError
@@ -97,7 +102,13 @@ class RowSet:
 
     @classmethod
     def from_range(cls, start: int, stop: int) -> RowSet:
-        """Build the set of the positions from `start` up to, not including, `stop`."""
+        """Build the set of the positions from `start` up to, not including, `stop`.
+
+        Parameters
+        ----------
+        start, stop : int
+            From 0 to 2**63 - 1; an empty range if ``stop <= start``.
+        """
         return cls._of(Rows.from_range(_position(start), _position(stop)))
 
     @classmethod
@@ -127,6 +138,11 @@ class RowSet:
 
     def to_roaring(self, bits: int = 64) -> bytes:
         """Return portable roaring bytes, each container in the kind that takes the fewest bytes.
+
+        Parameters
+        ----------
+        bits : int
+            64 for the format of deletion vectors, 32 for one roaring bitmap.
 
         Raises
         ------
@@ -174,11 +190,22 @@ class RowSet:
         return 0 <= at < 2**63 - 1 and self._rows.num_between(at, at + 1) == 1
 
     def num_between(self, start: int, stop: int) -> int:
-        """Count the positions in [`start`, `stop`)."""
+        """Count the positions in [`start`, `stop`).
+
+        Parameters
+        ----------
+        start, stop : int
+            From 0 to 2**63 - 1.
+        """
         return self._rows.num_between(_position(start), _position(stop))
 
     def check_fits(self, num_rows: int) -> None:
         """Check that every position is below `num_rows`, the number of rows of the file.
+
+        Parameters
+        ----------
+        num_rows : int
+            Rows of the file.
 
         Raises
         ------
@@ -218,25 +245,52 @@ class RowSet:
         return self._combine(other, "xor") if isinstance(other, RowSet) else NotImplemented
 
     def isdisjoint(self, other: RowSet) -> bool:
-        """Return whether no position is in both."""
+        """Return whether no position is in both.
+
+        Parameters
+        ----------
+        other : RowSet
+            Another set.
+        """
         return self._rows.isdisjoint(other._rows)
 
     # --- windows: one byte a row ---------------------------------------------------------------
 
     def mask(self, num_rows: int, start: int = 0) -> NDArray[np.bool_]:
-        """Return a bool array of **shape (num_rows,)**: true if row ``start + i`` is in the set."""
+        """Return a bool array of **shape (num_rows,)**: true if row ``start + i`` is in the set.
+
+        Parameters
+        ----------
+        num_rows : int
+            Rows of the window.
+        start : int
+            Its first row.
+        """
         out = np.empty(_position(num_rows), np.bool_)
         self.fill_mask(out, start)
         return out
 
     def fill_mask(self, out: NDArray[Any], start: int = 0) -> None:
-        """Write into `out` (bool or uint8, contiguous) 1 if row ``start + i`` is in the set, else 0."""
+        """Write into `out` (bool or uint8, contiguous) 1 if row ``start + i`` is in the set, else 0.
+
+        Parameters
+        ----------
+        out : bool or uint8, **shape (n,)**, contiguous
+            The window; all of it is written.
+        start : int
+            Its first row.
+        """
         self._rows.fill_bytes(_bytes_of(out), _position(start), len(out), False)
 
     # --- windows: one bit a row ----------------------------------------------------------------
 
     def bits(self, num_rows: int) -> NDArray[np.uint8]:
         """Return the bit mask of a whole file, least significant bit first, padded with zeros to 8 bytes.
+
+        Parameters
+        ----------
+        num_rows : int
+            Rows of the file.
 
         Raises
         ------
@@ -263,7 +317,17 @@ class RowSet:
         self._rows.fill_bits(out, _position(start), _position(num_rows), False)
 
     def fill_keep_bits(self, out: NDArray[np.uint8], num_rows: int, start: int = 0) -> None:
-        """Write into `out` bit ``i`` = row ``start + i`` is *not* in the set; otherwise as `fill_bits`."""
+        """Write into `out` bit ``i`` = row ``start + i`` is *not* in the set; otherwise as `fill_bits`.
+
+        Parameters
+        ----------
+        out : uint8, **shape (num_bytes,)**, contiguous
+            At least ``num_rows`` bits rounded up to 8 bytes.
+        num_rows : int
+            How many bits are written.
+        start : int
+            The row of the first bit.
+        """
         self._rows.fill_bits(out, _position(start), _position(num_rows), True)
 
     def chunks(self, num_rows: int = 4096) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
@@ -338,7 +402,13 @@ class RowSets(Sequence[RowSet]):
 
     @classmethod
     def joined(cls, parts: Sequence[RowSets]) -> RowSets:
-        """Return the sets of all parts, one part after the other."""
+        """Return the sets of all parts, one part after the other.
+
+        Parameters
+        ----------
+        parts : sequence of RowSets
+            In the order of the result.
+        """
         return cls._of(ManyRows.joined([p._rows for p in parts]))
 
     @classmethod
@@ -416,7 +486,13 @@ class RowSets(Sequence[RowSet]):
         return f"RowSets({len(self)} files, {int(self.cardinalities().sum())} rows)"
 
     def with_more(self, more: Mapping[int, RowSet]) -> RowSets:
-        """Return the sets with further positions in some of them, by the number of the file."""
+        """Return the sets with further positions in some of them, by the number of the file.
+
+        Parameters
+        ----------
+        more : Mapping of int to RowSet
+            The further positions, by the number of the file.
+        """
         if not more:
             return self
         return RowSets._of(self._rows.replaced(_int64(list(more)), [s._rows for s in more.values()]))
@@ -447,7 +523,13 @@ class RowSets(Sequence[RowSet]):
         self._rows.fill_bytes(_bytes_of(out), _int64(starts), _int64(sizes))
 
     def take(self, indices: ArrayLike) -> RowSets:
-        """Return the sets of some of the files, in the given order."""
+        """Return the sets of some of the files, in the given order.
+
+        Parameters
+        ----------
+        indices : integer array, **shape (n,)**
+            Numbers of files, in any order, repeated ones too.
+        """
         return RowSets._of(self._rows.take(_int64(indices)))
 
     def by_number(self) -> Mapping[int, RowSet]:
@@ -456,6 +538,11 @@ class RowSets(Sequence[RowSet]):
 
     def to_blocks(self, magic: int) -> tuple[bytes, NDArray[np.int64]]:
         """Return each set framed with its size, a magic number and a checksum, all in one piece of bytes.
+
+        Parameters
+        ----------
+        magic : int
+            The magic number, below 2**32.
 
         Returns
         -------

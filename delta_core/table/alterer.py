@@ -108,6 +108,15 @@ class TableAlterer:
     ) -> None:
         """Add nullable columns, and fields to structs that the table has; rows that are there have null in them.
 
+        Parameters
+        ----------
+        fields : Field or sequence of Field
+            The columns; for a struct that the table has, the fields that it lacks are added.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+
         Raises
         ------
         SchemaError
@@ -174,6 +183,17 @@ class TableAlterer:
     ) -> None:
         """Rename a column, or a field of a struct. The table needs column mapping.
 
+        Parameters
+        ----------
+        column : str or sequence of str
+            The column.
+        name : str
+            Its new name, without those of the structs that contain it.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+
         Raises
         ------
         UnsupportedOperationError
@@ -235,6 +255,19 @@ class TableAlterer:
     ) -> None:
         """Move a column to the front of the table or of its struct, or behind the column ``after`` beside it.
 
+        Parameters
+        ----------
+        column : str or sequence of str
+            The column.
+        first : bool
+            Whether it becomes the first one.
+        after : str, optional
+            The column after which it is put, if it does not become the first one.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+
         Examples
         --------
         >>> table.alter.move_column("amount", after="id")
@@ -289,6 +322,17 @@ class TableAlterer:
     ) -> None:
         """Set keys of a column's metadata; other keys stay.
 
+        Parameters
+        ----------
+        column : str
+            The column.
+        metadata : dict of str to str
+            Values by key.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+
         Raises
         ------
         InvalidArgumentError
@@ -313,6 +357,17 @@ class TableAlterer:
     ) -> None:
         """Set the comment of a column; None removes it.
 
+        Parameters
+        ----------
+        column : str or sequence of str
+            The column.
+        comment : str or None
+            What the column contains.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+
         Examples
         --------
         >>> table.alter.set_column_comment("amount", "in euros")
@@ -330,6 +385,15 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Make a column NOT NULL, once every row was checked to have a value in it.
+
+        Parameters
+        ----------
+        column : str or sequence of str
+            The column.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
 
         Raises
         ------
@@ -354,6 +418,15 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Let a column be null.
+
+        Parameters
+        ----------
+        column_name : str
+            The column.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
 
         Examples
         --------
@@ -405,6 +478,15 @@ class TableAlterer:
     ) -> None:
         """Drop the default of a column: writes that leave it out then write null.
 
+        Parameters
+        ----------
+        column : str
+            The column.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+
         Examples
         --------
         >>> table.alter.add_feature("allowColumnDefaults", allow_protocol_versions_increase=True)
@@ -424,6 +506,15 @@ class TableAlterer:
     ) -> None:
         """Set the columns by which files are clustered from now on; an empty list ends clustering.
 
+        Parameters
+        ----------
+        columns : sequence of str
+            The clustering columns, dotted for fields of structs.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+
         Examples
         --------
         >>> table.alter.cluster_by(["city"])
@@ -434,6 +525,11 @@ class TableAlterer:
 
     def sync_identity(self, column: str) -> None:
         """Have the next values of an identity column begin behind all that the rows contain.
+
+        Parameters
+        ----------
+        column : str
+            The identity column.
 
         Examples
         --------
@@ -460,6 +556,15 @@ class TableAlterer:
     ) -> None:
         """Add CHECK constraints, Spark SQL by name, once every row was checked to fulfil them.
 
+        Parameters
+        ----------
+        constraints : dict of str to str
+            Spark SQL by the name of the constraint.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+
         Raises
         ------
         ConstraintViolationError
@@ -482,6 +587,17 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Drop a CHECK constraint by its name; case does not count.
+
+        Parameters
+        ----------
+        name : str
+            The constraint.
+        raise_if_not_exists : bool
+            Whether a constraint that the table does not have is an error.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
 
         Examples
         --------
@@ -662,6 +778,15 @@ class TableAlterer:
     ) -> None:
         """Set the name of the table.
 
+        Parameters
+        ----------
+        name : str
+            The new name.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+
         Examples
         --------
         >>> table.alter.set_table_name("sales")
@@ -679,6 +804,15 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Set the description of the table.
+
+        Parameters
+        ----------
+        description : str
+            The new description.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
 
         Examples
         --------

@@ -431,6 +431,13 @@ class DeltaTable:
     def snapshot(self, version: int | None = None, timestamp: str | datetime | None = None) -> Snapshot:
         """Return the snapshot of a version or a point in time; the one that is loaded if neither is given.
 
+        Parameters
+        ----------
+        version : int, optional
+            A version.
+        timestamp : str or datetime, optional
+            A point in time, ISO 8601 text or a datetime: the last version committed at or before it.
+
         Raises
         ------
         InvalidArgumentError
@@ -495,6 +502,11 @@ class DeltaTable:
     def adopt(self, snapshot: Snapshot) -> None:
         """Move to a version of this table that is at hand, as after a write of one's own.
 
+        Parameters
+        ----------
+        snapshot : Snapshot
+            The version.
+
         Examples
         --------
         >>> table.adopt(table.snapshot(version=0))
@@ -508,6 +520,11 @@ class DeltaTable:
 
         The timestamp is the commit time by which versions are selected everywhere: the in-commit timestamp if the table
         has them, else the time of the commit's file, at least one ms after that of the commit before.
+
+        Parameters
+        ----------
+        limit : int, optional
+            The most commits; all unless given.
 
         Raises
         ------
@@ -526,6 +543,13 @@ class DeltaTable:
     @staticmethod
     def is_deltatable(table_uri: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> bool:
         """Whether there is a Delta log; a log that can't be read counts as one.
+
+        Parameters
+        ----------
+        table_uri : str or path
+            A local path or the URI of any file system that fsspec supports.
+        storage_options : Mapping, optional
+            Options of the file system: credentials, endpoints.
 
         Examples
         --------
@@ -602,6 +626,11 @@ class DeltaTable:
     def transaction_version(self, app_id: str) -> int | None:
         """Return the last version that an application wrote, None if it wrote none.
 
+        Parameters
+        ----------
+        app_id : str
+            The application.
+
         Examples
         --------
         >>> properties = CommitProperties(app_transactions=[AppTransaction("nightly", 7)])
@@ -635,6 +664,13 @@ class DeltaTable:
 
     def partitions(self, partition_filters: Any = None, *, file_pruning_predicate: Any = None) -> list[dict[str, Any]]:
         """Return the distinct partitions, each column's value as the text of the log, None for null.
+
+        Parameters
+        ----------
+        partition_filters : filters, optional
+            The older name of ``file_pruning_predicate``.
+        file_pruning_predicate : str or filters, optional
+            Only partitions with files for which this may be true, as for `file_uris`.
 
         Examples
         --------
@@ -693,6 +729,17 @@ class DeltaTable:
         See `scan.scan.Scan` for the arguments, and for what it does. DuckDB, Polars, pandas and PyArrow take it as a
         stream.
 
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            In this order, dotted for fields of structs; all unless given.
+        predicate : str, filters or Expression, optional
+            Only rows for which it is true are returned.
+        metadata : sequence of str
+            Further columns, such as ``_file_path`` and ``_file_row_index``.
+        limit : int, optional
+            The most rows.
+
         Examples
         --------
         >>> table.scan(columns=["id", "city"], predicate="amount > 15").to_table().to_pylist()
@@ -750,6 +797,21 @@ class DeltaTable:
         Filters are pyarrow's own from then on: NaN is neither equal to, less nor greater than anything. Row groups are
         pruned by the bounds of their columns, but for floating-point columns of files whose bounds leave NaN out.
 
+        Parameters
+        ----------
+        partitions : filters, optional
+            The older name of ``file_pruning_predicate``.
+        filesystem : pyarrow.fs.FileSystem, optional
+            Reads the data files instead of the table's own storage; its root is the table's.
+        parquet_read_options : pyarrow.dataset.ParquetReadOptions, optional
+            How Parquet columns are read.
+        schema : pyarrow.Schema, optional
+            Of the dataset, instead of the table's.
+        as_large_types : bool
+            Whether strings, binary values and lists have 64-bit offsets.
+        file_pruning_predicate : str or filters, optional
+            Only files that may hold rows for which this is true, as for `file_uris`.
+
         Raises
         ------
         UnsupportedOperationError
@@ -798,6 +860,13 @@ class DeltaTable:
         types_mapper: Callable[[pa.DataType], Any] | None = None,
     ) -> pd.DataFrame:
         """Read rows into a pandas data frame; the arguments are `to_pyarrow_table`'s.
+
+        Parameters
+        ----------
+        partitions, columns, filesystem, filters : optional
+            As for `to_pyarrow_table`.
+        types_mapper : function(pyarrow.DataType), optional
+            Returns the pandas type for an Arrow type, or None for the default one.
 
         Examples
         --------
@@ -1481,6 +1550,11 @@ class DeltaTable:
 
         Parameters as of `vacuum`, which runs the plan (``plan=``).
 
+        Parameters
+        ----------
+        retention_hours, enforce_retention_duration, full, keep_versions, keep_for, inventory : optional
+            As for `vacuum`.
+
         Raises
         ------
         InvalidArgumentError
@@ -1904,6 +1978,11 @@ class DeltaTable:
 
         An operation that adds its feature to the table, such as ``add_constraint``, is there for every table.
 
+        Parameters
+        ----------
+        name : str
+            The operation.
+
         Raises
         ------
         UnsupportedOperationError
@@ -1929,6 +2008,11 @@ class DeltaTable:
 
     def verb(self, name: str) -> Callable[..., Any]:
         """Return `operation` of the same name; the earlier name of that method.
+
+        Parameters
+        ----------
+        name : str
+            The operation.
 
         Examples
         --------

@@ -333,6 +333,17 @@ class TableOptimizer:
 
         The arguments, results and errors are those of `compact`.
 
+        Parameters
+        ----------
+        partition_filters, target_size, max_concurrent_tasks, min_commit_interval, writer_properties : optional
+            As for `compact`.
+        commit_properties : CommitProperties, optional
+            How each commit is made.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows each commit.
+        progress : function(OperationProgress), optional
+            Called after each group of files.
+
         Examples
         --------
         >>> tracked.optimize.purge()["numFilesRemoved"]

@@ -72,6 +72,13 @@ class QueryBuilder:
     def register(self, table_name: str, delta_table: DeltaTable | Scannable) -> QueryBuilder:
         """Make a table of any format, at the version that it is on now, known by a name; returns the builder.
 
+        Parameters
+        ----------
+        table_name : str
+            The name in SQL.
+        delta_table : DeltaTable or a table of another format
+            The table, at the version that is loaded.
+
         Examples
         --------
         >>> query = QueryBuilder(engine="duckdb").register("events", table).register("cities", by_city)
@@ -85,6 +92,11 @@ class QueryBuilder:
 
     def execute(self, sql: str) -> pa.RecordBatchReader:
         """Run a query and stream its result.
+
+        Parameters
+        ----------
+        sql : str
+            A query, in the dialect of the engine.
 
         Raises
         ------
