@@ -162,8 +162,8 @@ def test_kernels_that_serve_one_plugin_are_in_its_folder() -> None:
             parts = i.importer.split(".")
             users[i.imported].add(".".join(parts[:2]) if parts[0] == "delta_plugins" else parts[0])
     alone = {m for m, found in users.items() if len(found) == 1 and "delta_core" not in found}
-    # row sets as bytes, in the formats that any plugin with a RowSelector may store
-    assert alone <= {"delta_core.kernels.roaring"}
+    # what several plugins may use: row sets as bytes, for any RowSelector; row ids
+    assert alone <= {"delta_core.kernels.roaring", "delta_core.kernels.row_ids"}
 
 
 def _imports_of_example(path: Path) -> list[str]:
