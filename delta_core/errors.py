@@ -252,7 +252,13 @@ class DataFileNotFoundError(DataFileError, FileNotFoundError):
 
     @classmethod
     def of(cls, path: str) -> DataFileNotFoundError:
-        """Return the error of a data file, or of a file of the change data feed."""
+        """Return the error of a data file, or of a file of the change data feed.
+
+        Parameters
+        ----------
+        path : str
+            The file.
+        """
         if "_change_data" in path.split("/"):
             # no operation removes it from the log, and the rows of the table are whole without it
             text = f"Change data file {path!r}, which the log names, is not there. Restore it, or read the changes of "

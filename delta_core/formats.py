@@ -44,11 +44,23 @@ class FormatTable(Scannable, Protocol):
         ...
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """Return the versions, newest first, with the keys of `DeltaTable.history`."""
+        """Return the versions, newest first, with the keys of `DeltaTable.history`.
+
+        Parameters
+        ----------
+        limit : int, optional
+            The most versions; all unless given.
+        """
         ...
 
     def file_table(self, predicate: Any = None) -> pa.Table:
-        """Return the data files, or their units (fragments), that may hold a row for a predicate: one row each."""
+        """Return the data files, or their units (fragments), that may hold a row for a predicate: one row each.
+
+        Parameters
+        ----------
+        predicate : str, filters or Expression, optional
+            The condition; all files unless given.
+        """
         ...
 
     def version_files(self) -> pa.Table:
@@ -68,7 +80,13 @@ class TableFormat(Protocol):
     name: str
 
     def recognise(self, engine: Engine) -> bool:
-        """Whether the engine's place holds a table of the format: at most one listing, and no error if not."""
+        """Whether the engine's place holds a table of the format: at most one listing, and no error if not.
+
+        Parameters
+        ----------
+        engine : Engine
+            The engine of the place.
+        """
         ...
 
     def open(self, engine: Engine, uri: str, **options: Any) -> FormatTable:

@@ -82,6 +82,13 @@ class Storage(Protocol):
         """List a directory's files whose name is ``>= start``, sorted, without descending.
 
         A missing directory returns an empty listing. A store that lists in pages fetches no page below ``start``.
+
+        Parameters
+        ----------
+        directory : str
+            From the root, without a slash at its end.
+        start : str
+            The first name to list; all unless given.
         """
         ...
 
@@ -89,42 +96,95 @@ class Storage(Protocol):
         """Return names of some files at or below the root, at most ``limit`` of them, for error messages.
 
         None if the store has no cheap way to report, e.g. one call that stops at a limit.
+
+        Parameters
+        ----------
+        limit : int
+            The most names.
         """
         ...
 
     def stat(self, paths: Sequence[str]) -> list[tuple[int, int]]:
-        """Return (size, modification time in ms) of each file, requested concurrently."""
+        """Return (size, modification time in ms) of each file, requested concurrently.
+
+        Parameters
+        ----------
+        paths : sequence of str
+            Relative to the root.
+        """
         ...
 
     def identify(self, paths: Sequence[str]) -> list[FileIdentity]:
-        """Return what distinguishes each file from any other one that takes its place, requested concurrently."""
+        """Return what distinguishes each file from any other one that takes its place, requested concurrently.
+
+        Parameters
+        ----------
+        paths : sequence of str
+            Relative to the root.
+        """
         ...
 
     def read(self, requests: Sequence[RangeRequest]) -> list[bytes | memoryview]:
         """Read ranges, in the order requested.
 
         At least 32 calls are in flight on a remote store. Ranges of one file that lie close are fetched by one call.
+
+        Parameters
+        ----------
+        requests : sequence of RangeRequest
+            The files, with the range of each in bytes.
         """
         ...
 
     def open(self, path: str, size: int | None = None) -> pa.NativeFile:
-        """Open a file for random access; ``size``, if known, saves a call."""
+        """Open a file for random access; ``size``, if known, saves a call.
+
+        Parameters
+        ----------
+        path : str
+            Relative to the root, not encoded.
+        size : int, optional
+            The bytes of the file, if they are known: saves a call on stores.
+        """
         ...
 
     def local_path(self, path: str) -> str | None:
-        """Return the path on this machine's disk, None on any other store."""
+        """Return the path on this machine's disk, None on any other store.
+
+        Parameters
+        ----------
+        path : str
+            Relative to the root, not encoded.
+        """
         ...
 
     def local_paths(self, paths: Sequence[str]) -> list[str | None]:
-        """Return the `local_path` of each path."""
+        """Return the `local_path` of each path.
+
+        Parameters
+        ----------
+        paths : sequence of str
+            Relative to the root.
+        """
         ...
 
     def uri(self, path: str) -> str:
-        """Return the absolute URI or path under which users find the file."""
+        """Return the absolute URI or path under which users find the file.
+
+        Parameters
+        ----------
+        path : str
+            Relative to the root, not encoded.
+        """
         ...
 
     def uri_for_engine(self, path: str) -> str:
         """Return the URI for another engine, which reads with credentials of its own.
+
+        Parameters
+        ----------
+        path : str
+            Relative to the root, not encoded.
 
         Raises
         ------
@@ -142,11 +202,30 @@ class Storage(Protocol):
         It is on the disk when this returns, unless not ``durable``: what can be computed again need not survive the
         machine. ``ready`` is called when all of it was taken, before the file has its name; nothing is created if it
         raises an error. It is passed only if a write by the same engine returned files that were not synced yet.
+
+        Parameters
+        ----------
+        path : str
+            Relative to the root, not encoded.
+        data : bytes, or iterable of bytes
+            The content, whole or in pieces.
+        durable : bool
+            Whether the file must survive a loss of power once the call returns.
+        ready : function(), optional
+            Called when the content is ready, immediately before it becomes visible.
         """
         ...
 
     def put(self, path: str, data: bytes) -> None:
-        """Write the file whole, replacing it."""
+        """Write the file whole, replacing it.
+
+        Parameters
+        ----------
+        path : str
+            Relative to the root, not encoded.
+        data : bytes
+            The content.
+        """
         ...
 
     def create(self, path: str) -> pa.NativeFile:
@@ -154,6 +233,11 @@ class Storage(Protocol):
 
         On a remote store nothing is visible before it is closed. On a disk the caller syncs the file and the folders
         below the root that have its name and theirs; missing ones are made.
+
+        Parameters
+        ----------
+        path : str
+            Relative to the root, not encoded.
         """
         ...
 
@@ -163,6 +247,13 @@ class Storage(Protocol):
         It is there whole when the context ends; when that ends by an exception, nothing of it is to be seen.
         Unless ``replace``, an existing file stays as it is and the end of the context raises FileExistsError. A store
         that creates no large file exclusively looks for the file right before it is written.
+
+        Parameters
+        ----------
+        path : str
+            Relative to the root, not encoded.
+        replace : bool
+            Whether a file that exists is replaced.
         """
         ...
 
@@ -170,11 +261,26 @@ class Storage(Protocol):
         """Copy a file of a storage to this one, whole or not at all; what is at the target is replaced.
 
         By the store's own means if both are on one store, else through this process, a part in memory at a time.
+
+        Parameters
+        ----------
+        source : Storage
+            The store of the file.
+        path : str
+            The file, relative to the root of ``source``.
+        target : str
+            The copy, relative to the root.
         """
         ...
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Delete files; a missing one is no error."""
+        """Delete files; a missing one is no error.
+
+        Parameters
+        ----------
+        paths : iterable of str
+            Relative to the root.
+        """
         ...
 
     def walk(self, skip: Callable[[str], bool], below: Sequence[str] = ("",)) -> Iterator[FolderFiles]:
@@ -190,15 +296,32 @@ class Storage(Protocol):
         ...
 
     def list_folders(self, folders: Sequence[str]) -> tuple[FolderFiles, list[str]]:
-        """Return the files that lie in folders, not those further below, and the folders in them."""
+        """Return the files that lie in folders, not those further below, and the folders in them.
+
+        Parameters
+        ----------
+        folders : sequence of str
+            Relative to the root.
+        """
         ...
 
     def find(self, paths: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return sizes and modification times (ms) of files below the root; -1 for those that are not there."""
+        """Return sizes and modification times (ms) of files below the root; -1 for those that are not there.
+
+        Parameters
+        ----------
+        paths : string array, **shape (n,)**
+            Relative to the root; no nulls.
+        """
         ...
 
     def delete_files(self, paths: pa.Array) -> int:
         """Delete files below the root, many at a time; return how many there were, as far as the store reports.
+
+        Parameters
+        ----------
+        paths : string array, **shape (n,)**
+            Relative to the root; no nulls.
 
         Raises
         ------
@@ -208,7 +331,13 @@ class Storage(Protocol):
         ...
 
     def delete_folders(self, paths: Sequence[str]) -> int:
-        """Delete folders below the root in which there is nothing, and return how many; the others stay."""
+        """Delete folders below the root in which there is nothing, and return how many; the others stay.
+
+        Parameters
+        ----------
+        paths : sequence of str
+            Relative to the root.
+        """
         ...
 
 
@@ -346,7 +475,17 @@ class Evaluator(Protocol):
     def compile(
         self, expression: Expression, types: Mapping[Leaf, pa.DataType], functions: Mapping[str, Function] | None = None
     ) -> Compiled:
-        """Compile once per plan. UnsupportedExpressionError names a part that can't run here."""
+        """Compile once per plan. UnsupportedExpressionError names a part that can't run here.
+
+        Parameters
+        ----------
+        expression : Expression
+            The expression.
+        types : Mapping of Leaf to pyarrow.DataType
+            The Arrow types of the leaves.
+        functions : Mapping of str to Function
+            Functions of plugins, by lower-case name.
+        """
         ...
 
 

@@ -22,6 +22,17 @@ def make_engine(
 ) -> Engine:
     """Make the engine that an entry point names.
 
+    Parameters
+    ----------
+    name : str
+        The name of an entry point of the group ``delta_core.engines``.
+    uri : str
+        The place of the table.
+    storage_options : Mapping, optional
+        Options of the file system: credentials, endpoints.
+    allow_external : sequence of str or False, optional
+        Prefixes of places outside the root that may be read, as for `open_snapshot`.
+
     Raises
     ------
     MissingDependencyError

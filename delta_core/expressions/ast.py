@@ -233,6 +233,11 @@ def column(name: str) -> Column:
 
     Backticks enclose a part, as in Spark, and double quotes, as in standard SQL.
 
+    Parameters
+    ----------
+    name : str
+        The column, dotted for fields of structs; a name that contains a dot is in backticks.
+
     Raises
     ------
     ExpressionError
@@ -260,31 +265,63 @@ def column(name: str) -> Column:
 
 
 def literal(value: Any, type: DataType | None = None) -> Literal:
-    """Return a constant."""
+    """Return a constant.
+
+    Parameters
+    ----------
+    value : object
+        A Python value; None = null.
+    type : DataType, optional
+        Its type; that of the Python value unless given.
+    """
     return Literal(value, type)
 
 
 def all_of(parts: list[Expression] | tuple[Expression, ...]) -> Expression | None:
-    """Join expressions by AND; None if there are none."""
+    """Join expressions by AND; None if there are none.
+
+    Parameters
+    ----------
+    parts : iterable of Expression
+        The conditions.
+    """
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else Call("and", tuple(parts))
 
 
 def any_of(parts: list[Expression] | tuple[Expression, ...]) -> Expression | None:
-    """Join expressions by OR; None if there are none."""
+    """Join expressions by OR; None if there are none.
+
+    Parameters
+    ----------
+    parts : iterable of Expression
+        The conditions.
+    """
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else Call("or", tuple(parts))
 
 
 def negate(expression: Expression) -> Expression:
-    """Return NOT expression."""
+    """Return NOT expression.
+
+    Parameters
+    ----------
+    expression : Expression
+        A condition.
+    """
     return Call("not", (expression,))
 
 
 def conjuncts(expression: Expression | None) -> Iterator[Expression]:
-    """Yield the parts that AND joins, flattened."""
+    """Yield the parts that AND joins, flattened.
+
+    Parameters
+    ----------
+    expression : Expression or None
+        A condition; None has no parts.
+    """
     left = [] if expression is None else [expression]
     while left:
         e = left.pop()
@@ -295,7 +332,13 @@ def conjuncts(expression: Expression | None) -> Iterator[Expression]:
 
 
 def leaves(expression: Expression) -> tuple[Leaf, ...]:
-    """Return the distinct leaves, in order of first appearance."""
+    """Return the distinct leaves, in order of first appearance.
+
+    Parameters
+    ----------
+    expression : Expression
+        The expression.
+    """
     found: list[Leaf] = []
     left = [expression]
     while left:
@@ -372,14 +415,30 @@ def _flatten(e: Expression) -> Steps[Expression]:
 
 
 def uses(expression: Expression, path: Sequence[str]) -> bool:
-    """Whether an expression uses a column: all of it, a part of it, or what it is part of, in any case."""
+    """Whether an expression uses a column: all of it, a part of it, or what it is part of, in any case.
+
+    Parameters
+    ----------
+    expression : Expression
+        The expression.
+    path : tuple of str
+        The logical path of a column.
+    """
     prefix = [p.lower() for p in path]
     found = [[p.lower() for p in leaf.path] for leaf in leaves(expression) if isinstance(leaf, Column)]
     return any(f[: len(prefix)] == prefix or prefix[: len(f)] == f for f in found)
 
 
 def transform(expression: Expression, change: Callable[[Leaf], Expression]) -> Expression:
-    """Rebuild an expression with every leaf replaced by ``change(leaf)``."""
+    """Rebuild an expression with every leaf replaced by ``change(leaf)``.
+
+    Parameters
+    ----------
+    expression : Expression
+        The expression.
+    change : function(Leaf) -> Expression
+        Returns the replacement of a leaf, or the leaf itself.
+    """
     return run(_transform(expression, change))
 
 

@@ -148,6 +148,17 @@ def bind_typed(
 ) -> Typed:
     """Bind an expression as `bind` does, and return its type too.
 
+    Parameters
+    ----------
+    expression : Expression
+        The expression.
+    schema : StructType
+        The columns.
+    functions : Mapping of str to Function
+        Functions of plugins, by lower-case name.
+    now : datetime, optional
+        The value of ``current_timestamp()``; the current time unless given.
+
     Raises
     ------
     ColumnNotFoundError, ExpressionError, UnsupportedExpressionError

@@ -114,7 +114,13 @@ def bounds_type(t: DataType) -> PrimitiveType | None:
 
 
 def same_type(a: DataType, b: DataType) -> bool:
-    """Return whether two types are equal but for the nullability of their parts."""
+    """Return whether two types are equal but for the nullability of their parts.
+
+    Parameters
+    ----------
+    a, b : DataType
+        Two types.
+    """
     if isinstance(a, ArrayType) and isinstance(b, ArrayType):
         return same_type(a.element_type, b.element_type)
     if isinstance(a, MapType) and isinstance(b, MapType):
@@ -208,6 +214,11 @@ def common_type(a: DataType, b: DataType) -> DataType | None:
     """Return the type that both sides of a comparison, or two branches, are cast to; None if there is none.
 
     A string meets a number as BIGINT or DOUBLE and any other atomic type as that type (ANSI mode).
+
+    Parameters
+    ----------
+    a, b : DataType
+        Two types.
     """
     if same_type(a, b):
         return a
@@ -321,7 +332,13 @@ def can_cast(source: DataType, target: DataType) -> bool:
 
 
 def spark_name(t: DataType) -> str:
-    """Return the type as Spark's DDL spells it."""
+    """Return the type as Spark's DDL spells it.
+
+    Parameters
+    ----------
+    t : DataType
+        The type.
+    """
     if isinstance(t, ArrayType):
         return f"ARRAY<{spark_name(t.element_type)}>"
     if isinstance(t, MapType):

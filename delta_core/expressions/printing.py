@@ -66,6 +66,11 @@ def format_sql(expression: Expression) -> str:
 
     Compound operands are in parentheses. A leaf that no SQL names (a statistic, a row position) is printed as
     a function of its name, for messages.
+
+    Parameters
+    ----------
+    expression : Expression
+        The expression.
     """
     return run(_format(expression))
 

@@ -67,6 +67,11 @@ class Opening(Struct, frozen=True):
     def pickled(self, version: int) -> Pickled:
         """Return what goes into a pickle of a version.
 
+        Parameters
+        ----------
+        version : int
+            The version.
+
         Raises
         ------
         UnsupportedOperationError

@@ -175,6 +175,13 @@ def open_context(
 ) -> TableContext:
     """Return a table's context, whether there is a table or not; does no I/O. Arguments as of `open_snapshot`.
 
+    Parameters
+    ----------
+    uri : str
+        The place of the table.
+    storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets : optional
+        As for `open_snapshot`.
+
     Raises
     ------
     InvalidArgumentError
@@ -226,6 +233,15 @@ class TableContext(Struct, frozen=True):
         """Open a version, None for the latest; ``segment``: its log files, if they were chosen already.
 
         ``explains`` as of `TableLog.read`.
+
+        Parameters
+        ----------
+        version : int, optional
+            The version; the latest unless given.
+        segment : LogSegment, optional
+            The log files of the version, if they were chosen already.
+        explains : bool
+            Whether the error of a place without a table states what is there, which takes a listing.
         """
         start = perf_counter()
         contents = self.log.read(version, segment=segment, explains=explains)
@@ -255,6 +271,11 @@ class TableContext(Struct, frozen=True):
     def read_segment(self, segment: LogSegment) -> Snapshot:
         """Open a version from these files of the log and no others, so that what is wrong with one of them is an error.
 
+        Parameters
+        ----------
+        segment : LogSegment
+            The log files.
+
         Raises
         ------
         LogError, CheckpointError
@@ -266,7 +287,13 @@ class TableContext(Struct, frozen=True):
         return Snapshot(self, contents, state, plugins, files=listing.of(contents))
 
     def state(self, contents: LogContents) -> tuple[TableState, PluginSet]:
-        """Build the state of what was read."""
+        """Build the state of what was read.
+
+        Parameters
+        ----------
+        contents : LogContents
+            The protocol and metadata, and where the other actions are.
+        """
         version = contents.segment.version
         return self.define(contents.protocol, contents.metadata, version, lambda: _domains(contents))
 
@@ -279,6 +306,19 @@ class TableContext(Struct, frozen=True):
         prepared: bool = True,
     ) -> tuple[TableState, PluginSet]:
         """Build a state from protocol and metadata, as `define_table`, and find the plugins that serve it.
+
+        Parameters
+        ----------
+        protocol : Protocol
+            The protocol action.
+        metadata : Metadata
+            The metadata action.
+        version : int
+            The version that they define.
+        domains : function() -> Mapping of str to str
+            Returns the configuration of each domain.
+        prepared : bool
+            As for `define_table`.
 
         Raises
         ------
@@ -294,6 +334,15 @@ class TableContext(Struct, frozen=True):
         """Return the snapshot of a table whose first commit is at hand; lists nothing.
 
         ``write_plan``: how this process wrote its files; ``known``: the metadata that it committed.
+
+        Parameters
+        ----------
+        file : LogFile
+            The first commit, with its content.
+        write_plan : WritePlan, optional
+            How this process wrote its files.
+        known : Metadata, optional
+            The metadata in it, if the caller has it.
         """
         tail = self.log.engine.logs.read_commits([file], _TAIL)
         protocol, metadata = newest_definition(tail.other_actions, self.log.uri)
@@ -481,6 +530,11 @@ class Snapshot:
 
     def to_html(self, title: str) -> str:
         """Return a description for notebooks, under a title; reads nothing.
+
+        Parameters
+        ----------
+        title : str
+            The title.
 
         Examples
         --------
@@ -723,6 +777,11 @@ class Snapshot:
     def tombstones(self, columns: Sequence[str] = ("deletionTimestamp",)) -> pa.Table:
         """Return the removed files that readers of older versions may need: path, dvId and the requested columns.
 
+        Parameters
+        ----------
+        columns : sequence of str
+            Columns of ``remove`` beside path and dvId.
+
         Examples
         --------
         >>> table.optimize.compact()["numFilesRemoved"]
@@ -738,6 +797,11 @@ class Snapshot:
 
     def tombstone_tables(self, columns: Sequence[str]) -> Iterator[tuple[CheckpointHandle | None, pa.Table]]:
         """Yield the tombstones piece by piece, each with the checkpoint file that it is in: what bounds memory.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Columns of ``remove`` beside path and dvId.
 
         Raises
         ------
@@ -790,6 +854,11 @@ class Snapshot:
     def custom_actions(self, kind: str) -> list[dict[str, Any]]:
         """Return the live actions of a kind that a plugin declares, reconciled by its key.
 
+        Parameters
+        ----------
+        kind : str
+            The kind of action.
+
         Raises
         ------
         InvalidArgumentError
@@ -814,6 +883,11 @@ class Snapshot:
 
     def others(self, kind: str) -> list[dict[str, Any]]:
         """Return `custom_actions` of a kind; the earlier name of that method.
+
+        Parameters
+        ----------
+        kind : str
+            The kind of action.
 
         Examples
         --------
@@ -862,6 +936,11 @@ class Snapshot:
     def version_at(self, timestamp_ms: int) -> int:
         """Return the last version, up to this one, that was committed at or before a time.
 
+        Parameters
+        ----------
+        timestamp_ms : int
+            Milliseconds since the epoch, UTC.
+
         Examples
         --------
         >>> table.snapshot().version_at(table.snapshot().timestamp_ms)
@@ -871,6 +950,11 @@ class Snapshot:
 
     def version_since(self, timestamp_ms: int) -> int:
         """Return the first version that was committed at or after a time; the one after this if none was.
+
+        Parameters
+        ----------
+        timestamp_ms : int
+            Milliseconds since the epoch, UTC.
 
         Examples
         --------
@@ -887,6 +971,11 @@ class Snapshot:
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Return ``commitInfo`` of the commits that exist, newest first, each with ``version`` and ``timestamp``.
 
+        Parameters
+        ----------
+        limit : int, optional
+            The most commits; all unless given.
+
         Examples
         --------
         >>> [commit["version"] for commit in table.snapshot().history()]
@@ -896,6 +985,11 @@ class Snapshot:
 
     def commits(self, start: int, end: int | None = None) -> Iterator[Commit]:
         """Yield the commits of versions ``start`` to ``end`` (this one unless given), oldest first.
+
+        Parameters
+        ----------
+        start, end : int
+            The first and the last version.
 
         Raises
         ------
@@ -912,6 +1006,11 @@ class Snapshot:
     def definition_changes(self, start: int) -> list[int]:
         """Return the versions, from ``start`` to this one, whose commits contain metadata.
 
+        Parameters
+        ----------
+        start : int
+            The first version.
+
         Raises
         ------
         VersionNotFoundError
@@ -926,6 +1025,11 @@ class Snapshot:
 
     def at(self, version: int) -> Snapshot:
         """Open another version of the table.
+
+        Parameters
+        ----------
+        version : int
+            The version.
 
         Examples
         --------
@@ -1039,6 +1143,11 @@ class Snapshot:
     def check_id_of(self, latest: Snapshot) -> None:
         """Raise MetadataChangedError if a later version is one of another table.
 
+        Parameters
+        ----------
+        latest : Snapshot
+            The later version.
+
         Raises
         ------
         MetadataChangedError
@@ -1110,7 +1219,13 @@ class Snapshot:
         )
 
     def with_checksum(self, checksum: Checksum | None) -> Snapshot:
-        """Return this version with the checksum that this process wrote of it, None if it wrote none."""
+        """Return this version with the checksum that this process wrote of it, None if it wrote none.
+
+        Parameters
+        ----------
+        checksum : Mapping or None
+            The content of the checksum.
+        """
         return Snapshot(
             self.context,
             self._contents,
@@ -1128,6 +1243,11 @@ class Snapshot:
         """Return this version built from a checkpoint of it that was just written; lists nothing.
 
         What was read of the commits below is let go, so that a table that stays open for many commits stays small.
+
+        Parameters
+        ----------
+        checkpoint : sequence of LogFile
+            The files of the checkpoint.
         """
         kind: Literal["single", "uuid"] = "uuid" if checkpoint[0].uuid else "single"
         found = Checkpoint(self.version, kind, tuple(checkpoint))
@@ -1150,7 +1270,15 @@ class Snapshot:
     # --- reading rows ---
 
     def redefined(self, state: TableState, plugins: PluginSet) -> Snapshot:
-        """Return this version's files as another definition reads them: that of a transaction on it."""
+        """Return this version's files as another definition reads them: that of a transaction on it.
+
+        Parameters
+        ----------
+        state : TableState
+            The other definition.
+        plugins : PluginSet
+            The plugins that serve its features.
+        """
         if state is self.state:
             return self
         same = _fields_of(plugins) == self.action_fields
@@ -1207,11 +1335,23 @@ class Snapshot:
         )
 
     def row_sets(self, files: pa.Table) -> dict[int, RowSet]:
-        """Return the rows that vectors drop, by row number in a file table; files without a vector are left out."""
+        """Return the rows that vectors drop, by row number in a file table; files without a vector are left out.
+
+        Parameters
+        ----------
+        files : pyarrow.Table, **n rows**
+            A row for each file, with the columns of its vector.
+        """
         return scanning.read_row_sets(self.engine.storage, self._row_selectors(), files)
 
     def dropped_rows(self, files: pa.Table) -> RowSets:
-        """Return the rows that vectors drop of each file of a file table, without a Python object a file."""
+        """Return the rows that vectors drop of each file of a file table, without a Python object a file.
+
+        Parameters
+        ----------
+        files : pyarrow.Table, **n rows**
+            A row for each file, with the columns of its vector.
+        """
         return scanning.read_dropped_rows(self.engine.storage, self._row_selectors(), files)
 
     def _row_selectors(self) -> list[RowSelector]:
@@ -1227,6 +1367,13 @@ class Snapshot:
         **options: Any,
     ) -> scanning.Scan:
         """Plan a scan; see `Scan` for the arguments and what it returns.
+
+        Parameters
+        ----------
+        columns, metadata, predicate, limit : optional
+            As for `Scan`.
+        **options
+            The further arguments of `Scan`, by name.
 
         Examples
         --------

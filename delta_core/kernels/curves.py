@@ -199,7 +199,7 @@ class Ranges:
 
         Parameters
         ----------
-        values : pyarrow.Array or pyarrow.ChunkedArray
+        values : pyarrow.Array or pyarrow.ChunkedArray, **shape (n,)**
             Of the sample's type.
 
         Returns
@@ -282,7 +282,7 @@ def cells_of(numbers: Sequence[NDArray[np.uint32]], bits: int) -> NDArray[np.uin
 
     Parameters
     ----------
-    numbers : sequence of uint32 arrays
+    numbers : sequence of uint32, **shape (n,)** each
         One for each column.
     bits : int
         The bits of each column.

@@ -38,7 +38,7 @@ def format_actions(kind: str, table: pa.Table) -> bytes:
     ----------
     kind : str
         The action: ``add``, ``remove``, ``cdc``, or a plugin's kind.
-    table : pyarrow.Table
+    table : pyarrow.Table, **n rows**
         Columns by the action's field names: strings, numbers, booleans, maps with string keys, lists and structs of
         these, dictionaries of them. Null fields of the action, and of structs in it, are left out; null
         values of maps and lists stay.

@@ -74,7 +74,7 @@ def take_values(files: pa.Table, newer: pa.Table, fields: Sequence[str]) -> list
 
     Parameters
     ----------
-    files, newer : table
+    files, newer : pyarrow.Table, **n_files rows** and another number
         With a column ``path``, and the fields as int64.
     fields : sequence of str
         The fields, in the order of the result.

@@ -291,6 +291,11 @@ class TableStream:
     def scan_until(self, end: StreamPosition) -> Scan:
         """Return the rows from the stream's position to an end that `next_position` returned, in this run or before.
 
+        Parameters
+        ----------
+        end : StreamPosition
+            Where the step ends.
+
         Examples
         --------
         >>> stream = table.follow(1)

@@ -163,6 +163,13 @@ def optimize_table(base: Snapshot, options: OptimizeOptions) -> Optimized:
     were written, and files with many deleted rows are written without these. If another writer changes files in the
     meantime, they are read again as they are now; appends never conflict.
 
+    Parameters
+    ----------
+    base : Snapshot
+        The version to begin with.
+    options : OptimizeOptions
+        Which files are written again, and how.
+
     Raises
     ------
     InvalidArgumentError

@@ -21,6 +21,11 @@ _WORD = lazy_pattern(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|nu
 def decode_json(text: str | bytes) -> Any:
     """Decode JSON of the log as ``json.loads`` does, of a depth that whatever is done with the values can follow.
 
+    Parameters
+    ----------
+    text : str or bytes
+        The JSON text.
+
     Raises
     ------
     ValueError

@@ -44,7 +44,13 @@ class PlannedRows(ABC):
 
     @abstractmethod
     def explain(self, run: bool = False) -> ScanReport:
-        """Return how the rows are read; with ``run`` also what reading them took."""
+        """Return how the rows are read; with ``run`` also what reading them took.
+
+        Parameters
+        ----------
+        run : bool
+            Whether the rows are read, too.
+        """
 
     @abstractmethod
     def count(self) -> int:
@@ -187,5 +193,16 @@ class Scannable(Protocol):
         """Plan a read of some columns, of the rows for which a predicate is true, of at most so many.
 
         ``metadata`` names further columns, such as ``_file_path``, that the format or its features have.
+
+        Parameters
+        ----------
+        columns : sequence of str or Path, optional
+            The columns; all unless given.
+        metadata : sequence of str
+            The further columns.
+        predicate : str, filters or Expression, optional
+            The condition.
+        limit : int, optional
+            The most rows.
         """
         ...

@@ -73,6 +73,11 @@ class Schema(StructType):
     def from_json(schema_json: str) -> Schema:
         """Parse ``schemaString``.
 
+        Parameters
+        ----------
+        schema_json : str
+            The JSON text.
+
         Examples
         --------
         >>> Schema.from_json(table.schema().to_json()) == table.schema()
@@ -93,6 +98,11 @@ class Schema(StructType):
     @staticmethod
     def from_arrow(data_type: Any) -> Schema:
         """Return the Delta schema of an Arrow schema (anything with ``__arrow_c_schema__``).
+
+        Parameters
+        ----------
+        data_type : pyarrow.Schema, or any object with ``__arrow_c_schema__``
+            The Arrow schema.
 
         Raises
         ------
@@ -115,6 +125,13 @@ class Schema(StructType):
 
     def to_arrow(self, as_large_types: bool = False, **kwargs: Any) -> pa.Schema:  # type: ignore[override]  # deltalake's signature
         """Return the Arrow schema; with ``as_large_types`` strings, binaries and lists have 64-bit offsets.
+
+        Parameters
+        ----------
+        as_large_types : bool
+            Whether strings, binary values and lists have 64-bit offsets.
+        **kwargs
+            The arguments of `Field.to_arrow`.
 
         Examples
         --------
@@ -158,11 +175,24 @@ class ColumnMap(Struct, frozen=True):
 
     @staticmethod
     def identity(schema: StructType) -> ColumnMap:
-        """Return the map of a table whose physical names are the logical ones."""
+        """Return the map of a table whose physical names are the logical ones.
+
+        Parameters
+        ----------
+        schema : StructType
+            The table's schema.
+        """
         return ColumnMap("name", schema)
 
     def physical_path(self, schema: StructType, path: Path) -> Path:
         """Return the physical path of a logical one (``element``, ``key``, ``value`` stay).
+
+        Parameters
+        ----------
+        schema : StructType
+            The logical schema.
+        path : tuple of str
+            The logical path.
 
         Raises
         ------
@@ -206,6 +236,13 @@ def find(schema: StructType, path: Path) -> tuple[Path, Field]:
 
     Returns the path as the schema spells it and its last field.
 
+    Parameters
+    ----------
+    schema : StructType
+        The schema.
+    path : tuple of str
+        The names from the outermost in.
+
     Raises
     ------
     ColumnNotFoundError
@@ -231,12 +268,26 @@ def find(schema: StructType, path: Path) -> tuple[Path, Field]:
 
 
 def format_path(path: Path) -> str:
-    """Join a path by dots, names that hold a dot or backtick in backticks."""
+    """Join a path by dots, names that hold a dot or backtick in backticks.
+
+    Parameters
+    ----------
+    path : tuple of str
+        The names from the outermost in.
+    """
     return ".".join(f"`{p.replace('`', '``')}`" if "." in p or "`" in p else p for p in path)
 
 
 def leaf_fields(struct: StructType, prefix: Path = ()) -> Iterator[tuple[Path, Field]]:
-    """Yield (path, field) of every field that is not a struct; arrays and maps count as leaves."""
+    """Yield (path, field) of every field that is not a struct; arrays and maps count as leaves.
+
+    Parameters
+    ----------
+    struct : StructType
+        The struct.
+    prefix : tuple of str
+        The path of the struct, with which the yielded ones begin.
+    """
     for f in struct.fields:
         if isinstance(f.type, StructType):
             yield from leaf_fields(f.type, (*prefix, f.name))
@@ -248,6 +299,13 @@ def walk(t: DataType, path: Path = ()) -> Iterator[tuple[Path, Field]]:
     """Yield (path, field) of every part of a type at every depth, parents first.
 
     The parts of arrays and maps count as fields named ``element``, ``key`` and ``value``.
+
+    Parameters
+    ----------
+    t : DataType
+        The type.
+    path : tuple of str
+        The path of the type, with which the yielded ones begin.
     """
     parts: tuple[Field, ...] = ()
     if isinstance(t, StructType):
@@ -264,7 +322,15 @@ def walk(t: DataType, path: Path = ()) -> Iterator[tuple[Path, Field]]:
 
 
 def without_metadata(schema: StructType, keys: Collection[str]) -> Schema:
-    """Return a schema whose fields, at every depth, lack some keys of their metadata."""
+    """Return a schema whose fields, at every depth, lack some keys of their metadata.
+
+    Parameters
+    ----------
+    schema : StructType
+        The schema.
+    keys : collection of str
+        The keys.
+    """
     return with_field_metadata(schema, lambda f: {k: v for k, v in f.metadata.items() if k not in keys})
 
 

@@ -339,6 +339,11 @@ def open_type(t: pa.DataType) -> DataType:
 
     Lists, maps and structs have parts, whatever their layout. The result converts to the same Arrow type.
 
+    Parameters
+    ----------
+    t : pyarrow.DataType
+        Any Arrow type.
+
     Raises
     ------
     SchemaError

@@ -95,7 +95,13 @@ _DECIMAL = lazy_pattern(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?\Z")
 
 @lru_cache(maxsize=256)
 def parse_decimal(name: str) -> tuple[int, int] | None:
-    """Return (precision, scale) of a ``decimal(p,s)`` name, None for any other name."""
+    """Return (precision, scale) of a ``decimal(p,s)`` name, None for any other name.
+
+    Parameters
+    ----------
+    name : str
+        The name of a primitive type.
+    """
     match = _DECIMAL.match(name)
     if match is None:
         return None
@@ -145,6 +151,11 @@ class PrimitiveType(_ArrowExportable, Struct, frozen=True):
     def from_json(type_json: str) -> PrimitiveType:
         """Parse the JSON text of a primitive type.
 
+        Parameters
+        ----------
+        type_json : str
+            The JSON text.
+
         Raises
         ------
         SchemaError
@@ -162,6 +173,11 @@ class PrimitiveType(_ArrowExportable, Struct, frozen=True):
 
     def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> pa.DataType:
         """Return the Arrow type; ``types`` has the names that the table may use.
+
+        Parameters
+        ----------
+        types : Mapping of str to TypeDef
+            The primitive types that the table may use, by name.
 
         Raises
         ------
@@ -187,6 +203,11 @@ class PrimitiveType(_ArrowExportable, Struct, frozen=True):
     @staticmethod
     def from_arrow(data_type: Any) -> PrimitiveType:
         """Return the Delta type that stores an Arrow type.
+
+        Parameters
+        ----------
+        data_type : pyarrow.DataType
+            A type without parts.
 
         Raises
         ------
@@ -319,6 +340,11 @@ class ArrayType(_ArrowExportable, Struct, frozen=True):
     def from_json(type_json: str) -> ArrayType:
         """Parse the JSON text of an array type.
 
+        Parameters
+        ----------
+        type_json : str
+            The JSON text.
+
         Raises
         ------
         SchemaError
@@ -337,6 +363,11 @@ class ArrayType(_ArrowExportable, Struct, frozen=True):
     def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> pa.DataType:
         """Return the Arrow list type.
 
+        Parameters
+        ----------
+        types : Mapping of str to TypeDef
+            The primitive types that the table may use, by name.
+
         Examples
         --------
         >>> ArrayType("long").to_arrow()
@@ -347,6 +378,11 @@ class ArrayType(_ArrowExportable, Struct, frozen=True):
     @staticmethod
     def from_arrow(data_type: Any) -> ArrayType:
         """Return the Delta type that stores an Arrow list type.
+
+        Parameters
+        ----------
+        data_type : pyarrow.DataType
+            A list type.
 
         Raises
         ------
@@ -399,6 +435,11 @@ class MapType(_ArrowExportable, Struct, frozen=True):
     def from_json(type_json: str) -> MapType:
         """Parse the JSON text of a map type.
 
+        Parameters
+        ----------
+        type_json : str
+            The JSON text.
+
         Raises
         ------
         SchemaError
@@ -417,6 +458,11 @@ class MapType(_ArrowExportable, Struct, frozen=True):
     def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> pa.DataType:
         """Return the Arrow map type.
 
+        Parameters
+        ----------
+        types : Mapping of str to TypeDef
+            The primitive types that the table may use, by name.
+
         Examples
         --------
         >>> MapType("string", "double").to_arrow()
@@ -428,6 +474,11 @@ class MapType(_ArrowExportable, Struct, frozen=True):
     @staticmethod
     def from_arrow(data_type: Any) -> MapType:
         """Return the Delta type that stores an Arrow map type.
+
+        Parameters
+        ----------
+        data_type : pyarrow.DataType
+            A map type.
 
         Raises
         ------
@@ -490,6 +541,11 @@ class Field(_ArrowExportable, Struct, frozen=True):
     def from_json(field_json: str) -> Field:
         """Parse the JSON text of a field.
 
+        Parameters
+        ----------
+        field_json : str
+            The JSON text.
+
         Examples
         --------
         >>> Field.from_json(Field("id", "long").to_json())
@@ -499,6 +555,11 @@ class Field(_ArrowExportable, Struct, frozen=True):
 
     def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> pa.Field:
         """Return the Arrow field; metadata values become JSON text unless they are strings.
+
+        Parameters
+        ----------
+        types : Mapping of str to TypeDef
+            The primitive types that the table may use, by name.
 
         Examples
         --------
@@ -511,6 +572,11 @@ class Field(_ArrowExportable, Struct, frozen=True):
     @staticmethod
     def from_arrow(field: Any) -> Field:
         """Return the Delta field that stores an Arrow field (anything with ``__arrow_c_schema__``).
+
+        Parameters
+        ----------
+        field : pyarrow.Field, or any object with ``__arrow_c_schema__``
+            The Arrow field.
 
         Examples
         --------
@@ -577,6 +643,11 @@ class StructType(_ArrowExportable):
     def get(self, name: str) -> Field | None:
         """Return the field of this name: the exact one, else the one that is equal ignoring case.
 
+        Parameters
+        ----------
+        name : str
+            The name, in any case.
+
         Examples
         --------
         >>> table.schema().get("CITY")
@@ -587,6 +658,11 @@ class StructType(_ArrowExportable):
 
     def index(self, name: str) -> int | None:
         """Return the place of the field that `get` returns.
+
+        Parameters
+        ----------
+        name : str
+            The name, in any case.
 
         Examples
         --------
@@ -615,6 +691,11 @@ class StructType(_ArrowExportable):
     def from_json(type_json: str) -> StructType:
         """Parse the JSON text of a struct type.
 
+        Parameters
+        ----------
+        type_json : str
+            The JSON text.
+
         Raises
         ------
         SchemaError
@@ -633,6 +714,11 @@ class StructType(_ArrowExportable):
     def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> Any:
         """Return the Arrow struct type.
 
+        Parameters
+        ----------
+        types : Mapping of str to TypeDef
+            The primitive types that the table may use, by name.
+
         Examples
         --------
         >>> StructType([Field("id", "long")]).to_arrow()
@@ -643,6 +729,11 @@ class StructType(_ArrowExportable):
     @staticmethod
     def from_arrow(data_type: Any) -> StructType:
         """Return the Delta type that stores an Arrow struct type.
+
+        Parameters
+        ----------
+        data_type : pyarrow.DataType
+            A struct type.
 
         Raises
         ------
@@ -875,7 +966,13 @@ _LISTS = (
 
 
 def arrow_to_type(data_type: Any) -> DataType:
-    """Return the Delta type that stores an Arrow type; SchemaError if none does."""
+    """Return the Delta type that stores an Arrow type; SchemaError if none does.
+
+    Parameters
+    ----------
+    data_type : pyarrow.DataType
+        The Arrow type.
+    """
     t = data_type if isinstance(data_type, pa.DataType) else pa.field(data_type).type
     check_arrow_nesting(t)
     return _from_arrow(t)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pytest
 
+import delta_core.api
 from tests.architecture.source import ROOT, modules, tree
+from tests.docs.api_members import methods, public_objects
 
 DOCUMENTED = (ast.FunctionDef, ast.ClassDef)
 DEFINITIONS = (*DOCUMENTED, ast.AsyncFunctionDef)
@@ -133,3 +136,92 @@ def test_public_functions_list_the_errors_that_they_raise() -> None:
 )
 def test_errors_that_a_function_raises_are_found(body: str, expected: set[str]) -> None:
     assert set(Errors({"misfit": "ExpressionError"}).raised(ast.parse(body))) == expected
+
+
+# --- parameters and shapes -----------------------------------------------------------------
+
+#: Packages and modules whose public functions document every parameter, beside the API for users and for plugins.
+ROOMS = ("delta_core.kernels", "delta_core.kernel.log", "delta_core.kernel.plugins.hookspecs")
+PARAMETERS = re.compile(r"(?:\A|\n\n)Parameters\n----------\n(?P<lines>.*?)(?=\n\n\S|\Z)", re.DOTALL)
+#: Annotations of arrays, and of tables and batches.
+ARRAYS = re.compile(r"NDArray|ArrayLike|Array\b|Strings\b|Rows\b|RecordBatch|pa\.Table")
+#: ``**shape (n,)**``, ``int64[n_files]``, or the number of rows of a table.
+SHAPE = re.compile(r"shape \(\w|\w\[\w|\*\*\w+ rows")
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function]]:
+    """Yield the public functions of a module and the methods of its public classes, with their qualified names."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, DEFINITIONS) and not child.name.startswith("_"):
+            if isinstance(child, ast.ClassDef):
+                yield from _functions(child, f"{prefix}{child.name}.")
+            else:
+                yield f"{prefix}{child.name}", child
+
+
+def _arguments(function: Function) -> dict[str, str]:
+    """Return the annotation of each parameter of a function, but for ``self`` and ``cls``."""
+    given = function.args
+    rest = [a for a in (given.vararg, given.kwarg) if a is not None]
+    every = [*given.posonlyargs, *given.args, *given.kwonlyargs, *rest]
+    return {a.arg: ast.unparse(a.annotation) if a.annotation else "" for a in every if a.arg not in ("self", "cls")}
+
+
+def _documented(function: Function) -> dict[str, str]:
+    """Return the line that names it, such as ``first, second : int``, of each parameter in a docstring's section."""
+    section = PARAMETERS.search(ast.get_docstring(function) or "")
+    lines = re.findall(r"(?m)^\S.*$", section["lines"]) if section else []
+    return {name.strip(" *"): line for line in lines for name in line.split(" : ")[0].split(",")}
+
+
+def _in_rooms(*rooms: str) -> Iterator[tuple[str, Function]]:
+    for module in modules():
+        if any(module == room or module.startswith(f"{room}.") for room in rooms):
+            for name, function in _functions(tree(module)):
+                yield f"{module}:{name}", function
+
+
+def _of_the_api() -> Iterator[tuple[str, Function]]:
+    """Yield the functions, and the methods of classes, of the API for users and of that for plugins."""
+    objects = [*public_objects().values(), *(getattr(delta_core.api, name) for name in delta_core.api.__all__)]
+    places = set()
+    for found in objects:
+        for function in [f for _, f in methods(found)] if inspect.isclass(found) else [found]:
+            places.add((getattr(function, "__module__", None), getattr(function, "__qualname__", None)))
+    for module in sorted({m for m, _ in places if m in modules()}):
+        for name, function in _functions(tree(module)):
+            if (module, name) in places:
+                yield f"{module}:{name}", function
+
+
+def test_every_parameter_of_kernels_log_and_api_is_documented() -> None:
+    functions = dict([*_in_rooms(*ROOMS), *_of_the_api()])
+    assert len(functions) > 450
+    lacking = {where: set(_arguments(f)) - set(_documented(f)) for where, f in functions.items()}
+    assert {where: names for where, names in lacking.items() if names} == {}
+
+
+def test_parameters_of_kernels_that_are_arrays_have_shapes() -> None:
+    arrays = {
+        f"{where}({name})": _documented(function).get(name, "")
+        for where, function in _in_rooms("delta_core.kernels")
+        for name, annotation in _arguments(function).items()
+        if ARRAYS.search(annotation)
+    }
+    assert len(arrays) > 80
+    assert {where: line for where, line in arrays.items() if not SHAPE.search(line)} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Sum.\n\nParameters\n----------\na, b : int\n    Numbers.\n*rest : int\n    More.", {"a", "b", "rest"}),
+        ("Parameters as of `other`.", set()),
+        ("Sum.\n\nReturns\n-------\na : int\n    Parameters.", set()),
+    ],
+)
+def test_parameters_that_a_docstring_documents_are_found(text: str, names: set[str]) -> None:
+    (function,) = ast.parse(f'def f(a, b, *rest):\n    """{text}"""').body
+    assert isinstance(function, ast.FunctionDef)
+    assert set(_documented(function)) == names

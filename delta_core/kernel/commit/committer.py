@@ -81,7 +81,15 @@ def _unknown(proposal: Proposal, path: str, outcome: Unsettled) -> CommitStateUn
 
 
 def holds_transaction(data: bytes, txn_id: str) -> bool:
-    """Whether a commit's ``commitInfo`` carries a transaction id."""
+    """Whether a commit's ``commitInfo`` carries a transaction id.
+
+    Parameters
+    ----------
+    data : bytes
+        The JSON lines of a commit.
+    txn_id : str
+        The id of the attempt, in ``commitInfo``.
+    """
     if txn_id.encode() not in data:
         return False
     for line in data.splitlines():

@@ -297,6 +297,11 @@ class Transaction(Generic[Base]):
     def add_files(self, files: pa.Table) -> None:
         """Stage files: columns of `intents.ADDED_FILE`; a missing count of rows is taken from the statistics.
 
+        Parameters
+        ----------
+        files : pyarrow.Table, **n rows**
+            A row for each file: columns of `intents.ADDED_FILE`.
+
         Raises
         ------
         InvalidArgumentError
@@ -308,6 +313,11 @@ class Transaction(Generic[Base]):
     def remove_files(self, files: pa.Table) -> None:
         """Stage the removal of files as they were read: columns of `intents.REMOVED_FILE`, with ``dvId``.
 
+        Parameters
+        ----------
+        files : pyarrow.Table, **n rows**
+            A row for each file: the columns of `intents.REMOVED_FILE`, and ``dvId``.
+
         Raises
         ------
         InvalidArgumentError
@@ -318,6 +328,11 @@ class Transaction(Generic[Base]):
 
     def add_tombstones(self, files: pa.Table) -> None:
         """Stage tombstones of files that are not live, so that vacuum keeps them for the retention.
+
+        Parameters
+        ----------
+        files : pyarrow.Table, **n rows**
+            A row for each tombstone: the columns that `remove_files` takes.
 
         Raises
         ------
@@ -374,6 +389,11 @@ class Transaction(Generic[Base]):
     def add_change_files(self, files: pa.Table) -> None:
         """Stage change files: columns of `intents.CHANGE_FILE`.
 
+        Parameters
+        ----------
+        files : pyarrow.Table, **n rows**
+            A row for each file: columns of `intents.CHANGE_FILE`.
+
         Raises
         ------
         InvalidArgumentError
@@ -388,7 +408,15 @@ class Transaction(Generic[Base]):
         return [f.name for feature in self._target[1].features.values() for f in feature.fields if f.action == action]
 
     def set_domain(self, domain: str, configuration: str | None) -> None:
-        """Stage a domain's configuration; None removes it. The feature that domains need is added if missing."""
+        """Stage a domain's configuration; None removes it. The feature that domains need is added if missing.
+
+        Parameters
+        ----------
+        domain : str
+            The name of the domain.
+        configuration : str or None
+            Its text; None removes it.
+        """
         registry = self.context.registry
         if configuration is None and (self._target is None or not permits_domains(self._target[0].protocol, registry)):
             self.intents.domains.pop(domain, None)  # the table can't have it: there is nothing to remove
@@ -402,15 +430,39 @@ class Transaction(Generic[Base]):
             self._stage_protocol(protocol)
 
     def set_transaction(self, app_id: str, version: int) -> None:
-        """Stage the version that an application reached, for writes that happen once."""
+        """Stage the version that an application reached, for writes that happen once.
+
+        Parameters
+        ----------
+        app_id : str
+            The application.
+        version : int
+            The version that it reached.
+        """
         self.intents.transactions[app_id] = parse_version(version, f"version of {app_id}", least=_LEAST_LONG)
 
     def add_action(self, kind: str, value: Mapping[str, Any]) -> None:
-        """Stage an action of a kind that a plugin declares."""
+        """Stage an action of a kind that a plugin declares.
+
+        Parameters
+        ----------
+        kind : str
+            The kind of action, which a feature of the table declares.
+        value : Mapping
+            Its fields, as JSON values.
+        """
         self.intents.actions.append((kind, value))
 
     def read(self, predicate: Expression | None, files: pa.Table | None = None) -> None:
-        """Note that files matching a predicate were read (None: every file), for the conflict check."""
+        """Note that files matching a predicate were read (None: every file), for the conflict check.
+
+        Parameters
+        ----------
+        predicate : Expression or None
+            The condition on the rows that were read; None: every file was read.
+        files : pyarrow.Table, optional
+            The files that were read, a row each.
+        """
         self.reads.predicates.append(predicate)
         if files is not None:
             self.reads.files.append(files.select(["path", "dvId"]))

@@ -86,7 +86,13 @@ class CheckpointReader:
         return found if isinstance(found, list) else None
 
     def actions(self, *kinds: str) -> dict[str, list[dict[str, Any]]]:
-        """Return the values of the checkpoint's own actions of some kinds, as decoded JSON."""
+        """Return the values of the checkpoint's own actions of some kinds, as decoded JSON.
+
+        Parameters
+        ----------
+        *kinds : str
+            The kinds, such as ``txn``.
+        """
         embedded = self._embedded("nonFileActions")
         if embedded is not None and "sidecar" not in kinds:
             return {k: [a[k] for a in embedded if isinstance(a, dict) and isinstance(a.get(k), dict)] for k in kinds}
@@ -125,6 +131,13 @@ class CheckpointReader:
     def chunks(self, fields: Sequence[ActionField], sidecars: Sidecars) -> list[Chunk]:
         """Return the chunks that may hold adds.
 
+        Parameters
+        ----------
+        fields : sequence of ActionField
+            The fields that features add to file actions.
+        sidecars : function(str, pyarrow.Table) -> iterable of str or None
+            Returns the names of a checkpoint's sidecars; see the hook ``checkpoint_sidecars``.
+
         Raises
         ------
         CheckpointError
@@ -153,7 +166,13 @@ class CheckpointReader:
         return bool(self.actions(kind)[kind])
 
     def without(self, kind: str) -> CheckpointError:
-        """Return the error of a checkpoint that has no action of a kind that every checkpoint has."""
+        """Return the error of a checkpoint that has no action of a kind that every checkpoint has.
+
+        Parameters
+        ----------
+        kind : str
+            The kind of action.
+        """
         name = self.checkpoint.files[0].name
         return CheckpointError(
             f"Checkpoint {name} has no {kind} action, which every checkpoint has: the file is not whole.",
@@ -167,6 +186,15 @@ class CheckpointReader:
         """Yield the tombstones, a row group at a time, each with the file that it is in.
 
         The columns are ``path``, ``dvId`` and those requested.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Columns of ``remove``.
+        fields : sequence of ActionField
+            The fields that features add to file actions.
+        sidecars : function(str, pyarrow.Table) -> iterable of str or None
+            Returns the names of a checkpoint's sidecars; see the hook ``checkpoint_sidecars``.
         """
         names = ["path", "dvId", *(c for c in columns if c not in ("path", "dvId"))]
         handles = self.file_handles(sidecars)
@@ -180,7 +208,13 @@ class CheckpointReader:
                     yield h, pc.filter(table, pc.is_valid(table.column("path")))
 
     def file_handles(self, sidecars: Sidecars) -> list[CheckpointHandle] | None:
-        """Return what holds the file actions, opened once; None for a JSON checkpoint that holds them itself."""
+        """Return what holds the file actions, opened once; None for a JSON checkpoint that holds them itself.
+
+        Parameters
+        ----------
+        sidecars : function(str, pyarrow.Table) -> iterable of str or None
+            Returns the names of a checkpoint's sidecars; see the hook ``checkpoint_sidecars``.
+        """
         listed = self.sidecars()
         if not listed.num_rows:
             return None if self._json else self._handles
@@ -228,7 +262,19 @@ def _values(column: pa.Array, path: str) -> list[dict[str, Any]]:
 def read_removes(
     logs: LogFiles, files: Sequence[LogFile], names: Sequence[str], fields: Sequence[ActionField]
 ) -> pa.Table:
-    """Return columns of the removes of commits, in their order; those of plugins with their types."""
+    """Return columns of the removes of commits, in their order; those of plugins with their types.
+
+    Parameters
+    ----------
+    logs : LogFiles
+        Reads files of the log.
+    files : sequence of LogFile
+        The commits, oldest first.
+    names : sequence of str
+        Columns of `FILE_COLUMNS`.
+    fields : sequence of ActionField
+        The fields that features add to file actions.
+    """
     own = {f.name: f.type for f in fields if f.action == "remove"}
     query = ActionQuery(
         tuple(n for n in names if n not in own),

@@ -61,7 +61,13 @@ class AddReader(Struct, frozen=True):
     window_bytes: int = WINDOW_BYTES
 
     def groups(self, parts: Sequence[Part]) -> Iterator[pa.ChunkedArray]:
-        """Yield the live files of parts, a row group at a time."""
+        """Yield the live files of parts, a row group at a time.
+
+        Parameters
+        ----------
+        parts : sequence of Part
+            The parts of a file set.
+        """
         for window in self._windows(parts):
             for rows in _cut(self._order(window), self.group_rows):
                 yield self._group(window, rows)

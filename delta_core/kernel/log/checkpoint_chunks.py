@@ -56,7 +56,13 @@ class CheckpointChunk:
         self._bounds: dict[FileStatistic, pa.Array] = {}
 
     def load(self, names: Sequence[str]) -> list[pa.Array]:
-        """Return columns, read in one pass over the row group."""
+        """Return columns, read in one pass over the row group.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns of `FILE_COLUMNS`.
+        """
         partitions = [n for n in names if n.startswith(PARTITION) and n not in self._partitions]
         paths = self._paths(names)
         if partitions and self._map not in paths:
@@ -91,7 +97,15 @@ class CheckpointChunk:
         return sum(column.nbytes for column in [*self._partitions.values(), *self._bounds.values()])
 
     def pick(self, names: Sequence[str], rows: Mask) -> list[pa.Array]:
-        """Return columns of some rows; if they are few, no others are kept of what is decoded."""
+        """Return columns of some rows; if they are few, no others are kept of what is decoded.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns of `FILE_COLUMNS`.
+        rows : bool, **shape (n,)**
+            Whether each row of the chunk is requested.
+        """
         chosen = np.flatnonzero(rows)
         partitions = [n for n in names if n.startswith(PARTITION)]
         if _FEW * len(chosen) >= len(rows) or not all(n in self._partitions for n in partitions):
@@ -198,7 +212,19 @@ class CheckpointChunk:
     def statistics(
         self, leaves: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
     ) -> list[pa.Array]:
-        """Return statistics from the struct if the checkpoint has it, else from the JSON text."""
+        """Return statistics from the struct if the checkpoint has it, else from the JSON text.
+
+        Parameters
+        ----------
+        leaves : sequence of FileStatistic
+            The statistics.
+        rows : bool, **shape (n,)**, or None
+            Whether each row of the chunk is requested; None: all.
+        keep : bool
+            Whether the columns are kept for the next call.
+        beside : sequence of str
+            Columns that will be requested next, so that one pass may serve both.
+        """
         missing = [w for w in leaves if w not in self._bounds]
         # a few rows are no reason to parse all
         if rows is not None and (not keep or _FEW * int(rows.sum()) < len(rows)):
@@ -252,7 +278,15 @@ def _is_coded_map(found: pa.DataType, target: pa.DataType) -> bool:
 
 
 def conform(column: pa.Array, target: pa.DataType) -> pa.Array:
-    """Cast a bound to its leaf's type; one that can't be cast is unknown."""
+    """Cast a bound to its leaf's type; one that can't be cast is unknown.
+
+    Parameters
+    ----------
+    column : pyarrow.Array, **shape (n,)**
+        The bounds; nulls stay.
+    target : pyarrow.DataType
+        The type of the leaf.
+    """
     if column.type == target:
         return column
     if pa.types.is_timestamp(column.type) and pa.types.is_timestamp(target) and column.type.tz != target.tz:

@@ -99,6 +99,17 @@ class CheckpointColumns(Struct, frozen=True):
         ``delta.checkpoint.writeStatsAsJson`` and ``delta.checkpoint.writeStatsAsStruct`` are both on if the table
         does not specify, as Delta on Spark has it: readers skip row groups by the struct. If both are off the text is
         kept: statistics that no checkpoint has are lost. ``struct`` False, for JSON checkpoints, keeps the text alone.
+
+        Parameters
+        ----------
+        table : TableState
+            The version's definition.
+        fields : sequence of ActionField
+            The fields that features add to file actions.
+        kinds : iterable of ActionKind
+            The kinds of action that features add.
+        struct : bool
+            Whether the table's properties decide if statistics are written as structs; False writes none.
         """
         struct = struct and table.flag("delta.checkpoint.writeStatsAsStruct", True)
         json = not struct or table.flag("delta.checkpoint.writeStatsAsJson", True)
@@ -128,7 +139,13 @@ class CheckpointColumns(Struct, frozen=True):
         return _nested({statistic_path(leaf): _arrow(leaf) for leaf in self.leaves})
 
     def schema(self, v2: bool) -> pa.Schema:
-        """Return the schema of a checkpoint's own file."""
+        """Return the schema of a checkpoint's own file.
+
+        Parameters
+        ----------
+        v2 : bool
+            Whether the checkpoint has the columns of version 2: ``checkpointMetadata`` and ``sidecar``.
+        """
         kinds = [*_OWN, *((CHECKPOINT_METADATA, SIDECAR) if v2 else ()), *self.kinds]
         return pa.schema([("add", self.add), ("remove", self.remove), *((k.name, _kind_type(k)) for k in kinds)])
 
@@ -183,7 +200,15 @@ def _nested(leaves: Mapping[Path, pa.DataType]) -> pa.DataType:
 
 
 def rows_table(actions: Sequence[Action], schema: pa.Schema) -> pa.Table:
-    """Return actions as rows of a checkpoint, one column of each row filled."""
+    """Return actions as rows of a checkpoint, one column of each row filled.
+
+    Parameters
+    ----------
+    actions : sequence of Action
+        The actions, one a row.
+    schema : pyarrow.Schema
+        A column for each kind.
+    """
     kinds = {kind for kind, _ in actions}
     columns = [
         array_of([_as_arrow(value, f.type) if kind == f.name else None for kind, value in actions], f.type)
@@ -210,13 +235,27 @@ def _as_arrow(value: Any, kind: pa.DataType) -> Any:
 
 
 def format_action(action: Action) -> str:
-    """Return an action as a line of JSON."""
+    """Return an action as a line of JSON.
+
+    Parameters
+    ----------
+    action : Action
+        The kind and its value.
+    """
     kind, value = action
     return json.dumps({kind: value}, separators=(",", ":"), ensure_ascii=False) + "\n"
 
 
 def json_value(value: Any, kind: pa.DataType | None) -> Any:
-    """Return a value as JSON has it: maps, which Arrow hands out as pairs, as objects; null fields left out."""
+    """Return a value as JSON has it: maps, which Arrow hands out as pairs, as objects; null fields left out.
+
+    Parameters
+    ----------
+    value : object
+        A Python value, as Arrow returns it.
+    kind : pyarrow.DataType, optional
+        Its Arrow type, which distinguishes maps from lists of structs.
+    """
     if value is None or kind is None:
         return value
     if pa.types.is_map(kind):

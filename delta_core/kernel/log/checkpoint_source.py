@@ -83,9 +83,21 @@ class CheckpointSource(ChecksumSource, Protocol):
         ...
 
     def tombstone_tables(self, columns: Sequence[str]) -> Iterator[tuple[CheckpointHandle | None, pa.Table]]:
-        """Yield the tombstones in pieces, each with the checkpoint file that contains it."""
+        """Yield the tombstones in pieces, each with the checkpoint file that contains it.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Columns of ``remove`` beside path and dvId.
+        """
         ...
 
     def custom_actions(self, kind: str) -> list[dict[str, Any]]:
-        """Return the live actions of a kind that a feature declares."""
+        """Return the live actions of a kind that a feature declares.
+
+        Parameters
+        ----------
+        kind : str
+            The kind of action.
+        """
         ...

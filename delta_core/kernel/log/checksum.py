@@ -89,7 +89,15 @@ class CommitContent(Struct, frozen=True):
 
 
 def read_checksum(storage: Storage, file: LogFile) -> Checksum | None:
-    """Return the checksum's object, None if the file is gone, torn or lacks what every checksum has."""
+    """Return the checksum's object, None if the file is gone, torn or lacks what every checksum has.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table's store.
+    file : LogFile
+        The file of the checksum.
+    """
     return _read(storage, file.name)
 
 
@@ -106,12 +114,26 @@ def _read(storage: Storage, name: str) -> Checksum | None:
 
 
 def has_checksum(storage: Storage, version: int) -> bool:
-    """Whether a version has a checksum that can be read."""
+    """Whether a version has a checksum that can be read.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table's store.
+    version : int
+        The version.
+    """
     return version >= 0 and _read(storage, checksum_name(version)) is not None
 
 
 def is_consistent(found: Mapping[str, Any]) -> bool:
-    """Whether the fields of a checksum agree with each other: one that contradicts itself proves nothing."""
+    """Whether the fields of a checksum agree with each other: one that contradicts itself proves nothing.
+
+    Parameters
+    ----------
+    found : Mapping
+        The checksum as decoded JSON.
+    """
     numbers = [found.get(n) for n in ("numFiles", "tableSizeBytes")]
     if any(not isinstance(n, int) or isinstance(n, bool) or n < 0 for n in numbers):
         return False
@@ -253,7 +275,15 @@ def _next(snapshot: ChecksumSource, previous: Checksum | None, commit: CommitCon
 
 
 def whole_checksum(snapshot: ChecksumSource, commit: CommitContent | None = None) -> dict[str, Any]:
-    """Return the checksum from the whole state."""
+    """Return the checksum from the whole state.
+
+    Parameters
+    ----------
+    snapshot : ChecksumSource
+        The version.
+    commit : CommitContent, optional
+        Its own commit, if the caller has it.
+    """
     files = _live_files(snapshot)
     removed = files.slice(0, 0)
     numbers = _changed(_EMPTY, files, removed)

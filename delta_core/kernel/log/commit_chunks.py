@@ -34,7 +34,13 @@ _SMALL = frozenset({"path", "dvId", "size", "modificationTime", "baseRowId", "de
 
 
 def extra_fields(fields: Sequence[ActionField]) -> dict[str, tuple[str, ...]]:
-    """Return plugins' fields by action, as the parser of commits takes them."""
+    """Return plugins' fields by action, as the parser of commits takes them.
+
+    Parameters
+    ----------
+    fields : sequence of ActionField
+        The fields that features add to file actions.
+    """
     actions = {f.action for f in fields}
     return {a: tuple(f.name for f in fields if f.action == a) for a in actions}
 
@@ -70,7 +76,13 @@ class CommitChunk:
         self._statistics: dict[FileStatistic, pa.Array] = {}
 
     def split(self, rows: int) -> list[tuple[int, CommitChunk]]:
-        """Cut into chunks of about so many rows each, between files; each with the number of its first row."""
+        """Cut into chunks of about so many rows each, between files; each with the number of its first row.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of a chunk.
+        """
         versions = values_of(self._columns["version"])
         ends = np.searchsorted(versions, [f.end_version for f in self._files], side="right")
         out: list[tuple[int, CommitChunk]] = []
@@ -84,7 +96,13 @@ class CommitChunk:
         return out
 
     def load(self, names: Sequence[str]) -> list[pa.Array]:
-        """Return columns; one pass over the commits serves all that are missing."""
+        """Return columns; one pass over the commits serves all that are missing.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns of `FILE_COLUMNS`.
+        """
         found = dict(self._columns)
         missing = [n for n in names if n not in found]
         if missing and self.num_rows:
@@ -98,7 +116,15 @@ class CommitChunk:
         return sum(column.nbytes for column in [*self._columns.values(), *self._statistics.values()])
 
     def pick(self, names: Sequence[str], rows: Mask) -> list[pa.Array]:
-        """Return columns of some rows."""
+        """Return columns of some rows.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns of `FILE_COLUMNS`.
+        rows : bool, **shape (n,)**
+            Whether each row of the chunk is requested.
+        """
         return pick_all(self.load(names), rows)
 
     def _type(self, name: str) -> pa.DataType:
@@ -123,7 +149,19 @@ class CommitChunk:
     def statistics(
         self, leaves: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
     ) -> list[pa.Array]:
-        """Return statistics from their JSON text; of what is parsed beside it, small columns are kept."""
+        """Return statistics from their JSON text; of what is parsed beside it, small columns are kept.
+
+        Parameters
+        ----------
+        leaves : sequence of FileStatistic
+            The statistics.
+        rows : bool, **shape (n,)**, or None
+            Whether each row of the chunk is requested; None: all.
+        keep : bool
+            Whether the columns are kept for the next call.
+        beside : sequence of str
+            Columns that will be requested next, so that one pass may serve both.
+        """
         kept = [self._statistics.get(leaf) for leaf in leaves]
         known = [column for column in kept if column is not None]
         if len(known) == len(leaves) and not beside:
@@ -139,6 +177,13 @@ class CommitChunk:
 
 def json_values(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return values of plugins' fields from their raw JSON texts.
+
+    Parameters
+    ----------
+    text : string array, **shape (n,)**
+        A JSON value each; null = the field is absent.
+    kind : pyarrow.DataType
+        The type of the field.
 
     Raises
     ------

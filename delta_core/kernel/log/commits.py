@@ -71,7 +71,15 @@ class Commit(Struct, frozen=True):
 
     @staticmethod
     def joined(commits: Sequence[Commit], kind: FileActions) -> pa.Table:
-        """Return the file actions of several commits, in their order; those read together in one piece."""
+        """Return the file actions of several commits, in their order; those read together in one piece.
+
+        Parameters
+        ----------
+        commits : sequence of Commit
+            Oldest first.
+        kind : str
+            ``adds``, ``removes`` or ``cdcs``.
+        """
         pieces: list[tuple[pa.Table, int, int]] = []
         for table, first, count in (c.rows[kind] for c in commits):
             if pieces and pieces[-1][0] is table and (not count or first == sum(pieces[-1][1:])):
@@ -123,7 +131,13 @@ class CommitTimes:
         return self._rule is not None and version >= self._rule.enablement_version
 
     def of(self, versions: Sequence[int]) -> dict[int, int]:
-        """Return the times of some versions, in ms since the epoch."""
+        """Return the times of some versions, in ms since the epoch.
+
+        Parameters
+        ----------
+        versions : sequence of int
+            Versions whose commits exist.
+        """
         missing = [v for v in versions if v not in self._known]
         inside = [v for v in missing if self._in_commit(v)]
         if len(inside) < len(missing):
@@ -179,6 +193,11 @@ class CommitTimes:
     def version_at(self, timestamp_ms: int) -> int:
         """Return the last version committed at or before a time.
 
+        Parameters
+        ----------
+        timestamp_ms : int
+            Milliseconds since the epoch, UTC.
+
         Raises
         ------
         VersionNotFoundError
@@ -215,7 +234,15 @@ def _moment(time_ms: int) -> str:
 
 
 def read_infos(engine: Engine, files: Sequence[LogFile]) -> dict[int, dict[str, Any]]:
-    """Return the ``commitInfo`` of commits by version; one pass over them."""
+    """Return the ``commitInfo`` of commits by version; one pass over them.
+
+    Parameters
+    ----------
+    engine : Engine
+        Reads the log.
+    files : sequence of LogFile
+        The commits, oldest first.
+    """
     actions = engine.logs.read_commits(files, ActionQuery(kinds=frozenset({"commitInfo"}))).other_actions
     rows = zip(actions.column("version").to_pylist(), actions.column("json").to_pylist(), strict=True)
     return {
@@ -230,7 +257,21 @@ def read_commits(
     fields: Sequence[ActionField],
     where: str,
 ) -> Iterator[Commit]:
-    """Yield commits oldest first, read a batch at a time; their times are found out when one is requested."""
+    """Yield commits oldest first, read a batch at a time; their times are found out when one is requested.
+
+    Parameters
+    ----------
+    engine : Engine
+        Reads the log.
+    files : sequence of LogFile
+        The commits, oldest first.
+    times : function() -> CommitTimes
+        Called when a time is requested first.
+    fields : sequence of ActionField
+        The fields that features add to file actions.
+    where : str
+        The place, for errors.
+    """
     for start in range(0, len(files), _BATCH):
         batch = files[start : start + _BATCH]
         parsed = engine.logs.read_commits(batch, ActionQuery(_COLUMNS, extra_fields=extra_fields(fields)))

@@ -28,6 +28,13 @@ def find_committer(storage: Storage, options: Mapping[str, Any] | None) -> Any |
 
     Does no I/O.
 
+    Parameters
+    ----------
+    storage : Storage
+        The table's store.
+    options : Mapping, optional
+        The options of the file system.
+
     Raises
     ------
     PluginConflictError

@@ -28,7 +28,13 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 def is_rounded(type: pa.DataType) -> bool:
-    """Whether recorded bounds of a type may be rounded."""
+    """Whether recorded bounds of a type may be rounded.
+
+    Parameters
+    ----------
+    type : pyarrow.DataType
+        The Arrow type of a column.
+    """
     return bool(pa.types.is_decimal128(type)) and type.precision > _DIGITS
 
 

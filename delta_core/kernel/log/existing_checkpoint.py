@@ -53,7 +53,15 @@ class _Source(Protocol):
 
 
 def find_checkpoint(snapshot: _Source, path: str) -> ExistingCheckpoint | None:
-    """Return what is there under a checkpoint's classic name, None for nothing. Reads all of it."""
+    """Return what is there under a checkpoint's classic name, None for nothing. Reads all of it.
+
+    Parameters
+    ----------
+    snapshot : _Source
+        The version of the checkpoint.
+    path : str
+        The checkpoint's file.
+    """
     storage = snapshot.engine.storage
     for _ in range(_LOOKS):
         try:

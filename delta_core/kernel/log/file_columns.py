@@ -62,11 +62,25 @@ class Chunk(Protocol):
         ...
 
     def load(self, names: Sequence[str]) -> list[pa.Array]:
-        """Return columns, one row per row of the chunk; rows that hold no file are null in ``path``."""
+        """Return columns, one row per row of the chunk; rows that hold no file are null in ``path``.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns of `FILE_COLUMNS`.
+        """
         ...
 
     def pick(self, names: Sequence[str], rows: Mask) -> list[pa.Array]:
-        """Return columns of the rows if ``rows`` is true."""
+        """Return columns of the rows if ``rows`` is true.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns of `FILE_COLUMNS`.
+        rows : bool, **shape (n,)**
+            Whether each row of the chunk is requested.
+        """
         ...
 
     def statistics(
@@ -76,6 +90,17 @@ class Chunk(Protocol):
 
         ``keep`` False: they are queried once only. ``beside`` are columns that will be requested next: if statistics
         take a pass over text, it serves both.
+
+        Parameters
+        ----------
+        leaves : sequence of FileStatistic
+            The statistics.
+        rows : bool, **shape (n,)**, or None
+            Whether each row of the chunk is requested; None: all.
+        keep : bool
+            Whether the columns are kept for the next call.
+        beside : sequence of str
+            Columns that will be requested next, so that one pass may serve both.
         """
         ...
 
@@ -98,11 +123,25 @@ class TableChunk:
         return int(self.table.nbytes)
 
     def load(self, names: Sequence[str]) -> list[pa.Array]:
-        """Return columns; a missing one is null."""
+        """Return columns; a missing one is null.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns of `FILE_COLUMNS`.
+        """
         return [self._column(n) for n in names]
 
     def pick(self, names: Sequence[str], rows: Mask) -> list[pa.Array]:
-        """Return columns of some rows."""
+        """Return columns of some rows.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns of `FILE_COLUMNS`.
+        rows : bool, **shape (n,)**
+            Whether each row of the chunk is requested.
+        """
         return pick_all(self.load(names), rows)
 
     def _column(self, name: str) -> pa.Array:
@@ -116,18 +155,46 @@ class TableChunk:
     def statistics(
         self, leaves: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
     ) -> list[pa.Array]:
-        """Return statistics from the column ``stats``."""
+        """Return statistics from the column ``stats``.
+
+        Parameters
+        ----------
+        leaves : sequence of FileStatistic
+            The statistics.
+        rows : bool, **shape (n,)**, or None
+            Whether each row of the chunk is requested; None: all.
+        keep : bool
+            Whether the columns are kept for the next call.
+        beside : sequence of str
+            Columns that will be requested next, so that one pass may serve both.
+        """
         (text,) = self.load(["stats"])
         return json_statistics(pick(text, rows), leaves)
 
 
 def pick(column: pa.Array, rows: Mask | None) -> pa.Array:
-    """Return the rows of a column for which a mask is true; None: all."""
+    """Return the rows of a column for which a mask is true; None: all.
+
+    Parameters
+    ----------
+    column : pyarrow.Array, **shape (n,)**
+        Of any type.
+    rows : bool, **shape (n,)**, or None
+        The mask.
+    """
     return pick_all([column], rows)[0]
 
 
 def pick_all(columns: Sequence[pa.Array], rows: Mask | None) -> list[pa.Array]:
-    """Return the rows of columns for which a mask is true; None: all."""
+    """Return the rows of columns for which a mask is true; None: all.
+
+    Parameters
+    ----------
+    columns : sequence of pyarrow.Array, **shape (n,)** each
+        Of any type.
+    rows : bool, **shape (n,)**, or None
+        The mask.
+    """
     if rows is None:
         return list(columns)
     chosen = np.flatnonzero(rows).astype(np.int32)
@@ -150,21 +217,43 @@ def _picked(column: pa.Array, chosen: NDArray[np.int32]) -> pa.Array:
 
 
 def statistic_type(leaf: FileStatistic) -> pa.DataType:
-    """Return the Arrow type of a statistic."""
+    """Return the Arrow type of a statistic.
+
+    Parameters
+    ----------
+    leaf : FileStatistic
+        The statistic.
+    """
     if leaf.kind in COUNTS:
         return pa.int64()
     return pa.bool_() if leaf.kind == "tightBounds" else leaf.type.to_arrow()
 
 
 def json_statistics(text: pa.Array, leaves: Sequence[FileStatistic]) -> list[pa.Array]:
-    """Return statistics from their JSON text, each with the leaf's own type."""
+    """Return statistics from their JSON text, each with the leaf's own type.
+
+    Parameters
+    ----------
+    text : string array, **shape (n,)**
+        The column ``stats``; null = the file has none.
+    leaves : sequence of FileStatistic
+        The statistics.
+    """
     fields = [StatField(statistic_path(w), _statistic_kind(w)) for w in leaves]
     found = zip(parse_stats(text, fields), leaves, strict=True)
     return [known_counts(w, _as(c, statistic_type(w))) for c, w in found]
 
 
 def known_counts(leaf: FileStatistic, column: pa.Array) -> pa.Array:
-    """Return a statistic as it may be believed: of counts, those below 0 are null, that is unknown."""
+    """Return a statistic as it may be believed: of counts, those below 0 are null, that is unknown.
+
+    Parameters
+    ----------
+    leaf : FileStatistic
+        The statistic.
+    column : pyarrow.Array, **shape (n,)**
+        Its values; nulls stay.
+    """
     if leaf.kind not in COUNTS or column.null_count == len(column):
         return column
     counts = int64_values(column)

@@ -41,7 +41,19 @@ _FEW_FILES = 64
 
 
 def plan_tests(expression: Expression | None, evaluator: Evaluator, zone: str, exact: bool) -> list[FilePruner]:
-    """Compile the parts that AND joins, cheap ones first; those over statistics are one test: one pass serves them."""
+    """Compile the parts that AND joins, cheap ones first; those over statistics are one test: one pass serves them.
+
+    Parameters
+    ----------
+    expression : Expression or None
+        A condition over partition values and statistics; None has no tests.
+    evaluator : Evaluator
+        Compiles expressions.
+    zone : str
+        The zone of partition timestamps that name none.
+    exact : bool
+        Whether only files for which it is true pass; otherwise also those for which it is unknown.
+    """
     by_cost: list[list[Expression]] = [[], [], []]
     for part in conjuncts(expression):
         by_cost[_cost(part)].append(part)
@@ -102,13 +114,28 @@ class FilePruner:
         return value_parts.plan_group_test(self._expression, self._evaluator, self._exact)
 
     def keeps(self, handle: CheckpointHandle, group: int) -> bool:
-        """Whether a row group of a checkpoint may hold a file that passes, by its footer."""
+        """Whether a row group of a checkpoint may hold a file that passes, by its footer.
+
+        Parameters
+        ----------
+        handle : CheckpointHandle
+            The file of the checkpoint.
+        group : int
+            The number of the row group.
+        """
         return self._of_groups is None or self._of_groups.keeps(handle, group)
 
     def run(self, chunk: Chunk, rows: Mask | None) -> Mask:
         """Return which rows of a chunk pass; those outside ``rows`` do not.
 
         It may raise for a row outside ``rows`` too: then `run_alone` decides.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            The files, a row each.
+        rows : bool, **shape (n,)**, or None
+            Which rows are tested; None: all.
         """
         leaves = self.leaves
         if len(leaves) == 1 and isinstance(leaves[0], PartitionValue):
@@ -118,6 +145,13 @@ class FilePruner:
 
     def run_alone(self, chunk: Chunk, rows: Mask) -> Mask:
         """Return which rows of a chunk pass, looking at no value of another row.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            The files, a row each.
+        rows : bool, **shape (n,)**
+            Which rows are tested.
 
         Raises
         ------
@@ -215,7 +249,15 @@ class StagedPruner(FilePruner):
         return FilePruner(self._stages[1], self._evaluator, self._zone, exact=False)
 
     def run(self, chunk: Chunk, rows: Mask | None) -> Mask:
-        """Return which rows of a chunk pass; those outside ``rows`` do not."""
+        """Return which rows of a chunk pass; those outside ``rows`` do not.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            The files, a row each.
+        rows : bool, **shape (n,)**, or None
+            Which rows are tested; None: all.
+        """
         if not chunk.has_statistics_columns:
             return super().run(chunk, rows)
         bounds = [leaf for leaf in self._bounds.leaves if isinstance(leaf, FileStatistic)]

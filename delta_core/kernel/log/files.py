@@ -97,7 +97,13 @@ class Part:
         return alive
 
     def load_all(self, names: Sequence[str]) -> tuple[list[pa.Array], Mask]:
-        """Return columns of all rows, and which rows are live files; one read serves both."""
+        """Return columns of all rows, and which rows are live files; one read serves both.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns of `FILE_COLUMNS`.
+        """
         if self.alive is not None:
             return self.chunk.load(names), self.alive
         columns = list(dict.fromkeys([*names, *_KEY]))
@@ -106,7 +112,13 @@ class Part:
         return [found[n] for n in names], alive
 
     def load(self, names: Sequence[str]) -> list[pa.Array]:
-        """Return columns of the live rows; none if there are none."""
+        """Return columns of the live rows; none if there are none.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns of `FILE_COLUMNS`.
+        """
         known = self.candidates if self.alive is None else self.alive
         if known is None:
             return pick_all(*self.load_all(names))
@@ -126,7 +138,13 @@ class Part:
         return pick_all([found[n] for n in names], unhidden)
 
     def where(self, tests: Sequence[FilePruner]) -> Part | None:
-        """Return the part with the rows that pass; None if none does."""
+        """Return the part with the rows that pass; None if none does.
+
+        Parameters
+        ----------
+        tests : sequence of FilePruner
+            The tests, cheap ones first.
+        """
         if self.chunk.place is not None and not all(test.keeps(*self.chunk.place) for test in tests):
             return None
         mask = self.candidates if self.alive is None else self.alive
@@ -143,7 +161,13 @@ class Part:
         return Part(self.chunk, alive=mask)
 
     def hide(self, keys: KeySet) -> Part:
-        """Return the part with further keys hidden."""
+        """Return the part with further keys hidden.
+
+        Parameters
+        ----------
+        keys : KeySet
+            The keys of files that later commits touch.
+        """
         if self.alive is None:
             return Part(self.chunk, (*self.hidden_by, keys), candidates=self.candidates)
         if not len(keys) or not self.alive.any():
@@ -195,13 +219,31 @@ class FileSet:
 
     @staticmethod
     def of(table: pa.Table, run: Map | None = None, keep: Mapping[int, RowSet] | None = None) -> FileSet:
-        """Return a file set of files that the caller has: a table with ``path`` and further `FILE_COLUMNS`."""
+        """Return a file set of files that the caller has: a table with ``path`` and further `FILE_COLUMNS`.
+
+        Parameters
+        ----------
+        table : pyarrow.Table, **n rows**
+            A row for each file.
+        run : Map, optional
+            Runs work on the parts on threads; the caller's thread does it unless given.
+        keep : Mapping of int to RowSet, optional
+            The rows of a file to read, by the number of the file; of other files all.
+        """
         alive = np.ones(table.num_rows, bool)
         return FileSet([Part(TableChunk(table), alive=alive)], run or _serial, keep=keep)
 
     @staticmethod
     def of_chunks(chunks: Sequence[tuple[Chunk, tuple[KeySet, ...], Mask | None]], run: Map) -> FileSet:
-        """Return a file set of chunks, each with the keys that hide its rows, or with its live rows."""
+        """Return a file set of chunks, each with the keys that hide its rows, or with its live rows.
+
+        Parameters
+        ----------
+        chunks : sequence of (Chunk, tuple of KeySet, Mask or None)
+            Newest first.
+        run : Map
+            Runs work on the parts on threads.
+        """
         return FileSet([Part(*c) for c in chunks], run)
 
     def renewable(self, renew: Renew, touched: pa.Table) -> FileSet:
@@ -387,7 +429,13 @@ class FileSet:
         return FileSet([p for p in parts if p is not None], self._run, renew=again)
 
     def head(self, count: int) -> FileSet:
-        """Return so many of the files."""
+        """Return so many of the files.
+
+        Parameters
+        ----------
+        count : int
+            The most files.
+        """
         return self._reading(lambda rows: self._head(rows.parts, count))
 
     def _head(self, every: Sequence[Part], count: int) -> FileSet:
@@ -403,12 +451,26 @@ class FileSet:
         return FileSet(parts, self._run, renew=again)
 
     def refreshed(self, newer: Sequence[tuple[Chunk, Mask]], hidden: KeySet) -> FileSet:
-        """Return the set after later commits: their chunks first, and the rows that they hide gone."""
+        """Return the set after later commits: their chunks first, and the rows that they hide gone.
+
+        Parameters
+        ----------
+        newer : sequence of (Chunk, Mask)
+            The chunks of the later commits, with their live rows.
+        hidden : KeySet
+            The keys of the files that they touch.
+        """
         added = [Part(chunk, alive=mask) for chunk, mask in newer]
         return self.with_parts([*added, *(p.hide(hidden) for p in self._rows.parts)])
 
     def with_parts(self, parts: Sequence[Part]) -> FileSet:
-        """Return a set of other parts, without row sets."""
+        """Return a set of other parts, without row sets.
+
+        Parameters
+        ----------
+        parts : sequence of Part
+            The parts.
+        """
         return FileSet(parts, self._run)
 
 

@@ -60,7 +60,15 @@ class GroupTest:
         self._results: dict[int, tuple[CheckpointHandle, list[bool]]] = {}
 
     def keeps(self, handle: CheckpointHandle, group: int) -> bool:
-        """Whether a group may hold a file that passes. Each file's footer is queried once."""
+        """Whether a group may hold a file that passes. Each file's footer is queried once.
+
+        Parameters
+        ----------
+        handle : CheckpointHandle
+            The file of the checkpoint.
+        group : int
+            The number of the row group.
+        """
         found = self._results.get(id(handle))
         if found is None:
             found = self._results[id(handle)] = (handle, self._test_groups(handle))

@@ -48,7 +48,13 @@ class Hint(Struct, frozen=True):
 
 
 def parse_hint(data: bytes) -> Hint | None:
-    """Return the hint, None if the bytes are not one."""
+    """Return the hint, None if the bytes are not one.
+
+    Parameters
+    ----------
+    data : bytes
+        The content of ``_last_checkpoint``.
+    """
     try:
         value = decode_json(data)
     except ValueError:
@@ -76,7 +82,13 @@ def _fits(value: dict[str, Any], checksum: str) -> bool:
 
 
 def read_hint(storage: Storage) -> Hint | None:
-    """Read ``_last_checkpoint``; None if it is missing, is not one or can't be read. One call."""
+    """Read ``_last_checkpoint``; None if it is missing, is not one or can't be read. One call.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table's store.
+    """
     try:
         (data,) = storage.read([RangeRequest(f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}")])
     except (FileNotFoundError, EngineError, IrregularFileError):
@@ -85,7 +97,17 @@ def read_hint(storage: Storage) -> Hint | None:
 
 
 def write_hint(storage: Storage, value: Mapping[str, Any], *, again: bool = True) -> bool:
-    """Write ``_last_checkpoint``, unless it points at a later version already, or at this one and not ``again``."""
+    """Write ``_last_checkpoint``, unless it points at a later version already, or at this one and not ``again``.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table's store.
+    value : Mapping
+        The fields of the hint.
+    again : bool
+        Whether a hint at the same version is replaced.
+    """
     present = read_hint(storage)
     if present is not None and present.trusted and present.version >= value["version"] + again:
         return False
@@ -97,6 +119,11 @@ def format_hint(value: Mapping[str, Any]) -> bytes:
     """Return the hint's JSON: ``version``, ``size`` and ``parts`` first, long lists left out, its checksum last.
 
     The checksum is left out too if readers compute it in two ways that differ here.
+
+    Parameters
+    ----------
+    value : Mapping
+        The fields of the hint.
     """
     out = dict(value)
     embedded = out.get(EMBEDDED)

@@ -66,6 +66,11 @@ class CommitHistory:
 
         The timestamp is the commit time by which versions are selected, not the one that a writer noted: the two differ
         by as long as the commit took, and by more if files were copied.
+
+        Parameters
+        ----------
+        limit : int, optional
+            The most commits; all unless given.
         """
         files = self.files[::-1][:limit]
         if not files:
@@ -77,6 +82,11 @@ class CommitHistory:
     def read(self, start: int, end: int) -> Iterator[Commit]:
         """Yield the commits of versions ``start`` to ``end``, oldest first.
 
+        Parameters
+        ----------
+        start, end : int
+            The first and the last version.
+
         Raises
         ------
         VersionNotFoundError
@@ -87,6 +97,11 @@ class CommitHistory:
 
     def definition_changes(self, start: int) -> list[int]:
         """Return the versions from ``start`` on whose commits contain metadata, ascending.
+
+        Parameters
+        ----------
+        start : int
+            The first version.
 
         Raises
         ------

@@ -19,6 +19,13 @@ def statistics_leaves(table: TableState, required: Sequence[Path] = ()) -> Itera
 
     ``delta.dataSkippingStatsColumns`` names them (a struct represents its leaves), else the first
     ``delta.dataSkippingNumIndexedCols`` leaves; ``required`` ones (logical or physical) always.
+
+    Parameters
+    ----------
+    table : TableState
+        The definition.
+    required : sequence of Path
+        Logical or physical paths of columns that have statistics whatever the properties specify.
     """
     named = read_property(table.configuration, "delta.dataSkippingStatsColumns")
     count = read_property(table.configuration, "delta.dataSkippingNumIndexedCols")

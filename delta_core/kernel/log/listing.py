@@ -32,7 +32,17 @@ class LogListing(Struct, frozen=True):
 
 
 def list_log(storage: Storage, start: int = 0, hint: Hint | None = None) -> LogListing:
-    """List the log from the files of version ``start`` on. One call (pages not counted)."""
+    """List the log from the files of version ``start`` on. One call (pages not counted).
+
+    Parameters
+    ----------
+    storage : Storage
+        The table's store.
+    start : int
+        The first version.
+    hint : Hint, optional
+        The hint that ``start`` was taken from.
+    """
     found = storage.list_from(LOG_DIRECTORY, checkpoint_prefix(start) if start > 0 else "")
     files = parse_names(found.names, found.sizes, found.modified_ms)
     if found.tags is not None:

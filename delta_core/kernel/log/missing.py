@@ -23,6 +23,11 @@ def why_no_table(place: str) -> str:
     """Return what is at a local path instead of a table, as a sentence; empty if that cannot be determined.
 
     A wrong path, a file, a part of a table and a folder without a log are distinguished.
+
+    Parameters
+    ----------
+    place : str
+        A local path.
     """
     path = Path(place)
     with contextlib.suppress(OSError):
@@ -37,7 +42,13 @@ def why_no_table(place: str) -> str:
 
 
 def why_no_table_on_store(storage: Storage) -> str:
-    """Return what a store has at a table's place instead of a log, as a sentence; empty if that takes many calls."""
+    """Return what a store has at a table's place instead of a log, as a sentence; empty if that takes many calls.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table's store.
+    """
     try:
         names = storage.first_names(_FEW)
     except EngineError:

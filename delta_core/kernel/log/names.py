@@ -41,37 +41,87 @@ _STAGED = lazy_pattern(rf"_staged_commits/(\d{{20}})\.({_UUID})\.json\Z")
 
 
 def is_unique(path: str) -> bool:
-    """Whether a file's name has a UUID, so that no other content ever takes its place."""
+    """Whether a file's name has a UUID, so that no other content ever takes its place.
+
+    Parameters
+    ----------
+    path : str
+        The path or name of the file.
+    """
     return _UNIQUE.search(path.rpartition("/")[2]) is not None
 
 
 def commit_name(version: int) -> str:
-    """Return the name of a version's commit."""
+    """Return the name of a version's commit.
+
+    Parameters
+    ----------
+    version : int
+        The version.
+    """
     return f"{version:020d}.json"
 
 
 def checkpoint_name(version: int, unique: str = "", form: str = "parquet") -> str:
-    """Return the classic name of a version's checkpoint, or a unique one."""
+    """Return the classic name of a version's checkpoint, or a unique one.
+
+    Parameters
+    ----------
+    version : int
+        The version.
+    unique : str, optional
+        A UUID; without it the classic name is returned.
+    form : str
+        The ending of a unique name: ``parquet`` or ``json``.
+    """
     return f"{version:020d}.checkpoint.{unique + '.' if unique else ''}{form}"
 
 
 def compacted_name(start: int, end: int) -> str:
-    """Return the name of the file with the actions of a range of commits."""
+    """Return the name of the file with the actions of a range of commits.
+
+    Parameters
+    ----------
+    start, end : int
+        The first and the last version.
+    """
     return f"{start:020d}.{end:020d}.compacted.json"
 
 
 def checksum_name(version: int) -> str:
-    """Return the name of a version's checksum."""
+    """Return the name of a version's checksum.
+
+    Parameters
+    ----------
+    version : int
+        The version.
+    """
     return f"{version:020d}.crc"
 
 
 def checkpoint_prefix(version: int) -> str:
-    """Return the text with which the names of a version's files begin."""
+    """Return the text with which the names of a version's files begin.
+
+    Parameters
+    ----------
+    version : int
+        The version.
+    """
     return f"{version:020d}."
 
 
 def parse_name(name: str, size: int | None = None, modified_ms: int | None = None) -> LogFile | None:
-    """Return what a name specifies, None for a name that is not of the log, or of a version above 64 bits."""
+    """Return what a name specifies, None for a name that is not of the log, or of a version above 64 bits.
+
+    Parameters
+    ----------
+    name : str
+        The name, without its folder.
+    size : int, optional
+        Bytes of the file.
+    modified_ms : int, optional
+        When it was written last, in milliseconds since the epoch.
+    """
     found = _parse_name(name, size, modified_ms)
     return found if found is None or found.end_version <= MOST_VERSION else None
 
@@ -106,7 +156,17 @@ def _parse_name(name: str, size: int | None, modified_ms: int | None) -> LogFile
 def parse_names(
     names: Iterable[str], sizes: Iterable[int] | None = None, modified_ms: Iterable[int] | None = None
 ) -> list[LogFile]:
-    """Return the files of the log among the names of a listing, in its order."""
+    """Return the files of the log among the names of a listing, in its order.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The names, without their folder.
+    sizes : iterable of int, optional
+        Bytes of each file.
+    modified_ms : iterable of int, optional
+        When each was written last, in milliseconds since the epoch.
+    """
     if sizes is not None and modified_ms is not None:
         return [f for n, s, m in zip(names, sizes, modified_ms, strict=True) if (f := parse_name(n, s, m)) is not None]
     out: list[LogFile] = []

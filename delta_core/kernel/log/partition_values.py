@@ -129,6 +129,11 @@ def parse_dictionary(
 def time_zone(name: str) -> tzinfo:
     """Return the zone of a name.
 
+    Parameters
+    ----------
+    name : str
+        A name of the IANA database, such as ``UTC``.
+
     Raises
     ------
     InvalidArgumentError

@@ -31,6 +31,11 @@ _HEX = b"0123456789ABCDEFabcdef"
 def decode_paths(paths: pa.ChunkedArray) -> list[str]:
     """Return the log's paths percent-decoded, once.
 
+    Parameters
+    ----------
+    paths : string array or chunked array, **shape (n,)**
+        As the log spells them, percent-encoded; null = no file.
+
     Raises
     ------
     LogError
@@ -44,7 +49,15 @@ def decode_paths(paths: pa.ChunkedArray) -> list[str]:
 
 
 def path_uris(paths: pa.ChunkedArray, uri: Callable[[str], str]) -> list[str]:
-    """Return the URIs of the log's paths; see `uri_maker`."""
+    """Return the URIs of the log's paths; see `uri_maker`.
+
+    Parameters
+    ----------
+    paths : string array or chunked array, **shape (n,)**
+        As the log spells them, percent-encoded; null = no file.
+    uri : function(str) -> str
+        Returns the URI of a relative path.
+    """
     return uri_maker(uri)(paths)
 
 
@@ -77,7 +90,13 @@ def uri_maker(uri: Callable[[str], str]) -> Callable[[pa.ChunkedArray], list[str
 
 
 def around_paths(uri: Callable[[str], str]) -> tuple[str, str]:
-    """Return what precedes and follows a relative path in its URI; in most stores nothing follows it."""
+    """Return what precedes and follows a relative path in its URI; in most stores nothing follows it.
+
+    Parameters
+    ----------
+    uri : function(str) -> str
+        Returns the URI of a relative path.
+    """
     before, _, behind = uri("\1").partition("\1")
     return before, behind
 
@@ -96,6 +115,11 @@ def decoded_parts(paths: pa.ChunkedArray) -> Iterator[tuple[pa.Array | None, pa.
     """Yield stretches of the log's paths, percent-decoded and as they are.
 
     The first is None if paths of the stretch can only be decoded one by one, as `decode_paths` does.
+
+    Parameters
+    ----------
+    paths : string array or chunked array, **shape (n,)**
+        As the log spells them, percent-encoded; null = no file.
     """
     for chunk in paths.chunks:
         for first in range(0, len(chunk), _ROWS):
@@ -104,7 +128,13 @@ def decoded_parts(paths: pa.ChunkedArray) -> Iterator[tuple[pa.Array | None, pa.
 
 
 def are_below_root(paths: pa.Array) -> bool:
-    """Whether decoded paths are certainly relative ones that stay below the root; if one is in doubt, False."""
+    """Whether decoded paths are certainly relative ones that stay below the root; if one is in doubt, False.
+
+    Parameters
+    ----------
+    paths : string array, **shape (n,)**
+        Decoded paths; no nulls.
+    """
     data = string_bytes(paths)
     codes, starts = np.frombuffer(data, np.uint8), string_ends(paths)[:-1]
     if b":" in data or b"\0" in data:
@@ -172,6 +202,13 @@ def _decoded(path: str) -> str:
 
 def are_excluded(paths: pa.ChunkedArray | pa.Array, exclude_regex: str) -> pa.ChunkedArray | pa.Array:
     """Return whether each path, as the log spells it, contains a match of an expression in RE2's syntax.
+
+    Parameters
+    ----------
+    paths : string array or chunked array, **shape (n,)**
+        As the log spells them, percent-encoded; null = no file.
+    exclude_regex : str
+        The expression.
 
     Raises
     ------

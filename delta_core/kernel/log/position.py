@@ -59,6 +59,11 @@ class StreamPosition(Struct, frozen=True):
     def parse(cls, value: StreamPosition | str | bytes | Mapping[str, Any]) -> StreamPosition:
         """Return the position that a JSON text, or the object in it, describes.
 
+        Parameters
+        ----------
+        value : StreamPosition, str, bytes or Mapping
+            The position, its JSON text, or the object in it.
+
         Raises
         ------
         InvalidArgumentError

@@ -107,6 +107,13 @@ def complete_checkpoints(files: Iterable[LogFile], rejected: set[str]) -> list[C
 
     A multi-part checkpoint with a part missing is no checkpoint. Of several at one version a uuid-named one
     is preferred, then a single file, then parts; among uuid-named ones the last by name.
+
+    Parameters
+    ----------
+    files : iterable of LogFile
+        The files of a listing.
+    rejected : set of str
+        Names of checkpoint files that can't be read.
     """
     found: list[tuple[tuple[int, int, str], Checkpoint]] = []
     parts: dict[tuple[int, int], dict[int, LogFile]] = {}

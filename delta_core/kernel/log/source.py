@@ -79,7 +79,15 @@ class LogContents(Struct, frozen=True, dict=True):
         return reconcile(self.tail, compacted)
 
     def newest(self, kind: str, *key: str) -> dict[str, dict[str, Any]]:
-        """Return a kind's newest actions by the fields of its key, from commits and checkpoint."""
+        """Return a kind's newest actions by the fields of its key, from commits and checkpoint.
+
+        Parameters
+        ----------
+        kind : str
+            The kind of action.
+        *key : str
+            The fields of its key.
+        """
         out = newest(self.tail.other_actions, kind, key)
         if self.checkpoint is not None:
             for value in self.checkpoint.actions(kind)[kind]:
@@ -144,6 +152,19 @@ class TableLog:
 
         A checkpoint that can't be read is passed over if older files can serve; ``rejected`` ones are not tried. If
         files are replaced or deleted while they are read, the log is listed again.
+
+        Parameters
+        ----------
+        version : int, optional
+            The version; the latest unless given.
+        rejected : sequence of str
+            Names of checkpoint files that can't be read.
+        failure : CheckpointError, optional
+            The error of the last of them, for which the version is read again.
+        segment : LogSegment, optional
+            The log files of the version, if they were chosen already.
+        explains : bool
+            Whether the error of a place without a table states what is there, which takes a listing.
         """
         rejected = list(rejected)
         changes = 0
@@ -170,6 +191,11 @@ class TableLog:
     def again(self, contents: LogContents) -> LogContents:
         """Read a version again from a fresh listing, because its files changed.
 
+        Parameters
+        ----------
+        contents : LogContents
+            The version as it was read.
+
         Raises
         ------
         LogError
@@ -188,10 +214,19 @@ class TableLog:
         return found
 
     def instead_of(self, contents: LogContents, failure: CheckpointError, attempt: int) -> LogContents:
-        """Read a version again, whose files failed late, for the so manieth time in a row.
+        """Read a version again whose files failed after it was opened.
 
         After a change from a fresh listing, `MOST_CHANGES` times; otherwise from what lies before the checkpoint,
         and if nothing does, the failure is raised.
+
+        Parameters
+        ----------
+        contents : LogContents
+            The version as it was read.
+        failure : CheckpointError
+            The error.
+        attempt : int
+            How many times in a row the version has failed.
         """
         if isinstance(failure, LogChangedError) and attempt <= MOST_CHANGES:
             return self.again(contents)
@@ -201,11 +236,27 @@ class TableLog:
         return self.read(contents.segment.version, [*contents.rejected, *names], failure)
 
     def without_checksum(self, contents: LogContents) -> LogContents:
-        """Read a version again without its checksum, whose protocol and metadata make no table."""
+        """Read a version again without its checksum, whose protocol and metadata make no table.
+
+        Parameters
+        ----------
+        contents : LogContents
+            The version as it was read.
+        """
         return self.read(segment=replace(contents.segment, checksum=None))
 
     def segment(self, version: int | None = None, rejected: Sequence[str] = (), explains: bool = True) -> LogSegment:
-        """Choose the log files of a version. Two calls: the hint and a listing from it."""
+        """Choose the log files of a version. Two calls: the hint and a listing from it.
+
+        Parameters
+        ----------
+        version : int, optional
+            The version; the latest unless given.
+        rejected : sequence of str
+            Names of checkpoint files that can't be read.
+        explains : bool
+            Whether the error of a place without a table states what is there, which takes a listing.
+        """
         if self.catalog is not None:
             return self._catalog_segment(version, rejected)
         hint = None if rejected else read_hint(self.engine.storage)
@@ -273,6 +324,11 @@ class TableLog:
 
         Two looks at this machine's disk, however long the log. Always False elsewhere: there a listing from the
         version on is one call.
+
+        Parameters
+        ----------
+        version : int
+            The version.
         """
         if self.catalog is not None or not self._is_local:
             return False
@@ -288,7 +344,13 @@ class TableLog:
         return False
 
     def is_there(self, mark: LogMark | None) -> bool:
-        """Whether a file of the log is still the same: a look at this machine's disk. Always False elsewhere."""
+        """Whether a file of the log is still the same: a look at this machine's disk. Always False elsewhere.
+
+        Parameters
+        ----------
+        mark : LogMark, optional
+            A file of the log as it was seen last.
+        """
         if mark is None or self.catalog is not None or not self._is_local:
             return False
         return self._local_mark(mark.name) == mark
@@ -301,7 +363,13 @@ class TableLog:
         return LogMark(name, found)
 
     def mark_of(self, segment: LogSegment) -> LogMark | None:
-        """Return the newest file of a segment with a known size or time; a look on a local disk, else no call."""
+        """Return the newest file of a segment with a known size or time; a look on a local disk, else no call.
+
+        Parameters
+        ----------
+        segment : LogSegment
+            The log files of a version.
+        """
         own = [*segment.commits, *(segment.checkpoint.files if segment.checkpoint is not None else ())]
         if self.catalog is not None or not own:
             return None
@@ -314,6 +382,15 @@ class TableLog:
 
         None if files of its own are gone, so that it can't be built upon, and where the mark shows another table's log
         or is not listed. If ``is_trusted``, no mark is needed.
+
+        Parameters
+        ----------
+        segment : LogSegment
+            The log files of a version.
+        mark : LogMark, optional
+            A file of the log as it was seen last.
+        is_trusted : bool
+            Whether no mark is needed, because the log was listed a moment ago.
         """
         own = [*segment.deltas, *(segment.checkpoint.files if segment.checkpoint is not None else ())]
         if self.catalog is not None:
@@ -361,13 +438,24 @@ class TableLog:
         return self._merged(self._catalog_files())
 
     def commit_files(self, start: int = 0) -> list[LogFile]:
-        """List the commits from a version on, as far as they still exist."""
+        """List the commits from a version on, as far as they still exist.
+
+        Parameters
+        ----------
+        start : int
+            The first version.
+        """
         if self.catalog is not None:
             return [f for f in self._catalog_segment(None, ()).commits if f.version >= start]
         return [f for f in self._list(start).files if f.kind == "commit"]
 
     def contents(self, segment: LogSegment) -> LogContents:
         """Read a version from these files of the log and no others.
+
+        Parameters
+        ----------
+        segment : LogSegment
+            The log files of a version.
 
         Raises
         ------
@@ -467,7 +555,15 @@ def _with_embedded(segment: LogSegment, listing: LogListing) -> LogSegment:
 
 
 def newest_definition(actions: pa.Table, where: str) -> tuple[Protocol | None, Metadata | None]:
-    """Return the last protocol and metadata among the actions of commits, oldest first."""
+    """Return the last protocol and metadata among the actions of commits, oldest first.
+
+    Parameters
+    ----------
+    actions : pyarrow.Table, **n rows**
+        ``other_actions`` of `ParsedActions`.
+    where : str
+        The place, for errors.
+    """
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     kinds = actions.column("kind").to_pylist()
@@ -495,6 +591,15 @@ def _value(actions: pa.Table, row: int, where: str) -> tuple[Mapping[str, Any], 
 def newest(actions: pa.Table, kind: str, key: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return a kind's newest action by the fields of its key among the actions of commits, oldest first.
 
+    Parameters
+    ----------
+    actions : pyarrow.Table, **n rows**
+        ``other_actions`` of `ParsedActions`.
+    kind : str
+        The kind of action.
+    key : sequence of str
+        The fields of its key.
+
     Raises
     ------
     LogError
@@ -515,7 +620,13 @@ def _key(value: Mapping[str, Any], key: Sequence[str]) -> str:
 
 
 def concat_actions(first: ParsedActions, second: ParsedActions) -> ParsedActions:
-    """Join the actions of two runs of commits, oldest first."""
+    """Join the actions of two runs of commits, oldest first.
+
+    Parameters
+    ----------
+    first, second : ParsedActions
+        The actions of the older and of the newer commits.
+    """
     return ParsedActions(
         *(_concat(getattr(first, n), getattr(second, n)) for n in ("adds", "removes", "cdcs", "other_actions"))
     )

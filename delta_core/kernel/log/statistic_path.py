@@ -9,6 +9,12 @@ __all__ = ["statistic_path"]
 
 
 def statistic_path(leaf: FileStatistic) -> Path:
-    """Return where a statistic is in the statistics object."""
+    """Return where a statistic is in the statistics object.
+
+    Parameters
+    ----------
+    leaf : FileStatistic
+        The statistic.
+    """
     top = {"min": "minValues", "max": "maxValues"}.get(leaf.kind, leaf.kind)
     return (top,) if leaf.kind in ("numRecords", "tightBounds") else (top, *leaf.path)

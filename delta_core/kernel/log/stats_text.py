@@ -14,6 +14,11 @@ def statistics_text(parsed: pa.StructArray) -> pa.Array:
 
     Timestamps are floored to milliseconds, as everywhere in the text; bounds that JSON can't hold (NaN, infinities, and
     values of types without a text form) are left out, that is unknown.
+
+    Parameters
+    ----------
+    parsed : struct array, **shape (n,)**
+        The column ``stats_parsed``.
     """
     return kernels.format_objects(_plain(parsed))
 

@@ -17,6 +17,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def parse_version(value: SupportsIndex, what: str = "version", least: int = 0) -> int:
     """Return a version, given as any kind of whole number (numpy's too).
 
+    Parameters
+    ----------
+    value : int, or an object with ``__index__``
+        The number.
+    what : str
+        The name of the argument, for errors.
+    least : int
+        The least number that is accepted.
+
     Raises
     ------
     InvalidArgumentError
@@ -61,7 +70,15 @@ def parse_ms(value: str | datetime, timezone: str = "UTC") -> int:
 
 
 def format_ms(value: int | None, timezone: str = "UTC") -> str | None:
-    """Return ISO 8601 text of ms since the epoch, None for None; what a date can't hold stays a number."""
+    """Return ISO 8601 text of ms since the epoch, None for None; what a date can't hold stays a number.
+
+    Parameters
+    ----------
+    value : int or None
+        Milliseconds since the epoch, UTC.
+    timezone : str
+        The zone of the text.
+    """
     if value is None:
         return None
     try:

@@ -47,11 +47,23 @@ class CommitSource(Protocol):
         """Return the latest ratified version, -1 before the first, and the ratified commits above ``since``.
 
         Commits that are published may be left out.
+
+        Parameters
+        ----------
+        since : int, optional
+            Only commits above this version are returned; all that the log may lack unless given.
         """
         ...
 
     def propose(self, version: int, commit: StagedCommit) -> object:
         """Propose a commit to the catalog, which ratifies each version once, behind the one before it.
+
+        Parameters
+        ----------
+        version : int
+            The version that the commit is to become.
+        commit : StagedCommit
+            The file with its actions, which is written already.
 
         Returns
         -------
@@ -66,7 +78,13 @@ class CommitSource(Protocol):
         ...
 
     def published(self, version: int) -> None:
-        """Report the catalog that every version up to this one is in the log."""
+        """Report the catalog that every version up to this one is in the log.
+
+        Parameters
+        ----------
+        version : int
+            The last published version.
+        """
         ...
 
 

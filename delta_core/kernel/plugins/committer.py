@@ -62,6 +62,11 @@ class Committer(Protocol):
     def commit(self, proposal: Proposal) -> Outcome:
         """Publish a commit, or specify that its version is taken.
 
+        Parameters
+        ----------
+        proposal : Proposal
+            The version, the actions and the place of the commit.
+
         Raises
         ------
         CommitStateUnknownError

@@ -55,6 +55,11 @@ def primitive_types(features: frozenset[str]) -> Iterable[TypeDef]:
     """Return the primitive types that the feature adds to schemas.
 
     Set: table. When: before ``schemaString`` is parsed. Result: list; default none.
+
+    Parameters
+    ----------
+    features : frozenset of str
+        The features that the table supports.
     """
 
 
@@ -63,6 +68,11 @@ def functions(features: frozenset[str]) -> Iterable[Function]:
     """Return functions for expressions.
 
     Set: table. When: once per PluginSet. Result: list; default none.
+
+    Parameters
+    ----------
+    features : frozenset of str
+        The features that the table supports.
     """
 
 
@@ -71,6 +81,11 @@ def required_features(metadata: Metadata) -> Iterable[str]:
     """Return the features that this metadata switches on by a property, type or annotation.
 
     Set: all. When: per create and alter. Result: list; default none.
+
+    Parameters
+    ----------
+    metadata : Metadata
+        The metadata action.
     """
 
 
@@ -82,6 +97,15 @@ def prepare_metadata(table: TableState, metadata: Metadata, previous: TableState
     None for a new one.
 
     Set: table. When: per metadata change, before the write is planned. Result: fold.
+
+    Parameters
+    ----------
+    table : TableState
+        The definition that is made so far, with the features that were requested.
+    metadata : Metadata
+        The metadata with the values of the plugins before.
+    previous : TableState or None
+        The definition before the change; None for a new table.
     """
 
 
@@ -93,6 +117,13 @@ def prepare_domains(table: TableState, requested: Mapping[str, str]) -> Iterable
     ``prepare_metadata`` took out, because it is a request and no property, is still there.
 
     Set: table. When: per metadata change. Result: list; default none.
+
+    Parameters
+    ----------
+    table : TableState
+        The definition after the change.
+    requested : Mapping of str to str
+        The lists that the operation takes for features, as JSON by the property that `TableFeature.requests` names.
     """
 
 
@@ -103,6 +134,15 @@ def check_metadata(table: TableState, metadata: Metadata, previous: TableState |
     ``previous`` is the table that is altered, None for a new one.
 
     Set: table. When: per metadata change. Result: check.
+
+    Parameters
+    ----------
+    table : TableState
+        The definition after the change.
+    metadata : Metadata
+        Its metadata.
+    previous : TableState or None
+        The definition before the change; None for a new table.
     """
 
 
@@ -111,6 +151,15 @@ def accept_type_change(table: TableState, path: Path, old: PrimitiveType, new: P
     """Return True if the feature allows a column to change its type so.
 
     Set: table. When: per changed field. Result: single; default reject.
+
+    Parameters
+    ----------
+    table : TableState
+        The definition before the change.
+    path : tuple of str
+        The logical path of the column.
+    old, new : PrimitiveType
+        The types before and after.
     """
 
 
@@ -121,6 +170,13 @@ def check_type_changes(table: TableState, paths: tuple[Path, ...]) -> None:
     ``table`` is the target; ``paths`` are its columns, and parts of columns, whose type changes while rows stay.
 
     Set: table. When: per metadata change that changes types. Result: check.
+
+    Parameters
+    ----------
+    table : TableState
+        The definition before the change.
+    paths : tuple of Path
+        The logical paths of the columns whose types change.
     """
 
 
@@ -132,6 +188,13 @@ def check_column_changes(table: TableState, paths: tuple[Path, ...]) -> None:
     get another name while rows stay. The parts of such a column are left out.
 
     Set: table. When: per metadata change that drops or renames columns. Result: check.
+
+    Parameters
+    ----------
+    table : TableState
+        The definition before the change.
+    paths : tuple of Path
+        The logical paths of the columns.
     """
 
 
@@ -140,6 +203,11 @@ def check_read(table: TableState) -> None:
     """Reject a table whose metadata the feature can't read.
 
     Set: table. When: once per snapshot. Result: check.
+
+    Parameters
+    ----------
+    table : TableState
+        The version's definition.
     """
 
 
@@ -148,6 +216,11 @@ def column_map(table: TableState) -> ColumnMap | None:
     """Return the map from logical to physical names.
 
     Set: table. When: once per snapshot. Result: single; default the identity.
+
+    Parameters
+    ----------
+    table : TableState
+        The version's definition.
     """
 
 
@@ -157,6 +230,13 @@ def read_rules(table: TableState, request: ReadRequest) -> Iterable[ReadRule]:
 
     Set: table. When: once per scan. Result: list; default none. Metadata columns are offered always; the core
     takes those that the request names.
+
+    Parameters
+    ----------
+    table : TableState
+        The version's definition.
+    request : ReadRequest
+        The columns, metadata columns and predicate of the scan, and its purpose.
     """
 
 
@@ -165,6 +245,11 @@ def commit_timestamps(table: TableState) -> CommitTimestamp | None:
     """Return where commit times are.
 
     Set: table. When: per time travel, history and change feed. Result: single; default file times.
+
+    Parameters
+    ----------
+    table : TableState
+        The version's definition.
     """
 
 
@@ -174,6 +259,15 @@ def checkpoint_sidecars(table: TableState | None, checkpoint: str, actions: pa.T
 
     Set: table. When: per checkpoint opened that has ``sidecar`` actions. ``actions`` has the columns ``path``,
     ``sizeInBytes`` and ``modificationTime``. Result: single; default: such a checkpoint is rejected.
+
+    Parameters
+    ----------
+    table : TableState or None
+        The version's definition; None if it is not known yet.
+    checkpoint : str
+        The name of the checkpoint.
+    actions : pyarrow.Table, **n rows**
+        Its ``sidecar`` actions, a row each.
     """
 
 
@@ -182,6 +276,11 @@ def plan_checkpoint(table: TableState) -> CheckpointPlan | None:
     """Return how checkpoints of the table are written, a CheckpointPlan.
 
     Set: table. When: per checkpoint written. Result: single; default classic V1.
+
+    Parameters
+    ----------
+    table : TableState
+        The version's definition.
     """
 
 
@@ -190,6 +289,13 @@ def write_rules(table: TableState, operation: str) -> Iterable[WriteRule]:
     """Return FillColumn, HiddenColumn, RowCheck, FileRequirement, RemoveRows and ChangeCapture rules.
 
     Set: table. When: once per transaction. Result: list; default none.
+
+    Parameters
+    ----------
+    table : TableState
+        The version's definition.
+    operation : str
+        The operation, as history names it: ``WRITE``, ``DELETE``.
     """
 
 
@@ -198,6 +304,11 @@ def commit_rules(attempt: AttemptView) -> Iterable[CommitRule]:
     """Return ActionColumn, ExtraAction, CommitInfoField and RemainingFilesCheck rules.
 
     Set: table. When: per attempt. Result: list; default none.
+
+    Parameters
+    ----------
+    attempt : AttemptView
+        The attempt to commit, with its staged actions.
     """
 
 
@@ -208,6 +319,13 @@ def finish_metadata(attempt: AttemptView, metadata: Metadata) -> Metadata:
     ``metadata`` is the former plugin's answer; ``attempt.table`` still has what the transaction began with.
 
     Set: table. When: per attempt. Result: fold.
+
+    Parameters
+    ----------
+    attempt : AttemptView
+        The attempt to commit, with its staged actions.
+    metadata : Metadata
+        The metadata with the values of the plugins before.
     """
 
 
@@ -216,6 +334,11 @@ def check_commit(attempt: AttemptView) -> None:
     """Reject a commit that breaks the feature's rules.
 
     Set: table. When: per attempt, after all rules. Result: check.
+
+    Parameters
+    ----------
+    attempt : AttemptView
+        The attempt to commit, with its staged actions.
     """
 
 
@@ -227,6 +350,15 @@ def rebase_files(table: TableState, adds: pa.Table, removes: pa.Table, winner: p
     ``winner`` is what the commit added: a file that it added again has the same ``path``.
 
     Set: table. When: per commit that won the race. Result: list; default none: the values stay.
+
+    Parameters
+    ----------
+    table : TableState
+        The latest version's definition.
+    adds, removes : pyarrow.Table, **n rows** each
+        The staged files and tombstones, a row each.
+    winner : pyarrow.Table
+        The files that the commit which won the race adds.
     """
 
 
@@ -235,6 +367,13 @@ def checksum_fields(table: TableState, commit: CommitSummary) -> Iterable[Checks
     """Return further fields of a version's checksum file, from the table and its latest commit.
 
     Set: table. When: per checksum written. Result: list; default none.
+
+    Parameters
+    ----------
+    table : TableState
+        The version's definition.
+    commit : CommitSummary
+        The version's own commit.
     """
 
 
@@ -244,6 +383,11 @@ def file_references(table: TableState) -> Iterable[FileReference]:
 
     Set: table. When: per restore, for the files that it adds again; per vacuum, for all files and tombstones, then of
     every installed plugin. Result: list; default none.
+
+    Parameters
+    ----------
+    table : TableState
+        The version's definition.
     """
 
 
@@ -252,6 +396,11 @@ def check_table(table: TableState) -> Iterable[TableCheck]:
     """Return the feature's checks for `DeltaTable.verify`: a `FileCheck`, `CommitCheck`, `UniqueCheck` or `Finding`.
 
     Set: table. When: per version that is verified. Result: list; default none.
+
+    Parameters
+    ----------
+    table : TableState
+        The version's definition.
     """
 
 
@@ -260,6 +409,13 @@ def retention_limits(table: TableState, cutoff: int) -> Iterable[int]:
     """Return versions from which on cleanup keeps everything; ``cutoff`` is the first that it would like to keep.
 
     Set: table. When: per checkpoint at which a cleanup could stop. Result: list, the strictest wins; default none.
+
+    Parameters
+    ----------
+    table : TableState
+        The version's definition.
+    cutoff : int
+        The first version that cleanup would like to keep.
     """
 
 
@@ -272,6 +428,13 @@ def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
 
     Set: the feature's plugin alone. When: per feature that is enabled or dropped, after each step for the version that
     it made, and to drop one that readers need, for versions of the log that define the table. Result: list.
+
+    Parameters
+    ----------
+    table : TableState
+        The version's definition.
+    change : str
+        ``enable`` or ``drop``.
     """
 
 
@@ -280,6 +443,15 @@ def committer(table: TableState, commits: CommitSource | None, storage: Storage)
     """Return what commits for the table; ``commits`` is the CommitSource it was opened with, ``storage`` its store.
 
     Set: table. When: per transaction. Result: single; default the store's own.
+
+    Parameters
+    ----------
+    table : TableState
+        The version's definition.
+    commits : CommitSource or None
+        The catalog that the table was opened with.
+    storage : Storage
+        The table's store.
     """
 
 
@@ -288,6 +460,11 @@ def requires_catalog(features: frozenset[str]) -> bool | None:
     """Return True if the table's versions are decided by a catalog, not by listing its log.
 
     Set: table. When: once per snapshot, as soon as the protocol is known. Result: single; default False.
+
+    Parameters
+    ----------
+    features : frozenset of str
+        The features that the table supports.
     """
 
 
@@ -296,6 +473,15 @@ def after_commit(table: TableState, committed: Committed, committer: Committer) 
     """Act on a commit that landed, made by ``committer``; errors are logged, never raised.
 
     Set: table. When: once per commit. Result: none.
+
+    Parameters
+    ----------
+    table : TableState
+        The definition of the version that was committed.
+    committed : Committed
+        The commit.
+    committer : Committer
+        The committer that made it.
     """
 
 

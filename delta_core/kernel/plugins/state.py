@@ -55,15 +55,35 @@ class TableState(Struct, frozen=True):
             force_setattr(self, "column_map", ColumnMap.identity(self.schema))
 
     def is_supported(self, feature: str) -> bool:
-        """Whether the table's protocol has the feature."""
+        """Whether the table's protocol has the feature.
+
+        Parameters
+        ----------
+        feature : str
+            The protocol's name of the feature.
+        """
         return feature in self.features
 
     def is_active(self, feature: str) -> bool:
-        """Whether the feature is supported and switched on by the table's metadata."""
+        """Whether the feature is supported and switched on by the table's metadata.
+
+        Parameters
+        ----------
+        feature : str
+            The protocol's name of the feature.
+        """
         return feature in self.active
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Return a boolean table property; text other than ``true`` is false, as for Spark."""
+        """Return a boolean table property; text other than ``true`` is false, as for Spark.
+
+        Parameters
+        ----------
+        name : str
+            The property.
+        default : bool
+            The value if the table does not set it.
+        """
         value = self.metadata.configuration.get(name)
         return default if value is None else value.strip().lower() == "true"
 
@@ -81,7 +101,15 @@ class TableState(Struct, frozen=True):
 
     # is last: its name hides the decorator from what follows it
     def property(self, name: str, default: str | None = None) -> str | None:
-        """Return a table property's text."""
+        """Return a table property's text.
+
+        Parameters
+        ----------
+        name : str
+            The property.
+        default : str or None
+            The value if the table does not set it.
+        """
         return self.metadata.configuration.get(name, default)
 
 

@@ -221,7 +221,15 @@ class Protocol(Struct, frozen=True):
 
     @staticmethod
     def parse(value: Mapping[str, Any], where: str) -> Protocol:
-        """Build from the action's decoded JSON; errors name ``where`` it was."""
+        """Build from the action's decoded JSON; errors name ``where`` it was.
+
+        Parameters
+        ----------
+        value : Mapping
+            The action as decoded JSON.
+        where : str
+            The place of the action, for errors.
+        """
         _object(value, "protocol", where)
         return Protocol(
             _require(value, "minReaderVersion", int, "protocol", where),
@@ -276,6 +284,13 @@ class Metadata(Struct, frozen=True, dict=True):
     @staticmethod
     def parse(value: Mapping[str, Any], where: str) -> Metadata:
         """Build from the action's decoded JSON; errors name ``where`` it was.
+
+        Parameters
+        ----------
+        value : Mapping
+            The action as decoded JSON.
+        where : str
+            The place of the action, for errors.
 
         Raises
         ------
@@ -350,7 +365,15 @@ class DomainMetadata(Struct, frozen=True):
 
     @staticmethod
     def parse(value: Mapping[str, Any], where: str) -> DomainMetadata:
-        """Build from the action's decoded JSON; errors name ``where`` it was."""
+        """Build from the action's decoded JSON; errors name ``where`` it was.
+
+        Parameters
+        ----------
+        value : Mapping
+            The action as decoded JSON.
+        where : str
+            The place of the action, for errors.
+        """
         action = "domainMetadata"
         domain = _require(_object(value, action, where), "domain", str, action, where)
         config = value.get("configuration")

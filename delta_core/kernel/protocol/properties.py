@@ -53,6 +53,13 @@ class TableProperty(Struct, frozen=True):
 def read_property(configuration: Mapping[str, str], name: str) -> Any:
     """Return a known property's typed value, or its default.
 
+    Parameters
+    ----------
+    configuration : Mapping of str to str
+        The table properties.
+    name : str
+        A property that the core defines.
+
     Raises
     ------
     InvalidArgumentError
@@ -226,6 +233,11 @@ def parse_duration_ms(text: str) -> int:
 
 def parse_columns(text: str) -> tuple[tuple[str, ...], ...]:
     """Return the column paths of a list such as ``a, b.c, `d.e`.f``.
+
+    Parameters
+    ----------
+    text : str
+        Names, separated by commas.
 
     Raises
     ------

@@ -315,6 +315,13 @@ class Scan(PlannedRows):
     def read_batches(self, texts: Texts = "plain", *, is_collected: bool = False) -> Iterator[pa.RecordBatch]:
         """See `PlannedRows`.
 
+        Parameters
+        ----------
+        texts : str
+            How strings are returned: ``plain``, ``codes`` or ``views``.
+        is_collected : bool
+            Whether the caller keeps all batches, so that memory need not be bounded.
+
         Examples
         --------
         >>> sum(batch.num_rows for batch in table.scan().read_batches("codes"))

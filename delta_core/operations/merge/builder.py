@@ -67,6 +67,13 @@ class TableMerger:
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
         """Update rows that match: ``updates`` maps columns of the table, or fields of structs, to values.
 
+        Parameters
+        ----------
+        updates : Mapping of str to str
+            Values (Spark SQL) by column.
+        predicate : str, optional
+            Only rows for which it is true (Spark SQL).
+
         Examples
         --------
         >>> merge = table.merge(pa.table({"id": [1, 2], "amount": [5.0, 50.0]}), "target.id = source.id")
@@ -81,6 +88,13 @@ class TableMerger:
 
         Columns that only the source has are ignored, unless the merge adds them to the table.
 
+        Parameters
+        ----------
+        predicate : str, optional
+            Only rows for which it is true (Spark SQL).
+        except_cols : sequence of str, optional
+            Columns that keep their values.
+
         Examples
         --------
         >>> source = pa.table({"id": [1], "amount": [5.0]})
@@ -93,6 +107,11 @@ class TableMerger:
     def when_matched_delete(self, predicate: str | None = None) -> Self:
         """Delete rows that match.
 
+        Parameters
+        ----------
+        predicate : str, optional
+            Only rows for which it is true (Spark SQL).
+
         Examples
         --------
         >>> merge = table.merge(pa.table({"id": [1, 2]}), "target.id = source.id")
@@ -103,6 +122,13 @@ class TableMerger:
 
     def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
         """Insert rows of the source that match no row; columns not in ``updates`` are filled as in any write.
+
+        Parameters
+        ----------
+        updates : Mapping of str to str
+            Values (Spark SQL over the source) by column.
+        predicate : str, optional
+            Only rows for which it is true (Spark SQL).
 
         Examples
         --------
@@ -118,6 +144,13 @@ class TableMerger:
     ) -> Self:
         """Insert rows of the source that match no row, with all its columns but ``except_cols``.
 
+        Parameters
+        ----------
+        predicate : str, optional
+            Only rows for which it is true (Spark SQL).
+        except_cols : sequence of str, optional
+            Columns that are filled as if the source lacked them.
+
         Examples
         --------
         >>> merge = table.merge(pa.table({"id": [3, 4]}), "target.id = source.id")
@@ -128,6 +161,13 @@ class TableMerger:
 
     def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
         """Update rows of the table that no row of the source matches.
+
+        Parameters
+        ----------
+        updates : Mapping of str to str
+            Values (Spark SQL over the table) by column.
+        predicate : str, optional
+            Only rows for which it is true (Spark SQL).
 
         Examples
         --------
@@ -140,6 +180,11 @@ class TableMerger:
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> Self:
         """Delete rows of the table that no row of the source matches.
+
+        Parameters
+        ----------
+        predicate : str, optional
+            Only rows for which it is true (Spark SQL).
 
         Examples
         --------

@@ -149,6 +149,11 @@ class VacuumPlan:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan to a file of this machine (an Arrow file), to look at it and to run it later.
 
+        Parameters
+        ----------
+        path : str or path
+            A local file, which is replaced if it exists.
+
         Raises
         ------
         OSError
@@ -174,6 +179,11 @@ class VacuumPlan:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> VacuumPlan:
         """Return a saved plan.
+
+        Parameters
+        ----------
+        path : str or path
+            A local file.
 
         Raises
         ------
