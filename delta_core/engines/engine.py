@@ -32,6 +32,29 @@ class Engine(Struct, frozen=True):
     """What an entry point of the group ``delta_core.engines`` makes of ``(uri, storage_options)``.
 
     ``allow_external`` is handed over by its name if the user passed it: see `open_snapshot`.
+
+    Parameters
+    ----------
+    name : str
+        The name of the entry point.
+    storage : Storage
+        Lists, reads and writes files.
+    logs : LogFiles
+        Reads files of the log.
+    data : DataFiles
+        Reads and writes data files.
+    evaluator : Evaluator
+        Compiles expressions.
+    relations : Relations or None
+        Operations on rows of several tables, for changes of rows.
+    spread : Spread or None
+        Runs the work of operations on other machines; None: on this one.
+    remote_rows : RemoteRows or None
+        Reads rows that stay on other machines.
+    map : function(function, iterable) -> list
+        Calls a function for each item, several at once if the engine has threads, and returns the results in order.
+    defaults : function() -> CommitDefaults
+        Returns what commits of this engine have unless a caller passes it.
     """
 
     name: str

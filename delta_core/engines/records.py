@@ -81,7 +81,17 @@ class FolderFiles(Struct, frozen=True):
 
 
 class RangeRequest(Struct, frozen=True):
-    """Bytes ``[offset, offset + length)`` of a file; ``length`` None reads to its end."""
+    """Bytes ``[offset, offset + length)`` of a file; ``length`` None reads to its end.
+
+    Parameters
+    ----------
+    path : str
+        Relative to the root, not encoded.
+    offset : int
+        The first byte.
+    length : int or None
+        The number of bytes; None reads to the end of the file.
+    """
 
     path: str
     offset: int = 0

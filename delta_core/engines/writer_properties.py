@@ -16,6 +16,8 @@ class BloomFilterProperties(Struct, frozen=True):
 
     Parameters
     ----------
+    set_bloom_filter_enabled : bool, optional
+        Whether the column gets a filter.
     fpp : float, optional
         The rate of false positives, between 0 and 1.
     ndv : int, optional
@@ -46,6 +48,18 @@ class BloomFilterProperties(Struct, frozen=True):
 class ColumnProperties(Struct, frozen=True):
     """How one column is written to Parquet; None leaves the choice to the writer.
 
+    Parameters
+    ----------
+    dictionary_enabled : bool, optional
+        Whether values are stored in a dictionary where that is smaller.
+    statistics_enabled : str, optional
+        NONE, CHUNK (bounds of each row group) or PAGE (of each page too).
+    bloom_filter_properties : BloomFilterProperties, optional
+        The column's bloom filter.
+    encoding : str, optional
+        PLAIN, RLE, DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY or BYTE_STREAM_SPLIT, for values that
+        are not in a dictionary.
+
     Examples
     --------
     >>> import pyarrow.parquet as pq
@@ -70,6 +84,14 @@ class WriterProperties(Struct, frozen=True):
 
     Parameters
     ----------
+    data_page_size_limit : int, optional
+        Bytes of a data page, about.
+    dictionary_page_size_limit : int, optional
+        Bytes of a dictionary; further values are stored without it.
+    data_page_row_count_limit : int, optional
+        Rows of a data page, at most.
+    write_batch_size : int, optional
+        Values that the encoder takes at a time.
     max_row_group_size : int, optional
         Rows.
     compression : str, optional
@@ -79,8 +101,12 @@ class WriterProperties(Struct, frozen=True):
         other codecs have no levels.
     statistics_truncate_length : int, optional
         How many characters of a string's bounds go into the table's log.
+    default_column_properties : ColumnProperties, optional
+        Of the columns that ``column_properties`` does not name.
     column_properties : Mapping of str to ColumnProperties
         By column name, dotted for fields of structs.
+    data_page_version : str, optional
+        ``1.0`` or ``2.0``.
 
     Examples
     --------

@@ -34,7 +34,15 @@ _DOUBLE_QUOTED = lazy_pattern(r"\"((?:[^\"]|\"\")+)\"(?:\.|\Z)")
 
 
 class Literal(Struct, frozen=True):
-    """A constant; ``type`` None means: take it from the other operand (or null)."""
+    """A constant; ``type`` None means: take it from the other operand (or null).
+
+    Parameters
+    ----------
+    value : object
+        The Python value; None = null.
+    type : DataType or None
+        Its type; None: that of the other operand.
+    """
 
     value: Any
     type: DataType | None = None
@@ -73,7 +81,13 @@ class Values(Struct, frozen=True):
 
 
 class Column(Struct, frozen=True):
-    """A logical column, by its path of names (several names reach into structs)."""
+    """A logical column, by its path of names (several names reach into structs).
+
+    Parameters
+    ----------
+    path : tuple of str
+        The logical names from the outermost in.
+    """
 
     path: tuple[str, ...]
 
@@ -84,7 +98,17 @@ class Column(Struct, frozen=True):
 
 
 class PhysicalColumn(Struct, frozen=True):
-    """A top-level column of the data file, by physical name; null if a file lacks it."""
+    """A top-level column of the data file, by physical name; null if a file lacks it.
+
+    Parameters
+    ----------
+    name : str
+        The physical name.
+    type : DataType
+        Its type.
+    field_id : int or None
+        The id of the Parquet field by which it is found; None: by name.
+    """
 
     name: str
     type: DataType
@@ -92,21 +116,47 @@ class PhysicalColumn(Struct, frozen=True):
 
 
 class FileConstant(Struct, frozen=True):
-    """A value that is one per file: a column of the file table such as ``baseRowId``."""
+    """A value that is one per file: a column of the file table such as ``baseRowId``.
+
+    Parameters
+    ----------
+    name : str
+        The column of the file table.
+    type : DataType
+        Its type.
+    """
 
     name: str
     type: DataType
 
 
 class PartitionValue(Struct, frozen=True):
-    """A file's partition value, typed, by the column's physical name."""
+    """A file's partition value, typed, by the column's physical name.
+
+    Parameters
+    ----------
+    name : str
+        The physical name of the partition column.
+    type : DataType
+        Its type.
+    """
 
     name: str
     type: DataType
 
 
 class FileStatistic(Struct, frozen=True):
-    """A file's statistic: ``kind`` is min, max, nullCount, numRecords or tightBounds; ``path`` is physical."""
+    """A file's statistic: ``kind`` is min, max, nullCount, numRecords or tightBounds; ``path`` is physical.
+
+    Parameters
+    ----------
+    kind : str
+        ``min``, ``max``, ``nullCount``, ``numRecords`` or ``tightBounds``.
+    path : tuple of str
+        The physical path of the column; empty for statistics of the file.
+    type : DataType
+        Its type.
+    """
 
     kind: str
     path: tuple[str, ...]
@@ -148,6 +198,10 @@ class Call(Struct, frozen=True):
 
     Parameters
     ----------
+    function : str
+        The function or operator, in lower case.
+    args : tuple of Expression
+        The arguments.
     sql : str
         The text it was parsed from, if known: another engine gets it as written. Not compared.
     """
@@ -168,7 +222,19 @@ class Call(Struct, frozen=True):
 
 @final
 class Cast(Struct, frozen=True):
-    """A cast with Spark's rules; ``safe`` returns null if the plain one would raise (``try_cast``)."""
+    """A cast with Spark's rules; ``safe`` returns null if the plain one would raise (``try_cast``).
+
+    Parameters
+    ----------
+    arg : Expression
+        The value.
+    type : DataType
+        The type of the result.
+    safe : bool
+        Whether a value that can't be cast becomes null instead of an error.
+    sql : str
+        The text it was parsed from, if known. Not compared.
+    """
 
     arg: Expression
     type: DataType

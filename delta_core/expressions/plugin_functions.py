@@ -15,6 +15,8 @@ class Function(Struct, frozen=True):
 
     Parameters
     ----------
+    feature : str
+        The feature whose plugin returns it.
     name : str
         Lower-case, as it is called.
     result : function(list of pyarrow.DataType) -> pyarrow.DataType

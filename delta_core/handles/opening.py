@@ -49,7 +49,13 @@ class Pickled(Struct, frozen=True):
 
 
 class Opening(Struct, frozen=True):
-    """The arguments that a table was opened with, as of `open_snapshot`."""
+    """The arguments that a table was opened with, as of `open_snapshot`.
+
+    Parameters
+    ----------
+    uri, storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets
+        The arguments of `open_snapshot`.
+    """
 
     uri: str
     storage_options: Mapping[str, Any] | None = None

@@ -208,6 +208,12 @@ class TableContext(Struct, frozen=True):
 
     Parameters
     ----------
+    log : TableLog
+        The table's log.
+    registry : PluginRegistry
+        Where features come from.
+    timezone : str
+        The zone of partition timestamps that name none.
     committer : Committer or None
         The one that the table was opened with; it goes before any other.
     store_committer : Committer or None

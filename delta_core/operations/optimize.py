@@ -99,8 +99,18 @@ class OptimizeOptions(Struct, frozen=True):
         How many groups of files are written at a time; as many as the engine has cores unless given.
     min_commit_interval : float, optional
         Seconds after which what is done is committed; 0: each group by itself. None: everything in one commit.
+    writer_properties : WriterProperties, optional
+        How the Parquet files are encoded; goes before the table's properties.
     progress : function(OperationProgress), optional
         Called after each group.
+    transactions : Mapping of str to int
+        Versions of applications that the commit records.
+    custom_metadata : Mapping
+        Further fields of ``commitInfo``.
+    max_commit_retries : int
+        How often a lost race is run again.
+    post : PostCommit
+        What follows the commit.
     """
 
     predicate: Any = None

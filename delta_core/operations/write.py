@@ -66,10 +66,22 @@ class WriteOptions(Struct, frozen=True):
         effect on other writes, but that ``partition_by`` must then name the table's own columns.
     replaces_definition : bool
         With mode overwrite: nothing of the definition stays, as if the table were created.
+    writer_properties : WriterProperties, optional
+        How the Parquet files are encoded; goes before the table's properties.
+    target_file_size : int, optional
+        Bytes of a file; ``delta.targetFileSize`` unless given.
     transactions : Mapping of str to int
         Application ids and versions: rows of versions that the table has already are not written again.
     data_change : bool
         False, with ``overwrite``: the rows are those that they replace, arranged otherwise.
+    user_metadata : str, optional
+        The field ``userMetadata`` of ``commitInfo``.
+    custom_metadata : Mapping
+        Further fields of ``commitInfo``.
+    max_commit_retries : int
+        How often a lost race is run again.
+    post : PostCommit
+        What follows the commit.
     """
 
     mode: Mode = "error"

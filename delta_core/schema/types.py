@@ -124,6 +124,11 @@ class _ArrowExportable:
 class PrimitiveType(_ArrowExportable, Struct, frozen=True):
     """A type without parts, known by its name, e.g. ``PrimitiveType("decimal(10,2)")``.
 
+    Parameters
+    ----------
+    type : str
+        The protocol's name of the type.
+
     Examples
     --------
     >>> PrimitiveType("decimal(10,2)").type
@@ -310,6 +315,13 @@ class UserDefinedType(CustomType, frozen=True):
 class ArrayType(_ArrowExportable, Struct, frozen=True):
     """A list of elements of one type.
 
+    Parameters
+    ----------
+    element_type : DataType or str
+        The type of the elements, or the name of a primitive one.
+    contains_null : bool
+        Whether elements may be null.
+
     Examples
     --------
     >>> ArrayType("string", contains_null=False)
@@ -402,6 +414,13 @@ class ArrayType(_ArrowExportable, Struct, frozen=True):
 
 class MapType(_ArrowExportable, Struct, frozen=True):
     """A map from keys of one type to values of one type.
+
+    Parameters
+    ----------
+    key_type, value_type : DataType or str
+        The types of keys and values, or the names of primitive ones.
+    value_contains_null : bool
+        Whether values may be null.
 
     Examples
     --------
@@ -498,6 +517,17 @@ class MapType(_ArrowExportable, Struct, frozen=True):
 
 class Field(_ArrowExportable, Struct, frozen=True):
     """A named column or part of a struct, with its metadata.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    type : DataType or str
+        The type, or the name of a primitive one.
+    nullable : bool
+        Whether values may be null.
+    metadata : Mapping of str to object, optional
+        The metadata of the field, as JSON values.
 
     Examples
     --------

@@ -69,6 +69,13 @@ __all__ = ["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions", "Ta
 class ProtocolVersions(NamedTuple):
     """The table's protocol; a list is None if no feature is listed.
 
+    Parameters
+    ----------
+    min_reader_version, min_writer_version : int
+        The protocol versions that readers and writers must support.
+    writer_features, reader_features : list of str or None
+        The table features that they must support.
+
     Examples
     --------
     >>> table.protocol().min_reader_version
@@ -84,6 +91,11 @@ class ProtocolVersions(NamedTuple):
 class DeltaTableConfig(NamedTuple):
     """How the table was opened; accepted for moved scripts and without effect, since files load on demand.
 
+    Parameters
+    ----------
+    without_files, log_buffer_size, skip_stats : optional
+        The arguments of `DeltaTable`.
+
     Examples
     --------
     >>> DeltaTable("table", without_files=True).table_config.without_files, table.table_config.without_files
@@ -97,6 +109,19 @@ class DeltaTableConfig(NamedTuple):
 
 class TableMetadata(Struct, frozen=True):
     """The table's metadata; ``created_time`` in ms since the epoch.
+
+    Parameters
+    ----------
+    id : str
+        The table's id, which it keeps for its whole life.
+    name, description : str or None
+        Its texts.
+    partition_columns : list of str
+        The columns that partition it, in their order.
+    created_time : int or None
+        Milliseconds since the epoch.
+    configuration : dict of str to str
+        The table properties.
 
     Examples
     --------

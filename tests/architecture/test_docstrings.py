@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -143,6 +144,7 @@ def test_errors_that_a_function_raises_are_found(body: str, expected: set[str]) 
 #: Packages and modules whose public functions document every parameter, beside the API for users and for plugins.
 ROOMS = ("delta_core.kernels", "delta_core.kernel.log", "delta_core.kernel.plugins.hookspecs")
 PARAMETERS = re.compile(r"(?:\A|\n\n)Parameters\n----------\n(?P<lines>.*?)(?=\n\n\S|\Z)", re.DOTALL)
+FIELDS = re.compile(r"(?:\A|\n\n)(?:Parameters|Attributes)\n----------\n(?P<lines>.*?)(?=\n\n\S|\Z)", re.DOTALL)
 #: Annotations of arrays, and of tables and batches.
 ARRAYS = re.compile(r"NDArray|ArrayLike|Array\b|Strings\b|Rows\b|RecordBatch|pa\.Table")
 #: ``**shape (n,)**``, ``int64[n_files]``, or the number of rows of a table.
@@ -170,8 +172,11 @@ def _arguments(function: Function) -> dict[str, str]:
 
 def _documented(function: Function) -> dict[str, str]:
     """Return the line that names it, such as ``first, second : int``, of each parameter in a docstring's section."""
-    section = PARAMETERS.search(ast.get_docstring(function) or "")
-    lines = re.findall(r"(?m)^\S.*$", section["lines"]) if section else []
+    return _named(ast.get_docstring(function) or "", PARAMETERS)
+
+
+def _named(text: str, section: re.Pattern[str]) -> dict[str, str]:
+    lines = [line for found in section.finditer(text) for line in re.findall(r"(?m)^\S.*$", found["lines"])]
     return {name.strip(" *"): line for line in lines for name in line.split(" : ")[0].split(",")}
 
 
@@ -182,11 +187,15 @@ def _in_rooms(*rooms: str) -> Iterator[tuple[str, Function]]:
                 yield f"{module}:{name}", function
 
 
+def _api_objects() -> list[Any]:
+    """Return the classes, functions and constants of the API for users and of that for plugins."""
+    return [*public_objects().values(), *(getattr(delta_core.api, name) for name in delta_core.api.__all__)]
+
+
 def _of_the_api() -> Iterator[tuple[str, Function]]:
     """Yield the functions, and the methods of classes, of the API for users and of that for plugins."""
-    objects = [*public_objects().values(), *(getattr(delta_core.api, name) for name in delta_core.api.__all__)]
     places = set()
-    for found in objects:
+    for found in _api_objects():
         for function in [f for _, f in methods(found)] if inspect.isclass(found) else [found]:
             places.add((getattr(function, "__module__", None), getattr(function, "__qualname__", None)))
     for module in sorted({m for m, _ in places if m in modules()}):
@@ -200,6 +209,18 @@ def test_every_parameter_of_kernels_log_and_api_is_documented() -> None:
     assert len(functions) > 450
     lacking = {where: set(_arguments(f)) - set(_documented(f)) for where, f in functions.items()}
     assert {where: names for where, names in lacking.items() if names} == {}
+
+
+def test_every_field_of_the_classes_of_the_api_is_documented() -> None:
+    lacking, checked = {}, 0
+    for found in {o for o in _api_objects() if inspect.isclass(o)}:
+        fields = getattr(found, "__struct_fields__", None) or getattr(found, "_fields", ())
+        texts = [inspect.cleandoc(vars(base).get("__doc__") or "") for base in found.__mro__]
+        documented = {name for text in texts for name in _named(text, FIELDS)}
+        lacking[found.__qualname__] = set(fields) - documented
+        checked += len(fields)
+    assert checked > 300
+    assert {name: fields for name, fields in lacking.items() if fields} == {}
 
 
 def test_parameters_of_kernels_that_are_arrays_have_shapes() -> None:

@@ -61,6 +61,15 @@ class PostCommit(Struct, frozen=True):
 class AppTransaction(Struct, frozen=True):
     """The version that an application reached, for writes that happen once.
 
+    Parameters
+    ----------
+    app_id : str
+        The application.
+    version : int
+        The version that it reached.
+    last_updated : int, optional
+        When, in milliseconds since the epoch.
+
     Examples
     --------
     >>> properties = CommitProperties(app_transactions=[AppTransaction("nightly", 7)])

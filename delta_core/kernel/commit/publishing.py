@@ -48,7 +48,13 @@ class Unsettled(Struct, frozen=True):
 
 
 class Rejected(Struct, frozen=True):
-    """The store rejected the first put: nothing was created."""
+    """The store rejected the first put: nothing was created.
+
+    Parameters
+    ----------
+    cause : EngineError
+        The error of the store.
+    """
 
     cause: EngineError
 

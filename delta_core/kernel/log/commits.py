@@ -35,10 +35,16 @@ class Commit(Struct, frozen=True):
 
     Parameters
     ----------
+    version : int
+        The version.
     stamps : function()
         Returns the commit times of a few versions, this one among them; requested when a time is.
     info : dict or None
         ``commitInfo``.
+    protocol : Protocol or None
+        The protocol action, if it has one.
+    metadata : Metadata or None
+        The metadata action, if it has one.
     rows : Mapping of str to (pyarrow.Table, int, int)
         Of ``adds``, ``removes`` and ``cdcs``: the file table of all commits that were read together, and the first and
         the number of this commit's rows in it.

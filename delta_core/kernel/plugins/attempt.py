@@ -30,6 +30,8 @@ class AttemptView(Struct, frozen=True):
         The latest state, which the attempt builds on; None for a new table.
     version : int
         The version that the attempt would write.
+    operation : str
+        The operation, as history names it.
     adds : pyarrow.Table
         Columns of `actions.ADDED_FILE`, and the fields that features of the table add to the action: null in new files.
     removes, cdcs : pyarrow.Table
@@ -37,6 +39,8 @@ class AttemptView(Struct, frozen=True):
         although they have statistics: no line of a commit repeats these.
     domains : Mapping
         Domains that the user edits: configuration, None for a removal.
+    metadata_changed, protocol_changed : bool
+        Whether the commit has such an action.
     data_change : bool
         Whether any file action changes rows.
     now_ms : int

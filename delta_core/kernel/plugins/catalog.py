@@ -24,6 +24,8 @@ class StagedCommit(Struct, frozen=True):
 
     Parameters
     ----------
+    version : int
+        The version.
     content : str or bytes
         The name of its file below ``_delta_log/_staged_commits`` (or its path from the table's root), or the
         commit itself.

@@ -48,6 +48,8 @@ class FileCheck(Struct, frozen=True):
 
     Parameters
     ----------
+    feature : str
+        The feature whose plugin returns it.
     columns : tuple of str
         The columns that ``find`` needs: names of `FILE_COLUMNS`, of plugins' fields, or ``numRecords`` (int64, null if
         statistics do not report it).
@@ -62,7 +64,15 @@ class FileCheck(Struct, frozen=True):
 
 
 class CommitCheck(Struct, frozen=True):
-    """Check the commits that the log has: ``find(infos)`` gets ``commitInfo`` by version, oldest first, {} if none."""
+    """Check the commits that the log has: ``find(infos)`` gets ``commitInfo`` by version, oldest first, {} if none.
+
+    Parameters
+    ----------
+    feature : str
+        The feature whose plugin returns it.
+    find : function(Mapping of int to Mapping) -> iterable of Finding
+        Called once, with ``commitInfo`` by version.
+    """
 
     feature: str
     find: Callable[[Mapping[int, Mapping[str, Any]]], Iterable[Finding]]
@@ -73,6 +83,8 @@ class UniqueCheck(Struct, frozen=True):
 
     Parameters
     ----------
+    feature : str
+        The feature whose plugin returns it.
     column : str
         The metadata column, int64.
     rule, advice : str

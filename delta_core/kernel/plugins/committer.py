@@ -17,6 +17,8 @@ class Proposal(Struct, frozen=True, dict=True):
 
     Parameters
     ----------
+    version : int
+        The version.
     lines : bytes or iterable of bytes
         The commit's lines: whole, or in pieces that each iteration makes again, which may raise
         InvalidArgumentError; nothing must be committed then.
@@ -41,6 +43,13 @@ class Committed(Struct, frozen=True):
     """The commit is a version of the table.
 
     ``path`` is where its bytes lie below ``_delta_log``; None if a catalog keeps them.
+
+    Parameters
+    ----------
+    version : int
+        The version.
+    path : str or None
+        The file of the commit, from ``_delta_log``; None if a catalog keeps it.
     """
 
     version: int
@@ -48,7 +57,13 @@ class Committed(Struct, frozen=True):
 
 
 class Conflict(Struct, frozen=True):
-    """Another commit became this version first."""
+    """Another commit became this version first.
+
+    Parameters
+    ----------
+    version : int
+        The version.
+    """
 
     version: int
 

@@ -43,6 +43,8 @@ class TableFeature(Struct, frozen=True):
         Features that must, or must not, be supported beside it.
     after : tuple of str
         Features whose hooks run before its own.
+    api : int
+        The version of the plugin API that the plugin was written for.
     properties : Mapping of str to str
         Table properties that it reads, each with what it does.
     flags : tuple of str

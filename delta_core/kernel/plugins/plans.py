@@ -100,6 +100,8 @@ class ReadRequest(Struct, frozen=True):
         Logical paths; None for all.
     metadata : tuple of str
         Names of the metadata columns requested.
+    predicate : Expression or None
+        The predicate, bound to the table's schema.
     purpose : str
         ``rows``, or ``changes`` when a change feed reads files that are not a snapshot's.
     constants : tuple of str

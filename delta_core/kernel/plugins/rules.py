@@ -76,6 +76,8 @@ class RowSelector(Struct, frozen=True):
 
     Parameters
     ----------
+    feature : str
+        The feature whose plugin returns it.
     columns : tuple of str
         The file table's columns that ``locate`` needs, e.g. ``("deletionVector",)``.
     locate : function(pyarrow.Table) -> pyarrow.Table
@@ -94,7 +96,15 @@ class RowSelector(Struct, frozen=True):
 
 
 class RowFilter(Struct, frozen=True):
-    """Keep only rows for which the expression is true (not null). May prune by statistics too."""
+    """Keep only rows for which the expression is true (not null). May prune by statistics too.
+
+    Parameters
+    ----------
+    feature : str
+        The feature whose plugin returns it.
+    expression : Expression
+        The condition.
+    """
 
     feature: str
     expression: Expression
@@ -105,6 +115,17 @@ class ReadCheck(Struct, frozen=True):
 
     The columns it needs are read even if the user did not request them, and no filter hides rows from it
     (rows dropped by a RowSelector are not checked).
+
+    Parameters
+    ----------
+    feature : str
+        The feature whose plugin returns it.
+    name : str
+        The name of the check.
+    expression : Expression
+        The condition.
+    message : str
+        The text of the error.
     """
 
     feature: str
@@ -114,7 +135,19 @@ class ReadCheck(Struct, frozen=True):
 
 
 class MetadataColumn(Struct, frozen=True):
-    """A column that users may request by name in ``metadata=``; it never shadows a column of the table."""
+    """A column that users may request by name in ``metadata=``; it never shadows a column of the table.
+
+    Parameters
+    ----------
+    feature : str
+        The feature whose plugin returns it.
+    name : str
+        The name.
+    type : DataType
+        Its type.
+    expression : Expression
+        The value.
+    """
 
     feature: str
     name: str
@@ -129,6 +162,17 @@ class CommitTimestamp(Struct, frozen=True):
     """Commit times come from a field of ``commitInfo`` at and above a version, from file times below.
 
     ``enablement_version`` 0 and ``enablement_timestamp_ms`` None: for the table's whole life.
+
+    Parameters
+    ----------
+    feature : str
+        The feature whose plugin returns it.
+    field : str
+        The field of ``commitInfo``, in milliseconds since the epoch.
+    enablement_version : int
+        The first version whose commit has the field.
+    enablement_timestamp_ms : int or None
+        The time of that version, in milliseconds since the epoch.
     """
 
     feature: str
@@ -145,6 +189,14 @@ class FillColumn(Struct, frozen=True):
 
     Parameters
     ----------
+    feature : str
+        The feature whose plugin returns it.
+    column : tuple of str
+        The logical path of the column.
+    expression : Expression
+        The value.
+    when : str
+        ``absent``: if the rows lack the column; ``null``: for its nulls too; ``always``: for every row.
     report_bounds : bool
         Whether attempts get the least and the greatest value that was generated.
     exclusive : bool
@@ -164,8 +216,18 @@ class HiddenColumn(Struct, frozen=True):
 
     Parameters
     ----------
+    feature : str
+        The feature whose plugin returns it.
+    name : str
+        The physical name.
+    type : DataType
+        Its type.
+    expression : Expression
+        The value.
     on_rewrite : str
         Of rows that are moved to another file: ``carry`` their values along, or ``recompute`` them.
+    field_id : int or None
+        The id of the Parquet field.
     carries : str
         With ``carry``: the metadata column that returns the values; rows that are moved without it are rejected.
     on_update : str
@@ -188,6 +250,12 @@ class RowCheck(Struct, frozen=True):
 
     Parameters
     ----------
+    feature : str
+        The feature whose plugin returns it.
+    name : str
+        The name of the constraint.
+    expression : Expression
+        The condition.
     null_passes : bool
         Whether null is let through.
     sql : str
@@ -205,7 +273,23 @@ class RowCheck(Struct, frozen=True):
 
 
 class FileRequirement(Struct, frozen=True):
-    """What each written file must be; requirements of several features unite."""
+    """What each written file must be; requirements of several features unite.
+
+    Parameters
+    ----------
+    feature : str
+        The feature whose plugin returns it.
+    statistics_columns : tuple of Path
+        Columns that must have statistics.
+    materialize_partition_columns : bool
+        Whether files contain the partition columns.
+    num_records : bool
+        Whether statistics must have ``numRecords``.
+    random_prefix : bool
+        Whether names of files begin with a random folder.
+    field_ids : bool
+        Whether Parquet fields carry their ids.
+    """
 
     feature: str
     statistics_columns: tuple[tuple[str, ...], ...] = ()
@@ -238,6 +322,13 @@ class RemoveRows(Struct, frozen=True):
 
     ``prefix`` is the random directory that the table's files go into, empty for none. The core writes the bytes, and
     lists the files of lost attempts for deletion.
+
+    Parameters
+    ----------
+    feature : str
+        The feature whose plugin returns it.
+    encode : function(sequence of RowSet, str) -> EncodedRows
+        Called with the rows to drop of each file, and the folder for files of vectors.
     """
 
     feature: str
@@ -245,7 +336,15 @@ class RemoveRows(Struct, frozen=True):
 
 
 class ChangeCapture(Struct, frozen=True):
-    """Write change rows beside the data, with the given column naming the kind of change."""
+    """Write change rows beside the data, with the given column naming the kind of change.
+
+    Parameters
+    ----------
+    feature : str
+        The feature whose plugin returns it.
+    change_column : str
+        The column that names the kind of change.
+    """
 
     feature: str
     change_column: str
@@ -258,7 +357,19 @@ WriteRule = Union[FillColumn, HiddenColumn, RowCheck, FileRequirement, RemoveRow
 
 
 class ActionColumn(Struct, frozen=True):
-    """Set a field of every ``add`` or ``remove`` of a commit: one value for each file, in the order of the files."""
+    """Set a field of every ``add`` or ``remove`` of a commit: one value for each file, in the order of the files.
+
+    Parameters
+    ----------
+    feature : str
+        The feature whose plugin returns it.
+    action : str
+        ``add`` or ``remove``.
+    field : str
+        The field.
+    values : pyarrow.Array or pyarrow.ChunkedArray, **shape (n_files,)**
+        A value for each file; null = the field is left out.
+    """
 
     feature: str
     action: str
@@ -267,7 +378,17 @@ class ActionColumn(Struct, frozen=True):
 
 
 class ExtraAction(Struct, frozen=True):
-    """Add one action to the commit."""
+    """Add one action to the commit.
+
+    Parameters
+    ----------
+    feature : str
+        The feature whose plugin returns it.
+    kind : str
+        The kind of action.
+    value : dict
+        Its fields, as JSON values.
+    """
 
     feature: str
     kind: str
@@ -275,7 +396,19 @@ class ExtraAction(Struct, frozen=True):
 
 
 class CommitInfoField(Struct, frozen=True):
-    """Set a field of ``commitInfo``; ``first`` requires that commitInfo be the first action."""
+    """Set a field of ``commitInfo``; ``first`` requires that commitInfo be the first action.
+
+    Parameters
+    ----------
+    feature : str
+        The feature whose plugin returns it.
+    name : str
+        The field.
+    value : object
+        A JSON value.
+    first : bool
+        Whether ``commitInfo`` must be the first action of the commit.
+    """
 
     feature: str
     name: str
@@ -291,6 +424,8 @@ class RemainingFilesCheck(Struct, frozen=True):
 
     Parameters
     ----------
+    feature : str
+        The feature whose plugin returns it.
     field : str
         Empty: no file may stay at all.
     message : str
@@ -307,6 +442,8 @@ class CommitSummary(Struct, frozen=True):
 
     Parameters
     ----------
+    version : int
+        The version.
     info : Mapping
         Its ``commitInfo``; empty if the commit is not at hand.
     previous : Mapping or None
@@ -324,7 +461,17 @@ class CommitSummary(Struct, frozen=True):
 
 
 class ChecksumField(Struct, frozen=True):
-    """Add a field to the checksum file; ``value`` is what JSON can hold."""
+    """Add a field to the checksum file; ``value`` is what JSON can hold.
+
+    Parameters
+    ----------
+    feature : str
+        The feature whose plugin returns it.
+    name : str
+        The field.
+    value : object
+        A JSON value.
+    """
 
     feature: str
     name: str
@@ -339,6 +486,8 @@ class FileReference(Struct, frozen=True):
 
     Parameters
     ----------
+    feature : str
+        The feature whose plugin returns it.
     column : str
         The column of the file table that names them.
     paths : function(array) -> string array

@@ -22,6 +22,12 @@ class TableState(Struct, frozen=True):
     ----------
     version : int
         The table's version; -1 for a table that is about to be created.
+    protocol : Protocol
+        The protocol action.
+    metadata : Metadata
+        The metadata action.
+    schema : Schema
+        The logical schema.
     features : frozenset of str
         Canonical names of every feature the protocol supports, legacy versions spelled out.
     reader_features : frozenset of str

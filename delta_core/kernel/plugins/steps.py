@@ -25,6 +25,8 @@ class FeatureUse(Struct, frozen=True):
 
     Parameters
     ----------
+    feature : str
+        The feature whose plugin returns it.
     users : tuple of str
         What uses the feature, such as ``column a``.
     advice : str
@@ -41,6 +43,8 @@ class SetProperties(Struct, frozen=True):
 
     Parameters
     ----------
+    feature : str
+        The feature whose plugin returns it.
     properties : Mapping of str to str or None
         None removes a property.
     """
@@ -54,6 +58,8 @@ class RewriteFiles(Struct, frozen=True):
 
     Parameters
     ----------
+    feature : str
+        The feature whose plugin returns it.
     column : str, optional
         A field of the log's adds: the files in which it is not null.
     columns : tuple of Path
@@ -74,6 +80,8 @@ class AddTombstones(Struct, frozen=True):
 
     Parameters
     ----------
+    feature : str
+        The feature whose plugin returns it.
     column : str
         A field of the log's adds and removes, for which the feature's `file_references` returns the files.
     operation : str
@@ -90,6 +98,8 @@ class ReAddFiles(Struct, frozen=True):
 
     Parameters
     ----------
+    feature : str
+        The feature whose plugin returns it.
     columns : tuple of str
         Fields of the log's adds.
     clear : bool
@@ -106,14 +116,30 @@ class ReAddFiles(Struct, frozen=True):
 
 
 class RemoveProperties(Struct, frozen=True):
-    """Remove table properties in the commit that removes the feature."""
+    """Remove table properties in the commit that removes the feature.
+
+    Parameters
+    ----------
+    feature : str
+        The feature whose plugin returns it.
+    names : tuple of str
+        The properties.
+    """
 
     feature: str
     names: tuple[str, ...]
 
 
 class RemoveDomains(Struct, frozen=True):
-    """Remove domains, in a commit of their own; every domain of the table if none is named."""
+    """Remove domains, in a commit of their own; every domain of the table if none is named.
+
+    Parameters
+    ----------
+    feature : str
+        The feature whose plugin returns it.
+    names : tuple of str
+        The domains; empty: every domain of the table.
+    """
 
     feature: str
     names: tuple[str, ...] = ()
@@ -127,6 +153,8 @@ class ChangeSchema(Struct, frozen=True):
 
     Parameters
     ----------
+    feature : str
+        The feature whose plugin returns it.
     change : function(Schema) -> Schema
         Returns the schema without what the feature added; the same one if there is nothing.
     operation : str

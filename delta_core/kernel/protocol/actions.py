@@ -98,7 +98,17 @@ class ActionKind(Struct, frozen=True):
 
 
 class ActionField(Struct, frozen=True):
-    """A field that a plugin adds to an action, e.g. to ``add``."""
+    """A field that a plugin adds to an action, e.g. to ``add``.
+
+    Parameters
+    ----------
+    action : str
+        The action: ``add``, ``remove`` or ``cdc``.
+    name : str
+        The field.
+    type : pyarrow.DataType
+        Its type.
+    """
 
     action: str
     name: str
@@ -212,6 +222,13 @@ class Protocol(Struct, frozen=True):
 
     Protocol: Protocol Evolution. ``reader_features`` is None below reader version 3, ``writer_features``
     below writer version 7.
+
+    Parameters
+    ----------
+    min_reader_version, min_writer_version : int
+        The protocol versions.
+    reader_features, writer_features : tuple of str or None
+        The features that are listed; None if the versions have no lists.
     """
 
     min_reader_version: int
@@ -259,6 +276,23 @@ class Metadata(Struct, frozen=True, dict=True):
     """The table's metadata. Protocol: Change Metadata.
 
     ``schema_string`` is empty if the action has none: opening such a version is rejected.
+
+    Parameters
+    ----------
+    id : str
+        The table's id.
+    schema_string : str
+        The schema as JSON.
+    partition_columns : tuple of str
+        The logical names of the partition columns.
+    configuration : Mapping of str to str
+        The table properties.
+    name, description : str or None
+        The table's texts.
+    format : Format
+        The format of the data files.
+    created_time : int or None
+        Milliseconds since the epoch.
     """
 
     id: str
@@ -357,7 +391,17 @@ class SetTransaction(Struct, frozen=True):
 
 
 class DomainMetadata(Struct, frozen=True):
-    """A named configuration. Protocol: Domain Metadata. Drafts kept a map; it becomes its JSON text."""
+    """A named configuration. Protocol: Domain Metadata. Drafts kept a map; it becomes its JSON text.
+
+    Parameters
+    ----------
+    domain : str
+        The name of the domain.
+    configuration : str
+        Its text.
+    removed : bool
+        Whether the action removes it.
+    """
 
     domain: str
     configuration: str
