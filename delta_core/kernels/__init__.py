@@ -1,4 +1,8 @@
-"""Array functions in compiled code: arrays in, arrays out, GIL released, every end checked."""
+"""Array functions in compiled code: arrays in, arrays out, GIL released, every end checked.
+
+Of the compiled functions, those of `path_texts` alone hold the GIL, because they make Python strings. Arrays must not
+be changed while a function reads them. Results are new memory unless the docstring states that they share it.
+"""
 
 import platform
 

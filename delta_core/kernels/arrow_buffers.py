@@ -69,6 +69,11 @@ def null_array(t: pa.DataType, n: int) -> pa.Array[Any]:
         The type of the array.
     n : int
         Its length, from 0 on.
+
+    Returns
+    -------
+    pyarrow.Array, **shape (n,)**
+        Of type ``t``, all null.
     """
     if not n or isinstance(t, pa.BaseExtensionType) or pa.types.is_null(t):
         return pa.nulls(n, t)
@@ -91,6 +96,11 @@ def one_array(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.Array[Any]:
     ----------
     column : pyarrow.Array or pyarrow.ChunkedArray, **shape (n,)**
         Of any type; nulls stay. A single chunk is returned itself and shares its memory.
+
+    Returns
+    -------
+    pyarrow.Array, **shape (n,)**
+        Of the column's type.
     """
     if not isinstance(column, pa.ChunkedArray):
         return column
@@ -115,6 +125,11 @@ def nulls_of(count: int, of: pa.DataType) -> pa.Array[Any]:
         The length of the array, from 0 on.
     of : pyarrow.DataType
         The type of the array.
+
+    Returns
+    -------
+    pyarrow.Array, **shape (count,)**
+        Of the type, all null.
     """
     if not 0 < count <= _MOST_SHARED or not _is_of_zeros(of):
         return pa.nulls(count, of)
@@ -156,6 +171,11 @@ def plain_strings(array: pa.Array[Any]) -> pa.Array[Any]:
     array : pyarrow.Array, **shape (n,)**
         Of any type; nulls stay. Views and dictionaries are copied, and the values become ``large_binary`` or the
         dictionary's type.
+
+    Returns
+    -------
+    pyarrow.Array, **shape (n,)**
+        Parallel to ``array``.
     """
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -171,6 +191,11 @@ def without_views(array: pa.Array[Any]) -> pa.Array[Any]:
     ----------
     array : pyarrow.Array, **shape (n,)**
         Of any type, nested ones included; nulls stay. An array without views is returned itself.
+
+    Returns
+    -------
+    pyarrow.Array, **shape (n,)**
+        Parallel to ``array``.
     """
     plain = _without_views(array.type)
     return array if plain is None else array.cast(plain)
@@ -250,6 +275,11 @@ def string_ends(array: pa.Array[Any]) -> NDArray[np.int64]:
     ----------
     array : string or binary array, **shape (n,)**
         As `string_buffers` takes it. A null has the bytes that its offsets name, most often none.
+
+    Returns
+    -------
+    int64, **shape (n + 1,)**, or (0,)
+        Ascending, from 0 on.
     """
     ends, _ = _ends_and_text(array)
     return ends - ends[0] if len(ends) else ends
@@ -297,6 +327,11 @@ def is_valid(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> NDArray[np.bool_]:
     ----------
     array : pyarrow.Array or pyarrow.ChunkedArray, **shape (n,)**
         Of any type with a validity bitmap, or null; slices are allowed.
+
+    Returns
+    -------
+    bool, **shape (n,)**
+        False = null.
     """
     if isinstance(array, pa.ChunkedArray):
         return np.concatenate([np.empty(0, np.bool_), *(is_valid(c) for c in array.chunks)])
@@ -321,6 +356,11 @@ def mask_of(array: pa.Array[Any], null: bool = False) -> NDArray[np.bool_]:
         Slices are allowed.
     null : bool
         The value of nulls.
+
+    Returns
+    -------
+    bool, **shape (n,)**
+        The values.
     """
     if not len(array):
         return np.zeros(0, np.bool_)
@@ -341,6 +381,11 @@ def distinct_numbers(values: NDArray[Any]) -> NDArray[Any]:
     ----------
     values : integer or floating-point array, **shape (n,)**
         Without NaN, in any order; not modified.
+
+    Returns
+    -------
+    **shape (k,)**, of the type of ``values``
+        Ascending.
     """
     ordered = np.sort(values)
     is_first = np.ones(len(ordered), np.bool_)
@@ -358,6 +403,11 @@ def values_of(array: pa.Array[Any]) -> NDArray[Any]:
     array : pyarrow.Array, **shape (n,)**
         Integers, floats, dates, times, durations, or a dictionary. The result shares its memory and must not be written
         to.
+
+    Returns
+    -------
+    **shape (n,)**, as many bytes a value as in ``array``
+        Undefined if ``array`` is null.
 
     Raises
     ------
@@ -390,6 +440,11 @@ def number_array(
         One that is stored in as many bytes; by default the numbers' own.
     valid : bool, **shape (n,)**, optional
         False = null.
+
+    Returns
+    -------
+    pyarrow.Array, **shape (n,)**
+        Of the type.
     """
     kind = type if type is not None else pa.from_numpy_dtype(values.dtype)
     return pa.Array.from_buffers(kind, len(values), [_bits(valid), pa.py_buffer(np.ascontiguousarray(values))])
@@ -404,6 +459,11 @@ def bool_array(values: NDArray[np.bool_], valid: NDArray[np.bool_] | None = None
         The values; copied into bits.
     valid : bool, **shape (n,)**, optional
         False = null; without it no value is null.
+
+    Returns
+    -------
+    bool array, **shape (n,)**
+        Without a validity bitmap if no value is null.
     """
     packed = pa.py_buffer(np.packbits(values, bitorder="little"))
     return pa.Array.from_buffers(pa.bool_(), len(values), [_bits(valid), packed])
@@ -472,6 +532,11 @@ def strings_of(texts: Sequence[str | bytes | None], type: pa.DataType | None = N
         The values; text is encoded as UTF-8.
     type : pyarrow.DataType, optional
         ``string`` or ``binary``; ``string`` unless given.
+
+    Returns
+    -------
+    pyarrow.Array, **shape (n,)**
+        Of the type.
     """
     if type is None:
         builder: Any = pa.lib.StringBuilder()
@@ -498,6 +563,11 @@ def array_of(values: Sequence[Any], type: pa.DataType) -> pa.Array[Any]:
         Python values; None = null.
     type : pyarrow.DataType
         The type of the array.
+
+    Returns
+    -------
+    pyarrow.Array, **shape (n,)**
+        Of the type.
     """
     if pa.types.is_string(type) and all(v is None or isinstance(v, str) for v in values):
         return strings_of(values, type)
@@ -600,6 +670,11 @@ def empty_table(schema: pa.Schema) -> pa.Table:
     ----------
     schema : pyarrow.Schema
         The schema of the table.
+
+    Returns
+    -------
+    pyarrow.Table, **0 rows**
+        Of the schema.
     """
     return pa.Table.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
 
@@ -611,6 +686,11 @@ def int64_values(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> NDArray[np.int6
     ----------
     array : int32, int64, or null array or chunked array, **shape (n,)**
         Values under nulls are undefined: look at `is_valid`.
+
+    Returns
+    -------
+    int64, **shape (n,)**
+        Undefined if ``array`` is null.
 
     Raises
     ------
@@ -639,6 +719,11 @@ def string_array(
         UTF-8; shared, not copied.
     valid : bool, **shape (n,)**
         False = null.
+
+    Returns
+    -------
+    string or large_string array, **shape (n,)**
+        Large if the bytes don't fit offsets of 32 bits.
     """
     wide = len(data) >= 2**31
     ends = offsets if wide else offsets.astype(np.int32)

@@ -104,6 +104,11 @@ def ranks_of(curve: Curve, cells: NDArray[np.uint32], num_columns: int, bits: in
         The dimensions of the curve.
     bits : int
         Bits of each coordinate; ``num_columns * bits`` is at most 32.
+
+    Returns
+    -------
+    uint32, **shape (n,)**
+        From 0 to ``2**(num_columns * bits) - 1``.
     """
     mask = np.uint32((1 << bits) - 1)
     axes = [(cells >> np.uint32(bits * (num_columns - 1 - i))) & mask for i in range(num_columns)]
@@ -269,6 +274,11 @@ def radix_order(keys: NDArray[np.uint32], bits: int) -> NDArray[np.intp]:
         Below ``2 ** bits``.
     bits : int
         At most 32; NumPy sorts 16 of them in one pass.
+
+    Returns
+    -------
+    intp, **shape (n,)**
+        The positions of the keys in ascending order.
     """
     order = np.argsort(keys.astype(np.uint16), kind="stable")
     if bits > FEW_BITS:
@@ -286,6 +296,11 @@ def cells_of(numbers: Sequence[NDArray[np.uint32]], bits: int) -> NDArray[np.uin
         One for each column.
     bits : int
         The bits of each column.
+
+    Returns
+    -------
+    uint32, **shape (n,)**
+        The cell of each row.
     """
     cells = numbers[0]
     for more in numbers[1:]:

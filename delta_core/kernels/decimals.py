@@ -75,6 +75,11 @@ def read_decimals(text: pa.Array, target: pa.DataType) -> pa.Array:
         Numbers as text, with or without an exponent; nulls stay.
     target : pyarrow.DataType
         A decimal type.
+
+    Returns
+    -------
+    decimal array, **shape (n,)**
+        Of the type; null if the text is.
     """
     longest = pc.max(pc.binary_length(text)).as_py() or 0
     if longest <= _DIGITS and not pc.any(pc.match_substring(text, "e", ignore_case=True)).as_py():

@@ -172,7 +172,13 @@ class SelectionVector:
         return SelectionVector(self.num_rows, inner.count, None, self.indices[inner.indices])
 
     def words(self) -> NDArray[np.uint64]:
-        """Return the mask; made if the rows were given as indices."""
+        """Return the mask; made if the rows were given as indices.
+
+        Returns
+        -------
+        uint64, **shape (m,)**, with at least ``num_rows`` bits
+            As `of_mask` takes it.
+        """
         mask = self.masked().mask
         assert mask is not None
         return mask
@@ -210,6 +216,11 @@ def gather(batch: pa.RecordBatch, selection: SelectionVector | None, decode: boo
         A selection of ``num_rows`` rows; None: all rows, and columns that need no decoding are passed through.
     decode : bool
         False leaves dictionary encoded strings as they are.
+
+    Returns
+    -------
+    pyarrow.RecordBatch, **n rows**
+        The rows that are picked, in their order.
 
     Raises
     ------
@@ -258,6 +269,11 @@ def gather_column(array: pa.Array[Any], selection: SelectionVector | Rows | None
         The rows; None: all.
     decode : bool
         False leaves dictionary encoded strings as they are.
+
+    Returns
+    -------
+    pyarrow.Array, **shape (n,)**
+        The rows that are picked, in their order.
     """
     if isinstance(selection, SelectionVector):
         # few are picked sooner by their indices
@@ -376,6 +392,11 @@ def as_views(batch: pa.RecordBatch) -> pa.RecordBatch:
     ----------
     batch : pyarrow.RecordBatch, **num_rows rows**
         Of few rows, and of a dictionary that is larger than the views, the strings stay plain.
+
+    Returns
+    -------
+    pyarrow.RecordBatch, **num_rows rows**
+        Views refer to the memory of the batch's dictionaries.
 
     Raises
     ------

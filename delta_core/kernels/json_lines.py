@@ -87,6 +87,11 @@ def format_objects(struct: pa.StructArray) -> pa.Array:
     ----------
     struct : struct array, **shape (n,)**
         Fields that are null are left out. Slices are allowed.
+
+    Returns
+    -------
+    string array, **shape (n,)**
+        JSON text; null if ``struct`` is.
     """
     table = pa.Table.from_batches([pa.RecordBatch.from_struct_array(struct)])
     data = np.frombuffer(_format(b"", b"\n", table, "structs"), np.uint8)

@@ -43,6 +43,11 @@ def relabel(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         Its memory is shared.
     schema : pyarrow.Schema
         The same types in the same order; names, nullability and metadata may differ at any depth.
+
+    Returns
+    -------
+    pyarrow.RecordBatch, **num_rows rows**
+        Of the schema.
     """
     return pa.record_batch(_Relabelled(batch, schema))
 
@@ -56,6 +61,11 @@ def batch_of(columns: Sequence[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
         Their memory is shared.
     schema : pyarrow.Schema
         A field for each column, of the same layout.
+
+    Returns
+    -------
+    pyarrow.RecordBatch, **num_rows rows**
+        Of the schema.
     """
     if all(c.type.equals(t, check_metadata=True) for c, t in zip(columns, schema.types, strict=True)):
         return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -69,6 +79,11 @@ def empty_rows(num_rows: int) -> pa.RecordBatch:
     ----------
     num_rows : int
         The rows that the batch counts.
+
+    Returns
+    -------
+    pyarrow.RecordBatch, **num_rows rows**
+        Of no columns.
     """
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), num_rows, [None]))
 
@@ -82,6 +97,11 @@ def null_rows(num_rows: int, type: pa.DataType) -> pa.Array:
         The length of the array.
     type : pyarrow.DataType
         Its type.
+
+    Returns
+    -------
+    pyarrow.Array, **shape (num_rows,)**
+        Of the type, all null.
     """
     return (
         pc.take(pa.array([None], type), pa.repeat(0, num_rows))
@@ -101,6 +121,11 @@ def rebuild_struct(array: pa.Array, names: Sequence[str], children: Sequence[pa.
         A name for each child.
     children : sequence of pyarrow.Array, **shape (n,)** each
         Their memory is shared.
+
+    Returns
+    -------
+    struct array, **shape (n,)**
+        Null if ``array`` is.
     """
     fields = [pa.field(name, child.type) for name, child in zip(names, children, strict=True)]
     return struct_of(fields, children, array)
@@ -117,6 +142,11 @@ def struct_of(fields: Sequence[pa.Field], children: Sequence[pa.Array], validity
         Their memory is shared.
     validity : pyarrow.Array, **shape (n,)**
         The array with the nulls of the result; slices are allowed.
+
+    Returns
+    -------
+    struct array, **shape (n,)**
+        Null if ``validity`` is.
     """
     nulls = validity.null_count
     valid = None
@@ -134,6 +164,11 @@ def rebuild_list(array: pa.Array, values: pa.Array) -> pa.Array:
         The array with the offsets and nulls of the result.
     values : pyarrow.Array, **shape (num_values,)**
         Parallel to ``array.values``; shared.
+
+    Returns
+    -------
+    list array, **shape (n,)**
+        Null if ``array`` is.
     """
     return pa.Array.from_buffers(
         pa.list_(values.type), len(array), array.buffers()[:2], array.null_count, array.offset, [values]
@@ -151,6 +186,11 @@ def rebuild_map(array: pa.Array, keys: pa.Array, items: pa.Array) -> pa.Array:
         Without nulls; shared.
     items : pyarrow.Array, **shape (num_entries,)**
         Parallel to the keys; shared.
+
+    Returns
+    -------
+    map array, **shape (n,)**
+        Null if ``array`` is.
     """
     fields = [pa.field("key", keys.type, False), pa.field("value", items.type)]
     entries = pa.StructArray.from_arrays([keys, items], fields=fields)
@@ -168,6 +208,11 @@ def reach(array: pa.Array, path: Sequence[int]) -> pa.Array:
         A struct array, unless the path is empty.
     path : sequence of int
         The number of the child at each depth.
+
+    Returns
+    -------
+    pyarrow.Array, **shape (n,)**
+        Of the field's type.
     """
     if not path:
         return array
@@ -186,6 +231,11 @@ def replace_field(array: pa.Array, path: Sequence[str], values: pa.Array) -> pa.
         The name of the field at each depth; empty: ``values`` are the result.
     values : pyarrow.Array, **shape (n,)**
         The new values of the field.
+
+    Returns
+    -------
+    pyarrow.Array, **shape (n,)**
+        Of the same fields; no struct is null.
     """
     if not path:
         return values
@@ -206,6 +256,11 @@ def narrow(array: pa.Array, target: pa.DataType) -> pa.Array:
         Nulls stay; memory is shared.
     target : pyarrow.DataType
         The type; its fields are a part of the array's.
+
+    Returns
+    -------
+    pyarrow.Array, **shape (n,)**
+        Null if ``array`` is.
     """
     found = array.type
     if not pa.types.is_nested(target) or found.equals(target):

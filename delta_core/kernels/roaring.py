@@ -187,6 +187,11 @@ def decode_dv_bits(
         A contiguous array to reuse, as for `decode_bits`.
     keep : bool
         False: 1 = the row is in the set. True: 1 = the row is not.
+
+    Returns
+    -------
+    uint8, **shape (ceil(num_rows / 64) * 8,)**
+        As `decode_bits` returns it.
     """
     return decode_bits(dv_bitmap(payload), num_rows, out, keep=keep)
 

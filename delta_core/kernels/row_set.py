@@ -292,6 +292,11 @@ class RowSet:
         num_rows : int
             Rows of the file.
 
+        Returns
+        -------
+        uint8, **shape (ceil(num_rows / 64) * 8,)**
+            1 = the row is in the set.
+
         Raises
         ------
         CorruptTableError

@@ -29,7 +29,7 @@ def dictionary_of(texts: pa.ChunkedArray, most_bytes: int) -> pa.ChunkedArray | 
 
     Returns
     -------
-    pyarrow.ChunkedArray or None
+    pyarrow.ChunkedArray, **shape (n,)**, or None
         int32 codes, in the order of each value's first row. Every value of the dictionary is used, and none is null.
     """
     chunks = texts.chunks
@@ -53,6 +53,11 @@ def own_dictionaries(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     ----------
     texts : string array, **shape (n,)**
         Shares its memory with the dictionaries.
+
+    Returns
+    -------
+    pyarrow.ChunkedArray, **shape (n,)**
+        int32 codes, with a dictionary for each chunk.
     """
     parts = texts.slice(0, _FIRST_ROWS).dictionary_encode().chunks
     for chunk in texts.slice(_FIRST_ROWS).chunks:

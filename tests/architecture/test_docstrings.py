@@ -234,6 +234,16 @@ def test_parameters_of_kernels_that_are_arrays_have_shapes() -> None:
     assert {where: line for where, line in arrays.items() if not SHAPE.search(line)} == {}
 
 
+def test_results_of_kernels_that_are_arrays_have_shapes() -> None:
+    results = {
+        where: ast.get_docstring(function) or ""
+        for where, function in _in_rooms("delta_core.kernels")
+        if function.returns is not None and ARRAYS.search(ast.unparse(function.returns))
+    }
+    assert len(results) > 50
+    assert [where for where, text in results.items() if not SHAPE.search(PARAMETERS.sub("", text))] == []
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [
