@@ -24,6 +24,7 @@ from delta_core.api import (
 )
 from delta_core.kernels.arrow_buffers import number_array, strings_of
 from delta_plugins.lance import history
+from delta_plugins.lance.blobs import BlobFile, Blobs
 from delta_plugins.lance.flags import FLAGS
 from delta_plugins.lance.manifest import Manifest, parse_manifest
 from delta_plugins.lance.names import MANIFESTS, Versions, list_versions, manifest_names
@@ -32,7 +33,7 @@ from delta_plugins.lance.projection import Columns
 from delta_plugins.lance.refs import Branch, Tag, branch_folder, find_tag, read_branches, read_tags
 from delta_plugins.lance.scan import BATCH_ROWS, LanceScan
 from delta_plugins.lance.schema import arrow_schema, registered
-from delta_plugins.lance.take import sample_rows, take_rows
+from delta_plugins.lance.take import sample_rows, take_blobs, take_rows
 from delta_plugins.lance.version_files import Opening, VersionFiles
 
 if TYPE_CHECKING:
@@ -369,15 +370,23 @@ class LanceDataset:
         metadata: Sequence[str] = (),
         limit: int | None = None,
         batch_rows: int = BATCH_ROWS,
+        blobs: Blobs = "descriptor",
     ) -> LanceScan:
         """Plan a read of rows; see `LanceScan` for the arguments."""
-        return LanceScan(self.files, columns, predicate, limit=limit, metadata=metadata, batch_rows=batch_rows)
+        return LanceScan(
+            self.files, columns, predicate, limit=limit, metadata=metadata, batch_rows=batch_rows, blobs=blobs
+        )
 
     def to_pyarrow_table(
-        self, columns: Sequence[str] | None = None, predicate: Any = None, *, metadata: Sequence[str] = ()
+        self,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        *,
+        metadata: Sequence[str] = (),
+        blobs: Blobs = "descriptor",
     ) -> pa.Table:
         """Read rows into memory; see `LanceScan` for the arguments."""
-        return self.scan(columns, predicate, metadata=metadata).to_table()
+        return self.scan(columns, predicate, metadata=metadata, blobs=blobs).to_table()
 
     def head(self, num_rows: int = 5, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the first rows."""
@@ -390,9 +399,16 @@ class LanceDataset:
         *,
         by: Literal["position", "address", "id"] = "position",
         metadata: Sequence[str] = (),
+        blobs: Blobs = "descriptor",
     ) -> pa.Table:
         """Return chosen rows in the order in which they are given, repeated ones repeatedly (`take.take_rows`)."""
-        return take_rows(self.files, rows, columns, by, metadata)
+        return take_rows(self.files, rows, columns, by, metadata, blobs)
+
+    def take_blobs(
+        self, column: str, rows: Any, *, by: Literal["position", "address", "id"] = "position"
+    ) -> list[BlobFile | None]:
+        """Return the blobs of chosen rows as files for reading, None for null (`take.take_blobs`)."""
+        return take_blobs(self.files, column, rows, by)
 
     def sample(self, num_rows: int, seed: int | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """Return rows chosen at random, without repetition, in the order of the dataset (`take.sample_rows`)."""

@@ -21,6 +21,15 @@ from delta_core.api import (
 )
 from delta_core.kernels.arrow_buffers import number_array, one_array
 from delta_plugins.lance import flags
+from delta_plugins.lance.blobs import (
+    BlobFile,
+    Blobs,
+    check_readable_blobs,
+    locate_all,
+    locate_blobs,
+    slices_by_size,
+    with_bytes,
+)
 from delta_plugins.lance.explain import explain_scan
 from delta_plugins.lance.fragments import AS_COLUMN
 from delta_plugins.lance.joining import join_parts
@@ -91,25 +100,38 @@ class RowReader:
         Requested fields.
     metadata : sequence of str
         Names of `projection.METADATA`, after the fields.
+    blobs : "descriptor" or "bytes"
+        What columns of blobs are read as: where the bytes are, or the bytes.
 
     Raises
     ------
     UnsupportedFeatureError
-        For blobs of a dataset that has managed ones.
+        For blobs of a dataset that has managed ones; for bytes of blobs in lists.
     InvalidArgumentError
         For a metadata column that is not known, or has the name of a requested column.
     """
 
-    def __init__(self, dataset: VersionFiles, fields: Sequence[LanceField], metadata: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        dataset: VersionFiles,
+        fields: Sequence[LanceField],
+        metadata: Sequence[str] = (),
+        blobs: Blobs = "descriptor",
+    ) -> None:
+        if blobs not in ("descriptor", "bytes"):
+            raise InvalidArgumentError(f"blobs is {blobs!r}, expected 'descriptor' or 'bytes'.")
         self.dataset = dataset
         self.fields = tuple(fields)
         self.metadata = _checked(metadata, self.fields)
         _check_blobs(dataset, self.fields)
+        self.has_bytes = blobs == "bytes" and any(blob_kind(f) for f in walk_fields(self.fields))
+        if self.has_bytes:
+            check_readable_blobs(self.fields)
         self._hidden = [
             LanceField(LINEAGE_FIELDS[_SEQUENCES[m]], -1, m, "uint64") for m in self.metadata if m in _SEQUENCES
         ]
         self._shapes: dict[int, ShapePlan] = {}
-        listed = [arrow_field(f) for f in self.fields] + [pa.field(m, pa.uint64()) for m in self.metadata]
+        listed = [arrow_field(f, blobs=blobs) for f in self.fields] + [pa.field(m, pa.uint64()) for m in self.metadata]
         self.storage_schema = pa.schema(listed, metadata=dict(dataset.manifest.message["schema_metadata"]) or None)
         self.schema: pa.Schema = registered(self.storage_schema)
 
@@ -182,6 +204,35 @@ class FragmentReader:
             chosen = None if positions is None else positions[start:stop]
             found = [next(p) for p in parts]
             yield _Window(start, stop, chosen, self._columns(chosen, start, stop, found))
+
+    def batches(self, arrays: Arrays, num_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield arrays of the reader as batches; if bytes of blobs are read, of few enough rows for memory."""
+        if not self._reader.has_bytes:
+            yield from self._reader.batch(arrays, num_rows)
+            return
+        arrays, fields, files = [one_array(a) for a in arrays], self._reader.fields, self._blob_files()
+        located: dict[int, list[BlobFile | None]] = {}
+        for field, array in zip(fields, arrays, strict=False):
+            located |= locate_all(self._dataset, self._fragment, field, array, files)
+        storage = self._dataset.engine.storage
+        for rows in slices_by_size(located.values(), num_rows):
+            blobs = {i: b[rows] for i, b in located.items()}
+            some = [a[rows] for a in arrays]
+            for i, field in enumerate(fields):
+                some[i] = with_bytes(storage, field, some[i], blobs)
+            yield from self._reader.batch(some, rows.stop - rows.start)
+
+    def blobs(self, positions: NDArray[np.int64]) -> list[BlobFile | None]:
+        """Return the blobs of rows at positions, which rise, of the only column of the reader."""
+        [field], array = self._reader.fields, one_array(self.read(positions)[0])
+        while not blob_kind(field):
+            [field] = field.children
+            [array] = array.flatten()
+        return locate_blobs(self._dataset, self._fragment, field, array, self._blob_files())
+
+    def _blob_files(self) -> Mapping[int, int]:
+        """Return which of the fragment's files has each field."""
+        return {field: part.file for part in reversed(self._plan.parts) for field in part.column_of}
 
     def _opened(self, part: FilePart) -> DataFile:
         found = self._files.get(part.file)
@@ -282,6 +333,9 @@ class LanceScan(PlannedRows):
         ``_row_last_updated_at_version``.
     batch_rows : int
         The largest batch, in rows.
+    blobs : "descriptor" or "bytes"
+        What columns of blobs are returned as: structs that specify where the bytes are, or the bytes. Batches with
+        bytes have fewer rows if their blobs are large.
     """
 
     def __init__(
@@ -293,6 +347,7 @@ class LanceScan(PlannedRows):
         limit: int | None = None,
         metadata: Sequence[str] = (),
         batch_rows: int = BATCH_ROWS,
+        blobs: Blobs = "descriptor",
     ) -> None:
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
             raise InvalidArgumentError(f"Found limit {limit!r}, expected a whole number from 0 on.")
@@ -301,9 +356,9 @@ class LanceScan(PlannedRows):
         self._dataset = dataset
         self._limit = limit
         self._batch_rows = batch_rows
-        self._arguments = columns, predicate, limit, tuple(metadata), batch_rows
+        self._arguments = columns, predicate, limit, tuple(metadata), batch_rows, blobs
         tops = dataset.manifest.fields
-        self._reader = RowReader(dataset, select_fields(tops, columns), metadata)
+        self._reader = RowReader(dataset, select_fields(tops, columns), metadata, blobs)
         self._predicate = bind_predicate(predicate, tops, dataset.engine.evaluator)
         self._tested: RowReader | None = None
         if self._predicate is not None:
@@ -373,14 +428,14 @@ class LanceScan(PlannedRows):
     def _of_fragment(self, fragment: int) -> Iterator[pa.RecordBatch]:
         if self._predicate is not None:
             for reader, passing in self._passing(fragment):
-                yield from self._reader.batch(reader.read(passing), len(passing))
+                yield from reader.batches(reader.read(passing), len(passing))
             return
         reader = FragmentReader(self._reader, fragment)
         positions = self._first(reader.live_positions())
         if self._limit is not None and positions is None and self._limit < reader.num_rows():
             positions = np.arange(self._limit)
         for window in reader.windows(positions, self._batch_rows):
-            yield from self._reader.batch(window.arrays, window.stop - window.start)
+            yield from reader.batches(window.arrays, window.stop - window.start)
 
     def _first(self, positions: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
         return positions if positions is None or self._limit is None else positions[: self._limit]
@@ -408,6 +463,12 @@ class LanceScan(PlannedRows):
 
 
 def _scan_again(
-    dataset: VersionFiles, columns: Columns, predicate: Any, limit: int | None, metadata: Sequence[str], batch_rows: int
+    dataset: VersionFiles,
+    columns: Columns,
+    predicate: Any,
+    limit: int | None,
+    metadata: Sequence[str],
+    batch_rows: int,
+    blobs: Blobs,
 ) -> LanceScan:
-    return LanceScan(dataset, columns, predicate, limit=limit, metadata=metadata, batch_rows=batch_rows)
+    return LanceScan(dataset, columns, predicate, limit=limit, metadata=metadata, batch_rows=batch_rows, blobs=blobs)

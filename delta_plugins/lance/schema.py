@@ -243,7 +243,7 @@ def arrow_field(field: LanceField, *, blobs: str = "descriptor") -> pa.Field:
     if kind == 2:
         # neither a descriptor nor the bytes are what the extension type consists of
         metadata = {k: v for k, v in metadata.items() if not k.startswith("ARROW:extension:")}
-    of = _blob_type(field, blobs) if kind else _arrow_type(field)
+    of = _blob_type(field, blobs) if kind else _arrow_type(field, blobs)
     return pa.field(field.name, of, field.nullable, metadata or None)
 
 
@@ -255,10 +255,10 @@ def _blob_type(field: LanceField, blobs: str) -> pa.DataType:
     return _DESCRIPTOR_V2 if blob_kind(field) == 2 else _DESCRIPTOR
 
 
-def _arrow_type(field: LanceField) -> pa.DataType:
+def _arrow_type(field: LanceField, blobs: str) -> pa.DataType:
     kind = field.logical_type
     if kind == "struct":
-        return pa.struct([arrow_field(c) for c in field.children])
+        return pa.struct([arrow_field(c, blobs=blobs) for c in field.children])
     if kind in _LISTS:
         return (pa.large_list if _LISTS[kind] else pa.list_)(arrow_field(field.children[0]))
     if kind == "map":

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from delta_core.api import InvalidArgumentError
 from delta_core.kernels.arrow_buffers import number_array, values_of
+from delta_plugins.lance.blobs import BlobFile, Blobs
 from delta_plugins.lance.fragments import AS_COLUMN
 from delta_plugins.lance.projection import select_fields
 from delta_plugins.lance.scan import FragmentReader, RowReader
+from delta_plugins.lance.schema import blob_kind
 from delta_plugins.lance.version_files import VersionFiles
 
-__all__ = ["sample_rows", "take_rows"]
+__all__ = ["sample_rows", "take_blobs", "take_rows"]
 
 By = Literal["position", "address", "id"]
 #: Absent rows in a message, at most.
@@ -33,7 +35,12 @@ class _Found:
 
 
 def take_rows(
-    dataset: VersionFiles, rows: Any, columns: Sequence[str] | None, by: By, metadata: Sequence[str] = ()
+    dataset: VersionFiles,
+    rows: Any,
+    columns: Sequence[str] | None,
+    by: By,
+    metadata: Sequence[str] = (),
+    blobs: Blobs = "descriptor",
 ) -> pa.Table:
     """Return chosen rows.
 
@@ -49,6 +56,8 @@ def take_rows(
         What rows are: counted over the rows that are not deleted, ``_rowaddr`` or ``_rowid``.
     metadata : sequence of str
         Metadata columns, after the others.
+    blobs : "descriptor" or "bytes"
+        See `scan.LanceScan`.
 
     Returns
     -------
@@ -60,6 +69,55 @@ def take_rows(
     InvalidArgumentError
         For a row that is not there, or was deleted; the message lists such rows.
     """
+    return _read(dataset, _located(dataset, rows, by), columns, metadata, blobs)
+
+
+def take_blobs(dataset: VersionFiles, column: str, rows: Any, by: By) -> list[BlobFile | None]:
+    """Return the blobs of chosen rows as files; errors of the files as of `blobs.locate_blobs`.
+
+    Parameters
+    ----------
+    dataset : VersionFiles
+        The version.
+    column : str
+        A column of blobs, or the path of one in structs.
+    rows : sequence of int, **shape (n,)**
+        See `take_rows`.
+    by : "position", "address" or "id"
+        See `take_rows`.
+
+    Returns
+    -------
+    list of BlobFile or None
+        One for each requested row, in their order; None for null.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a row that is not there, or was deleted; for a column without blobs.
+    UnsupportedFeatureError
+        For blobs in lists.
+    """
+    fields = select_fields(dataset.manifest.fields, [column])
+    reader = RowReader(dataset, fields, blobs="bytes")
+    field = fields[0]
+    while not blob_kind(field) and len(field.children) == 1:
+        field = field.children[0]
+    if not blob_kind(field):
+        raise InvalidArgumentError(
+            f"Column {column!r} is of type {field.logical_type!r}, expected a column of blobs.", column=column
+        )
+    places = _located(dataset, rows, by)
+    found: list[BlobFile | None] = [None] * len(places.fragment)
+    for fragment, group in _groups(places.fragment):
+        positions, inverse = np.unique(places.position[group], return_inverse=True)
+        blobs = FragmentReader(reader, fragment).blobs(positions)
+        for i, at in zip(group.tolist(), inverse.tolist(), strict=True):
+            found[i] = None if (blob := blobs[at]) is None else blob.again()
+    return found
+
+
+def _located(dataset: VersionFiles, rows: Any, by: By) -> _Found:
     numbers = _numbers(rows)
     if by not in _LOOKUPS:
         raise InvalidArgumentError(f"Found by={by!r}, expected 'position', 'address' or 'id'.")
@@ -73,7 +131,7 @@ def take_rows(
             f"{dataset.count()} rows; rows that were deleted can't be taken.",
             rows=absent[:_SHOWN].tolist(),
         )
-    return _read(dataset, places, columns, metadata)
+    return places
 
 
 def _numbers(rows: Any) -> NDArray[np.uint64]:
@@ -183,8 +241,10 @@ def _groups(values: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64]]]:
     return list(zip(ordered[starts].tolist(), np.split(order, starts[1:]), strict=True))
 
 
-def _read(dataset: VersionFiles, places: _Found, columns: Sequence[str] | None, metadata: Sequence[str]) -> pa.Table:
-    reader = RowReader(dataset, select_fields(dataset.manifest.fields, columns), metadata)
+def _read(
+    dataset: VersionFiles, places: _Found, columns: Sequence[str] | None, metadata: Sequence[str], blobs: Blobs
+) -> pa.Table:
+    reader = RowReader(dataset, select_fields(dataset.manifest.fields, columns), metadata, blobs)
     batches: list[pa.RecordBatch] = []
     at = np.zeros(len(places.fragment), np.int64)
     done = 0
@@ -192,7 +252,8 @@ def _read(dataset: VersionFiles, places: _Found, columns: Sequence[str] | None, 
         positions, inverse = np.unique(places.position[group], return_inverse=True)
         at[group] = done + inverse
         done += len(positions)
-        batches += reader.batch(FragmentReader(reader, fragment).read(positions), len(positions))
+        part = FragmentReader(reader, fragment)
+        batches += part.batches(part.read(positions), len(positions))
     table = pa.Table.from_batches(batches, reader.schema) if batches else reader.empty()
     if len(at) == done and (at == np.arange(done)).all():
         return table

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from delta_core.api import Engine, InvalidArgumentError
+from delta_core.api import DataFileError, Engine, InvalidArgumentError
 from delta_plugins.lance.deletions import read_deletions
 from delta_plugins.lance.files import open_data_file
 from delta_plugins.lance.fragments import NOWHERE
@@ -80,6 +80,34 @@ class VersionFiles:
         fragments = self.manifest.fragments
         number = int(fragments.first_file[fragment]) + file
         return self._places.data(int(fragments.file_base[number]), fragments.paths[number].as_py())
+
+    def external_path(self, base: int, uri: str, path: str, column: str) -> str:
+        """Return the path of a file with an external blob, as the storage takes it.
+
+        Parameters
+        ----------
+        base : int
+            The base path that the URI is relative to, 0 = none.
+        uri : str
+            The file.
+        path, column : str
+            The data file that refers to it, and its column, for errors.
+
+        Raises
+        ------
+        DataFileError
+            For a base path that the manifest lacks, or a relative URI without one.
+        """
+        if base in self.manifest.base_paths:
+            return self._places.other(base, uri)
+        if base or not (uri.startswith("/") or "://" in uri):
+            expected = f"base path {base} of the manifest, which is not there" if base else "an absolute path or URI"
+            raise DataFileError(
+                f"Data file {path!r} has an external blob of column {column!r} in {uri!r}; expected {expected}. "
+                "Restore the file from a copy, or request blobs='descriptor'.",
+                path=path,
+            )
+        return uri
 
     def open_file(self, fragment: int, file: int) -> DataFile:
         """Open a fragment's file; both are indices.
