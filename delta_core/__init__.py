@@ -3,7 +3,7 @@
 ``from delta_core import DeltaTable`` is the way in. Names are resolved on first use, so that importing the
 package costs nothing.
 
-The examples of docstrings use the names of this package, ``pa`` for ``pyarrow``, and
+The examples of docstrings use the names of this package and of `delta_core.transaction`, ``pa`` for ``pyarrow``, and
 
 - ``rows``: an Arrow table with ``id`` (1, 2, 3), ``city`` (Oslo, Rome, Oslo) and ``amount`` (10.0, 20.0, 30.0),
 - ``table``: a `DeltaTable` with these rows, whose version 0 has the first two and version 1 all; in the

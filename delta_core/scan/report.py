@@ -141,6 +141,12 @@ class ScanReport(Struct, frozen=True):
         Features with what they do to the rows of this scan.
     run : RunReport or None
         None if the scan was not run.
+
+    Examples
+    --------
+    >>> report = table.scan(predicate="id = 3").explain()
+    >>> [(step.step, step.files) for step in report.files]
+    [('table', 2), ('statistics', 1)]
     """
 
     table: str
@@ -161,7 +167,13 @@ class ScanReport(Struct, frozen=True):
         return page(f"Scan of {self.table}", self._facts(), *tables)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain values, for JSON."""
+        """Return the report as plain values, for JSON.
+
+        Examples
+        --------
+        >>> table.scan(columns=["id"]).explain(run=True).to_dict()["run"]["rows"]
+        3
+        """
         return {
             **asdict(self),
             "columns": list(self.columns),

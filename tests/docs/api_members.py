@@ -11,7 +11,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import delta_core
-from delta_core import DeltaTable
+from delta_core import DeltaTable, transaction
+from delta_core.kernel.scan import Scan
 
 __all__ = ["OF_THE_KERNEL", "Member", "members", "methods", "public_objects"]
 
@@ -77,15 +78,15 @@ def _returned(function: Any) -> Iterator[type]:
 
 
 def public_objects() -> dict[str, Any]:
-    """Return the classes and functions of the package, and the classes that a table and its streams return."""
-    offered = {name: getattr(delta_core, name) for name in delta_core.__all__}
+    """Return the classes and functions of the package, and the classes that a table, its streams and scans return."""
+    offered = {name: getattr(home, name) for home in (transaction, delta_core) for name in home.__all__}
     found = {name: value for name, value in offered.items() if inspect.isclass(value) or inspect.isfunction(value)}
     stream = next(kind for kind in _returned(DeltaTable.follow) if kind.__name__ == "TableStream")
     for kind in (DeltaTable, stream):
         for name, function in methods(kind):
             if name != "__iter__" or kind is stream:
                 found |= {k.__name__: k for k in _returned(function)}
-    return found
+    return found | {k.__name__: k for k in _returned(Scan.explain)}
 
 
 def members() -> list[Member]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import delta_core
-from delta_core import DeltaTable, write_deltalake
+from delta_core import DeltaTable, transaction, write_deltalake
 from tests.docs.api_members import OF_THE_KERNEL, Member, members
 
 #: What an example needs that may not be installed.
@@ -59,7 +59,10 @@ TABLES: dict[str, Callable[[Path], None]] = {
     "mapped": _mapped,
     "by_city": _by_city,
 }
-NAMES = {**{name: getattr(delta_core, name) for name in delta_core.__all__}, "pa": pa, "rows": ROWS}
+NAMES = {name: getattr(home, name) for home in (transaction, delta_core) for name in home.__all__} | {
+    "pa": pa,
+    "rows": ROWS,
+}
 
 
 @pytest.fixture(scope="module")

@@ -218,10 +218,21 @@ class AddAction(Struct, frozen=True):
     ----------
     path : str
         From the table's root, not encoded.
+    size : int
+        Its bytes.
     partition_values : Mapping
         Texts by logical name, as the log holds them.
+    modification_time : int
+        When it was written, in milliseconds since the epoch.
+    data_change : bool
+        Whether its rows are new to the table.
     stats : str
         Its statistics; empty: they are read from its footer.
+
+    Examples
+    --------
+    >>> AddAction("city=Oslo/part-0.parquet", size=658, partition_values={"city": "Oslo"}).data_change
+    True
     """
 
     path: str
@@ -233,7 +244,22 @@ class AddAction(Struct, frozen=True):
 
 
 class RemoveAction(Struct, frozen=True):
-    """A live file to remove, by its path in the log."""
+    """A live file to remove.
+
+    Parameters
+    ----------
+    path : str
+        As in the log.
+    data_change : bool
+        Whether its rows leave the table.
+
+    Examples
+    --------
+    >>> path = table.snapshot().files.columns(["path"]).column("path")[0].as_py()
+    >>> table.create_write_transaction([RemoveAction(path)], "append", table.schema())
+    >>> len(table.file_uris())
+    1
+    """
 
     path: str
     data_change: bool = True
