@@ -371,10 +371,18 @@ class LanceDataset:
         limit: int | None = None,
         batch_rows: int = BATCH_ROWS,
         blobs: Blobs = "descriptor",
+        use_indices: bool = True,
     ) -> LanceScan:
         """Plan a read of rows; see `LanceScan` for the arguments."""
         return LanceScan(
-            self.files, columns, predicate, limit=limit, metadata=metadata, batch_rows=batch_rows, blobs=blobs
+            self.files,
+            columns,
+            predicate,
+            limit=limit,
+            metadata=metadata,
+            batch_rows=batch_rows,
+            blobs=blobs,
+            use_indices=use_indices,
         )
 
     def to_pyarrow_table(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 # the records of reports are loaded with the first one
 from delta_core import api
-from delta_plugins.lance.indices import index_name, list_indices
+from delta_plugins.lance.index import IndexPlan
 from delta_plugins.lance.predicates import Predicate
 from delta_plugins.lance.version_files import VersionFiles
 
@@ -24,6 +24,7 @@ def explain_scan(
     columns: Sequence[str],
     limit: int | None,
     run: PlannedRows | None = None,
+    indices: IndexPlan | None = None,
 ) -> ScanReport:
     """Return how a scan reads.
 
@@ -39,6 +40,8 @@ def explain_scan(
         At most so many rows.
     run : PlannedRows, optional
         The scan, if it is to be run.
+    indices : IndexPlan, optional
+        What indices leave for the predicate.
     """
     fragments = dataset.manifest.fragments
     parts = [] if predicate is None else api.conjuncts(predicate.expression)
@@ -50,21 +53,18 @@ def explain_scan(
         predicate=tuple(
             api.PredicatePart(api.format_sql(p), "predicate", False, False, False, False, True) for p in parts
         ),
-        effects=tuple(_effects(dataset, predicate)),
+        effects=tuple(_effects(dataset, indices)),
         run=None if run is None else _run(run, fragments.num_files),
     )
 
 
-def _effects(dataset: VersionFiles, predicate: Predicate | None) -> list[tuple[str, str]]:
+def _effects(dataset: VersionFiles, indices: IndexPlan | None) -> list[tuple[str, str]]:
     fragments = dataset.manifest.fragments
     found = []
     with_deletions = int((fragments.deletion_kind >= 0).sum())
     if with_deletions:
         found.append(("deletion files", f"rows of {with_deletions} of {len(fragments)} fragments are left out"))
-    indices = [] if predicate is None else list_indices(dataset)
-    return found + [
-        (f"index {i['name']!r}", f"not used: indices of type {index_name(i)} are not read") for i in indices
-    ]
+    return found + ([] if indices is None else [*indices.notes])
 
 
 def _run(scan: PlannedRows, num_files: int) -> RunReport:

@@ -8,7 +8,16 @@ from msgspec import Struct
 
 from delta_core.api import CorruptTableError, UnsupportedFeatureError
 
-__all__ = ["FLAGS", "Flag", "MANAGED_BLOBS", "MIXED_VERSIONS", "STABLE_ROW_IDS", "check_readable", "check_writable"]
+__all__ = [
+    "CHANGED_INDICES",
+    "FLAGS",
+    "Flag",
+    "MANAGED_BLOBS",
+    "MIXED_VERSIONS",
+    "STABLE_ROW_IDS",
+    "check_readable",
+    "check_writable",
+]
 
 DELETIONS = 1
 STABLE_ROW_IDS = 2
@@ -17,6 +26,8 @@ CONFIG = 8
 NO_TRANSACTION_FILES = 32
 MIXED_VERSIONS = 256
 MANAGED_BLOBS = 16384
+#: Indices have further columns, or addresses of rows that were moved since.
+CHANGED_INDICES = 128 | 1024
 
 #: What a flag means here: the dataset is written, read only, or rejected.
 Use = Literal["write", "read", "reject"]

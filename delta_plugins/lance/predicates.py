@@ -41,16 +41,24 @@ class Predicate:
         The condition.
     names : tuple of str
         The columns at the top of the schema that it needs.
+    schema : Schema
+        The columns that conditions can use.
     """
 
     def __init__(self, expression: Expression, schema: pa.Schema, evaluator: Evaluator) -> None:
         self.expression = expression
+        self.schema = api.Schema([api.Field(f.name, api.arrow_to_type(f.type), f.nullable) for f in schema])
+        self._arrow = schema
         found: list[Column] = list(dict.fromkeys(x for x in api.leaves(expression) if isinstance(x, api.Column)))
         self.names = tuple(dict.fromkeys(x.path[0] for x in found))
         self._compiled: Compiled = evaluator.compile(expression, {x: _type_at(schema, x.path) for x in found})
 
     def __str__(self) -> str:
         return api.format_sql(self.expression)
+
+    def type_of(self, column: Column) -> pa.DataType:
+        """Return the Arrow type of a column."""
+        return _type_at(self._arrow, column.path)
 
     def passing(self, columns: dict[str, pa.Array], num_rows: int) -> NDArray[np.int64]:
         """Return the indices of the rows that pass, in ascending order; null counts as false.

@@ -32,6 +32,7 @@ from delta_plugins.lance.blobs import (
 )
 from delta_plugins.lance.explain import explain_scan
 from delta_plugins.lance.fragments import AS_COLUMN
+from delta_plugins.lance.index import IndexPlan, plan_indices
 from delta_plugins.lance.joining import join_parts
 from delta_plugins.lance.predicates import bind_predicate
 from delta_plugins.lance.projection import METADATA, Columns, FilePart, ShapePlan, plan_shape, select_fields
@@ -336,6 +337,8 @@ class LanceScan(PlannedRows):
     blobs : "descriptor" or "bytes"
         What columns of blobs are returned as: structs that specify where the bytes are, or the bytes. Batches with
         bytes have fewer rows if their blobs are large.
+    use_indices : bool
+        Whether scalar indices may answer the predicate, or parts of it; the rows are the same.
     """
 
     def __init__(
@@ -348,6 +351,7 @@ class LanceScan(PlannedRows):
         metadata: Sequence[str] = (),
         batch_rows: int = BATCH_ROWS,
         blobs: Blobs = "descriptor",
+        use_indices: bool = True,
     ) -> None:
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
             raise InvalidArgumentError(f"Found limit {limit!r}, expected a whole number from 0 on.")
@@ -356,11 +360,13 @@ class LanceScan(PlannedRows):
         self._dataset = dataset
         self._limit = limit
         self._batch_rows = batch_rows
-        self._arguments = columns, predicate, limit, tuple(metadata), batch_rows, blobs
+        self._use_indices = use_indices
+        self._arguments = columns, predicate, limit, tuple(metadata), batch_rows, blobs, use_indices
         tops = dataset.manifest.fields
         self._reader = RowReader(dataset, select_fields(tops, columns), metadata, blobs)
         self._predicate = bind_predicate(predicate, tops, dataset.engine.evaluator)
         self._tested: RowReader | None = None
+        self._found: IndexPlan | None = None
         if self._predicate is not None:
             names = self._predicate.names
             self._tested = RowReader(dataset, [f for f in tops if f.name in names])
@@ -409,7 +415,15 @@ class LanceScan(PlannedRows):
 
     def explain(self, run: bool = False) -> ScanReport:
         """Return how the rows are read; with ``run`` also what reading them took."""
-        return explain_scan(self._dataset, self._predicate, self.schema.names, self._limit, self if run else None)
+        return explain_scan(
+            self._dataset, self._predicate, self.schema.names, self._limit, self if run else None, self._indices()
+        )
+
+    def _indices(self) -> IndexPlan | None:
+        """Return what indices leave for the predicate; looked up once."""
+        if self._found is None and self._predicate is not None and self._use_indices:
+            self._found = plan_indices(self._dataset, self._predicate)
+        return self._found
 
     def _all(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows; fragments are read on threads if that is worth it."""
@@ -442,6 +456,7 @@ class LanceScan(PlannedRows):
 
     def _fragments(self) -> Iterator[int]:
         """Yield the indices of fragments; deleted rows are loaded for many of them at a time."""
+        self._indices()
         total = len(self._dataset.manifest.fragments)
         for start in range(0, total, _FRAGMENTS_AT_ONCE):
             some = range(start, min(start + _FRAGMENTS_AT_ONCE, total))
@@ -455,11 +470,29 @@ class LanceScan(PlannedRows):
         assert tested is not None
         reader = FragmentReader(self._reader, fragment)
         rows = FragmentReader(tested, fragment)
-        for window in rows.windows(rows.live_positions(), self._batch_rows):
+        positions, is_tested = self._left(rows, fragment)
+        if is_tested:
+            assert positions is not None
+            positions = positions if self._limit is None else positions[: self._limit]
+            for start in range(0, len(positions), self._batch_rows):
+                yield reader, positions[start : start + self._batch_rows]
+            return
+        for window in rows.windows(positions, self._batch_rows):
             columns = {f.name: one_array(a) for f, a in zip(tested.fields, window.arrays, strict=True)}
             passing = predicate.passing(columns, window.stop - window.start)
             if len(passing):
                 yield reader, window.at(passing)
+
+    def _left(self, rows: FragmentReader, fragment: int) -> tuple[NDArray[np.int64] | None, bool]:
+        """Return the rows of a fragment that may pass (None: all), and whether indices prove that all of them do."""
+        indices = self._indices()
+        found = None if indices is None else indices.positions(fragment)
+        if indices is None or found is None:
+            return rows.live_positions(), False
+        deleted = self._dataset.deleted_rows([fragment])[0]
+        if deleted is not None and len(found):
+            found = found[~deleted.mask(rows.num_rows())[found]]
+        return found, indices.is_exact(fragment) or not len(found)
 
 
 def _scan_again(
@@ -470,5 +503,15 @@ def _scan_again(
     metadata: Sequence[str],
     batch_rows: int,
     blobs: Blobs,
+    use_indices: bool,
 ) -> LanceScan:
-    return LanceScan(dataset, columns, predicate, limit=limit, metadata=metadata, batch_rows=batch_rows, blobs=blobs)
+    return LanceScan(
+        dataset,
+        columns,
+        predicate,
+        limit=limit,
+        metadata=metadata,
+        batch_rows=batch_rows,
+        blobs=blobs,
+        use_indices=use_indices,
+    )

@@ -173,6 +173,10 @@ class VersionFiles:
         )
         return self._places.other(int(listed.deletion_base[i]), name)
 
+    def other_path(self, base: int, path: str) -> str:
+        """Return the path of a file below a base path (-1 = the dataset's own), as the storage takes it."""
+        return self._places.other(base, path)
+
     def all_rows(self) -> NDArray[np.int64]:
         """Return how many rows each fragment has, deleted ones too, int64[n_fragments]."""
         for i in np.flatnonzero(self._rows < 0).tolist():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from delta_plugins.lance.files.container import ByteSource
-from delta_plugins.lance.files.data_file import DataFile, column_map, open_data_file
+from delta_plugins.lance.files.data_file import DataFile, column_map, open_data_file, open_described_file
 from delta_plugins.lance.files.rows import Rows
 
-__all__ = ["ByteSource", "DataFile", "Rows", "column_map", "open_data_file"]
+__all__ = ["ByteSource", "DataFile", "Rows", "column_map", "open_data_file", "open_described_file"]

@@ -19,8 +19,9 @@ from delta_plugins.lance.files.plain_file import open_plain_file
 from delta_plugins.lance.files.rows import PageRows, Rows, batches_of, page_rows, ranges_of, row_count, rows_of_batches
 from delta_plugins.lance.files.structural import LeafRows, StructuralColumn
 from delta_plugins.lance.schema import LanceField
+from delta_plugins.lance.wire import Message
 
-__all__ = ["DataFile", "column_map", "open_data_file"]
+__all__ = ["DataFile", "column_map", "open_data_file", "open_described_file"]
 
 #: Versions of files in the format 0.1, in their footers and in manifests.
 PLAIN = ((0, 0), (0, 1), (0, 2))
@@ -137,6 +138,24 @@ def open_data_file(source: ByteSource, size: int, *, path: str, major: int, mino
     if expected not in ((0, 0), container.version):
         found = ".".join(map(str, container.version))
         raise damaged(path, f"its version is {found}, but the manifest specifies {major}.{minor}")
+    return _of_container(container)
+
+
+def open_described_file(source: ByteSource, size: int, *, path: str) -> tuple[DataFile, Message]:
+    """Open a file that no manifest describes, such as one of an index, with its FileDescriptor.
+
+    Raises
+    ------
+    DataFileError
+        If the file is damaged.
+    UnsupportedFeatureError
+        For a version that is not 2.0, 2.1 or 2.2.
+    """
+    container = open_container(path, source, size)
+    return _of_container(container), container.descriptor()
+
+
+def _of_container(container: Container) -> DataFile:
     return ArrayFile(container) if container.version == (2, 0) else StructuralFile(container)
 
 
