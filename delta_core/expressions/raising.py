@@ -47,7 +47,18 @@ _TOTAL_CASTS = {
 
 
 def types_in(schema: StructType) -> TypeOf:
-    """Return the function that finds the types of expressions over the columns of a schema."""
+    """Return the function that finds the types of expressions over the columns of a schema.
+
+    Parameters
+    ----------
+    schema : StructType
+        The columns.
+
+    Returns
+    -------
+    function(Expression) -> DataType or None
+        The type of a bound expression; None if a plugin's function is in it.
+    """
 
     def locate(leaf: Leaf) -> Typed:
         if isinstance(leaf, Column):
