@@ -56,6 +56,8 @@ _REMOTE_THREADS = 16
 _BUDGET_BYTES, _AHEAD = 64 << 20, 2
 #: Deleted rows are loaded for this many fragments at a time.
 _FRAGMENTS_AT_ONCE = 256
+#: Small fragments of a local dataset are read by one task, and their rows joined: at most so many, and so many rows.
+_JOINED_FRAGMENTS, _JOINED_ROWS = 64, 1 << 13
 _SEQUENCES: Mapping[str, Kind] = {
     "_rowid": "row_ids",
     "_row_created_at_version": "created",
@@ -427,13 +429,14 @@ class LanceScan(PlannedRows):
 
     def _all(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows; fragments are read on threads if that is worth it."""
-        tasks: Iterator[Task] = (partial(self._of_fragment, i) for i in self._fragments())
         if self._limit is not None:
             # what threads read ahead would often not be needed
-            for task in tasks:
-                yield from task()
+            for i in self._fragments():
+                yield from self._of_fragment(i)
             return
         is_local = self._dataset.engine.storage.local_path(self._dataset.manifest.path) is not None
+        most = _JOINED_FRAGMENTS if is_local and not self._reader.has_bytes else 1
+        tasks: Iterator[Task] = (partial(self._of_fragments, g) for g in self._grouped(most))
         if is_local:
             yield from run_quick(tasks)
         workers = num_cores() if is_local else _REMOTE_THREADS
@@ -450,6 +453,32 @@ class LanceScan(PlannedRows):
             positions = np.arange(self._limit)
         for window in reader.windows(positions, self._batch_rows):
             yield from reader.batches(window.arrays, window.stop - window.start)
+
+    def _of_fragments(self, fragments: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of fragments; those of several small ones are joined."""
+        if len(fragments) == 1:
+            yield from self._of_fragment(fragments[0])
+            return
+        found = [b for i in fragments for b in self._of_fragment(i) if b.num_rows]
+        if found:
+            yield from pa.Table.from_batches(found).combine_chunks().to_batches()
+
+    def _grouped(self, most: int) -> Iterator[list[int]]:
+        """Yield the indices of fragments, of small ones at most ``most`` together."""
+        manifest = self._dataset.manifest
+        rows = manifest.fragments.physical_rows
+        most_rows = min(self._batch_rows, _JOINED_ROWS) if manifest.rows_are_known else 0
+        group: list[int] = []
+        total = 0
+        for i in self._fragments():
+            size = int(rows[i]) if rows[i] >= 0 else most_rows
+            if group and (len(group) == most or total + size > most_rows):
+                yield group
+                group, total = [], 0
+            group.append(i)
+            total += size
+        if group:
+            yield group
 
     def _first(self, positions: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
         return positions if positions is None or self._limit is None else positions[: self._limit]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -61,7 +61,7 @@ _DESCRIPTOR_V2 = pa.struct(
 )
 
 
-class LanceField(Struct, frozen=True):
+class LanceField(Struct, frozen=True, dict=True):
     """A field of a schema, with the fields below it.
 
     Parameters
@@ -101,6 +101,11 @@ class LanceField(Struct, frozen=True):
     encoding: int = 0
     storage_class: str = ""
     key_position: int = 0
+
+    @cached_property
+    def arrow(self) -> pa.Field:
+        """The field in Arrow, with descriptors of blobs; each file that has the field needs it."""
+        return _arrow_field(self, "descriptor")
 
 
 def field_tree(fields: Iterable[LanceField]) -> tuple[LanceField, ...]:
@@ -238,6 +243,10 @@ def arrow_field(field: LanceField, *, blobs: str = "descriptor") -> pa.Field:
     SchemaError
         For a type that is not known.
     """
+    return field.arrow if blobs == "descriptor" else _arrow_field(field, blobs)
+
+
+def _arrow_field(field: LanceField, blobs: str) -> pa.Field:
     metadata = dict(field.metadata)
     kind = blob_kind(field)
     if kind == 2:

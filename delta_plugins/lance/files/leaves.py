@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -85,6 +86,7 @@ def _leaves(field: LanceField, above: list[tuple[bool, bool]], multiple: int, in
         yield from _leaves(child, layers, multiple, in_list or is_list)
 
 
+@lru_cache(1024)
 def value_layout(type: pa.DataType) -> ValueLayout:
     """Return the memory layout of the values of a type.
 

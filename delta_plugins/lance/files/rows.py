@@ -94,6 +94,9 @@ def batches_of(ranges: NDArray[np.int64], batch_rows: int) -> Iterator[NDArray[n
     """Cut ranges into parts of at most ``batch_rows`` rows."""
     counts = np.cumsum(ranges[:, 1] - ranges[:, 0])
     total = int(counts[-1]) if len(counts) else 0
+    if 0 < total <= batch_rows:
+        yield ranges
+        return
     for start in range(0, total, batch_rows):
         yield _cut(ranges, counts, start, min(start + batch_rows, total))
 
@@ -121,6 +124,10 @@ def page_rows(ranges: NDArray[np.int64], starts: NDArray[np.int64]) -> list[Page
     ranges = ranges[ranges[:, 0] < ranges[:, 1]]
     if not len(ranges):
         return []
+    if len(starts) == 2 and len(ranges) == 1:
+        # most small files have one page a column
+        part = np.clip(ranges, starts[0], starts[1]) - starts[0]
+        return [PageRows(0, part)] if part[0, 0] < part[0, 1] else []
     found = []
     first_page = int(np.searchsorted(starts, ranges[0, 0], "right")) - 1
     last_page = int(np.searchsorted(starts, ranges[-1, 1], "left"))

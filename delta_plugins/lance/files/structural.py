@@ -24,6 +24,9 @@ _PAGE = "/lance.encodings21.PageLayout"
 _COLUMN = "/lance.encodings.ColumnEncoding"
 #: Ranges of bytes that are nearer to each other are read together.
 GAP_BYTES = 16 << 10
+#: Layouts that pages of all files have, by their bytes: at most so many, and short ones only.
+_MOST_COMMON, _MOST_COMMON_BYTES = 1024, 256
+_COMMON: dict[bytes, Layout] = {}
 
 
 class LeafRows(NamedTuple):
@@ -181,13 +184,15 @@ class StructuralColumn:
         kind, data = self.pages.encodings[page]
         if kind != _PAGE:
             raise self._damaged(f"its layout is of type {kind!r}, expected {_PAGE!r}", page)
-        found: Layout | None = self._container.layouts.get(data)
+        found: Layout | None = self._container.layouts.get(data) or _COMMON.get(data)
         if found is None:
             try:
                 found = layouts.parse_layout(data, f"data file {self._container.path!r}, page {page} of a column")
             except LayoutError as e:
                 raise self._damaged(str(e), page) from None
             self._container.layouts[data] = found
+            if len(data) <= _MOST_COMMON_BYTES and len(_COMMON) < _MOST_COMMON:
+                _COMMON[data] = found
         self._check_packed(found, page)
         return found
 
