@@ -7,6 +7,7 @@ built in, and is tried first.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -113,7 +114,15 @@ def installed_formats() -> Iterator[TableFormat]:
         An object of the group lacks a member; the message names the entry point.
     """
     for point in entry_points(FORMATS_GROUP):
-        found = point.load()
+        try:
+            found = point.load()
+        except Exception as e:  # noqa: BLE001  # a package that is broken must not keep tables of other formats closed
+            warnings.warn(
+                f"The format {point.name} = {point.value} can't be used: {type(e).__name__}: {e}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            continue
         missing = [name for name in _MEMBERS if not hasattr(found, name)]
         if missing:
             raise PluginError(

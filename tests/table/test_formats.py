@@ -159,6 +159,23 @@ def test_object_without_the_members_of_a_format_is_rejected_by_name(
         open_table(tmp_path)
 
 
+def test_format_that_cannot_be_imported_is_left_out_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, builder: TableBuilder
+) -> None:
+    def broken() -> Any:
+        raise ImportError("no module named lost")
+
+    point = Point(None)
+    monkeypatch.setattr(point, "load", broken)
+    monkeypatch.setattr("delta_core.formats.entry_points", lambda group: (point,))
+    with (
+        pytest.warns(RuntimeWarning, match="arrowfolder = tests:format can't be used: ImportError: no module"),
+        pytest.raises(TableNotFoundError, match="formats tried"),
+    ):
+        open_table(tmp_path / "nothing")
+    assert isinstance(open_table(builder.uri), DeltaTable)
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
