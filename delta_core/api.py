@@ -187,6 +187,7 @@ with lazy_imports(__name__):
         OptimizeOptions as OptimizeOptions,
         optimize_table as optimize_table,
     )
+    from delta_core.operations.verify.operation import VerifyReport as VerifyReport
     from delta_core.operations.write import WriteOptions as WriteOptions, write_table as write_table
     from delta_core.runtime.arguments import check_number as check_number
     from delta_core.runtime.json_text import decode_json as decode_json

@@ -68,6 +68,10 @@ class FormatTable(Scannable, Protocol):
         """Return the files of metadata that the version consists of: ``file``, ``kind``, ``size`` in bytes."""
         ...
 
+    def verify(self) -> Any:
+        """Return a VerifyReport of the version; called only if ``commands`` has ``verify``."""
+        ...
+
 
 class TableFormat(Protocol):
     """A format of tables.

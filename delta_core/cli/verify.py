@@ -8,7 +8,7 @@ import click
 
 from delta_core.cli.options import Target, as_json, table_command
 from delta_core.cli.output import confirm, print_json, print_note, print_table
-from delta_core.errors import CatalogRequiredError, CorruptTableError, VersionNotFoundError
+from delta_core.errors import CatalogRequiredError, CorruptTableError, TableNotFoundError, VersionNotFoundError
 from delta_core.kernel.snapshot import open_context
 from delta_core.operations.verify.operation import VerifyOptions, VerifyReport, verify_table
 
@@ -63,6 +63,13 @@ def _verified(target: Target, options: VerifyOptions) -> tuple[VerifyReport, boo
     """Return the report, and whether the table can be opened: of one that can't the log is verified nevertheless."""
     try:
         snapshot = target.snapshot()
+    except TableNotFoundError:
+        other = target.of_other_format()
+        if other is None or "verify" not in other.commands:
+            raise
+        if options != VerifyOptions(False, True):
+            raise click.UsageError("--deep, --rows and --log-only are options for Delta tables only.") from None
+        return other.verify(), True
     except CatalogRequiredError:
         raise
     except (CorruptTableError, VersionNotFoundError):

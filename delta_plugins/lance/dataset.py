@@ -34,10 +34,11 @@ from delta_plugins.lance.refs import Branch, Tag, branch_folder, find_tag, read_
 from delta_plugins.lance.scan import BATCH_ROWS, LanceScan
 from delta_plugins.lance.schema import arrow_schema, registered
 from delta_plugins.lance.take import sample_rows, take_blobs, take_rows
+from delta_plugins.lance.verify import verify_dataset
 from delta_plugins.lance.version_files import Opening, VersionFiles
 
 if TYPE_CHECKING:
-    from delta_core.api import Function
+    from delta_core.api import Function, VerifyReport
 
 __all__ = ["DatasetStats", "LanceDataset", "LanceSchema"]
 
@@ -114,7 +115,9 @@ class LanceDataset:
     """
 
     format_name = "lance"
-    commands = frozenset({"info", "schema", "head", "cat", "count", "files", "history", "explain", "log", "sql"})
+    commands = frozenset(
+        {"info", "schema", "head", "cat", "count", "files", "history", "explain", "log", "sql", "verify"}
+    )
 
     def __init__(self, files: VersionFiles) -> None:
         self.files = files
@@ -355,6 +358,10 @@ class LanceDataset:
             int((fragments.deletion_kind >= 0).sum()),
             int(sizes.sum()) if (sizes > 0).all() else None,
         )
+
+    def verify(self) -> VerifyReport:
+        """Check the version's files: that they are there, their sizes, footers, rows, row ids and indices."""
+        return verify_dataset(self.files)
 
     # --- rows ------------------------------------------------------------------------------
 

@@ -118,6 +118,34 @@ class VerifyReport(Struct, frozen=True):
     checked: Mapping[str, int]
     seconds: float
 
+    @classmethod
+    def of(
+        cls, uri: str, version: int, findings: Iterable[Finding], checked: Mapping[str, int], seconds: float
+    ) -> VerifyReport:
+        """Return the report of one version; of each rule the first 1000 findings are kept.
+
+        Parameters
+        ----------
+        uri : str
+            The table, without secrets.
+        version : int
+            The version whose files were verified.
+        findings : iterable of Finding
+            In any order.
+        checked : Mapping of str to int
+            How many things of each kind were verified.
+        seconds : float
+            How long it took.
+
+        Examples
+        --------
+        >>> type(report).of("people", 3, [], {"files": 2}, 0.1).ok
+        True
+        """
+        found = _Findings()
+        found.take(findings)
+        return cls(uri, (version,), found.table(), checked, seconds)
+
     @property
     def ok(self) -> bool:
         """Whether there is neither an error nor a warning.
