@@ -20,8 +20,9 @@ REQUIREMENT = re.compile(
     r"""(delta[-_]core(?:-lake)?)\[([^\]\n]*)\]|install(?: -\S+)* ["']?(delta[-_]core(?:-lake)?)\b"""
 )
 #: Which listed package provides a module of another name.
-BROUGHT_BY = {"grpc": "pyspark", "lance": "pylance"}
+BROUGHT_BY = {"grpc": "pyspark"}
 NOT_BROUGHT = {
+    "lance": "the extra test-lance has pylance: it warns at each fork of a process, and tests fork",
     "delta": "delta-spark is the full tier's: it fetches jars when it first starts",
     "delta_row_checksum": "README's test command installs the examples",
     "delta_row_ttl": "README's test command installs the examples",
