@@ -194,6 +194,9 @@ with lazy_imports(__name__):
     from delta_core.runtime.ordered import run_ordered as run_ordered, run_quick as run_quick
     from delta_core.runtime.processes import PerProcess as PerProcess
     from delta_core.runtime.threads import num_cores as num_cores
+    from delta_core.scan.interop import require as require
+    from delta_core.scan.interop.dataset_of_scan import scan_dataset as scan_dataset
+    from delta_core.scan.interop.polars_source import scan_polars as scan_polars
     from delta_core.scan.report import (
         FileStep as FileStep,
         PredicatePart as PredicatePart,

@@ -2,5 +2,4 @@
 
 from delta_core.table import interop
 
-__all__ = interop.__all__
 __getattr__, __dir__ = interop.__getattr__, interop.__dir__

@@ -186,6 +186,7 @@ class Scannable(Protocol):
     def scan(
         self,
         columns: Sequence[str | Path] | None = None,
+        *,
         metadata: Sequence[str] = (),
         predicate: Any = None,
         limit: int | None = None,

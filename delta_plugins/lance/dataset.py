@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
+# views for other libraries are loaded with the first one
+from delta_core import api
 from delta_core.api import (
     Engine,
     InvalidArgumentError,
@@ -20,6 +22,7 @@ from delta_core.api import (
     VersionNotFoundError,
     parse_ms,
     parse_version,
+    require,
     schema_of_arrow,
 )
 from delta_core.kernels.arrow_buffers import number_array, strings_of
@@ -402,6 +405,33 @@ class LanceDataset:
     ) -> pa.Table:
         """Read rows into memory; see `LanceScan` for the arguments."""
         return self.scan(columns, predicate, metadata=metadata, blobs=blobs).to_table()
+
+    def dataset(self, *, encoded: bool = False) -> Any:
+        """Return a ``pyarrow.dataset.Dataset``; DuckDB and DataFusion push columns and filters into it.
+
+        Parameters
+        ----------
+        encoded : bool
+            Whether top-level strings are of the type ``dictionary<int32, string>``.
+        """
+        return api.scan_dataset(self, encoded=encoded)
+
+    def to_pandas(
+        self,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        *,
+        metadata: Sequence[str] = (),
+        types_mapper: Callable[[pa.DataType], Any] | None = None,
+    ) -> Any:
+        """Read rows into a pandas data frame; see `LanceScan` for the arguments, pandas for ``types_mapper``."""
+        require("pandas")
+        return self.to_pyarrow_table(columns, predicate, metadata=metadata).to_pandas(types_mapper=types_mapper)
+
+    def to_polars(self) -> Any:
+        """Return a Polars lazy frame that pushes columns, predicate and limit into the scan."""
+        require("polars")
+        return api.scan_polars(self)
 
     def head(self, num_rows: int = 5, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the first rows."""

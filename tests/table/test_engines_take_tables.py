@@ -253,7 +253,7 @@ def test_spark_without_pyspark_states_what_to_install() -> None:
 def test_library_that_is_not_installed_is_named_with_its_extra(
     builder: TableBuilder, monkeypatch: pytest.MonkeyPatch, package: str, call: str
 ) -> None:
-    monkeypatch.setattr("delta_core.table.interop.find_spec", lambda name: None)
+    monkeypatch.setattr("delta_core.scan.interop.find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match=rf"pip install 'delta-core-lake\[{package}\]'"):
         getattr(DeltaTable(builder.uri), call)()
 

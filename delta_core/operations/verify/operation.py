@@ -139,7 +139,8 @@ class VerifyReport(Struct, frozen=True):
 
         Examples
         --------
-        >>> type(report).of("people", 3, [], {"files": 2}, 0.1).ok
+        >>> from delta_core.operations import VerifyReport
+        >>> VerifyReport.of("people", 3, [], {"files": 2}, 0.1).ok
         True
         """
         found = _Findings()

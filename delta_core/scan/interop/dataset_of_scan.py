@@ -29,7 +29,17 @@ Columns = Sequence[str] | Mapping[str, ds.Expression] | None
 
 
 def scan_dataset(source: Scannable, predicate: Expression | None = None, *, encoded: bool = False) -> ScanDataset:
-    """Return a dataset of the rows for which a bound predicate is true; strings may be encoded."""
+    """Return a dataset of the rows for which a bound predicate is true.
+
+    Parameters
+    ----------
+    source : Scannable
+        The version of a table.
+    predicate : Expression, optional
+        Bound to its schema; all rows unless given.
+    encoded : bool
+        Whether top-level strings are of the type ``dictionary<int32, string>``.
+    """
     return ScanDataset(source, predicate, encoded=encoded)
 
 

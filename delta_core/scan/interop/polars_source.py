@@ -21,7 +21,13 @@ __all__ = ["scan_polars"]
 
 
 def scan_polars(source: Scannable) -> pl.LazyFrame:
-    """Return a lazy frame; columns, predicate and limit are pushed into the scan when it is collected."""
+    """Return a lazy frame; columns, predicate and limit are pushed into the scan when it is collected.
+
+    Parameters
+    ----------
+    source : Scannable
+        The version of a table.
+    """
     from polars.io.plugins import register_io_source
 
     schema = schema_of_rows(source)

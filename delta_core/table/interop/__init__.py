@@ -5,30 +5,10 @@ Names are resolved on first use, since each needs a third-party module that open
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
-from delta_core.errors import MissingDependencyError
 from delta_core.runtime.lazy import lazy_imports
 
-
-def require(package: str) -> None:
-    """Raise MissingDependencyError for a package that is not installed, which the extra of its name provides.
-
-    Raises
-    ------
-    MissingDependencyError
-        The package is not installed.
-    """
-    if find_spec(package) is None:
-        raise MissingDependencyError(
-            f"This call needs {package}, which is not installed. Run: pip install 'delta-core-lake[{package}]'",
-            package=package,
-        )
-
-
-__all__ = ["require"]
-
 with lazy_imports(__name__):
+    from delta_core.scan.interop import require as require
     from delta_core.scan.interop.dataset_of_scan import read_table as read_table, scan_dataset as scan_dataset
     from delta_core.scan.interop.polars_source import scan_polars as scan_polars
     from delta_core.table.interop.changes import ChangeFeed as ChangeFeed
