@@ -47,7 +47,7 @@ class Predicate:
 
     def __init__(self, expression: Expression, schema: pa.Schema, evaluator: Evaluator) -> None:
         self.expression = expression
-        self.schema = api.Schema([api.Field(f.name, api.arrow_to_type(f.type), f.nullable) for f in schema])
+        self.schema = api.schema_of_arrow(schema, lance_type)
         self._arrow = schema
         found: list[Column] = list(dict.fromkeys(x for x in api.leaves(expression) if isinstance(x, api.Column)))
         self.names = tuple(dict.fromkeys(x.path[0] for x in found))

@@ -208,7 +208,7 @@ def test_whatever_was_shredded_comes_back(values: list[Any]) -> None:
         ({"metadata": NO_NAMES, "typed_value": {"a": {"typed_value": "x"}}}, FIELDS, "'a' is not in the metadata"),
         ({"metadata": NO_NAMES, "value": b"\x00", "typed_value": 1}, pa.int64(), "stored twice"),
         ({"metadata": NO_NAMES, "value": b"\x00", "typed_value": {"a": None}}, FIELDS, "not an object"),
-        ({"metadata": NO_NAMES, "value": b"\x0c"}, pa.int64(), "behind the end"),
+        ({"metadata": NO_NAMES, "value": b"\x0c"}, pa.int64(), "beyond the end"),
         ({"metadata": b"\x02\x00\x00", "typed_value": {"a": {"typed_value": "x"}}}, FIELDS, "version 2"),
         ({"metadata": None, "typed_value": 1}, pa.int64(), "without metadata"),
         ({"metadata": NO_NAMES, "typed_value": 1}, pa.uint32(), "type uint32"),
