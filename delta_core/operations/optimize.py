@@ -495,9 +495,8 @@ class _Optimize:
         self.transaction = transaction = self._begin()
         for done in self.done:
             transaction.remove_files(removed_files(done.group.files, False))
-            transaction.add_files(done.written.adds)
+            transaction.add_written(done.written)
             transaction.syncs += done.group.syncs
-            transaction.intents.report(done.written.reported)
         now = [(d.group.files, d.written) for d in self.done]
         transaction.metrics.update(self._operation_metrics(now))
         if not self.committed:

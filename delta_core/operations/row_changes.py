@@ -381,8 +381,7 @@ class RowChanges:
         written = self._written[-1]
         if written.num_bytes >= RELEASED_BYTES:
             release_unused()
-        self.transaction.add_files(written.adds)
-        self.transaction.intents.report(written.reported)
+        self.transaction.add_written(written)
         return written
 
     # --- recording changes ---

@@ -63,8 +63,7 @@ class TableRewrite:
             self._write(latest, transaction.plan, left)
         transaction.remove_files(removed_files(files, False))
         for _, written in self._groups:
-            transaction.add_files(written.adds)
-            transaction.intents.report(written.reported)
+            transaction.add_written(written)
 
     def _take_live(self, files: pa.Table) -> pa.Table:
         """Discard groups with a file that is no longer live; return the files that are in no group."""

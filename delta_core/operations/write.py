@@ -444,8 +444,7 @@ class TableWrite:
 
     def _stage_last(self) -> Written:
         written = self.written[-1]
-        self.transaction.add_files(written.adds)
-        self.transaction.intents.report(written.reported)
+        self.transaction.add_written(written)
         return written
 
     def _stage_kept(self) -> None:

@@ -74,6 +74,7 @@ from delta_core.kernel.plugins.registry import PluginSet
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_core.kernel.protocol.properties import MANIFESTS, read_property
+from delta_core.kernel.write.files import Written
 from delta_core.kernel.write.names import random_prefix
 from delta_core.kernel.write.plan import WritePlan, plan_write
 from delta_core.kernels.row_set import RowSet, RowSets
@@ -133,6 +134,8 @@ class Transaction(Generic[Base]):
         self.parameters: dict[str, Any] = dict(parameters or {})
         self.metrics: dict[str, Any] = {}
         self.intents = Intents()
+        #: Files to add that callers described.
+        self._given: list[pa.Table] = []
         self.reads = Reads()
         self.txn_id = str(uuid.uuid4())
         #: Vector files of attempts; deleted as soon as no commit can name them.
@@ -308,7 +311,20 @@ class Transaction(Generic[Base]):
             For a column that is missing, unknown or of another type, and a value that no add may have. `commit` checks
             the rest: partition values, statistics, and fields that belong to features.
         """
-        self.intents.adds.append(with_num_records(typed_files(files, "add", self._declared("add"))))
+        typed = with_num_records(typed_files(files, "add", self._declared("add")))
+        self.intents.adds.append(typed)
+        self._given.append(typed)
+
+    def add_written(self, written: Written) -> None:
+        """Stage files that `write_files` wrote by this transaction's plan: their actions need no check.
+
+        Parameters
+        ----------
+        written : Written
+            The files, and what is reported of them.
+        """
+        self.intents.adds.append(with_num_records(written.adds))
+        self.intents.report(written.reported)
 
     def remove_files(self, files: pa.Table) -> None:
         """Stage the removal of files as they were read: columns of `intents.REMOVED_FILE`, with ``dvId``.
@@ -581,7 +597,7 @@ class Transaction(Generic[Base]):
     def _check_staged(self) -> None:
         if self._target is not None:
             check_requirements(*self._target)
-            for files in self.intents.adds:
+            for files in self._given:
                 check_added(files, *self._target, self.context.timezone)
         removed = [r for r in self.intents.removes if not any(r is t for t in self._tombstones)]
         check_removed(removed, self.reads, self.base)
