@@ -44,13 +44,9 @@ def info(target: Target, json_output: bool) -> None:
       delta-core info s3://bucket/sales --storage-option anon=true
       delta-core info sales --timestamp 2024-05-01T00:00:00Z --json
     """
-    try:
-        snapshot, refused = target.described()
-    except TableNotFoundError:
-        other = target.of_other_format()
-        if other is None:
-            raise
-        _print_described(other, json_output)
+    snapshot, refused = target.described()
+    if not isinstance(snapshot, Snapshot):
+        _print_described(snapshot, json_output)
         return
     facts = _describe(snapshot, refused)
     if json_output:
@@ -134,14 +130,7 @@ def schema(target: Target, json_output: bool) -> None:
       delta-core schema sales
       delta-core schema sales --json --version 3
     """
-    table: Snapshot | FormatTable
-    try:
-        table, refused = target.described()
-    except TableNotFoundError:
-        other = target.of_other_format()
-        if other is None:
-            raise
-        table, refused = other, None
+    table, refused = target.described()
     if json_output:
         print_json(json.loads(table.schema.to_json()))
         return
@@ -176,15 +165,8 @@ def history(target: Target, limit: int, everything: bool, json_output: bool) -> 
       delta-core history sales -n 5
       delta-core history sales --all --json
     """
-    refused = None
-    try:
-        snapshot, refused = target.described()
-        commits = snapshot.history(None if everything else limit)
-    except TableNotFoundError:
-        other = target.of_other_format()
-        if other is None:
-            raise
-        commits = other.history(None if everything else limit)
+    table, refused = target.described()
+    commits = table.history(None if everything else limit)
     if json_output:
         print_json(commits)
         return
@@ -429,11 +411,8 @@ def log(target: Target, json_output: bool) -> None:
     try:
         version = target.version if target.timestamp is None else target.snapshot().version
         segment, problems = _checked(log, version)
-    except TableNotFoundError:
-        other = target.of_other_format()
-        if other is None:
-            raise
-        _print_files(other.version_files(), None, json_output)
+    except TableNotFoundError as e:
+        _print_files(target.instead_of_delta(e).version_files(), None, json_output)
         return
     segment = _measured(segment, log.engine.storage)
     if json_output:

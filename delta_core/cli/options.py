@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import wraps
 from typing import Any, Literal
 
 import click
 from click.shell_completion import CompletionItem
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from delta_core.errors import (
     CatalogRequiredError,
@@ -22,6 +23,7 @@ from delta_core.errors import (
 from delta_core.formats import FormatTable, open_formatted
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernel.log.partition_values import time_zone
+from delta_core.kernel.log.timestamps import parse_ms
 from delta_core.kernel.plugins.features import SupportedFeatures
 from delta_core.kernel.plugins.registry import PluginRegistry, PluginSet
 from delta_core.kernel.protocol.actions import Protocol
@@ -75,6 +77,10 @@ class Target(Struct):
     storage_options: dict[str, str] = {}
     timezone: str = "UTC"
     allow_external: list[str] | Literal[False] | None = None
+    #: The command that names it.
+    command: str = ""
+    #: The table of another format there; unset until it is looked for.
+    other: FormatTable | UnsetType | None = UNSET
 
     def table(self) -> DeltaTable:
         """Open the latest version."""
@@ -84,21 +90,39 @@ class Target(Struct):
         """Open the version that is requested, of a table of any installed format."""
         try:
             return self.snapshot()
-        except TableNotFoundError:
-            found = self.of_other_format()
-            if found is None:
-                raise
-            return found
+        except TableNotFoundError as e:
+            return self.instead_of_delta(e)
 
-    def of_other_format(self) -> FormatTable | None:
-        """Open the requested version of a table of an installed format other than Delta; None if none is there."""
-        return open_formatted(
-            self.uri,
-            storage_options=self.storage_options or None,
-            allow_external=self.allow_external,
-            version=self.version,
-            timestamp=self.timestamp,
-        )
+    def instead_of_delta(self, error: TableNotFoundError) -> FormatTable:
+        """Open the requested version of the table of another installed format that is there.
+
+        Raises
+        ------
+        TableNotFoundError
+            ``error``, if there is none.
+        UnsupportedOperationError
+            If the command does not work on tables of the format.
+        """
+        if self.other is UNSET:
+            at = self.timestamp
+            self.other = open_formatted(
+                self.uri,
+                storage_options=self.storage_options or None,
+                allow_external=self.allow_external,
+                version=self.version,
+                timestamp=None if at is None else datetime.fromtimestamp(parse_ms(at, self.timezone) / 1000, UTC),
+            )
+        found = self.other
+        if found is None or isinstance(found, UnsetType):
+            raise error
+        if self.command not in found.commands:
+            raise UnsupportedOperationError(
+                f"{shown_uri(found.uri)} is a table of the format {found.format_name}, on which {self.command} does "
+                f"not work. Commands that do: {', '.join(sorted(found.commands))}.",
+                operation=self.command,
+                format=found.format_name,
+            )
+        return found
 
     def snapshot(self) -> Snapshot:
         """Open the version that is requested."""
@@ -111,13 +135,13 @@ class Target(Struct):
             self.uri, version, self.storage_options or None, timezone=self.timezone, allow_external=self.allow_external
         )
 
-    def described(self) -> tuple[Snapshot, str | None]:
+    def described(self) -> tuple[Snapshot | FormatTable, str | None]:
         """Open the requested version for its log alone: its rows may need features that are not installed.
 
-        Returns the snapshot, and why its rows can't be read; None if they can.
+        Returns the version, and why its rows can't be read; None if they can.
         """
         try:
-            return self.snapshot(), None
+            return self.readable(), None
         except (UnsupportedFeatureError, UnsupportedVersionError) as e:
             # a catalog decides the versions; features decide when a version was committed
             if isinstance(e, CatalogRequiredError) or self.timestamp is not None:
@@ -235,11 +259,14 @@ def table_command(required: bool = True, versioned: bool = True) -> Callable[[Co
         ) -> Any:
             if version is not None and timestamp is not None:
                 raise click.UsageError("--version and --timestamp exclude each other.")
-            target = None if uri is None else Target(uri, version, timestamp, storage_options, timezone, allow_external)
+            if uri is None:
+                return command(None, **kwargs)
+            name = command.__name__.replace("_", "-")
+            target = Target(uri, version, timestamp, storage_options, timezone, allow_external, name)
             try:
                 return command(target, **kwargs)
-            except TableNotFoundError:
-                _check_format(target, command.__name__.replace("_", "-"))
+            except TableNotFoundError as e:
+                target.instead_of_delta(e)
                 raise
 
         decorated = opening_options(run)
@@ -251,18 +278,6 @@ def table_command(required: bool = True, versioned: bool = True) -> Callable[[Co
         return click.argument("uri", metavar=name, required=required, shell_complete=_directories)(decorated)
 
     return decorate
-
-
-def _check_format(target: Target | None, verb: str) -> None:
-    """Reject a command that works on Delta tables only, if the place has a table of another format."""
-    found = None if target is None else target.of_other_format()
-    if found is not None:
-        raise UnsupportedOperationError(
-            f"{shown_uri(found.uri)} is a table of the format {found.format_name}, on which {verb} does not work. "
-            f"Commands that do: {', '.join(sorted(found.commands))}.",
-            operation=verb,
-            format=found.format_name,
-        )
 
 
 def as_json(command: Command) -> Command:

@@ -303,7 +303,7 @@ def sql(
     columns: dict[str, tuple[Field, str]] = {}
     types: dict[str, TypeDef] = {}
     for name, uri in named.items():
-        target = Target(uri, None, None, storage_options, timezone, allow_external)
+        target = Target(uri, None, None, storage_options, timezone, allow_external, "sql")
         table = target.readable()
         if not isinstance(table, Snapshot):
             builder.register(name, table)

@@ -8,8 +8,8 @@ import click
 
 from delta_core.cli.options import Target, as_json, table_command
 from delta_core.cli.output import confirm, print_json, print_note, print_table
-from delta_core.errors import CatalogRequiredError, CorruptTableError, TableNotFoundError, VersionNotFoundError
-from delta_core.kernel.snapshot import open_context
+from delta_core.errors import CatalogRequiredError, CorruptTableError, VersionNotFoundError
+from delta_core.kernel.snapshot import Snapshot, open_context
 from delta_core.operations.verify.operation import VerifyOptions, VerifyReport, verify_table
 
 __all__ = ["repair", "verify"]
@@ -62,14 +62,7 @@ def verify(target: Target, deep: bool, rows: bool, log_only: bool, json_output: 
 def _verified(target: Target, options: VerifyOptions) -> tuple[VerifyReport, bool]:
     """Return the report, and whether the table can be opened: of one that can't the log is verified nevertheless."""
     try:
-        snapshot = target.snapshot()
-    except TableNotFoundError:
-        other = target.of_other_format()
-        if other is None or "verify" not in other.commands:
-            raise
-        if options != VerifyOptions(False, True):
-            raise click.UsageError("--deep, --rows and --log-only are options for Delta tables only.") from None
-        return other.verify(), True
+        table = target.readable()
     except CatalogRequiredError:
         raise
     except (CorruptTableError, VersionNotFoundError):
@@ -79,7 +72,11 @@ def _verified(target: Target, options: VerifyOptions) -> tuple[VerifyReport, boo
         if not context.log.listed():
             raise
         return verify_table(context, None, options), False
-    return verify_table(snapshot.context, snapshot, options), True
+    if isinstance(table, Snapshot):
+        return verify_table(table.context, table, options), True
+    if options != VerifyOptions(False, True):
+        raise click.UsageError("--deep, --rows and --log-only are options for Delta tables only.")
+    return table.verify(), True
 
 
 @click.command()

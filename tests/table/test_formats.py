@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +196,35 @@ def test_command_works_on_a_table_of_another_format(
 ) -> None:
     assert main([arguments[0], folder, *arguments[1:]]) == 0
     assert expected in capsys.readouterr().out
+
+
+def test_command_that_the_table_does_not_list_is_rejected_by_name(
+    folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", folder]) == 1
+    assert "on which explain does not work" in capsys.readouterr().err
+
+
+def test_time_without_a_zone_is_of_the_requested_one(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Any] = []
+    monkeypatch.setattr(
+        ArrowFolderFormat,
+        "open",
+        lambda self, engine, uri, **options: opened.append(options) or ArrowFolder(engine, uri),
+    )
+    at = ["--timestamp", "2024-05-01T12:00", "--timezone", "Asia/Tokyo"]
+    assert main(["count", folder, *at]) == 0
+    assert opened == [{"timestamp": datetime(2024, 5, 1, 3, tzinfo=UTC)}]
+
+
+@pytest.mark.parametrize("command", ["count", "info", "vacuum", "log"])
+def test_place_without_a_table_is_looked_at_once_by_a_format(
+    folder: str, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Engine] = []
+    monkeypatch.setattr(ArrowFolderFormat, "recognise", lambda self, engine: bool(looked.append(engine)))
+    assert main([command, str(tmp_path / "nothing")]) == 1
+    assert len(looked) == 1
 
 
 def test_sql_joins_a_delta_table_with_one_of_another_format(
