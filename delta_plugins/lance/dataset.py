@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -152,7 +153,7 @@ class LanceDataset:
         """The version's number."""
         return self.manifest.version
 
-    @property
+    @cached_property
     def schema(self) -> LanceSchema:
         """The columns: their logical types, and Arrow's when it is called."""
         return LanceSchema.of(self.manifest)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from delta_core.api import CorruptTableError, DataFileNotFoundError, InvalidArgumentError, RangeRequest, Storage
 from delta_plugins.lance._manifest import Segments
-from delta_plugins.lance.fragments import AS_COLUMN, EXTERNAL, INLINE, NOWHERE, Fragments, Sequences
+from delta_plugins.lance.fragments import AS_COLUMN, EXTERNAL, INLINE, Fragments, Sequences
 from delta_plugins.lance.wire import Message, encode
 
 if TYPE_CHECKING:
@@ -181,12 +181,6 @@ def columns_of(fragments: Fragments, kind: Kind) -> NDArray[np.bool_]:
     """Return which fragments have a sequence as a hidden column of a data file."""
     place: NDArray[np.uint8] = getattr(fragments, kind).place
     return np.equal(place, AS_COLUMN)
-
-
-def is_nowhere(fragments: Fragments, kind: Kind) -> NDArray[np.bool_]:
-    """Return which fragments have no sequence."""
-    place: NDArray[np.uint8] = getattr(fragments, kind).place
-    return np.equal(place, NOWHERE)
 
 
 # --- encoding ------------------------------------------------------------------------------
