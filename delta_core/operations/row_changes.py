@@ -151,8 +151,7 @@ class RowChanges:
 
     def candidates(self, predicate: Expression | None) -> tuple[pa.Table, int]:
         """Return the files that may hold rows for which a predicate is true, and how many others there are."""
-        chosen = self.base.files if predicate is None else self.base.scan(predicate=predicate).file_set
-        files = chosen.columns(read_columns(self.base.action_fields))
+        files = self.files(predicate)
         return files, self.base.files.count - files.num_rows
 
     def read(self, predicate: Expression | None, files: pa.Table) -> None:

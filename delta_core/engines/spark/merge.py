@@ -34,7 +34,6 @@ from delta_core.errors import (
 from delta_core.expressions import ast
 from delta_core.expressions.ast import Call, Expression, Leaf, Literal as Constant, TaskRow, all_of, any_of, leaves
 from delta_core.expressions.printing import quote_name
-from delta_core.kernel.commit.intents import read_columns
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.scan.plan import ROW_INDEX
 from delta_core.kernel.snapshot import Snapshot
@@ -115,7 +114,6 @@ class _Merge:
         self.spark, self.options, self.counts = spark, options, MergeCounts()
         rows = given_schema(source)
         _check_names(rows)
-        self.given = base
         changes = begin_merge(base, rows, options)
         assert isinstance(changes, RowChanges)
         self.changes, self.transaction = changes, changes.transaction
@@ -212,23 +210,16 @@ class _Merge:
         return any_of([matching, *(on_target(c) for c in others if c is not None)])
 
     def _files(self, predicate: Expression | None) -> pa.Table:
-        chosen = self.base.files if predicate is None else self.base.scan(predicate=predicate).file_set
-        files = chosen.columns(read_columns(self.base.action_fields))
-        self.counts.scanned, self.counts.skipped = files.num_rows, self.base.files.count - files.num_rows
+        files, self.counts.skipped = self.changes.candidates(predicate)
+        self.counts.scanned = files.num_rows
         return files
 
     def _pairs(self, new: DataFrame, files: pa.Table, predicate: Expression | None) -> DataFrame:
         """Return the pairs that match, each with the number of the clause that applies, -1: none."""
         matched = [(i, self.clauses[i].condition) for i in self._numbers("matched")]
         used = [self._bound, *(c for _, c in matched if c is not None)]
-        scan = self.base.scan(
-            columns=[(n,) for n in _names(used, TARGET)],
-            metadata=(ROW_INDEX,),
-            # wider than what can match, if clauses apply to rows without a match
-            predicate=predicate,
-            files=FileSet.of(with_numbers(files)),
-            constants={FILE_NUMBER: (FILE_NUMBER, _LONG)},
-        )
+        # the predicate is wider than what can match, if clauses apply to rows without a match
+        scan = self.changes.numbered_rows(with_numbers(files), predicate, [(n,) for n in _names(used, TARGET)])
         own = [self._places[SOURCE, n] for n in _names(used, SOURCE)]
         both = self._target(scan).join(new.select(*own, _SOURCE_ROW), self._column(self._bound), "inner")
         return both.select(_FILE, _ROW, _SOURCE_ROW, self._first(matched).alias(_CLAUSE))
