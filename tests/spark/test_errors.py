@@ -284,6 +284,33 @@ def test_missing_file_outside_of_the_root_is_named_too(spark: Any, tmp_path: Pat
     assert error.facts["path"].endswith(file.name)
 
 
+def test_missing_file_is_named_though_the_log_of_another_table_is_gone(
+    spark: Any, tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Gone:
+        def path_at(self, place: str) -> str | None:
+            raise FileNotFoundError(place)
+
+    gone = Gone()
+    frame = ds.read(spark, table)
+    listing = Listing(first_file(table))
+    monkeypatch.setattr(failures, "_roots", {})
+    monkeypatch.setattr(failures, "_files", [gone, listing])
+    first_file(table).unlink()
+    error = failing(frame.count, DataFileNotFoundError, "is not there")
+    assert error.facts["path"] == listing.file.name
+
+
+class Listing:
+    """The files of a table: one."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def path_at(self, place: str) -> str | None:
+        return self.file.name if place.endswith(self.file.name) else None
+
+
 def test_plain_parquet_files_keep_sparks_errors(spark: Any, tmp_path: Path, table: str) -> None:
     from py4j.protocol import Py4JJavaError
 

@@ -334,7 +334,14 @@ def _path_of(place: str) -> str | None:
     root = max((r for r in roots if decoded.startswith(r)), key=len, default=None)
     if root is not None:
         return decoded[len(root) :]
-    return next((path for f in files if (path := f.path_at(decoded)) is not None), None)
+    return next((path for f in files if (path := _path_in(f, decoded)) is not None), None)
+
+
+def _path_in(files: FileNames, place: str) -> str | None:
+    try:
+        return files.path_at(place)
+    except Exception:  # noqa: BLE001 (a table of another query, whose log may be gone by now, says nothing of this file)
+        return None
 
 
 def _parameters(exception: Any) -> dict[str, str]:
