@@ -19,14 +19,14 @@ def _bitmaps(table: Path) -> tuple[list[bytes], int]:
 
 
 def vector_positions(table: Path, small: Path) -> Work:
-    """Decode each vector into an array of positions; all are held."""
+    """Decode each vector into an array of 64-bit positions; all are held."""
     from pyroaring import BitMap
 
     del small
     bitmaps, _ = _bitmaps(table)
 
     def work() -> float:
-        return positions_seen([np.asarray(BitMap.deserialize(b).to_array()) for b in bitmaps])
+        return positions_seen([np.asarray(BitMap.deserialize(b).to_array()).astype(np.int64) for b in bitmaps])
 
     return work
 
