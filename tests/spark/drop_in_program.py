@@ -27,6 +27,7 @@ from delta_core.errors import (
     UnsupportedOperationError,
 )
 from tests.docs.blocks import ROOT, blocks, run_python
+from tests.spark.points import frames
 
 
 def session(folder: str, **settings: str) -> Any:
@@ -443,6 +444,26 @@ def check_changes_by_name(spark: Any) -> None:
         spark.read.option("readChangeFeed", "true").option("startingVersion", 9).table("fed")
 
 
+def check_user_defined_types(spark: Any, folder: Path) -> None:
+    for kind, given in frames(spark).items():
+        path = str(folder / f"values {kind}")
+        before = sorted(map(tuple, given.where("x IS NOT NULL").collect()), key=lambda r: r[0])
+        given.where("id = 1").write.format("delta").save(path)
+        given.where("id > 1").write.format("delta").mode("append").save(path)
+        found = spark.read.format("delta").load(path)
+        assert found.schema["x"].dataType == given.schema["x"].dataType
+        assert [tuple(r) for r in found.where("x IS NOT NULL").orderBy("id").collect()] == before
+        spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 2 OR x IS NULL")
+        spark.sql(f"UPDATE delta.`{path}` SET id = id + 6 WHERE id = 1")
+        given.selectExpr("id + 6 AS id", "x").createOrReplaceTempView("changes_of_values")
+        spark.sql(
+            f"MERGE INTO delta.`{path}` t USING changes_of_values s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        )
+        merged = spark.sql(f"SELECT * FROM delta.`{path}` WHERE x IS NOT NULL ORDER BY id")
+        assert [tuple(r) for r in merged.collect()] == [(i + 6, x) for i, x in before], kind
+
+
 def check_settings(spark: Any, folder: Path) -> None:
     """Settings of the session count for the format, for names and for paths; results run no stage of Python."""
     delta, path = "spark.databricks.delta.", str(folder / "settings")
@@ -531,6 +552,7 @@ if __name__ == "__main__":
     check_rejected(spark)
     check_texts(spark)
     check_changes_by_name(spark)
+    check_user_defined_types(spark, folder)
     check_settings(spark, folder)
     check_streams(spark, folder)
     check_schemas_of_streams(spark, folder)
