@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import pyarrow as pa
 from msgspec import Struct, field
 
-from delta_core.engines.writer_properties import WriterProperties
 from delta_core.expressions.ast import Expression
 from delta_core.schema.fields import Path
 from delta_core.schema.types import BASE_TYPES, StructType, TypeDef
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from delta_core.engines.conditions import ColumnTest, RowCondition
+    from delta_core.engines.writer_properties import WriterProperties
     from delta_core.kernels.gather import SelectionVector
 
 __all__ = [

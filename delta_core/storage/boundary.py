@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from delta_core.errors import EngineError, ExternalPathError, InvalidArgumentError
 from delta_core.runtime.patterns import lazy_pattern
-from delta_core.storage.credentials import fsspec_options, without_credentials
+from delta_core.storage import parts as storage_parts
 from delta_core.storage.places import LOCAL_SCHEMES, absolute_path, local_root, scheme_of
 
 if TYPE_CHECKING:
@@ -112,7 +112,9 @@ class Boundary:
         else:
             kind, authority, path = _split(root)
             if kind == "az":
-                self._account = _account(authority) or str(fsspec_options("az", options).get("account_name") or "")
+                self._account = _account(authority) or str(
+                    storage_parts.fsspec_options("az", options).get("account_name") or ""
+                )
                 authority = self._with_account(authority)
             self.root = Place(kind, authority, path.rstrip("/") or "/")
         self._prefixes = [self._prefix(p) for p in _checked(allow_external)]
@@ -337,7 +339,7 @@ class CrossStoreStorage:
                 )
             options: dict[str, Any] = {}
             if place.kind == self._boundary.root.kind:
-                options = self.options if is_trusted else without_credentials(place.kind, self.options)
+                options = self.options if is_trusted else storage_parts.without_credentials(place.kind, self.options)
             found = self._opener(store, options)
             if not is_trusted:
                 found.shown = (  # type: ignore[attr-defined]  # ours all have it

@@ -1,10 +1,14 @@
-"""Loaded on first use (`runtime.lazy`): writers of files, and operations on folders."""
+"""Loaded on first use (`runtime.lazy`): writers of files, operations on folders, and the options of remote stores."""
 
 from __future__ import annotations
 
 from delta_core.runtime.lazy import lazy_imports
 
 with lazy_imports(__name__):
+    from delta_core.storage.credentials import (
+        fsspec_options as fsspec_options,
+        without_credentials as without_credentials,
+    )
     from delta_core.storage.folders import (
         Folder as Folder,
         delete_files as delete_files,

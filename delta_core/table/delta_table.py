@@ -15,7 +15,6 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core import expressions, formats, operations
-from delta_core.engines.writer_properties import WriterProperties
 from delta_core.errors import (
     ConcurrentAppendError,
     CorruptTableError,
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from delta_core.engines.writer_properties import WriterProperties
     from delta_core.kernel.log.position import StreamPosition
     from delta_core.kernel.scan import Scan
     from delta_core.operations import OperationProgress, TableStream

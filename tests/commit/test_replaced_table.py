@@ -14,8 +14,7 @@ import pytest
 from benchmarks import latency
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import MetadataChangedError, TableNotFoundError
-from delta_core.kernel import snapshot as snapshots
-from delta_core.kernel.snapshot import Snapshot, open_snapshot
+from delta_core.kernel.snapshot import Snapshot, open_snapshot, snapshot as snapshots
 
 
 def rows(start: int, count: int = 2) -> pa.Table:
