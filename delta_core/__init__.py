@@ -36,12 +36,12 @@ with lazy_imports(__name__):
         VariantType as VariantType,
     )
     from delta_core.table.alterer import TableFeatures as TableFeatures
+    from delta_core.table.any_format import open_table as open_table
     from delta_core.table.delta_table import (
         DeltaTable as DeltaTable,
         Metadata as Metadata,
         ProtocolVersions as ProtocolVersions,
         TableMetadata as TableMetadata,
-        open_table as open_table,
     )
     from delta_core.table.query import QueryBuilder as QueryBuilder
     from delta_core.table.transaction import (

@@ -7,12 +7,12 @@ from delta_core.runtime.lazy import lazy_imports
 with lazy_imports(__name__):
     from delta_core.operations.merge.builder import TableMerger as TableMerger
     from delta_core.table.alterer import TableAlterer as TableAlterer
+    from delta_core.table.any_format import open_table as open_table
     from delta_core.table.delta_table import (
         DeltaTable as DeltaTable,
         DeltaTableConfig as DeltaTableConfig,
         Metadata as Metadata,
         ProtocolVersions as ProtocolVersions,
         TableMetadata as TableMetadata,
-        open_table as open_table,
     )
     from delta_core.table.optimizer import TableOptimizer as TableOptimizer

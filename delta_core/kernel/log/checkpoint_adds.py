@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernel.log.checkpoint_schema import CheckpointColumns
 from delta_core.kernel.log.commit_chunks import CommitChunk
+from delta_core.kernel.log.file_columns import statistic_path
 from delta_core.kernel.log.files import PARTITION, Part, json_statistics
 from delta_core.kernel.log.partition_values import parse_dictionary
-from delta_core.kernel.log.statistic_path import statistic_path
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, is_valid, values_of
 from delta_core.kernels.gather import gather_column

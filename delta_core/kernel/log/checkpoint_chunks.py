@@ -20,9 +20,9 @@ from delta_core.kernel.log.file_columns import (
     partition_text,
     pick,
     pick_all,
+    statistic_path,
     statistic_type,
 )
-from delta_core.kernel.log.statistic_path import statistic_path
 from delta_core.kernel.protocol.actions import DELETION_VECTOR, FILE_COLUMNS, ActionField
 from delta_core.kernels import compute as pc, parts as kernels
 from delta_core.kernels.arrow_buffers import is_utf8, is_valid, nulls_of

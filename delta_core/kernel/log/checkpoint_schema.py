@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from delta_core.errors import HookContractError
 from delta_core.expressions.ast import NUM_RECORDS, FileStatistic
+from delta_core.kernel.log.file_columns import statistic_path
 from delta_core.kernel.log.indexed_columns import statistics_leaves
-from delta_core.kernel.log.statistic_path import statistic_path
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol.actions import (
     ADD,

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.expressions.ast import FileStatistic
-from delta_core.kernel.log.statistic_path import statistic_path
 from delta_core.kernel.protocol.actions import FILE_COLUMNS
 from delta_core.kernels import compute as pc, parts as kernels
 from delta_core.kernels.arrow_buffers import int64_values, is_valid, nulls_of, number_array, one_array, values_of
 from delta_core.kernels.gather import gather_column
 from delta_core.kernels.stats import StatField, parse_stats
+from delta_core.schema.fields import Path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +34,7 @@ __all__ = [
     "partition_text",
     "pick",
     "pick_all",
+    "statistic_path",
     "statistic_type",
 ]
 
@@ -214,6 +215,18 @@ def _picked(column: pa.Array, chosen: NDArray[np.int32]) -> pa.Array:
     if column.null_count == len(column):
         return nulls_of(len(chosen), column.type)
     return gather_column(column, chosen, decode=False)
+
+
+def statistic_path(leaf: FileStatistic) -> Path:
+    """Return where a statistic is in the statistics object of a file. Protocol: Per-file Statistics.
+
+    Parameters
+    ----------
+    leaf : FileStatistic
+        The statistic.
+    """
+    top = {"min": "minValues", "max": "maxValues"}.get(leaf.kind, leaf.kind)
+    return (top,) if leaf.kind in ("numRecords", "tightBounds") else (top, *leaf.path)
 
 
 def statistic_type(leaf: FileStatistic) -> pa.DataType:

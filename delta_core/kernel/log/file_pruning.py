@@ -22,7 +22,6 @@ from delta_core.expressions.ast import (
 )
 from delta_core.expressions.bound_tests import bound_test
 from delta_core.kernel.log import value_parts
-from delta_core.kernel.log.decimal_bounds import widen_bounds
 from delta_core.kernel.log.file_columns import PARTITION, Chunk, pick_all, statistic_type
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import is_valid, mask_of, values_of
@@ -283,7 +282,9 @@ def _stored(column: pa.Array) -> pa.Array:
 
 
 def _bound(leaf: FileStatistic, column: pa.Array) -> pa.Array:
-    return widen_bounds(column, leaf.kind == "max") if leaf.kind in ("min", "max") else column
+    if leaf.kind not in ("min", "max") or not pa.types.is_decimal(column.type):
+        return column
+    return value_parts.widen_bounds(column, leaf.kind == "max")
 
 
 def _column_name(leaf: Leaf) -> str:

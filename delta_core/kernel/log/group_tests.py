@@ -26,7 +26,7 @@ from delta_core.expressions.ast import (
 )
 from delta_core.expressions.skipping import plan_skipping
 from delta_core.kernel.log.decimal_bounds import is_rounded
-from delta_core.kernel.log.statistic_path import statistic_path
+from delta_core.kernel.log.file_columns import statistic_path
 from delta_core.schema.fields import ColumnMap, Path
 from delta_core.schema.types import Field, PrimitiveType, StructType
 

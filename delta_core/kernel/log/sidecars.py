@@ -13,9 +13,9 @@ from msgspec import Struct
 from delta_core.engines.engine import Engine
 from delta_core.engines.interface import CheckpointHandle
 from delta_core.kernel.log.checkpoint_schema import CheckpointColumns
+from delta_core.kernel.log.file_columns import statistic_path
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.log.names import SIDECAR_DIRECTORY
-from delta_core.kernel.log.statistic_path import statistic_path
 from delta_core.kernel.log.tombstones import retained
 
 __all__ = ["Sidecar", "reusable_sidecars"]

@@ -9,7 +9,8 @@ from typing import Any, get_args
 
 from delta_core.errors import HookContractError, did_you_mean, plugin_errors
 from delta_core.expressions.plugin_functions import Function
-from delta_core.kernel.plugins import answers, hookspecs
+from delta_core.kernel import plugins as late_types
+from delta_core.kernel.plugins import hookspecs
 from delta_core.kernel.plugins.hookspecs import PROJECT, RESULTS
 from delta_core.kernel.plugins.rules import (
     ActionColumn,
@@ -47,7 +48,7 @@ _ANSWERS: Mapping[str, tuple[type, ...]] = {
     "retention_limits": (int,),
     "requires_catalog": (bool,),
 }
-#: The same, by their names in `answers`.
+#: The same, by their names in `delta_core.kernel.plugins`.
 _LATE_ANSWERS = {"check_table": "TableCheck", "feature_steps": "FeatureStep", "plan_checkpoint": "CheckpointPlan"}
 
 
@@ -130,7 +131,7 @@ def _guarded(function: Callable[..., Any], feature: str, hook: str) -> Callable[
 
 def _types_of(hook: str) -> tuple[type, ...]:
     if hook in _LATE_ANSWERS:
-        late = getattr(answers, _LATE_ANSWERS[hook])
+        late = getattr(late_types, _LATE_ANSWERS[hook])
         return get_args(late) or (late,)
     return _ANSWERS.get(hook, (object,))
 

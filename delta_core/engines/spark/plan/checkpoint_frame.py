@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, functions as F, types as T
 from delta_core.engines.interface import CheckpointHandle
 from delta_core.expressions.ast import FileStatistic
 from delta_core.expressions.printing import quote_name
-from delta_core.kernel.log.statistic_path import statistic_path
+from delta_core.kernel.log.file_columns import statistic_path
 from delta_core.schema.fields import Path
 from delta_core.schema.types import PrimitiveType, parse_decimal
 
