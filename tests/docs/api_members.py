@@ -21,9 +21,9 @@ OF_THE_KERNEL = {
     "Snapshot.check_id_of",
     "Snapshot.dropped_rows",
     "Snapshot.redefined",
-    "Snapshot.reload",
+    "SnapshotContents.reload",
     "Snapshot.row_sets",
-    "Snapshot.tombstone_tables",
+    "SnapshotContents.tombstone_tables",
     "Snapshot.with_checkpoint",
     "Snapshot.with_checksum",
     "Snapshot.with_commits",
@@ -96,6 +96,6 @@ def members() -> list[Member]:
         found.setdefault(f"{value.__module__}.{value.__qualname__}", Member(name, inspect.getdoc(value) or ""))
         for method, function in methods(value) if inspect.isclass(value) else ():
             if method != "__iter__":
-                own = Member(f"{name}.{method}", inspect.cleandoc(function.__doc__ or ""))
+                own = Member(f"{function.__qualname__}", inspect.cleandoc(function.__doc__ or ""))
                 found.setdefault(f"{function.__module__}.{function.__qualname__}", own)
     return [m for m in found.values() if m.name not in OF_THE_KERNEL]

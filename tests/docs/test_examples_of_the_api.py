@@ -97,7 +97,7 @@ def test_members_of_the_api_are_found() -> None:
     assert len(names) > 190
     assert names >= {
         "DeltaTable",
-        "DeltaTable.merge",
+        "ChangeMethods.merge",
         "TableMerger.when_matched_update_all",
         "TableAlterer.add_column",
         "TableOptimizer.compact",
