@@ -63,7 +63,8 @@ def compact_after(snapshot: Snapshot, post: PostCommitHookProperties | None = No
         options = compact_parts.OptimizeOptions(
             target_size=most, choose=choose, parameters={"auto": True}, post=wanted.post_commit
         )
-        return compact_parts.optimize_table(snapshot, options).snapshot
+        done: Snapshot = compact_parts.optimize_table(snapshot, options).snapshot
+        return done
     except (DeltaError, OSError) as e:
         _log.warning(
             "Small files of %s were not joined after version %s: %s", shown_uri(snapshot.uri), snapshot.version, e

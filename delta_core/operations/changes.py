@@ -20,13 +20,24 @@ from delta_core.engines.writer_properties import WriterProperties
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.plugin_functions import Function
 from delta_core.kernel.commit.options import MAX_COMMIT_RETRIES, PostCommit
+from delta_core.kernel.plugins.rules import RowCheck
 from delta_core.kernels.row_set import RowSets
 from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.scan.rows import PlannedRows
 from delta_core.schema.fields import Path, Schema
 from delta_core.schema.types import DataType, StructType, TypeDef
 
-__all__ = ["FILE_NUMBER", "ChangeBase", "ChangeOptions", "ChangeTarget", "Changed", "Evolve", "TableChanges", "Timing"]
+__all__ = [
+    "FILE_NUMBER",
+    "ChangeBase",
+    "ChangeOptions",
+    "ChangeTarget",
+    "Changed",
+    "Dropped",
+    "Evolve",
+    "TableChanges",
+    "Timing",
+]
 
 #: The column of a scan with the number of the unit that a row is in.
 FILE_NUMBER = "__file_number"
@@ -74,6 +85,26 @@ class Changed(Struct, frozen=True):
     snapshot: Any
     metrics: Mapping[str, int]
     is_committed: bool = False
+
+
+class Dropped(Struct, frozen=True):
+    """What became of the units with rows that a predicate selects.
+
+    Parameters
+    ----------
+    rows : int or None
+        The live rows of the units that were removed, and those dropped of other units; None if it is not known.
+    copied : int
+        Rows of removed units that were written again.
+    """
+
+    rows: int | None
+    copied: int = 0
+
+    def metrics(self) -> dict[str, int]:
+        """Return the operation metrics, named as delta-spark's."""
+        deleted = {} if self.rows is None else {"numDeletedRows": self.rows - self.copied}
+        return {"numCopiedRows": self.copied, **deleted}
 
 
 class Timing:
@@ -202,12 +233,27 @@ class TableChanges(Protocol):
         """Remove whole units; ``updated``: `write_updated` writes their rows again."""
         ...
 
+    def drop_where(self, predicate: Expression | None) -> Dropped:
+        """Drop the rows for which a predicate is true, all rows without one; what was selected counts as read.
+
+        In the way that takes the format least: it need not find the rows first.
+        """
+        ...
+
     def write_updated(self, rows: Relation) -> None:
         """Write rows of the table with new values: the table's columns, but for `computed` ones, and `carried`."""
         ...
 
-    def write_inserted(self, rows: Relation, *, task_index: int = 0, num_tasks: int = 1) -> None:
-        """Write new rows, which may come in several calls."""
+    def write_inserted(
+        self, rows: Relation, *, task_index: int = 0, num_tasks: int = 1, checks: Sequence[RowCheck] = ()
+    ) -> None:
+        """Write new rows, which may come in several calls.
+
+        Raises
+        ------
+        ConstraintViolationError
+            A row does not pass one of ``checks``, or of the table's own.
+        """
         ...
 
     def write_changes(self) -> None:
@@ -243,7 +289,7 @@ class ChangeBase(Protocol):
 
     @property
     def types(self) -> Mapping[str, TypeDef]:
-        """Primitive types that are not Delta's own, by name."""
+        """Primitive types that the table may use, by name: `schema.types.KNOWN_TYPES` and the format's own."""
         ...
 
     @property
@@ -270,7 +316,7 @@ class ChangeTarget(ChangeBase, Protocol):
 
     def begin_changes(
         self,
-        operation: Literal["DELETE", "UPDATE", "MERGE"],
+        operation: Literal["DELETE", "UPDATE", "MERGE", "WRITE"],
         parameters: Mapping[str, Any],
         options: ChangeOptions,
         evolve: Evolve | None = None,

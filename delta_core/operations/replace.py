@@ -5,23 +5,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from delta_core.errors import InvalidArgumentError, SchemaMismatchError, did_you_mean
+from delta_core.expressions import to_expression
 from delta_core.expressions.ast import Call, Column, Expression, all_of, leaves
+from delta_core.expressions.printing import format_sql
 from delta_core.kernel.commit.transaction import CommitResult
 from delta_core.kernel.log.files import FileSet
+from delta_core.kernel.plugins.rules import RowCheck
 from delta_core.kernel.snapshot import Snapshot, TableContext
 from delta_core.kernel.write.source import open_source
+from delta_core.operations.changes import Changed, ChangeOptions, ChangeTarget, Dropped, TableChanges
 from delta_core.operations.merge.builder import MergeClause
 from delta_core.operations.merge.candidate_files import Matching
 from delta_core.operations.merge.clauses import SOURCE, MergeNames, sql_text
 from delta_core.operations.merge.decision_store import DecisionRuns
-from delta_core.operations.merge.source import load_source
-from delta_core.operations.row_changes import RowChanges
+from delta_core.operations.merge.source import load_source, source_schema, source_types
+from delta_core.operations.row_changes import begin_changes, has_applied, predicate_text
 from delta_core.operations.write import TableWrite, WriteOptions, run_write
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import StructType
 
-__all__ = ["ReplaceOptions", "check_replacing", "replaced_columns", "replacing_parameters", "write_replacing"]
+__all__ = [
+    "ReplaceOptions",
+    "ReplaceRowsOptions",
+    "check_replacing",
+    "drop_matching",
+    "matching_condition",
+    "replace_rows",
+    "replaced_columns",
+    "replacing_parameters",
+    "write_replacing",
+]
 
 #: What a condition calls the table and the new rows, as in delta-spark.
 _ALIASES = ("t", "s")
@@ -118,6 +134,117 @@ def replaced_columns(schema: StructType, using: Sequence[str]) -> list[str]:
     return found
 
 
+class ReplaceRowsOptions(ChangeOptions, frozen=True):
+    """Which rows new ones replace.
+
+    Parameters
+    ----------
+    predicate : str, filters or Expression, optional
+        The rows for which it is true, and the new rows must fit it. None: all rows, unless the new rows choose.
+    replace_using, replace_on
+        As of `ReplaceOptions`; they exclude each other and a predicate.
+    """
+
+    replace_using: Sequence[str] = ()
+    replace_on: Any = None
+
+
+def replace_rows(base: Snapshot | ChangeTarget, data: Any, options: ReplaceRowsOptions) -> Changed:
+    """Write rows into a table of any format in place of others, and commit.
+
+    Parameters
+    ----------
+    base : Snapshot or ChangeTarget
+        The latest version that the caller has; a newer one is looked for.
+    data : object
+        What `write.source.open_source` takes; a stream is read once.
+    options : ReplaceRowsOptions
+        Which rows are replaced.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The options exclude each other.
+    ExpressionError, ColumnNotFoundError, SchemaMismatchError, ConstraintViolationError
+        The rows, or the condition, do not fit the table; nothing was committed.
+    CommitConflictError
+        Another writer's commit contradicts this one. What was written is deleted again.
+    """
+    using, on = options.replace_using, options.replace_on
+    given = [n for n in ("predicate", "replace_using", "replace_on") if getattr(options, n) not in (None, ())]
+    if len(given) > 1:
+        raise InvalidArgumentError(f"{' and '.join(given)} exclude each other.")
+    latest, source = base.latest(), open_source(data)
+    if has_applied(latest, options.transactions):
+        return Changed(latest, {})
+    predicate = to_expression(options.predicate, latest.schema, functions=latest.functions)
+    shown = {} if predicate is None else {"predicate": predicate_text(options.predicate, predicate)}
+    text = None if on is None else sql_text(on)
+    changes = begin_changes(
+        latest, "WRITE", {"mode": "Overwrite", **shown, **replacing_parameters(using, text)}, options
+    )
+    with changes:
+        # first the new rows: a change of the table's rows is recorded in another way if others are recorded beside it
+        if using or on is not None:
+            dropped = _replace_matching(changes, source, options)
+        else:
+            checks = () if predicate is None else (RowCheck("", "replaceWhere", predicate, sql=format_sql(predicate)),)
+            changes.write_inserted(changes.relations.from_arrow(source), checks=checks)
+            dropped = changes.drop_where(predicate)
+        changes.write_changes()
+        return changes.commit(
+            options, {**changes.metrics(), **dropped.metrics(), "numOutputRows": changes.num_inserted}
+        )
+
+
+def _replace_matching(changes: TableChanges, source: Any, options: ReplaceRowsOptions) -> Dropped:
+    base = changes.base
+    rows = source_schema(source.schema, base.schema)
+    with load_source(source, rows, source_types(base.types)) as loaded:
+        changes.write_inserted(changes.relations.from_arrow(loaded))
+        names = MergeNames(base.schema, rows, *_ALIASES, base.functions)
+        condition = matching_condition(base.schema, options.replace_using, options.replace_on)
+        return Dropped(drop_matching(changes, loaded, rows, names, condition))
+
+
+def matching_condition(table: StructType, using: Sequence[str], on: Any) -> Any:
+    """Return the condition over the columns of both aliases under which a row is replaced.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If the table lacks a column of ``using``.
+    """
+    if on is not None:
+        return on
+    t, s = _ALIASES
+    return all_of([Call("=", (Column((t, c)), Column((s, c)))) for c in replaced_columns(table, using)])
+
+
+def drop_matching(changes: TableChanges, source: pa.Table, rows: Schema, names: MergeNames, condition: Any) -> int:
+    """Drop the rows of a table that match a row of a source, and return how many.
+
+    Parameters
+    ----------
+    changes : TableChanges
+        Of the table.
+    source : pyarrow.Table
+        As `load_source` returns it.
+    rows : Schema
+        The columns of the source.
+    names : MergeNames
+        Binds the condition.
+    condition : str or Expression
+        Which rows match.
+    """
+    matching = Matching(changes, source, rows, names, condition, [MergeClause("matched", "delete")])
+    with DecisionRuns() as gone:
+        decided = matching.decide(gone)
+        if gone.num_rows:
+            changes.drop(decided.files, deleted=gone.row_sets(decided.files))
+        return gone.num_rows
+
+
 class _ReplacingWrite(TableWrite):
     """A write whose rows decide what they replace."""
 
@@ -143,27 +270,18 @@ class _ReplacingWrite(TableWrite):
 
     def _condition(self) -> Any:
         """Return the condition over the columns of both aliases."""
-        if self.options.replace_on is not None:
-            return self.options.replace_on
-        columns = replaced_columns(self.transaction.table.schema, self.options.replace_using)
-        t, s = _ALIASES
-        return all_of([Call("=", (Column((t, c)), Column((s, c)))) for c in columns])
+        options = self.options
+        return matching_condition(self.transaction.table.schema, options.replace_using, options.replace_on)
 
     def _replace(self, base: Snapshot, predicate: Expression | None) -> None:
         """Drop the rows that a new row matches; these are read from the files just written, in the table's types."""
         new = FileSet.of(self.written[0].adds)
-        changes = self.row_changes = RowChanges(base, self.transaction, self.options.writer_properties)
+        changes = self._begin_changes(base)
         condition = self._condition()
         bound = self._names(base.schema, base.schema).condition(condition)
         needed = {leaf.path[1] for leaf in leaves(bound) if isinstance(leaf, Column) and leaf.path[0] == SOURCE}
         rows = Schema([f for f in base.schema.fields if f.name in needed] or base.schema.fields[:1])
         scan = base.scan([(f.name,) for f in rows.fields], files=new)
         with load_source(scan.to_reader(), rows, base.state.types) as source:
-            names = self._names(base.schema, rows)
-            matching = Matching(changes, source, rows, names, condition, [MergeClause("matched", "delete")])
-            with DecisionRuns() as gone:
-                decided = matching.decide(gone)
-                deleted = gone.row_sets(decided.files)
-        if gone.num_rows:
-            changes.drop(decided.files, deleted=deleted)
-        self.finish_dropped(changes, gone.num_rows)
+            gone = drop_matching(changes, source, rows, self._names(base.schema, rows), condition)
+        self._finish_changes(changes, Dropped(gone + changes.num_copied, changes.num_copied))

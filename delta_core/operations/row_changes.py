@@ -20,6 +20,7 @@ from delta_core.kernel.commit.intents import READ_TO_REMOVE, read_columns, remov
 from delta_core.kernel.commit.transaction import Transaction
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.log.paths import decode_paths
+from delta_core.kernel.plugins.rules import RowCheck
 from delta_core.kernel.scan.plan import ROW_INDEX
 from delta_core.kernel.scan.scan import Scan
 from delta_core.kernel.snapshot import Snapshot
@@ -30,11 +31,20 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, int64_values, is_valid, number_array, one_array
 from delta_core.kernels.memory import release_unused
 from delta_core.kernels.row_set import RowSet, RowSets
-from delta_core.operations.changes import FILE_NUMBER, Changed, ChangeOptions, ChangeTarget, Evolve, TableChanges
+from delta_core.operations.changes import (
+    FILE_NUMBER,
+    Changed,
+    ChangeOptions,
+    ChangeTarget,
+    Dropped,
+    Evolve,
+    TableChanges,
+)
 from delta_core.operations.facts import has_transactions, live_rows
 from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.operations.rewrite import (
     carried_columns,
+    not_selected,
     relations_of,
     rewrite_rows,
     selects_partitions,
@@ -71,6 +81,8 @@ class RowChanges:
         Of the files that are written.
     progress : function(OperationProgress), optional
         Called as rows are found and written.
+    data_change : bool
+        False if the rows that are written are those that they replace.
 
     Attributes
     ----------
@@ -84,12 +96,14 @@ class RowChanges:
         transaction: Transaction[Snapshot],
         properties: WriterProperties | None,
         progress: Callable[[OperationProgress], None] | None = None,
+        data_change: bool = True,
     ) -> None:
         self.progress = ProgressReport(progress)
         self.base = base
         self.transaction = transaction
         self.num_copied = self.num_updated = self.num_inserted = 0
         self._properties = properties
+        self._data_change = data_change
         self._written: list[Written] = []
         self._recorded: Written | None = None
         self._changes: list[tuple[Scan, str]] = []
@@ -250,6 +264,34 @@ class RowChanges:
             self.record(files, None, "update_preimage")
         self._remove(files)
 
+    def drop_where(self, predicate: Expression | None) -> Dropped:
+        """Drop the rows for which a predicate is true: whole files, by vectors, or by one pass over the other rows."""
+        whole = self.whole_units(predicate, to_remove=True)
+        if whole is not None:
+            files, num_rows = whole
+            if self._changes:
+                # beside recorded rows, a removed file is no change by itself
+                self.record(files, None, "delete")
+            self._remove(files)
+            return Dropped(num_rows)
+        if self.transaction.plan.remove_rows is None or self.base.engine.relations is None or not self._data_change:
+            return self._keep_others(predicate)
+        files, rows = self.find(predicate)
+        self.drop(files, deleted=rows)
+        return Dropped(int(rows.cardinalities().sum()) + self.num_copied, self.num_copied)
+
+    def _keep_others(self, predicate: Expression | None) -> Dropped:
+        """Write the rows that a predicate does not select again, of all files that may have rows that it selects."""
+        assert predicate is not None
+        chosen = self.base.scan(predicate=predicate).file_set
+        files = chosen.columns(READ_TO_REMOVE)
+        self.transaction.read(predicate, files)
+        self._copy(files, not_selected(predicate), chosen)
+        if self.transaction.plan.capture is not None and files.num_rows:
+            self._changes.append((self.base.scan(predicate=predicate, files=chosen), "delete"))
+        self._remove(files)
+        return Dropped(live_rows(chosen, files), self.num_copied)
+
     def _drop_by_vector(self, files: pa.Table, rows: RowSets, counts: NDArray[np.int64]) -> None:
         self.transaction.remove_rows(files, rows)
         dropped = _num_dropped(files)
@@ -265,19 +307,25 @@ class RowChanges:
         sizes = files.column("size").to_pylist()
         counts = self.base.engine.data.row_counts(decode_paths(files.column("path")), sizes)
         kept = RowSets(RowSet.from_range(0, n) - own for n, own in zip(counts, rows, strict=True))
+        self._copy(files, None, _only(files, kept))
+        self._vectors["Removed"] += int((_num_dropped(files) > 0).sum())
+        self._remove(files)
+
+    def _copy(self, files: pa.Table, predicate: Expression | None, rows: FileSet) -> None:
+        """Write rows of files to new ones: those of ``rows`` for which a predicate is true."""
         carried = carried_columns(self.transaction.plan)
-        scan = self.base.scan(metadata=tuple(carried), files=_only(files, kept), beside_write=True)
+        scan = self.base.scan(metadata=tuple(carried), predicate=predicate, files=rows, beside_write=True)
         self.progress.begin("write", files.column("size"))
         plan, counted, syncs = self.transaction.plan, self.progress.counted, self.transaction.syncs
         # at once: an interrupt deletes what is noted
         self._written.append(
-            rewrite_rows(self.base.engine, plan, scan, carried, self._properties, counted, syncs=syncs)
+            rewrite_rows(
+                self.base.engine, plan, scan, carried, self._properties, counted, self._data_change, syncs=syncs
+            )
         )
         written = self._stage_last()
         self.progress.add(files=files.num_rows, num_bytes=int(pc.sum(files.column("size")).as_py() or 0))
         self.num_copied += written.num_rows
-        self._vectors["Removed"] += int((_num_dropped(files) > 0).sum())
-        self._remove(files)
 
     @property
     def rewrites_at_once(self) -> bool:
@@ -329,7 +377,7 @@ class RowChanges:
 
     def _remove(self, files: pa.Table) -> None:
         if files.num_rows:
-            self.transaction.remove_files(removed_files(files))
+            self.transaction.remove_files(removed_files(files, self._data_change))
             self._removed.append(files.select(["size"]))
 
     # --- writing rows ---
@@ -352,19 +400,25 @@ class RowChanges:
         self.num_updated += written.num_rows
         self.record(written.adds, None, "update_postimage")
 
-    def write_inserted(self, rows: Relation, *, task_index: int = 0, num_tasks: int = 1) -> None:
-        """Write new rows, as `write_files` does; the arguments are its own, for rows that come in several calls."""
-        written = self._write(rows, "new", task_index, num_tasks)
+    def write_inserted(
+        self, rows: Relation, *, task_index: int = 0, num_tasks: int = 1, checks: Sequence[RowCheck] = ()
+    ) -> None:
+        """Write new rows that pass some checks, as `write_files` does; the other arguments are its own."""
+        written = self._write(rows, "new", task_index, num_tasks, checks)
         self.num_inserted += written.num_rows
         self.record(written.adds, None, "insert")
 
-    def _write(self, rows: Relation, origin: Origin, task_index: int = 0, num_tasks: int = 1) -> Written:
+    def _write(
+        self, rows: Relation, origin: Origin, task_index: int = 0, num_tasks: int = 1, checks: Sequence[RowCheck] = ()
+    ) -> Written:
         self.progress.begin("write")
+        plan = self.transaction.plan
+        plan = replace(plan, checks=(*plan.checks, *checks)) if checks else plan
         # at once, as above
         self._written.append(
             self.relations.write(
                 self.base.engine,
-                self.transaction.plan,
+                plan,
                 rows,
                 origin=origin,
                 properties=self._properties,
@@ -384,6 +438,11 @@ class RowChanges:
         return written
 
     # --- recording changes ---
+
+    @property
+    def has_records(self) -> bool:
+        """Whether changes of rows were noted for change files."""
+        return bool(self._changes)
 
     def write_changes(self) -> None:
         """Write change files if the table keeps them: once a commit has one, its adds and removes are no changes."""
@@ -452,7 +511,7 @@ def has_applied(base: Snapshot | ChangeTarget, transactions: Mapping[str, int]) 
 
 def begin_changes(
     base: Snapshot | ChangeTarget,
-    operation: Literal["DELETE", "UPDATE", "MERGE"],
+    operation: Literal["DELETE", "UPDATE", "MERGE", "WRITE"],
     parameters: Mapping[str, Any],
     options: ChangeOptions,
     evolve: Evolve | None = None,

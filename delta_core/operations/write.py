@@ -38,10 +38,10 @@ from delta_core.schema.fields import Schema
 from delta_core.schema.types import StructType
 
 if TYPE_CHECKING:
-    from delta_core.kernel.scan.scan import Scan
+    from delta_core.operations.changes import Dropped
     from delta_core.operations.row_changes import RowChanges
 
-__all__ = ["Replaced", "TableWrite", "WriteOptions", "has_transactions", "live_rows", "run_write", "write_table"]
+__all__ = ["TableWrite", "WriteOptions", "has_transactions", "live_rows", "run_write", "write_table"]
 
 Mode = Literal["error", "append", "overwrite", "ignore"]
 #: Partitions that a conflict check names one by one; of more, all files count as read.
@@ -242,31 +242,11 @@ def _check_definition(options: WriteOptions) -> None:
         )
 
 
-class Replaced(Struct, frozen=True):
-    """What became of the rows of the files that a write replaces.
-
-    Parameters
-    ----------
-    rows : int or None
-        Their live rows; None if the statistics of a file lack them.
-    copied : int
-        Those that were written again.
-    """
-
-    rows: int | None
-    copied: int = 0
-
-    def metrics(self) -> dict[str, int]:
-        """Return the operation metrics, named as delta-spark's."""
-        deleted = {} if self.rows is None else {"numDeletedRows": self.rows - self.copied}
-        return {"numCopiedRows": self.copied, **deleted}
-
-
 class TableWrite:
     """One write: the definition, the new files, what they replace, the commit.
 
-    Rows go through `given_schema`, `write_new`, `write_kept` and `write_changes` alone, which an engine with rows of
-    its own overrides.
+    New rows go through `given_schema` and `write_new` alone, which an engine with rows of its own overrides; rows of
+    the table through `RowChanges`.
     """
 
     def __init__(self, context: TableContext, base: Snapshot | None, source: Any, options: WriteOptions) -> None:
@@ -278,7 +258,7 @@ class TableWrite:
         self.engine = context.log.engine
         self.written: list[Written] = []
         self.changes: list[Written] = []
-        self.replaced: Replaced | None = None
+        self.dropped: Dropped | None = None
         #: For writes that drop some rows of files.
         self.row_changes: RowChanges | None = None
 
@@ -447,71 +427,31 @@ class TableWrite:
         self.transaction.add_written(written)
         return written
 
-    def _stage_kept(self) -> None:
-        assert self.replaced is not None
-        self.replaced = replace(self.replaced, copied=self._stage_last().num_rows)
-
-    def _stage_changes(self) -> None:
-        self.transaction.add_change_files(self.changes[-1].files)
-
     def _replace(self, base: Snapshot, predicate: Expression | None) -> None:
         if self.options.partition_overwrite == "dynamic" and base.state.partition_columns:
             self._replace_partitions(base)
             return
-        if predicate is not None and self._has_vectors(base, predicate):
-            self._drop_rows(base, predicate)
+        if predicate is None:
+            table = base.files.columns(READ_TO_REMOVE)
+            self.transaction.read(None, table)
+            self._remove(table)
             return
-        files = base.scan(predicate=predicate).file_set if predicate is not None else base.files
-        table = files.columns(READ_TO_REMOVE)
-        self.transaction.read(predicate, table)
-        if predicate is not None:
-            self.replaced = Replaced(live_rows(files, table))
-            if not parts.selects_partitions(predicate, base.state.partition_columns):
-                self._keep_rows(base, predicate, files)
-        self._remove(table)
+        changes = self._begin_changes(base)
+        self._finish_changes(changes, changes.drop_where(predicate))
 
-    def _has_vectors(self, base: Snapshot, predicate: Expression) -> bool:
-        """Return whether the rows that a predicate selects are dropped without rewriting their files."""
-        return (
-            self.transaction.plan.remove_rows is not None
-            and self.engine.relations is not None
-            # rows that are only arranged otherwise are not removed rows
-            and self.options.data_change
-            and not parts.selects_partitions(predicate, base.state.partition_columns)
+    def _begin_changes(self, base: Snapshot) -> RowChanges:
+        options = self.options
+        self.row_changes = parts.RowChanges(
+            base, self.transaction, options.writer_properties, data_change=options.data_change
         )
+        return self.row_changes
 
-    def _drop_rows(self, base: Snapshot, predicate: Expression) -> None:
-        changes = self.row_changes = parts.RowChanges(base, self.transaction, self.options.writer_properties)
-        files, rows = changes.find(predicate)
-        num_rows = int(rows.cardinalities().sum())
-        changes.drop(files, deleted=rows)
-        self.finish_dropped(changes, num_rows)
-
-    def finish_dropped(self, changes: RowChanges, num_rows: int) -> None:
+    def _finish_changes(self, changes: RowChanges, dropped: Dropped) -> None:
         """Record the new rows beside those that were dropped, for the change feed and the metrics."""
-        if num_rows:
+        if changes.has_records:
             changes.record(self.written[0].adds, None, "insert")
             changes.write_changes()
-        self.replaced = Replaced(num_rows + changes.num_copied, changes.num_copied)
-
-    def _keep_rows(self, base: Snapshot, predicate: Expression, files: FileSet) -> None:
-        """Write the rows that the predicate does not select to files of their own; note the others as changes."""
-        plan = self.transaction.plan
-        carried = parts.carried_columns(plan)
-        kept = base.scan(metadata=tuple(carried), predicate=parts.not_selected(predicate), files=files)
-        self.written.append(self.write_kept(plan, kept, carried))
-        self._stage_kept()
-        if plan.capture is not None:
-            new = FileSet.of(self.written[0].adds)
-            added = base.scan(files=new) if new.count else None
-            self._capture([(base.scan(predicate=predicate, files=files), "delete"), (added, "insert")])
-
-    def _capture(self, changes: Sequence[tuple[Scan | None, str]]) -> None:
-        """Write change files: once a commit has one, its adds and removes are no longer read as changes."""
-        self.changes.append(
-            self.write_changes(self.transaction.plan, [(scan, kind) for scan, kind in changes if scan is not None])
-        )
-        self._stage_changes()
+        self.dropped = dropped
 
     # --- rows ---
 
@@ -531,15 +471,6 @@ class TableWrite:
             data_change=options.data_change,
             syncs=self.transaction.syncs,
         )
-
-    def write_kept(self, plan: WritePlan, rows: Scan, carried: Mapping[str, str]) -> Written:
-        """Write rows of the table again; metadata columns go into the hidden columns that carry them."""
-        properties, syncs = self.options.writer_properties, self.transaction.syncs
-        return parts.rewrite_rows(self.engine, plan, rows, carried, properties, syncs=syncs)
-
-    def write_changes(self, plan: WritePlan, changes: Sequence[tuple[Scan, str]]) -> Written:
-        """Write change files of rows, each with its kind of change."""
-        return parts.write_change_rows(self.engine, plan, changes, syncs=self.transaction.syncs)
 
     # --- what is replaced ---
 
@@ -574,11 +505,11 @@ class TableWrite:
             numOutputBytes=sum(w.num_bytes for w in (*new, *self.changes)),
         )
         removed = self.transaction.intents.removes
-        if self.replaced is not None:
+        if self.dropped is not None:
             self.transaction.metrics.update(
-                self.replaced.metrics(), numAddedChangeFiles=sum(w.adds.num_rows for w in self.changes)
+                self.dropped.metrics(), numAddedChangeFiles=sum(w.adds.num_rows for w in self.changes)
             )
-        if removed or self.replaced is not None:
+        if removed or self.dropped is not None:
             sizes = [s for t in removed for s in t.column("size").to_pylist()]
             self.transaction.metrics.update(numRemovedFiles=len(sizes), numRemovedBytes=sum(s or 0 for s in sizes))
         if self.row_changes is not None:

@@ -30,7 +30,7 @@ from delta_core.kernel.commit.committer import StoreCommitter
 from delta_core.kernel.commit.options import AppTransaction
 from delta_core.kernel.plugins.committer import Outcome, Proposal
 from delta_core.kernels.row_set import RowSet
-from delta_core.operations import optimize
+from delta_core.operations import file_rewrites, optimize
 from delta_core.operations.bins import pack_bins
 from delta_core.operations.optimize import OptimizeOptions, plan_optimize
 from delta_core.operations.progress import OperationProgress
@@ -347,8 +347,8 @@ def test_small_partitions_are_ordered_by_themselves_in_one_write(
     table = DeltaTable(tmp_path / "t")
     table.delete("n = 17")
     calls = []
-    write = optimize.write_files
-    monkeypatch.setattr(optimize, "write_files", lambda *a, **o: calls.append(1) or write(*a, **o))
+    write = file_rewrites.write_files
+    monkeypatch.setattr(file_rewrites, "write_files", lambda *a, **o: calls.append(1) or write(*a, **o))
     metrics = getattr(table.optimize, order)(["x"], **spill)
     assert (metrics["numFilesAdded"], metrics["partitionsOptimized"], metrics["numBatches"]) == (4, 4, 4)
     assert len(calls) == 1 or spill

@@ -240,7 +240,8 @@ class StepRunner:
             custom_metadata=self._commit.get("custom_metadata") or {},
             post=self._commit.get("post") or PostCommit(),
         )
-        return optimize_table(latest, found).snapshot
+        done: Snapshot = optimize_table(latest, found).snapshot
+        return done
 
     def _other_types(self, latest: Snapshot, columns: Sequence[Path]) -> Ints:
         """Return the live files in which a column has another type than in the table."""

@@ -31,12 +31,12 @@ from delta_core.kernel.scan.scan import Scan
 from delta_core.kernel.snapshot import Snapshot, TableContext
 from delta_core.kernel.write.files import Written
 from delta_core.kernel.write.plan import Origin, WritePlan
-from delta_core.operations.changes import FILE_NUMBER
+from delta_core.operations.changes import FILE_NUMBER, Dropped
 from delta_core.operations.facts import live_rows
 from delta_core.operations.replace import check_replacing, replaced_columns, replacing_parameters
 from delta_core.operations.rewrite import carried_columns
-from delta_core.operations.row_changes import RowChanges, with_numbers
-from delta_core.operations.write import Replaced, TableWrite, WriteOptions, run_write
+from delta_core.operations.row_changes import with_numbers
+from delta_core.operations.write import TableWrite, WriteOptions, run_write
 from delta_core.schema.types import PrimitiveType, StructType
 
 __all__ = ["FrameWriteOptions", "write_rows"]
@@ -117,18 +117,6 @@ class _FrameWrite(TableWrite):
         """Write the DataFrame's rows."""
         return self._write(plan, self.source, data_change=self.options.data_change)
 
-    def write_kept(self, plan: WritePlan, rows: Scan, carried: Mapping[str, str]) -> Written:
-        """Write rows of the table again, read and written by Spark."""
-        found = frame(self.spark, rows)
-        return self._write(plan, _renamed(found, carried), origin="moved")
-
-    def write_changes(self, plan: WritePlan, changes: Sequence[tuple[Scan, str]]) -> Written:
-        """Write change files."""
-        assert plan.capture is not None
-        column = plan.capture.change_column
-        parts = [frame(self.spark, scan).withColumn(column, F.lit(kind)) for scan, kind in changes]
-        return self._write_changes(plan, parts)
-
     def _write_changes(self, plan: WritePlan, parts: Sequence[DataFrame]) -> Written:
         rows = parts[0]
         for part in parts[1:]:
@@ -171,7 +159,7 @@ class _FrameWrite(TableWrite):
         """
         plan = self.transaction.plan
         new = FileSet.of(self.written[0].adds)
-        self.replaced = Replaced(0)
+        self.dropped = Dropped(0)
         # a match may turn up in any file, and in one that comes meanwhile
         self.transaction.read(None)
         if not new.count:
@@ -187,12 +175,12 @@ class _FrameWrite(TableWrite):
             return
         removed = self._of_places(base, places)
         touched = FileSet.of(removed)
-        self.replaced = Replaced(live_rows(touched, removed))
+        num_rows = live_rows(touched, removed)
         carried = carried_columns(plan)
         old = self._compared(base, base.scan(metadata=tuple(carried), files=touched)).alias("t")
         remaining = old.join(source, self._condition(base.schema), "left_anti")
         self.written.append(self._write(plan, _renamed(remaining, carried), origin="moved"))
-        self._stage_kept()
+        self.dropped = Dropped(num_rows, self._stage_last().num_rows)
         if plan.capture is not None:
             every = self._compared(base, base.scan(files=touched)).alias("t")
             gone = every.join(source, self._condition(base.schema), "left_semi")
@@ -200,7 +188,7 @@ class _FrameWrite(TableWrite):
             parts = [(gone, "delete"), (frame(self.spark, base.scan(files=new)), "insert")]
             changes = [rows.withColumn(column, F.lit(kind)) for rows, kind in parts]
             self.changes.append(self._write_changes(plan, changes))
-            self._stage_changes()
+            self.transaction.add_change_files(self.changes[-1].files)
         self._remove(removed)
 
     def _drop_matching(self, base: Snapshot, source: DataFrame) -> None:
@@ -212,13 +200,13 @@ class _FrameWrite(TableWrite):
             constants={FILE_NUMBER: (FILE_NUMBER, PrimitiveType("long"))},
         )
         hit = self._compared(base, scan).alias("t").join(source, self._condition(base.schema), "left_semi")
-        changes = self.row_changes = RowChanges(base, self.transaction, None)
+        changes = self._begin_changes(base)
         found = SparkRelation(hit.select(f"t.{FILE_NUMBER}", f"t.{ROW_INDEX}"))
         rows = changes.relations.positions(found, files.num_rows, lambda _: None)
         num_rows = int(rows.cardinalities().sum())
         if num_rows:
             changes.drop(files, deleted=rows)
-        self.finish_dropped(changes, num_rows)
+        self._finish_changes(changes, Dropped(num_rows + changes.num_copied, changes.num_copied))
 
     def _compared(self, base: Snapshot, scan: Scan) -> DataFrame:
         """Return rows as conditions compare them."""
