@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,24 +14,13 @@ from msgspec import Struct
 
 # views for other libraries are loaded with the first one
 from delta_core import api
-from delta_core.api import (
-    Engine,
-    InvalidArgumentError,
-    RangeRequest,
-    Schema,
-    Storage,
-    VersionNotFoundError,
-    parse_ms,
-    parse_version,
-    require,
-    schema_of_arrow,
-)
+from delta_core.api import Engine, InvalidArgumentError, Schema, Storage, parse_version, require, schema_of_arrow
 from delta_core.kernels.arrow_buffers import number_array, strings_of
 from delta_plugins.lance import history
 from delta_plugins.lance.blobs import BlobFile, Blobs
 from delta_plugins.lance.flags import FLAGS
-from delta_plugins.lance.manifest import Manifest, parse_manifest
-from delta_plugins.lance.names import MANIFESTS, Versions, list_versions, manifest_names
+from delta_plugins.lance.manifest import Manifest
+from delta_plugins.lance.names import list_versions
 from delta_plugins.lance.predicates import lance_type
 from delta_plugins.lance.projection import Columns
 from delta_plugins.lance.refs import Branch, Tag, branch_folder, find_tag, read_branches, read_tags
@@ -40,14 +29,12 @@ from delta_plugins.lance.schema import arrow_schema, registered
 from delta_plugins.lance.take import sample_rows, take_blobs, take_rows
 from delta_plugins.lance.verify import verify_dataset
 from delta_plugins.lance.version_files import Opening, VersionFiles
+from delta_plugins.lance.version_manifests import read_at, read_latest, read_version, read_versions
 
 if TYPE_CHECKING:
     from delta_core.api import Function, VerifyReport
 
 __all__ = ["DatasetStats", "LanceDataset", "LanceSchema"]
-
-#: Manifests are read for this many versions at a time.
-_VERSIONS_AT_ONCE = 64
 
 
 class DatasetStats(Struct, frozen=True):
@@ -268,11 +255,11 @@ class LanceDataset:
         below = branch_folder(branch)
         if version is not None:
             number = parse_version(version)
-            manifest = _read_version(engine.storage, number, below)
+            manifest = read_version(engine.storage, number, below)
         elif timestamp is not None:
-            manifest = _read_at(engine.storage, list_versions(engine.storage, below), below, timestamp)
+            manifest = read_at(engine.storage, list_versions(engine.storage, below), below, timestamp)
         else:
-            manifest = _read_latest(engine.storage, below)
+            manifest = read_latest(engine.storage, below)
         return cls(VersionFiles(engine, uri, manifest, branch if below else None, opening))
 
     def load_as_version(
@@ -326,7 +313,7 @@ class LanceDataset:
                 named.setdefault(tag.version, []).append(name)
         return [
             history.entry(self.storage, self.files.below, data, manifest, named.get(manifest.version, []))
-            for data, manifest in _read_many(self.storage, versions, self.files.below, chosen)
+            for data, manifest in read_versions(self.storage, versions, self.files.below, chosen)
         ]
 
     def tags(self) -> dict[str, Tag]:
@@ -466,78 +453,3 @@ class LanceDataset:
 
 def _html(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _path(below: str, name: str) -> str:
-    return f"{below}/{MANIFESTS}/{name}" if below else f"{MANIFESTS}/{name}"
-
-
-def _read_version(storage: Storage, version: int, below: str) -> Manifest:
-    """Read a version by the names that its manifest may have; the listing is needed for an error only."""
-    for name in manifest_names(version) if version < 1 << 63 else ():
-        try:
-            [data] = storage.read([RangeRequest(_path(below, name))])
-        except FileNotFoundError:
-            continue
-        return _parsed(data, _path(below, name), version)
-    name = list_versions(storage, below).name_of(version)
-    return _read_named(storage, name, below, version)
-
-
-def _read_named(storage: Storage, name: str, below: str, version: int) -> Manifest:
-    path = _path(below, name)
-    try:
-        [data] = storage.read([RangeRequest(path)])
-    except FileNotFoundError as e:
-        raise VersionNotFoundError(
-            f"Version {version} was removed while it was opened: {path} is not there any more. Open another version.",
-            version=version,
-        ) from e
-    return _parsed(data, path, version)
-
-
-def _parsed(data: bytes | memoryview, path: str, version: int) -> Manifest:
-    found = parse_manifest(data, path)
-    if found.version != version:
-        raise history.wrong_version(path, version, found.version)
-    return found
-
-
-def _read_latest(storage: Storage, below: str) -> Manifest:
-    versions = list_versions(storage, below)
-    latest = versions.latest
-    return _read_named(storage, versions.name_of(latest), below, latest)
-
-
-def _read_many(
-    storage: Storage, versions: Versions, below: str, chosen: Sequence[int]
-) -> Iterator[tuple[bytes | memoryview, Manifest]]:
-    """Yield the bytes and the contents of manifests; many are read together."""
-    for start in range(0, len(chosen), _VERSIONS_AT_ONCE):
-        some = chosen[start : start + _VERSIONS_AT_ONCE]
-        paths = [_path(below, versions.names[v]) for v in some]
-        try:
-            found = storage.read([RangeRequest(p) for p in paths])
-        except FileNotFoundError as e:
-            raise VersionNotFoundError(
-                f"A version from {some[0]} to {some[-1]} was removed while it was read: {e}. Try again.",
-                version=some[0],
-            ) from e
-        for data, path, version in zip(found, paths, some, strict=True):
-            yield data, _parsed(data, path, version)
-
-
-def _read_at(storage: Storage, versions: Versions, below: str, timestamp: Any) -> Manifest:
-    """Return the latest version whose manifest was made until a point in time."""
-    until = parse_ms(timestamp)
-    earliest: int | None = None
-    for _, manifest in _read_many(storage, versions, below, [*reversed(versions.names)]):
-        made = manifest.timestamp_us // 1000
-        if made <= until:
-            return manifest
-        earliest = made if earliest is None else min(earliest, made)
-    raise VersionNotFoundError(
-        f"No version was committed until {timestamp}: the earliest one that is there is of {earliest} ms since the "
-        "epoch.",
-        timestamp=str(timestamp),
-    )

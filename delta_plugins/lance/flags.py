@@ -10,11 +10,17 @@ from delta_core.api import CorruptTableError, UnsupportedFeatureError
 
 __all__ = [
     "CHANGED_INDICES",
+    "CONFIG",
+    "DELETIONS",
     "FLAGS",
     "Flag",
+    "LINEAGE_COLUMNS",
     "MANAGED_BLOBS",
     "MIXED_VERSIONS",
+    "NO_TRANSACTION_FILES",
     "STABLE_ROW_IDS",
+    "STAYING",
+    "UNIQUE_FIELD_IDS",
     "check_readable",
     "check_writable",
 ]
@@ -25,7 +31,11 @@ EARLIER_V2 = 4
 CONFIG = 8
 NO_TRANSACTION_FILES = 32
 MIXED_VERSIONS = 256
+LINEAGE_COLUMNS = 2048
 MANAGED_BLOBS = 16384
+UNIQUE_FIELD_IDS = 32768
+#: Flags of writers that stay when they are set; the others follow from what a version has.
+STAYING = NO_TRANSACTION_FILES | UNIQUE_FIELD_IDS
 #: Indices have further columns, or addresses of rows that were moved since.
 CHANGED_INDICES = 128 | 1024
 
@@ -66,11 +76,11 @@ FLAGS = (
     Flag(MIXED_VERSIONS, "data files of different versions", "read"),
     Flag(512, "a fragment reuse index with stable row ids", "reject"),
     Flag(1024, "a tagged fragment reuse index", "read"),
-    Flag(2048, "row lineage in hidden columns", "write"),
+    Flag(LINEAGE_COLUMNS, "row lineage in hidden columns", "write"),
     Flag(4096, "a tree of fragments", "reject"),
     Flag(8192, "covering columns that are independent of the fields of an index", "reject"),
     Flag(MANAGED_BLOBS, "managed blobs", "read"),
-    Flag(32768, "field ids that are never used again", "write", False),
+    Flag(UNIQUE_FIELD_IDS, "field ids that are never used again", "write", False),
     Flag(65536, "zone seeds", "reject"),
     Flag(131072, "metadata of objects", "read", False),
 )

@@ -74,6 +74,8 @@ class Fragments:
         Unique.
     physical_rows : int64[n]
         Rows in the files, deleted ones too; -1 = the manifest does not specify it.
+    start, stop : int64[n]
+        The bytes of the manifest's message that are the field of each fragment.
     first_file : int64[n + 1]
         The number of each fragment's first file; the last one is the number of files.
     shape : int32[n]
@@ -106,6 +108,8 @@ class Fragments:
         self.id: NDArray[np.int64] = _small(columns["id"], "id", MOST_ROWS - 1, path)
         rows = _small(columns["physical_rows"], "number of rows", MOST_ROWS, path)
         self.physical_rows: NDArray[np.int64] = np.where(rows == 0, -1, rows)
+        self.start: NDArray[np.int64] = columns["start"]
+        self.stop: NDArray[np.int64] = columns["stop"]
         self.first_file: NDArray[np.int64] = np.concatenate([np.zeros(1, np.int64), columns["file_ends"]])
         self.shape: NDArray[np.int32] = columns["shape"]
         self.deletion_kind: NDArray[np.int32] = columns["deletion_kind"]

@@ -9,7 +9,7 @@ from delta_core.api import CorruptTableError, RangeRequest, Storage
 from delta_plugins.lance.manifest import Manifest, read_section
 from delta_plugins.lance.wire import Message, chosen, decode, message_table
 
-__all__ = ["entry", "read_transaction", "transaction_path", "wrong_version"]
+__all__ = ["entry", "read_transaction", "transaction_operation", "transaction_path"]
 
 TRANSACTIONS = "_transactions"
 #: The numbers of a transaction's alternatives begin here.
@@ -22,16 +22,6 @@ _SHOWN = {
     "clone": ("is_shallow", "ref_name", "ref_version", "ref_path", "branch_name"),
     "update": ("fields_modified",),
 }
-
-
-def wrong_version(path: str, expected: int, found: int) -> CorruptTableError:
-    """Return the error of a manifest whose name and content are of different versions."""
-    return CorruptTableError(
-        f"Manifest {path} is damaged: it is of version {found}, but its name of version {expected}. Restore the file "
-        "from a copy.",
-        path=path,
-        version=found,
-    )
 
 
 def read_transaction(storage: Storage, below: str, data: bytes | memoryview, manifest: Manifest) -> Message | None:
@@ -61,7 +51,8 @@ def transaction_path(below: str, name: str) -> str:
     return f"{below}/{TRANSACTIONS}/{name}" if below else f"{TRANSACTIONS}/{name}"
 
 
-def _operation(transaction: Message) -> str | None:
+def transaction_operation(transaction: Message) -> str | None:
+    """Return the name of a transaction's operation, such as ``append``; None if it is not known."""
     names = tuple(f.name for number, f in message_table("Transaction").items() if number >= _FIRST_OPERATION)
     return chosen(transaction, names)
 
@@ -87,7 +78,7 @@ def entry(
         return {**found, "operation": "unknown", "operationParameters": {"error": e.message}}
     if transaction is None:
         return found
-    operation = _operation(transaction)
+    operation = transaction_operation(transaction)
     return {
         **found,
         "operation": operation or "unknown",

@@ -171,6 +171,8 @@ ExternalFile
     1 path string; 2 offset u64; 3 size u64
 IndexSection
     1 indices IndexMetadata*
+IndexEntries
+    1 indices bytes*
 IndexMetadata
     1 uuid Uuid; 2 fields i32*; 3 name string; 4 dataset_version u64; 5 fragment_bitmap bytes; 6 index_details Any
     7 index_version i32?; 8 created_at u64?; 9 base_id u32?; 10 files IndexFile*; 11 covering_fields i32*

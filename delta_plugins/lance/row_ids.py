@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["LINEAGE_FIELDS", "IdMatches", "RowNumbers", "encode_ids", "load_numbers", "segments_of"]
+__all__ = ["LINEAGE_FIELDS", "IdMatches", "RowNumbers", "encode_ids", "encode_versions", "load_numbers", "segments_of"]
 
 #: Which sequence: ids, or versions.
 Kind = Literal["row_ids", "last_updated", "created"]
@@ -195,6 +195,22 @@ def encode_ids(ids: NDArray[np.uint64]) -> bytes:
         If ids are not distinct.
     """
     return encode("RowIdSequence", {"segments": segments_of(ids)})
+
+
+def encode_versions(versions: NDArray[np.uint64]) -> bytes:
+    """Encode the versions that rows were created, or last updated, in: one for each row, as runs of equal ones.
+
+    Protocol
+    --------
+    RowDatasetVersionSequence
+    """
+    starts = np.concatenate([[0], np.flatnonzero(versions[1:] != versions[:-1]) + 1])[: len(versions)]
+    ends = [*starts[1:].tolist(), len(versions)]
+    runs = [
+        {"span": {"range": {"start": start, "end": end}}, "version": int(versions[start])}
+        for start, end in zip(starts.tolist(), ends, strict=False)
+    ]
+    return encode("RowDatasetVersionSequence", {"runs": runs})
 
 
 def segments_of(ids: NDArray[np.uint64]) -> Sequence[Message]:

@@ -88,6 +88,8 @@ class LanceField(Struct, frozen=True, dict=True):
         Written by earlier versions; empty or ``default`` for a field like any other.
     key_position : int
         The place in an unenforced primary key, counted from 1; 0 if it is not part of one, -1 without a place.
+    cluster_position : int
+        The place in an unenforced clustering key, as of ``key_position``.
     """
 
     id: int
@@ -101,6 +103,7 @@ class LanceField(Struct, frozen=True, dict=True):
     encoding: int = 0
     storage_class: str = ""
     key_position: int = 0
+    cluster_position: int = 0
 
     @cached_property
     def arrow(self) -> pa.Field:

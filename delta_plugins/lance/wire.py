@@ -173,7 +173,8 @@ def encode(name: str, message: Mapping[str, Any]) -> bytes:
     name : str
         The message's name in `delta_plugins.lance.messages`.
     message : Mapping
-        Values by the names of fields. What is absent, None or empty, or a zero that is not optional, is left out.
+        Values by the names of fields. What is absent, None or empty, or a zero that is not optional, is left out. A
+        message may be bytes: it is encoded already.
 
     Raises
     ------
@@ -201,7 +202,7 @@ def _write_varint(out: bytearray, value: int) -> None:
     out.append(value)
 
 
-def _write_bytes(out: bytearray, number: int, data: bytes) -> None:
+def _write_bytes(out: bytearray, number: int, data: bytes | memoryview) -> None:
     _write_varint(out, number << 3 | _BYTES)
     _write_varint(out, len(data))
     out += data
@@ -224,7 +225,8 @@ def _write_value(out: bytearray, number: int, kind: str, value: Any) -> None:
     if kind in _KINDS:
         _write_scalar(out, number, kind, value)
     else:
-        _write_bytes(out, number, encode(kind, value))
+        is_encoded = isinstance(value, (bytes, memoryview))
+        _write_bytes(out, number, value if is_encoded else encode(kind, value))
 
 
 def _write_field(out: bytearray, field: FieldTable, value: Any) -> None:

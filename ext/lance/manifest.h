@@ -90,6 +90,7 @@ struct FragmentColumns {
     std::vector<uint64_t> deletion_version, deletion_id, num_deleted;
     std::vector<int64_t> deletion_base;  // -1: the dataset's own
     SequenceColumns sequences[NUM_SEQUENCES];
+    std::vector<int64_t> start, stop;  // the bytes of the field that has the fragment, with its number and its length
     // of each file
     std::vector<int64_t> path_ends;
     std::vector<uint8_t> paths;
@@ -290,6 +291,8 @@ inline bool read_manifest(FragmentColumns& out, const uint8_t* data, int64_t siz
         if (field.number == 2) {
             if (field.wire != WIRE_BYTES) return out.fail("a DataFragment can't be decoded", start);
             if (!read_fragment(out, reader.inside(field), numbers)) return false;
+            out.start.push_back(start);
+            out.stop.push_back(reader.at);
         } else {
             out.rest.insert(out.rest.end(), data + start, data + reader.at);
         }

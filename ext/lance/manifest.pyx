@@ -32,7 +32,7 @@ cdef extern from "lance/manifest.h" namespace "lance" nogil:
         vector[int32_t] layouts
     cdef cppclass FragmentColumns:
         vector[uint64_t] id, physical_rows, deletion_version, deletion_id, num_deleted, file_size
-        vector[int64_t] file_ends, deletion_base, path_ends, file_base
+        vector[int64_t] file_ends, deletion_base, path_ends, file_base, start, stop
         vector[int32_t] shape, deletion_kind, layout
         vector[uint8_t] has_rows, has_overlays, paths, rest
         SequenceColumns[3] sequences
@@ -103,6 +103,8 @@ def split_manifest(source):
         "id": array_of(columns.id.data(), columns.id.size(), np.uint64),
         "physical_rows": array_of(columns.physical_rows.data(), columns.physical_rows.size(), np.uint64),
         "has_overlays": array_of(columns.has_overlays.data(), columns.has_overlays.size(), np.uint8),
+        "start": array_of(columns.start.data(), columns.start.size(), np.int64),
+        "stop": array_of(columns.stop.data(), columns.stop.size(), np.int64),
         "file_ends": array_of(columns.file_ends.data(), columns.file_ends.size(), np.int64),
         "shape": array_of(columns.shape.data(), columns.shape.size(), np.int32),
         "deletion_kind": array_of(columns.deletion_kind.data(), columns.deletion_kind.size(), np.int32),

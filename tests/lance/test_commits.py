@@ -1,0 +1,356 @@
+"""Commits of datasets: effects of operations, conflicts, races and unknown outcomes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec import structs
+
+from delta_core.errors import CommitConflictError, CommitStateUnknownError, EngineError, UnsupportedFeatureError
+from delta_core.kernels.row_set import RowSet
+from delta_plugins.lance.commit import conflicts
+from delta_plugins.lance.commit.commits import commit_operation
+from delta_plugins.lance.commit.conflicts import Winner, check, is_retryable
+from delta_plugins.lance.commit.operations import (
+    Append,
+    Delete,
+    Operation,
+    Overwrite,
+    Project,
+    ReserveFragments,
+    Restore,
+    Rewrite,
+    RewriteGroup,
+    RowRemoval,
+    Update,
+    UpdateConfig,
+)
+from delta_plugins.lance.dataset import LanceDataset
+from delta_plugins.lance.format import open_dataset
+from delta_plugins.lance.wire import decode, encode
+from tests.lance.test_dataset import FIXTURES, NAMES
+
+
+@pytest.fixture(params=NAMES)
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy of a dataset that pylance wrote, which may be changed."""
+    return Path(shutil.copytree(FIXTURES / request.param, tmp_path / "dataset"))
+
+
+def opened(root: Path) -> LanceDataset:
+    return open_dataset(str(root))
+
+
+def live_row(dataset: LanceDataset) -> tuple[int, int]:
+    """Return the id of a fragment with more than two rows, and the position of a row that is not deleted."""
+    addresses = dataset.scan([], metadata=["_rowaddr"]).to_table().column(0).to_numpy()
+    fragments, counts = np.unique(addresses >> np.uint64(32), return_counts=True)
+    fragment = int(fragments[counts.argmax()])
+    return fragment, int(addresses[addresses >> np.uint64(32) == fragment][0] & np.uint64(0xFFFFFFFF))
+
+
+def removal(dataset: LanceDataset, rows: Mapping[int, list[int]]) -> RowRemoval:
+    indices = dataset.manifest.fragments.find(np.array(list(rows), np.int64)).tolist()
+    before = dict(zip(rows, dataset.files.deleted_rows(indices), strict=True))
+    return RowRemoval(
+        dataset.manifest,
+        {f: RowSet.from_positions(p) for f, p in rows.items()},
+        {f: r for f, r in before.items() if r is not None},
+    )
+
+
+def commit(dataset: LanceDataset, operation: Operation, **arguments: Any) -> int:
+    return commit_operation(dataset.storage, operation, dataset.manifest, **arguments).manifest.version
+
+
+def test_deleted_rows_are_gone_and_earlier_versions_stay(root: Path) -> None:
+    dataset = opened(root)
+    count, (fragment, row) = dataset.count(), live_row(dataset)
+    assert commit(dataset, Delete(removal(dataset, {fragment: [row]}), predicate="chosen")) == dataset.version + 1
+    after = opened(root)
+    assert (after.count(), opened(root).load_as_version(dataset.version).count()) == (count - 1, count)
+    entry = after.history(1)[0]
+    assert (entry["operation"], entry["operationParameters"]["predicate"]) == ("delete", "chosen")
+    assert entry["readVersion"] == dataset.version
+    assert not after.verify().findings
+
+
+def test_fragment_without_rows_is_removed(root: Path) -> None:
+    dataset = opened(root)
+    fragment, _ = live_row(dataset)
+    [index] = dataset.manifest.fragments.find(np.array([fragment], np.int64)).tolist()
+    [before] = dataset.files.deleted_rows([index])
+    rows = RowSet.from_range(0, dataset.files.physical_rows(index))
+    rest = rows if before is None else rows - before
+    commit(dataset, Delete(removal(dataset, {fragment: rest.positions().tolist()})))
+    after = opened(root)
+    assert after.count() == dataset.count() - rest.cardinality
+    assert fragment not in after.manifest.fragments.id
+    assert list(after.manifest.fragments.id) == [f for f in dataset.manifest.fragments.id if f != fragment]
+
+
+def test_deletions_of_other_rows_are_united(root: Path) -> None:
+    dataset = opened(root)
+    fragment, row = live_row(dataset)
+    commit(dataset, Delete(removal(dataset, {fragment: [row]})))
+    [second] = [
+        int(a & 0xFFFFFFFF)
+        for a in opened(root).scan([], metadata=["_rowaddr"]).to_table().column(0).to_pylist()
+        if a >> 32 == fragment
+    ][:1]
+    commit(dataset, Delete(removal(dataset, {fragment: [second]})))
+    assert opened(root).count() == dataset.count() - 2
+    with pytest.raises(CommitConflictError, match="deleted or updated") as caught:
+        commit(dataset, Delete(removal(dataset, {fragment: [row]})))
+    assert is_retryable(caught.value)
+    assert opened(root).version == dataset.version + 2
+
+
+def test_files_of_an_operation_that_lost_are_deleted(root: Path) -> None:
+    dataset = opened(root)
+    fragment, row = live_row(dataset)
+    commit(dataset, Delete(removal(dataset, {fragment: [row]})))
+    before = files_of(root)
+    written = root / "data" / "mine.lance"
+    written.write_bytes(b"rows")
+    with pytest.raises(CommitConflictError):
+        commit(dataset, Delete(removal(dataset, {fragment: [row]})), written=["data/mine.lance"])
+    assert files_of(root) == before
+
+
+def files_of(root: Path) -> set[str]:
+    return {str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()}
+
+
+def test_columns_are_dropped_and_renamed(root: Path) -> None:
+    dataset = opened(root)
+    first, *others = dataset.manifest.fields
+    commit(dataset, Project((structs.replace(first, name="renamed"), *others[:1])))
+    after = opened(root)
+    assert after.schema().names == ["renamed", others[0].name]
+    assert after.to_pyarrow_table().column("renamed").equals(dataset.to_pyarrow_table().column(first.name))
+
+
+def test_configuration_and_metadata_are_changed_key_by_key(root: Path) -> None:
+    dataset = opened(root)
+    commit(
+        dataset, UpdateConfig({"a": "1", "b": "2"}, {"t": "3"}, {"s": "4"}, {dataset.manifest.fields[0].id: {"f": "5"}})
+    )
+    commit(opened(root), UpdateConfig({"a": None}))
+    after = opened(root)
+    assert after.manifest.message["config"]["b"] == "2"
+    assert "a" not in after.manifest.message["config"]
+    assert after.manifest.message["table_metadata"]["t"] == "3"
+    assert after.schema().metadata[b"s"] == b"4"
+    assert after.schema().field(0).metadata[b"f"] == b"5"
+
+
+def test_restored_version_has_its_rows_and_ids_go_on(root: Path) -> None:
+    dataset = opened(root)
+    earlier = dataset.load_as_version(dataset.versions()[0])
+    commit(dataset, Restore(earlier.manifest))
+    after = opened(root)
+    assert after.to_pyarrow_table().equals(earlier.to_pyarrow_table())
+    assert after.schema().equals(earlier.schema())
+    for name in ("max_fragment_id", "next_row_id"):
+        used = dataset.manifest.message[name]
+        assert used is None or after.manifest.message[name] >= used
+    assert after.version == dataset.version + 1
+
+
+def test_reserved_ids_are_not_used_again(root: Path) -> None:
+    dataset = opened(root)
+    most = int(dataset.manifest.fragments.id.max())
+    commit(dataset, ReserveFragments(5))
+    assert opened(root).manifest.message["max_fragment_id"] >= most + 5
+
+
+def test_writers_at_once_lose_nothing(root: Path) -> None:
+    dataset = opened(root)
+
+    def change(number: int) -> int:
+        return commit(dataset, UpdateConfig({f"mine{number}": str(number)}))
+
+    with ThreadPoolExecutor(8) as pool:
+        versions = list(pool.map(change, range(24)))
+    assert sorted(versions) == list(range(dataset.version + 1, dataset.version + 25))
+    config = opened(root).manifest.message["config"]
+    assert {k: v for k, v in config.items() if k.startswith("mine")} == {f"mine{n}": str(n) for n in range(24)}
+
+
+# --- outcomes ------------------------------------------------------------------------------
+
+
+def test_unknown_outcome_deletes_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = opened(root)
+    fragment, row = live_row(dataset)
+    (root / "data" / "mine.lance").write_bytes(b"rows")
+
+    def lost(*_: Any, **__: Any) -> str:
+        raise EngineError("the connection was cut")
+
+    monkeypatch.setattr(type(dataset.storage), "put_if_absent", lost)
+    monkeypatch.setattr("delta_core.kernel.commit.publishing.PAUSE", 0)
+    before = files_of(root)
+    with pytest.raises(CommitStateUnknownError, match="nothing was deleted"):
+        commit(dataset, Delete(removal(dataset, {fragment: [row]})), written=["data/mine.lance"])
+    assert before < files_of(root)
+
+
+def test_answer_that_was_lost_is_settled_by_the_transaction(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = opened(root)
+    put: Callable[..., str] = type(dataset.storage).put_if_absent
+    calls = []
+
+    def cut(*args: Any, **kwargs: Any) -> str:
+        found = put(*args, **kwargs)
+        calls.append(found)
+        if len(calls) == 1:
+            raise EngineError("the answer was lost")
+        return found
+
+    monkeypatch.setattr(type(dataset.storage), "put_if_absent", cut)
+    monkeypatch.setattr("delta_core.kernel.commit.publishing.PAUSE", 0)
+    assert commit(dataset, UpdateConfig({"a": "1"})) == dataset.version + 1
+    assert calls == ["created", "exists"]
+    assert opened(root).version == dataset.version + 1
+
+
+def test_interrupt_after_the_manifest_keeps_its_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = opened(root)
+    fragment, row = live_row(dataset)
+    put: Callable[..., str] = type(dataset.storage).put_if_absent
+
+    def interrupted(*args: Any, **kwargs: Any) -> str:
+        put(*args, **kwargs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(dataset.storage), "put_if_absent", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        commit(dataset, Delete(removal(dataset, {fragment: [row]})))
+    after = opened(root)
+    assert (after.version, after.count()) == (dataset.version + 1, dataset.count() - 1)
+    assert not after.verify().findings
+
+
+@pytest.mark.parametrize("flag", [16, 128, 256, 1024, 16384, 131072, 1 << 20])
+def test_dataset_that_can_not_be_written_is_rejected(root: Path, flag: int) -> None:
+    dataset = opened(root)
+    message = {**dataset.manifest.message, "writer_feature_flags": flag | 3, "reader_feature_flags": 3}
+    if flag in (16, 256, 1024, 16384):
+        message["reader_feature_flags"] |= flag
+    manifest = structs.replace(dataset.manifest, message=message)
+    before = files_of(root)
+    with pytest.raises(UnsupportedFeatureError, match=str(flag)):
+        commit_operation(dataset.storage, UpdateConfig({"a": "1"}), manifest)
+    assert files_of(root) == before
+
+
+# --- the matrix ----------------------------------------------------------------------------
+
+GOES, AGAIN, FINAL = "goes", "again", "final"
+FRAGMENT = {"id": 1}
+#: An operation, touching fragment 1 and field 0, as a winner's message.
+WINNERS: Mapping[str, dict[str, Any]] = {
+    "append": {"fragments": [FRAGMENT]},
+    "delete": {"updated_fragments": [FRAGMENT]},
+    "overwrite": {"config_upsert_values": {"k": "v"}},
+    "create_index": {
+        "new_indices": [{"name": "i", "fields": [0], "fragment_bitmap": RowSet.from_positions([1]).to_roaring(32)}]
+    },
+    "rewrite": {"groups": [{"old_fragments": [FRAGMENT], "new_fragments": [{"id": 9}]}]},
+    "merge": {},
+    "restore": {"version": 1},
+    "reserve_fragments": {"num_fragments": 1},
+    "update": {"updated_fragments": [FRAGMENT], "new_fragments": [{"id": 9}]},
+    "project": {"schema": []},
+    "update_config": {"config_updates": {"update_entries": [{"key": "k", "value": "v"}]}},
+    "data_replacement": {"replacements": [{"fragment_id": 1}]},
+    "update_mem_wal_state": {},
+    "update_bases": {},
+}
+#: For each of my operations, the winners that it does not go with.
+MATRIX: Mapping[str, Mapping[str, str]] = {
+    "append": {"overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL},
+    "delete rows": {
+        "rewrite": AGAIN, "data_replacement": AGAIN, "merge": AGAIN,
+        "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
+    },
+    "delete fragments": {
+        "delete": AGAIN, "update": AGAIN, "rewrite": AGAIN, "data_replacement": AGAIN, "merge": AGAIN,
+        "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
+    },
+    "update": {
+        "rewrite": AGAIN, "data_replacement": AGAIN, "merge": AGAIN, "project": AGAIN,
+        "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
+    },
+    "merge rows": {
+        "append": AGAIN, "update": AGAIN, "rewrite": AGAIN, "data_replacement": AGAIN, "merge": AGAIN, "project": AGAIN,
+        "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
+    },
+    "rewrite": {
+        "delete": AGAIN, "update": AGAIN, "rewrite": AGAIN, "data_replacement": AGAIN, "merge": AGAIN,
+        "create_index": AGAIN, "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
+    },
+    "project": {
+        "merge": AGAIN, "project": AGAIN, "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
+    },
+    "overwrite": {"overwrite": AGAIN, "update_mem_wal_state": FINAL},
+    "overwrite with config": {"overwrite": FINAL, "update_config": FINAL, "update_mem_wal_state": FINAL},
+    "restore": {"update_mem_wal_state": FINAL},
+    "reserve_fragments": {"overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL},
+    "update_config": {"update_config": FINAL, "overwrite": FINAL},
+    "other config": {},
+}  # fmt: skip
+
+
+def my_operations() -> Mapping[str, Operation]:
+    base = opened(FIXTURES / "plain").manifest
+    rows = RowRemoval(base, {1: RowSet.from_positions([0])}, {})
+    none = RowRemoval(base, {}, {})
+    return {
+        "append": Append([]),
+        "delete rows": Delete(rows),
+        "delete fragments": Delete(none, whole=[1]),
+        "update": Update(rows, [], fields_modified=[0]),
+        "merge rows": Update(rows, [], fields_modified=[0], reads_all=True),
+        "rewrite": Rewrite(base, [RewriteGroup([1], [])]),
+        "project": Project(base.fields),
+        "overwrite": Overwrite([], base.fields),
+        "overwrite with config": Overwrite([], base.fields, config={"k": "w"}),
+        "restore": Restore(base),
+        "reserve_fragments": ReserveFragments(1),
+        "update_config": UpdateConfig({"k": "w"}),
+        "other config": UpdateConfig({"other": "w"}),
+    }
+
+
+@pytest.mark.parametrize("mine", MATRIX)
+@pytest.mark.parametrize("winner", WINNERS)
+def test_operations_go_together_as_the_protocol_specifies(mine: str, winner: str) -> None:
+    body = decode("Transaction", encode("Transaction", {winner: WINNERS[winner]}), "a test")[winner]
+    expected = MATRIX[mine].get(winner, GOES)
+    operation = my_operations()[mine]
+    if expected == GOES:
+        check(operation, Winner(7, winner, body, "u"))
+        return
+    with pytest.raises(CommitConflictError, match=f"Version 7.*{winner}") as caught:
+        check(operation, Winner(7, winner, body, "u"))
+    assert (AGAIN if is_retryable(caught.value) else FINAL) == expected
+
+
+@pytest.mark.parametrize("mine", MATRIX)
+def test_unknown_operation_is_a_conflict(mine: str) -> None:
+    with pytest.raises(CommitConflictError, match="not known") as caught:
+        check(my_operations()[mine], Winner(7, None, {}, ""))
+    assert not is_retryable(caught.value)
+
+
+def test_every_operation_has_rules() -> None:
+    assert {o.name for o in my_operations().values()} | {"merge"} == {*conflicts.RULES}
