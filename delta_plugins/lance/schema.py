@@ -19,6 +19,7 @@ __all__ = [
     "field_tree",
     "fields_of_schema",
     "is_packed",
+    "message_of",
     "registered",
     "walk_fields",
 ]
@@ -193,6 +194,27 @@ def fields_of_schema(fields: Iterable[LanceField]) -> Iterator[LanceField]:
     for field in fields:
         yield structs.replace(field, children=())
         yield from fields_of_schema(field.children)
+
+
+def message_of(field: LanceField) -> dict[str, Any]:
+    """Return the message of a field, without children.
+
+    Protocol
+    --------
+    Manifest, field 1
+    """
+    return {
+        "name": field.name,
+        "id": field.id,
+        "parent_id": field.parent_id,
+        "logical_type": field.logical_type,
+        "nullable": field.nullable,
+        "encoding": field.encoding,
+        "metadata": dict(field.metadata),
+        "storage_class": field.storage_class,
+        "unenforced_primary_key": bool(field.key_position),
+        "unenforced_primary_key_position": max(field.key_position, 0),
+    }
 
 
 def walk_fields(fields: Iterable[LanceField]) -> Iterator[LanceField]:

@@ -12,7 +12,7 @@ from libcpp.vector cimport vector
 
 import pyarrow as pa
 
-from delta_core.kernels.memory import kept_blocks
+include "lance/blocks.pxi"
 
 
 cdef extern from "lance/utf8.h" namespace "delta_lance" nogil:
@@ -20,24 +20,9 @@ cdef extern from "lance/utf8.h" namespace "delta_lance" nogil:
 
 
 cdef extern from "lance/pages.h" namespace "delta_lance" nogil:
-    ctypedef const char* Error
-    const char* NO_MEMORY
-    const char* TOO_LONG
-    ctypedef void (*Release "void (*)(delta_memory::ArrowArray *)")(ArrowArray* array)
-    cdef cppclass ArrowArray "delta_memory::ArrowArray":
-        Release release
-    cdef cppclass KeptBlocks "delta_memory::KeptBlocks":
-        pass
     cdef cppclass Bytes:
         const uint8_t* data
         uint64_t size
-    cdef cppclass Block:
-        uint8_t* data()
-        uint64_t size()
-        bool append(const uint8_t* data, uint64_t n)
-        bool append_zeros(uint64_t n)
-        bool export_to(ArrowArray* array)
-        void lend_from(KeptBlocks* source)
     cdef cppclass Bits:
         uint64_t size()
         uint64_t zeros()
@@ -120,10 +105,6 @@ class TooLongError(Exception):
     """Values that 32-bit offsets can't describe: fewer rows have to be decoded at once."""
 
 
-cdef object BYTES = pa.uint8()
-cdef object from_c = pa.Array._import_from_c
-
-
 cdef int64_t unzip(const uint8_t* data, int64_t n, uint8_t* out, int64_t size) noexcept with gil:
     """Decompress a zstd frame with PyArrow, where the system has no libzstd."""
     try:
@@ -145,21 +126,6 @@ cdef int check(Error error) except -1:
     if error == TOO_LONG:
         raise TooLongError(error.decode())
     raise DamagedPageError(error.decode())
-
-
-cdef KeptBlocks* source() except? NULL:
-    return <KeptBlocks*><uintptr_t>kept_blocks()
-
-
-cdef object exported(Block& block):
-    cdef ArrowArray array
-    if not block.export_to(&array):
-        raise MemoryError
-    try:
-        return from_c(<uintptr_t>&array, BYTES).buffers()[1]
-    finally:
-        if array.release != NULL:
-            array.release(&array)
 
 
 cdef object exported_bits(Bits& bits):

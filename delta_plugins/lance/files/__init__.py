@@ -5,5 +5,16 @@ from __future__ import annotations
 from delta_plugins.lance.files.container import ByteSource
 from delta_plugins.lance.files.data_file import DataFile, column_map, open_data_file, open_described_file
 from delta_plugins.lance.files.rows import Rows
+from delta_plugins.lance.files.write_file import ByteSink, DataFileWriter, WrittenFile
 
-__all__ = ["ByteSource", "DataFile", "Rows", "column_map", "open_data_file", "open_described_file"]
+__all__ = [
+    "ByteSink",
+    "ByteSource",
+    "DataFile",
+    "DataFileWriter",
+    "Rows",
+    "WrittenFile",
+    "column_map",
+    "open_data_file",
+    "open_described_file",
+]

@@ -1,0 +1,322 @@
+"""Data files of versions 2.1 and 2.2, written batch after batch."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from delta_core.api import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
+from delta_plugins.lance import _page_writer
+from delta_plugins.lance.files.array_parts import leaf_parts, storage_of
+from delta_plugins.lance.files.container import MAGIC
+from delta_plugins.lance.files.leaves import Leaf, leaves_of, value_layout
+from delta_plugins.lance.files.page_layouts import page_layout
+from delta_plugins.lance.files.write_requests import requests_of
+from delta_plugins.lance.schema import LanceField, blob_kind, fields_of_schema, is_packed, message_of, walk_fields
+from delta_plugins.lance.wire import Message, encode
+
+__all__ = ["ByteSink", "DataFileWriter", "WrittenFile"]
+
+PAGE_BYTES = 8 << 20
+#: Memory of rows that are not written yet: files of many columns have smaller pages.
+MOST_BYTES, LEAST_PAGE = 256 << 20, 64 << 10
+#: Rows that a column takes at once.
+MOST_ROWS = 1 << 16
+_ALIGNMENT = 64
+_PADDING = b"H" * _ALIGNMENT
+_COLUMN_ENCODING = b"\x0a\x00"
+VERSIONS = ((2, 1), (2, 2))
+
+
+class ByteSink(Protocol):
+    """What a file is written to, piece after piece, such as what ``Storage.put_stream`` opens."""
+
+    def write(self, data: Any, /) -> Any:
+        """Write all bytes of an object with the buffer protocol."""
+
+
+class WrittenFile(NamedTuple):
+    """A complete data file, as the manifest describes it.
+
+    Parameters
+    ----------
+    num_rows, size : int
+        Its rows and its bytes.
+    version : tuple of int
+        The major and minor version, as manifests have them.
+    fields, column_indices : list of int
+        The fields that have a column, by their ids, and the column of each.
+    """
+
+    num_rows: int
+    size: int
+    version: tuple[int, int]
+    fields: list[int]
+    column_indices: list[int]
+
+
+class DataFileWriter:
+    """Writes a data file in bounded memory: at most a page of each column is collected.
+
+    Files of the same rows in the same batches are equal byte by byte.
+
+    Parameters
+    ----------
+    write_to : ByteSink
+        Where the bytes go, from the first one on; the caller opens and closes it.
+    schema_fields : sequence of LanceField
+        The top-level fields, with the fields below them. Their metadata may request encodings
+        (``lance-encoding:compression`` and others, docs/lance.md).
+    version : tuple of int
+        (2, 1) or (2, 2).
+    page_bytes : int
+        The bytes in memory of a page; less in files of more than 32 columns.
+    metadata : Mapping of str to bytes
+        That of the schema.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a version that is not written, or metadata of a field that are not understood.
+    UnsupportedFeatureError
+        For a field that files of the version do not store.
+    """
+
+    def __init__(
+        self,
+        write_to: ByteSink,
+        schema_fields: Sequence[LanceField],
+        *,
+        version: tuple[int, int] = (2, 2),
+        page_bytes: int = PAGE_BYTES,
+        metadata: Mapping[str, bytes] | None = None,
+    ) -> None:
+        if version not in VERSIONS:
+            shown = ".".join(map(str, version))
+            raise InvalidArgumentError(f"Files of version {shown} are not written; expected 2.1 or 2.2.")
+        if page_bytes < 1:
+            raise InvalidArgumentError(f"page_bytes is {page_bytes}, expected 1 or more.")
+        self._sink = write_to
+        self._fields = tuple(schema_fields)
+        self._version = version
+        self._metadata = dict(metadata or {})
+        self._size = 0
+        self._num_rows = 0
+        self._columns: list[list[_Column]] = []
+        for field in self._fields:
+            _check_field(field, version)
+            self._columns.append([_Column(leaf, version) for leaf in leaves_of(field)])
+        self._page_bytes = min(page_bytes, max(LEAST_PAGE, MOST_BYTES // max(sum(map(len, self._columns)), 1)))
+
+    @property
+    def num_rows(self) -> int:
+        """The rows that were written, collected ones too."""
+        return self._num_rows
+
+    @property
+    def size(self) -> int:
+        """The bytes that were written; collected rows are not in them."""
+        return self._size
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+            The columns of the schema, in its order.
+
+        Raises
+        ------
+        SchemaMismatchError
+            For other columns, other types, or nulls in a field that has none.
+        """
+        names = [f.name for f in self._fields]
+        if batch.schema.names != names:
+            raise SchemaMismatchError(f"A batch has the columns {batch.schema.names}, expected {names}.")
+        for field, columns, array in zip(self._fields, self._columns, batch.columns, strict=True):
+            self._append(field, columns, _checked(field, array))
+        self._num_rows += batch.num_rows
+
+    def _append(self, field: LanceField, columns: Sequence[_Column], array: pa.Array[Any]) -> None:
+        n = len(array)
+        step = max(min(self._page_bytes // 4 * n // max(array.nbytes, 1), MOST_ROWS), 1)
+        for start in range(0, n, step):
+            part = array.slice(start, step)
+            for column, found in zip(columns, leaf_parts(field, part), strict=True):
+                column.append(found, len(part))
+                if column.num_bytes >= self._page_bytes:
+                    self._write_page(column)
+
+    def _write_page(self, column: _Column) -> None:
+        layout, buffers, rows = column.take_page()
+        places = [self._put(b) for b in buffers]
+        column.add_page(places, layout, rows)
+
+    def _put(self, data: Any) -> tuple[int, int]:
+        """Write bytes at the next multiple of 64, and return where they are."""
+        size = memoryview(data).nbytes
+        rest = -self._size % _ALIGNMENT
+        if rest:
+            self._sink.write(_PADDING[:rest])
+        at = self._size + rest
+        self._sink.write(data)
+        self._size = at + size
+        return at, size
+
+    def _end(self, data: bytes) -> None:
+        self._sink.write(data)
+        self._size += len(data)
+
+    def finish(self) -> WrittenFile:
+        """Write the rows that are collected, and the end of the file; the writer is not used any more."""
+        columns = [c for group in self._columns for c in group]
+        for column in columns:
+            if column.num_rows:
+                self._write_page(column)
+        fields = [message_of(f) for f in fields_of_schema(self._fields)]
+        descriptor = {"schema": {"fields": fields, "metadata": self._metadata}, "length": self._num_rows}
+        described = self._put(encode("FileDescriptor", descriptor))
+        start = self._size
+        # readers expect these one after the other
+        places = []
+        for column in columns:
+            data = encode("ColumnMetadata", column.metadata())
+            places.append(struct.pack("<QQ", self._size, len(data)))
+            self._end(data)
+        table = self._size
+        self._end(b"".join(places))
+        global_table = self._size
+        self._end(struct.pack("<QQ", *described))
+        self._end(struct.pack("<QQQIIHH4s", start, table, global_table, 1, len(columns), *self._version, MAGIC))
+        ids = [c.leaf.field.id for c in columns]
+        return WrittenFile(self._num_rows, self._size, self._version, ids, list(range(len(columns))))
+
+
+class _Column:
+    """One column of the file: rows that are collected, and the pages that were written."""
+
+    def __init__(self, leaf: Leaf, version: tuple[int, int]) -> None:
+        self.leaf = leaf
+        self._requests = requests_of(leaf.field)
+        self._layout = value_layout(leaf.type)
+        self._is_later = version >= (2, 2)
+        self._collector = _page_writer.PageCollector(
+            self._layout.bits,
+            self._layout.is_wide,
+            self._layout.list_sizes,
+            [is_list for is_list, _ in leaf.layers[::-1]],
+        )
+        self._pages: list[Message] = []
+        self._rows = 0
+
+    @property
+    def num_bytes(self) -> int:
+        return self._collector.num_bytes
+
+    @property
+    def num_rows(self) -> int:
+        return self._collector.num_rows
+
+    def append(self, part: Any, n: int) -> None:
+        with self._named():
+            self._collector.append(part.layers, part.values, n)
+
+    def take_page(self) -> tuple[bytes, list[Any], int]:
+        """Return the layout of the page of the collected rows, its buffers and its rows."""
+        r = self._requests
+        with self._named():
+            facts, buffers = self._collector.write(
+                self._is_later,
+                self._is_later,
+                r.scheme,
+                r.codec,
+                r.structure,
+                r.wants_fsst,
+                r.needs_fsst,
+                r.splits_bytes,
+                r.run_threshold,
+            )
+        layout = page_layout(facts, self._layout, has_large_chunks=self._is_later)
+        return encode("PageLayout", layout), buffers, facts["rows"]
+
+    def _named(self) -> _Named:
+        return _Named(self.leaf.field)
+
+    def add_page(self, places: Sequence[tuple[int, int]], layout: bytes, rows: int) -> None:
+        self._pages.append(
+            {
+                "buffer_offsets": [at for at, _ in places],
+                "buffer_sizes": [n for _, n in places],
+                "length": rows,
+                "encoding": _direct("/lance.encodings21.PageLayout", layout),
+                "priority": self._rows,
+            }
+        )
+        self._rows += rows
+
+    def metadata(self) -> Message:
+        """Return the ColumnMetadata."""
+        return {"encoding": _direct("/lance.encodings.ColumnEncoding", _COLUMN_ENCODING), "pages": self._pages}
+
+
+class _Named:
+    """Errors of kernels as errors that name the field."""
+
+    def __init__(self, field: LanceField) -> None:
+        self._field = field
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, _page_writer.UnwritablePageError):
+            raise UnsupportedFeatureError(
+                f"Rows of field {self._field.name!r} (id {self._field.id}) can't be stored: {error}. Write smaller "
+                "values, or fewer in each row.",
+                feature=str(error),
+            ) from None
+
+
+def _direct(kind: str, value: bytes) -> Message:
+    return {"direct": {"encoding": encode("Any", {"type_url": kind, "value": value})}}
+
+
+def _checked(field: LanceField, array: pa.Array[Any]) -> pa.Array[Any]:
+    try:
+        return storage_of(array, field.arrow.type)
+    except SchemaMismatchError as e:
+        raise SchemaMismatchError(f"Column {field.name!r} (id {field.id}): {e}") from e
+
+
+def _check_field(field: LanceField, version: tuple[int, int]) -> None:
+    """Reject what files of a version do not store."""
+    for part in walk_fields([field]):
+        kind = part.logical_type
+        if blob_kind(part) is not None:
+            raise _unsupported(part, version, "blobs", "Store the bytes in a column of type large_binary.")
+        if kind == "struct" and not part.children:
+            raise _unsupported(part, version, "structs without fields", "Add a field, or leave the column out.")
+        if kind.startswith("dict:"):
+            raise _unsupported(part, version, "dictionary types", "Cast the column to the type of its values.")
+        if is_packed(part) and not value_layout(part.arrow.type).bits:
+            remedy = "Remove the request 'lance-encoding:packed' from the metadata of the field."
+            raise _unsupported(part, version, "packed structs of values of any length", remedy)
+        if version < (2, 2) and kind == "map":
+            raise _unsupported(part, version, "maps", "Write files of version 2.2, or a list of structs.")
+        if version < (2, 2) and kind.startswith("fixed_size_list:struct:"):
+            raise _unsupported(
+                part, version, "lists of a fixed size of structs", "Write files of version 2.2, or a list of structs."
+            )
+
+
+def _unsupported(field: LanceField, version: tuple[int, int], what: str, remedy: str) -> UnsupportedFeatureError:
+    shown = ".".join(map(str, version))
+    return UnsupportedFeatureError(
+        f"Field {field.name!r} (id {field.id}) can't be written: this writer stores no {what} in files of "
+        f"version {shown}. {remedy}",
+        feature=what,
+    )
