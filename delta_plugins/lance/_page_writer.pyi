@@ -4,7 +4,15 @@ from typing import Any
 class UnwritablePageError(Exception): ...
 
 class PageCollector:
-    def __init__(self, bits: int, is_wide: bool, list_sizes: Sequence[int], layers: Sequence[bool]) -> None: ...
+    def __init__(
+        self,
+        bits: int,
+        is_wide: bool,
+        list_sizes: Sequence[int],
+        layers: Sequence[bool],
+        code_bits: int,
+        most_codes: int,
+    ) -> None: ...
     @property
     def num_bytes(self) -> int: ...
     @property

@@ -48,6 +48,8 @@ class PageSource {
    public:
     unsigned bits = 0;                 // of a value; 0: each has its own length
     bool is_wide = false;              // whether files have 64-bit offsets of values
+    unsigned code_bits = 0;            // of the keys of a dictionary type; 0: pages choose their own
+    uint64_t most_codes = 0;           // different keys of that type
     uint64_t list_items = 1;           // values of one item
     std::vector<uint64_t> list_sizes;  // of lists of a fixed size within an item, the outermost first
     std::vector<bool> layer_is_list;   // the outermost first

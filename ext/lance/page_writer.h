@@ -298,10 +298,10 @@ class PageWriter {
         const uint64_t valid = source.seen[0];
         if (!valid) return write_constant(out, nullptr, 0);
         uint64_t only = 0;
-        if (options_.has_constants && source.list_items == 1 && source.list_sizes.empty() && is_constant(only)) return write_value(out, only);
+        if (options_.has_constants && !source.code_bits && source.list_items == 1 && source.list_sizes.empty() && is_constant(only)) return write_value(out, only);
         if (wants_zip()) return write_zip(out);
         Error e = write_mini_blocks(out);
-        if (e == TOO_MANY_LEVELS && source.bits != 1) {
+        if (e == TOO_MANY_LEVELS && source.bits != 1 && !source.code_bits) {
             reset(out);
             e = write_zip(out);
         }
@@ -443,7 +443,7 @@ class PageWriter {
     static constexpr uint64_t WIDE_BYTES = 256, WIDE_MEAN = 128;
 
     bool wants_zip() const {
-        if (source_->bits == 1) return false;
+        if (source_->bits == 1 || source_->code_bits) return false;
         if (options_.structure) return options_.structure == FULL_ZIP;
         if (source_->bits) return source_->bits / 8 * source_->list_items >= WIDE_BYTES;
         const uint32_t *const offsets = source_->values.offsets.as<uint32_t>();
@@ -605,8 +605,13 @@ class PageWriter {
         std::unique_ptr<ChunkCoder> coder;
         Block dictionary;
         if (source_->list_sizes.empty() && source_->bits != 1 && choose_dictionary(out, dictionary)) {
-            coder = coder_of_codes(out);
+            coder = source_->code_bits == 8    ? coder_of_codes<uint8_t>(out)
+                    : source_->code_bits == 16 ? coder_of_codes<uint16_t>(out)
+                    : source_->code_bits == 64 ? coder_of_codes<uint64_t>(out)
+                                               : coder_of_codes<uint32_t>(out);
             out.scheme = 0;
+        } else if (source_->code_bits) {
+            return "a page has more distinct values than keys of its dictionary type";
         } else if (source_->bits) {
             coder = coder_of_numbers(out);
             out.scheme = options_.scheme;
@@ -623,18 +628,21 @@ class PageWriter {
         return nullptr;
     }
 
+    template <class T>
     std::unique_ptr<ChunkCoder> coder_of_codes(PageOut &out) {
         const uint64_t n = source_->num_items;
         uint64_t runs;
-        const uint32_t *const codes = distinct_.codes.data();
-        const uint64_t run_bytes = RunCoder<uint32_t>::bytes_of(codes, n, runs);
-        out.value_bits = 32;
+        codes_.resize(n * sizeof(T) / sizeof(uint64_t) + 1);
+        T *const codes = reinterpret_cast<T *>(codes_.data());
+        for (uint64_t i = 0; i < n; i++) codes[i] = static_cast<T>(distinct_.codes[i]);
+        const uint64_t run_bytes = RunCoder<T>::bytes_of(codes, n, runs);
+        out.value_bits = 8 * sizeof(T);
         if (run_bytes < packed_bytes(codes, n) && static_cast<double>(runs) <= options_.run_threshold * static_cast<double>(n)) {
             out.value = RLE;
-            return std::unique_ptr<ChunkCoder>(new RunCoder<uint32_t>(codes));
+            return std::unique_ptr<ChunkCoder>(new RunCoder<T>(codes));
         }
         out.value = INLINE_BITPACKING;
-        return std::unique_ptr<ChunkCoder>(new InlineCoder<uint32_t>(codes));
+        return std::unique_ptr<ChunkCoder>(new InlineCoder<T>(codes));
     }
 
     template <class T>
@@ -698,7 +706,8 @@ class PageWriter {
     bool choose_dictionary(PageOut &out, Block &dictionary) {
         const uint64_t n = source_->num_items;
         // numbers of up to 32 bits are packed as well as codes are
-        if (n < LEAST_VALUES || options_.scheme || options_.needs_fsst || (source_->bits && source_->bits < 64)) return false;
+        const bool is_asked = source_->code_bits;
+        if (!is_asked && (n < LEAST_VALUES || options_.scheme || options_.needs_fsst || (source_->bits && source_->bits < 64))) return false;
         Values &values = source_->values;
         const uint64_t width = source_->bits / 8;
         if (source_->bits) {
@@ -713,7 +722,7 @@ class PageWriter {
                 const uint64_t *const numbers = values.fixed.as<uint64_t>();
                 plain = std::min(packed_bytes(numbers, n), RunCoder<uint64_t>::bytes_of(numbers, n, runs));
             }
-            if (k * width + n * static_cast<uint64_t>(bits_for(k - 1)) / 8 + n / 64 > plain * 4 / 5) return false;
+            if (!is_asked && k * width + n * static_cast<uint64_t>(bits_for(k - 1)) / 8 + n / 64 > plain * 4 / 5) return false;
             for (const uint64_t i : distinct_.firsts)
                 if (!dictionary.append(data + width * i, width)) return false;
         } else {
@@ -726,7 +735,7 @@ class PageWriter {
             };
             if (!few(n, hash, equal)) return false;
             if (!write_texts(dictionary, text, offsets)) return false;
-            if (dictionary.size() + n / 8 * static_cast<uint64_t>(bits_for(distinct_.firsts.size() - 1)) > (offsets[n] + 4 * n) / 2) return false;
+            if (!is_asked && dictionary.size() + n / 8 * static_cast<uint64_t>(bits_for(distinct_.firsts.size() - 1)) > (offsets[n] + 4 * n) / 2) return false;
         }
         out.has_dictionary = true;
         out.num_dictionary_items = distinct_.firsts.size();
@@ -736,6 +745,9 @@ class PageWriter {
     // Whether a sample has few distinct values, and then all values.
     template <class Hash, class Equal>
     bool few(uint64_t n, Hash hash, Equal equal) {
+        if (source_->code_bits) {
+            return distinct_.find(n, std::min(n, source_->most_codes), hash, equal);
+        }
         if (n > 4 * SAMPLE) {
             const uint64_t step = n / SAMPLE;
             if (!distinct_.find(SAMPLE, SAMPLE / 2, [&](uint64_t i) { return hash(i * step); }, [&](uint64_t a, uint64_t b) { return equal(a * step, b * step); }))
@@ -869,6 +881,7 @@ class PageWriter {
     std::vector<uint32_t> coded_offsets_;
     Block coded_, zipped_;
     DistinctValues distinct_;
+    std::vector<uint64_t> codes_;  // as numbers of their width
 };
 
 }  // namespace delta_lance

@@ -31,9 +31,9 @@ cdef extern from "lance/page_writer.h" namespace "delta_lance" nogil:
         bool is_wide
         vector[ItemsIn] lists
     cdef cppclass PageSource:
-        unsigned bits
+        unsigned bits, code_bits
         bool is_wide
-        uint64_t list_items, num_rows
+        uint64_t list_items, num_rows, most_codes
         vector[uint64_t] list_sizes
         void set_layers(const vector[bool]& is_list)
         void lend_from(KeptBlocks* source)
@@ -96,12 +96,16 @@ cdef class PageCollector:
         Of lists of a fixed size within a value, the outermost first.
     layers : list of bool
         Whether each layer is a list, the outermost first.
+    code_bits, most_codes : int
+        Of the keys of a dictionary type, and how many there are; 0 for another one.
     """
 
     cdef PageSource source
     cdef PageWriter writer
 
-    def __init__(self, unsigned bits, bint is_wide, list_sizes, layers):
+    def __init__(self, unsigned bits, bint is_wide, list_sizes, layers, unsigned code_bits, uint64_t most_codes):
+        self.source.code_bits = code_bits
+        self.source.most_codes = most_codes
         self.source.bits = bits
         self.source.is_wide = is_wide
         self.source.list_sizes = list_sizes

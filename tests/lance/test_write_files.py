@@ -24,8 +24,6 @@ IS_LONG = bool(os.environ.get("DELTA_CORE_LONG"))
 COUNTS = (0, 1, 7, 1024, 1025, 5000, 100_000) if IS_LONG else (0, 7, 1025)
 NULLS = ("none", "some", "all", "runs") if IS_LONG else ("none", "some", "all")
 VERSIONS = {"2.1": (2, 1), "2.2": (2, 2)}
-#: What the writer rejects by name, in any version.
-REJECTED = {"dictionary"}
 
 
 def file_of(array: pa.Array, version: str = "2.2", metadata: dict[str, str] | None = None, **options: Any) -> bytes:
@@ -60,7 +58,7 @@ def check(found: pa.Array, expected: pa.Array) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("case", [c for c in CASES if c not in REJECTED])
+@pytest.mark.parametrize("case", CASES)
 def test_rows_of_each_type_are_read_back(case: str, version: str) -> None:
     if case in MISSING[version] - {"fixed list of bools"}:
         pytest.skip("this version of files does not store it")
@@ -75,7 +73,7 @@ def test_rows_of_each_type_are_read_back(case: str, version: str) -> None:
 @pytest.mark.peer
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("case", [c for c in CASES if c not in REJECTED | {"fixed list of bools"}])
+@pytest.mark.parametrize("case", [c for c in CASES if c != "fixed list of bools"])
 def test_rows_of_each_type_are_read_by_pylance(tmp_path: Path, case: str, version: str) -> None:
     files = pytest.importorskip("lance.file", reason="pylance is not installed")
     if case in MISSING[version]:
@@ -221,7 +219,7 @@ def test_nested_values_are_read_back(data: st.DataObject) -> None:
         (pa.list_(pa.map_(pa.string(), INT)), "2.1", "maps"),
         (pa.list_(pa.struct({"a": INT}), 2), "2.1", "lists of a fixed size of structs"),
         (pa.struct([]), "2.2", "structs without fields"),
-        (pa.dictionary(pa.int8(), pa.string()), "2.2", "dictionary types"),
+        (pa.dictionary(pa.int8(), pa.bool_()), "2.2", "dictionaries of bool or null"),
     ],
 )
 def test_types_that_files_do_not_store_are_rejected_by_name(of: pa.DataType, version: str, what: str) -> None:
@@ -247,6 +245,23 @@ def test_requests_that_are_not_understood_are_rejected_by_name(key: str, value: 
     }
     with pytest.raises(InvalidArgumentError, match=f"lance-encoding:{key}.*{value}"):
         file_of(pa.array([1]), metadata=metadata)
+
+
+def test_more_distinct_values_than_keys_are_rejected() -> None:
+    for keys, fits in ((pa.int8(), 100), (pa.uint8(), 200)):
+        of = pa.dictionary(keys, pa.string())
+        schema = pa.schema([pa.field("c", of)])
+        indices = pa.array(range(fits), keys)
+        array, others = (
+            pa.DictionaryArray.from_arrays(indices, pa.array([f"{name} {i}" for i in range(fits)])) for name in "ab"
+        )
+        data = file_of(array)
+        assert opened_bytes(data).num_rows == fits
+        writer = DataFileWriter(io.BytesIO(), lance_fields(schema))
+        writer.write(pa.record_batch([array], schema=schema))
+        writer.write(pa.record_batch([others], schema=schema))
+        with pytest.raises(UnsupportedFeatureError, match="more distinct values than keys"):
+            writer.finish()
 
 
 @pytest.mark.parametrize("version", VERSIONS)

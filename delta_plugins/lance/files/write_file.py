@@ -209,6 +209,7 @@ class _Column:
             self._layout.is_wide,
             self._layout.list_sizes,
             [is_list for is_list, _ in leaf.layers[::-1]],
+            *_keys(leaf.type),
         )
         self._pages: list[Message] = []
         self._rows = 0
@@ -281,6 +282,14 @@ class _Named:
             ) from None
 
 
+def _keys(of: Any) -> tuple[int, int]:
+    """Return the bits of the keys of a dictionary type, and how many different ones there are; 0 for other types."""
+    if not pa.types.is_dictionary(of):
+        return 0, 0
+    bits = of.index_type.bit_width
+    return bits, 1 << min(bits - pa.types.is_signed_integer(of.index_type), 30)
+
+
 def _direct(kind: str, value: bytes) -> Message:
     return {"direct": {"encoding": encode("Any", {"type_url": kind, "value": value})}}
 
@@ -300,8 +309,10 @@ def _check_field(field: LanceField, version: tuple[int, int]) -> None:
             raise _unsupported(part, version, "blobs", "Store the bytes in a column of type large_binary.")
         if kind == "struct" and not part.children:
             raise _unsupported(part, version, "structs without fields", "Add a field, or leave the column out.")
-        if kind.startswith("dict:"):
-            raise _unsupported(part, version, "dictionary types", "Cast the column to the type of its values.")
+        if kind.startswith("dict:") and value_layout(part.arrow.type).bits == 1:
+            raise _unsupported(
+                part, version, "dictionaries of bool or null", "Cast the column to the type of its values."
+            )
         if is_packed(part) and not value_layout(part.arrow.type).bits:
             remedy = "Remove the request 'lance-encoding:packed' from the metadata of the field."
             raise _unsupported(part, version, "packed structs of values of any length", remedy)
