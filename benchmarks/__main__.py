@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.cases import CASES, Case
+from benchmarks.lance_cases import LANCE_CASES
+from benchmarks.lance_run import format_lance_markdown, run_lance_case
 from benchmarks.matrix import FIGURES, Cell, format_cells, format_slow, format_summary, run_matrix
 from benchmarks.matrix_reads import QUERIES, READS
 from benchmarks.matrix_tables import SHAPES
@@ -46,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--write-readme", action="store_true", help="put the table into benchmarks/README.md")
     run.add_argument("--check", action="store_true", help="exit 1 if a case misses its target")
     _add_spark(commands.add_parser("spark", help="measure on Spark, beside delta-spark"))
+    _add_lance(commands.add_parser("lance", help="measure Lance datasets, beside pylance"))
     _add_matrix(commands.add_parser("matrix", help="measure reads x shapes of tables, beside three peers"))
     return parser
 
@@ -82,6 +85,15 @@ def _add_matrix(matrix: argparse.ArgumentParser) -> None:
     matrix.add_argument("--json", type=Path, help="write the figures to this file")
     matrix.add_argument("--write-readme", action="store_true", help="put the table into benchmarks/README.md")
     matrix.add_argument("--check", action="store_true", help="exit 1 if a cell misses its target")
+
+
+def _add_lance(lance: argparse.ArgumentParser) -> None:
+    lance.add_argument("case", nargs="*", choices=[*(c.key for c in LANCE_CASES), []], help="which (default: all)")
+    lance.add_argument("--repeat", type=int, default=5, help="fresh processes a side (default: %(default)s)")
+    lance.add_argument("--cores", type=int, default=2, help="cores to run on (default: %(default)s)")
+    lance.add_argument("--json", type=Path, help="write the figures to this file")
+    lance.add_argument("--write-readme", action="store_true", help="put the table into benchmarks/README.md")
+    lance.add_argument("--check", action="store_true", help="exit 1 if a case misses its target")
 
 
 def _add_spark(spark: argparse.ArgumentParser) -> None:
@@ -208,6 +220,28 @@ def _run_spark(options: argparse.Namespace) -> int:
     return int(options.check and not all(r.met for r in results))
 
 
+def _run_lance(options: argparse.Namespace) -> int:
+    _pin(options.cores)
+    prepare()
+    results = []
+    for case in LANCE_CASES:
+        if not options.case or case.key in options.case:
+            sizes = Sizes(options.scale)
+            results.append(
+                run_lance_case(case, options.tables, sizes, options.repeat, lambda t: print(t, file=sys.stderr))
+            )
+            print(format_lance_markdown(results[-1:]).splitlines()[-1], flush=True)
+    note = f"Processor time. Scale {options.scale:g}, medians of {options.repeat}; {machine()}."
+    table = format_lance_markdown(results)
+    print(f"\n{note}\n\n{table}")
+    if options.json:
+        figures = {"machine": machine(), "scale": options.scale, "cases": [r.as_dict() for r in results]}
+        options.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
+    if options.write_readme:
+        write_readme(table, note, "lance")
+    return int(options.check and not all(r.met for r in results))
+
+
 def _alone(case: Case) -> Case:
     from dataclasses import replace
 
@@ -224,11 +258,15 @@ def main() -> int:
         return _run_matrix(options)
     if options.command == "spark":
         return _run_spark(options)
+    if options.command == "lance":
+        return _run_lance(options)
     if options.command == "list":
         for case in CASES:
             print(f"{case.key:28} {case.title}")
         for on_spark in SPARK_CASES:
             print(f"spark {on_spark.key:22} {on_spark.title}")
+        for of_lance in LANCE_CASES:
+            print(f"lance {of_lance.key:22} {of_lance.title}")
         return 0
     big = {c.table for c in CASES if c.big}
     for name in options.table or [n for n in GENERATORS if n not in big]:

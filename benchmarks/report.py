@@ -21,7 +21,7 @@ HEAD = ("work", "peer", "delta_core", "ratio", "MB peer / ours", "target", "reac
 def machine() -> str:
     """Report what the figures were measured on."""
     packages = []
-    for name in ("delta-core-lake", "deltalake", "polars", "duckdb", "pyroaring", "pyarrow", "numpy"):
+    for name in ("delta-core-lake", "deltalake", "pylance", "polars", "duckdb", "pyroaring", "pyarrow", "numpy"):
         try:
             packages.append(f"{name} {version(name)}")
         except PackageNotFoundError:

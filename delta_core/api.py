@@ -9,6 +9,11 @@ from __future__ import annotations
 from delta_core.runtime.lazy import lazy_imports
 
 with lazy_imports(__name__):
+    from delta_core.engines.conditions import (
+        ColumnTest as ColumnTest,
+        RowCondition as RowCondition,
+        passes_null as passes_null,
+    )
     from delta_core.engines.engine import Engine as Engine
     from delta_core.engines.interface import Compiled as Compiled, Evaluator as Evaluator, Storage as Storage
     from delta_core.engines.opening import make_engine as make_engine
@@ -192,6 +197,7 @@ with lazy_imports(__name__):
     )
     from delta_core.operations.verify.operation import VerifyReport as VerifyReport
     from delta_core.operations.write import WriteOptions as WriteOptions, write_table as write_table
+    from delta_core.parquet.pages import ValueTest as ValueTest, compiled_test as compiled_test
     from delta_core.runtime.arguments import check_number as check_number
     from delta_core.runtime.json_text import decode_json as decode_json
     from delta_core.runtime.ordered import run_ordered as run_ordered, run_quick as run_quick
@@ -207,6 +213,8 @@ with lazy_imports(__name__):
         ScanReport as ScanReport,
     )
     from delta_core.scan.rows import PlannedRows as PlannedRows, Scannable as Scannable, Texts as Texts
+    from delta_core.scan.sources import PhysicalSource as PhysicalSource
+    from delta_core.scan.value_ranges import joined_test as joined_test, part_test as part_test
     from delta_core.schema.fields import (
         FIELD_ID as FIELD_ID,
         NOT_IN_NAMES as NOT_IN_NAMES,

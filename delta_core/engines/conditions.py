@@ -169,5 +169,11 @@ ColumnTest = ValueCondition | NullTest
 
 
 def passes_null(values: ColumnTest) -> bool:
-    """Return whether null passes a test."""
+    """Return whether null passes a test.
+
+    Parameters
+    ----------
+    values : ColumnTest
+        The test of a column.
+    """
     return values.is_null if isinstance(values, NullTest) else isinstance(values, JoinedTest) and values.with_null

@@ -471,7 +471,15 @@ def _kept_pages(
 
 
 def compiled_test(values: ColumnTest, t: pa.DataType) -> ValueTest | None:
-    """Return the test of a chunk's values; None if its bounds or keys are of another type."""
+    """Return the test of a chunk's values; None if its bounds or keys are of another type.
+
+    Parameters
+    ----------
+    values : ColumnTest
+        The condition.
+    t : pyarrow.DataType
+        Of the values.
+    """
     is_float = bool(pa.types.is_floating(t))
     if isinstance(values, NullTest):
         return ValueTest(_IS_NULL if values.is_null else _HAS_VALUE)

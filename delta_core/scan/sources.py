@@ -10,7 +10,15 @@ __all__ = ["ConstantSource", "PhysicalSource", "PositionSource", "Source"]
 
 
 class PhysicalSource(Struct, frozen=True, gc=False):
-    """A physical column of the read, or a field within it by child numbers."""
+    """A physical column of the read, or a field within it.
+
+    Parameters
+    ----------
+    index : int
+        The number of the physical column in the read.
+    path : tuple of int
+        The child numbers of a field of a struct, from the column on; empty for the column itself.
+    """
 
     index: int
     path: tuple[int, ...] = ()

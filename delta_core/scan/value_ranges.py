@@ -132,7 +132,13 @@ def column_test(
 
 
 def joined_test(found: Sequence[_Found]) -> ColumnTest | RowCondition | None:
-    """Return the test of a condition from those of the parts that ``and`` joins in it; see `column_test`."""
+    """Return the test of a condition from those of the parts that ``and`` joins in it; see `column_test`.
+
+    Parameters
+    ----------
+    found : sequence
+        What `part_test` returned for each part.
+    """
     accepted = _joined(found, False)
     return accepted.test() if isinstance(accepted, Accepted) else accepted
 
@@ -140,7 +146,15 @@ def joined_test(found: Sequence[_Found]) -> ColumnTest | RowCondition | None:
 def part_test(
     e: Expression, sources: Mapping[Leaf, Source], types: Mapping[Leaf, pa.DataType], build: Build | None = None
 ) -> _Found:
-    """Return what one part of a condition accepts, for `joined_test`."""
+    """Return what one part of a condition accepts, for `joined_test`; None if it has no such form.
+
+    Parameters
+    ----------
+    e : Expression
+        The part, bound.
+    sources, types, build
+        See `column_test`.
+    """
     return _accepted(e, False, _Columns(sources, types, build), 0)
 
 

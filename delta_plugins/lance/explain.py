@@ -13,9 +13,12 @@ from delta_plugins.lance.predicates import Predicate
 from delta_plugins.lance.version_files import VersionFiles
 
 if TYPE_CHECKING:
-    from delta_core.api import PlannedRows, RunReport, ScanReport
+    from delta_core.api import Expression, PlannedRows, RunReport, ScanReport
 
 __all__ = ["explain_scan"]
+
+#: Files of this version and later are tested before they are decoded.
+_ENCODED = (2, 1)
 
 
 def explain_scan(
@@ -25,6 +28,7 @@ def explain_scan(
     limit: int | None,
     run: PlannedRows | None = None,
     indices: IndexPlan | None = None,
+    encoded: Sequence[Expression] = (),
 ) -> ScanReport:
     """Return how a scan reads.
 
@@ -42,8 +46,11 @@ def explain_scan(
         The scan, if it is to be run.
     indices : IndexPlan, optional
         What indices leave for the predicate.
+    encoded : sequence of Expression
+        Parts of the predicate that are tested on encoded values, in files of version 2.1 and later.
     """
     fragments = dataset.manifest.fragments
+    is_encoded = any((x.major, x.minor) >= _ENCODED for x in fragments.layouts)
     parts = [] if predicate is None else api.conjuncts(predicate.expression)
     return api.ScanReport(
         table=repr(dataset),
@@ -51,7 +58,8 @@ def explain_scan(
         limit=limit,
         files=(api.FileStep("table", fragments.num_files, int(fragments.file_size.sum()), 0.0),),
         predicate=tuple(
-            api.PredicatePart(api.format_sql(p), "predicate", False, False, False, False, True) for p in parts
+            api.PredicatePart(api.format_sql(p), "predicate", False, False, False, is_encoded and p in encoded, True)
+            for p in parts
         ),
         effects=tuple(_effects(dataset, indices)),
         run=None if run is None else _run(run, fragments.num_files),

@@ -17,7 +17,7 @@ from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from delta_core.api import Column, Compiled, Evaluator, Expression, PrimitiveType
+    from delta_core.api import Column, Compiled, Evaluator, Expression, Leaf, PrimitiveType
 
 __all__ = ["Predicate", "bind_predicate", "lance_type"]
 
@@ -39,6 +39,8 @@ class Predicate:
     ----------
     expression : Expression
         The condition.
+    columns : tuple of Column
+        The columns that it needs, and fields of structs.
     names : tuple of str
         The columns at the top of the schema that it needs.
     schema : Schema
@@ -49,9 +51,12 @@ class Predicate:
         self.expression = expression
         self.schema = api.schema_of_arrow(schema, lance_type)
         self._arrow = schema
-        found: list[Column] = list(dict.fromkeys(x for x in api.leaves(expression) if isinstance(x, api.Column)))
-        self.names = tuple(dict.fromkeys(x.path[0] for x in found))
-        self._compiled: Compiled = evaluator.compile(expression, {x: _type_at(schema, x.path) for x in found})
+        self.columns: tuple[Column, ...] = tuple(
+            dict.fromkeys(x for x in api.leaves(expression) if isinstance(x, api.Column))
+        )
+        self.names = tuple(dict.fromkeys(x.path[0] for x in self.columns))
+        types: dict[Leaf, pa.DataType] = {x: _type_at(schema, x.path) for x in self.columns}
+        self._compiled: Compiled = evaluator.compile(expression, types)
 
     def __str__(self) -> str:
         return api.format_sql(self.expression)
@@ -59,6 +64,10 @@ class Predicate:
     def type_of(self, column: Column) -> pa.DataType:
         """Return the Arrow type of a column."""
         return _type_at(self._arrow, column.path)
+
+    def part(self, expression: Expression, evaluator: Evaluator) -> Predicate:
+        """Return a part of the condition as a condition of its own."""
+        return Predicate(expression, self._arrow, evaluator)
 
     def passing(self, columns: dict[str, pa.Array], num_rows: int) -> NDArray[np.int64]:
         """Return the indices of the rows that pass, in ascending order; null counts as false.

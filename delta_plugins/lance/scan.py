@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,11 +30,12 @@ from delta_plugins.lance.blobs import (
     slices_by_size,
     with_bytes,
 )
+from delta_plugins.lance.encoded import EncodedTests, plan_tests
 from delta_plugins.lance.explain import explain_scan
 from delta_plugins.lance.fragments import AS_COLUMN
 from delta_plugins.lance.index import IndexPlan, plan_indices
 from delta_plugins.lance.joining import join_parts
-from delta_plugins.lance.predicates import bind_predicate
+from delta_plugins.lance.predicates import Predicate, bind_predicate
 from delta_plugins.lance.projection import METADATA, Columns, FilePart, ShapePlan, plan_shape, select_fields
 from delta_plugins.lance.row_ids import LINEAGE_FIELDS, Kind
 from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind, registered, walk_fields
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from delta_core.api import Expression, ScanReport, Texts
-    from delta_plugins.lance.files import DataFile
+    from delta_plugins.lance.files import DataFile, LeafTest
 
 __all__ = ["BATCH_ROWS", "FragmentReader", "LanceScan", "RowReader"]
 
@@ -58,6 +59,8 @@ _BUDGET_BYTES, _AHEAD = 64 << 20, 2
 _FRAGMENTS_AT_ONCE = 256
 #: Small fragments of a local dataset are read by one task, and their rows joined: at most so many, and so many rows.
 _JOINED_FRAGMENTS, _JOINED_ROWS = 64, 1 << 13
+#: Rows whose encoded values are tested before the rows that pass are read.
+_TESTED_ROWS = 1 << 20
 _SEQUENCES: Mapping[str, Kind] = {
     "_rowid": "row_ids",
     "_row_created_at_version": "created",
@@ -173,14 +176,16 @@ class FragmentReader:
         What is read.
     fragment : int
         The index of the fragment.
+    opened : FragmentReader, optional
+        Another reader of the fragment, whose files this one shares.
     """
 
-    def __init__(self, reader: RowReader, fragment: int) -> None:
+    def __init__(self, reader: RowReader, fragment: int, opened: FragmentReader | None = None) -> None:
         self._reader = reader
         self._dataset = reader.dataset
         self._fragment = fragment
         self._plan = reader.plan(fragment)
-        self._files: dict[int, DataFile] = {}
+        self._files: dict[int, DataFile] = {} if opened is None else opened._files
 
     def num_rows(self) -> int:
         """Return the rows that the fragment has, deleted ones too."""
@@ -197,6 +202,26 @@ class FragmentReader:
         """Return the columns of the reader for rows at positions, which rise."""
         found = [self._opened(p).read(p.fields, p.column_of, positions) for p in self._plan.parts]
         return self._columns(positions, 0, len(positions), found)
+
+    def can_test(self, tests: EncodedTests) -> bool:
+        """Whether all files of the columns of tests can test values before they decode them."""
+        nothing = np.zeros(0, np.int64)
+        return all(self._tested(test, nothing) is not None for test in tests.leaves())
+
+    def passing(self, test: LeafTest, rows: tuple[int, int] | NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the positions of some rows whose values of a column pass; see `can_test`."""
+        found = self._tested(test, rows)
+        assert found is not None
+        return found
+
+    def _tested(self, test: LeafTest, rows: tuple[int, int] | NDArray[np.int64]) -> NDArray[np.int64] | None:
+        number = self._reader.fields.index(test.field)
+        sources = self._plan.sources[number]
+        if not sources:
+            positions = np.arange(*rows) if isinstance(rows, tuple) else rows
+            return positions if test.passes_null else positions[:0]
+        part = self._plan.parts[sources[0][0]]
+        return self._opened(part).passing(test, part.column_of, rows)
 
     def windows(self, positions: NDArray[np.int64] | None, batch_rows: int) -> Iterator[_Window]:
         """Yield the columns of the reader for rows at positions (None: all), in windows of at most ``batch_rows``."""
@@ -369,9 +394,19 @@ class LanceScan(PlannedRows):
         self._predicate = bind_predicate(predicate, tops, dataset.engine.evaluator)
         self._tested: RowReader | None = None
         self._found: IndexPlan | None = None
+        self._encoded: EncodedTests | None = None
+        self._rest: RowReader | None = None
         if self._predicate is not None:
-            names = self._predicate.names
-            self._tested = RowReader(dataset, [f for f in tops if f.name in names])
+            evaluator = dataset.engine.evaluator
+            self._tested = self._reader_of(self._predicate)
+            self._encoded = plan_tests(self._predicate, self._tested.fields, evaluator)
+            if self._encoded is not None and self._encoded.rest is not None:
+                self._rest = self._reader_of(self._encoded.rest)
+
+    def _reader_of(self, predicate: Predicate) -> RowReader:
+        """Return the reader of the columns that a condition needs."""
+        fields = self._dataset.manifest.fields
+        return RowReader(self._dataset, [f for f in fields if f.name in predicate.names])
 
     @property
     def schema(self) -> pa.Schema:
@@ -418,7 +453,13 @@ class LanceScan(PlannedRows):
     def explain(self, run: bool = False) -> ScanReport:
         """Return how the rows are read; with ``run`` also what reading them took."""
         return explain_scan(
-            self._dataset, self._predicate, self.schema.names, self._limit, self if run else None, self._indices()
+            self._dataset,
+            self._predicate,
+            self.schema.names,
+            self._limit,
+            self if run else None,
+            self._indices(),
+            () if self._encoded is None else self._encoded.tested,
         )
 
     def _indices(self) -> IndexPlan | None:
@@ -497,20 +538,36 @@ class LanceScan(PlannedRows):
         predicate, tested = self._predicate, self._tested
         assert predicate is not None
         assert tested is not None
-        reader = FragmentReader(self._reader, fragment)
         rows = FragmentReader(tested, fragment)
+        reader = FragmentReader(self._reader, fragment, rows)
         positions, is_tested = self._left(rows, fragment)
         if is_tested:
             assert positions is not None
             positions = positions if self._limit is None else positions[: self._limit]
-            for start in range(0, len(positions), self._batch_rows):
-                yield reader, positions[start : start + self._batch_rows]
-            return
-        for window in rows.windows(positions, self._batch_rows):
-            columns = {f.name: one_array(a) for f, a in zip(tested.fields, window.arrays, strict=True)}
-            passing = predicate.passing(columns, window.stop - window.start)
-            if len(passing):
-                yield reader, window.at(passing)
+            found: Iterable[NDArray[np.int64]] = (positions,)
+        elif self._encoded is not None and rows.can_test(self._encoded):
+            found = self._passing_encoded(self._encoded, rows, positions, fragment)
+        else:
+            found = _passing_windows(predicate, tested.fields, rows.windows(positions, self._batch_rows))
+        for passing in found:
+            for start in range(0, len(passing), self._batch_rows):
+                yield reader, passing[start : start + self._batch_rows]
+
+    def _passing_encoded(
+        self, tests: EncodedTests, rows: FragmentReader, positions: NDArray[np.int64] | None, fragment: int
+    ) -> Iterator[NDArray[np.int64]]:
+        """Yield the positions of rows that pass; columns are decoded for rows that passed on encoded values."""
+        total = rows.num_rows() if positions is None else len(positions)
+        step = max(self._batch_rows, _TESTED_ROWS) if self._limit is None else self._batch_rows
+        rest = None if self._rest is None else FragmentReader(self._rest, fragment, rows)
+        for start in range(0, total, step):
+            stop = min(start + step, total)
+            window = (start, stop) if positions is None else positions[start:stop]
+            passing = tests.positions(window, rows.passing)
+            if rest is None or self._rest is None or tests.rest is None:
+                yield passing
+            elif len(passing):
+                yield from _passing_windows(tests.rest, self._rest.fields, rest.windows(passing, self._batch_rows))
 
     def _left(self, rows: FragmentReader, fragment: int) -> tuple[NDArray[np.int64] | None, bool]:
         """Return the rows of a fragment that may pass (None: all), and whether indices prove that all of them do."""
@@ -522,6 +579,17 @@ class LanceScan(PlannedRows):
         if deleted is not None and len(found):
             found = found[~deleted.mask(rows.num_rows())[found]]
         return found, indices.is_exact(fragment) or not len(found)
+
+
+def _passing_windows(
+    predicate: Predicate, fields: Sequence[LanceField], windows: Iterable[_Window]
+) -> Iterator[NDArray[np.int64]]:
+    """Yield the positions of rows for which a condition is true; windows have the fields that it needs."""
+    for window in windows:
+        columns = {f.name: one_array(a) for f, a in zip(fields, window.arrays, strict=True)}
+        passing = predicate.passing(columns, window.stop - window.start)
+        if len(passing):
+            yield window.at(passing)
 
 
 def _scan_again(

@@ -291,7 +291,7 @@ class Codings {
                 return num_buffers == 1 ? append_inline(context, c, buffers[0], n, first, last, out) : COUNT;
             case VARIABLE:
             case FSST:
-                return append_any_length(context, c, buffers, num_buffers, n, first, last, out, depth);
+                return append_any_length(context, node, buffers, num_buffers, n, first, last, out, depth);
             case RLE:
                 return num_buffers == 2 ? append_runs(context, c, buffers, n, first, last, out, depth) : COUNT;
             case BYTE_STREAM_SPLIT:
@@ -643,19 +643,7 @@ class Codings {
         if (!n) return nullptr;
         Values values, lengths;
         values.bits = out.bits;
-        lengths.bits = static_cast<unsigned>(bits_of(c.other));
-        if (out.bits != 8 && out.bits != 16 && out.bits != 32 && out.bits != 64) return "runs do not have values of 8, 16, 32 or 64 bits";
-        if (bits_of(c.child) != out.bits) return WIDTH;
-        if (lengths.bits != 8 && lengths.bits != 16 && lengths.bits != 32) return "runs do not have lengths of 8, 16 or 32 bits";
-        const bool values_first = counts_itself(c.child);
-        if (values_first) {
-            if (Error e = run_part(context, c.child, buffers[0], 0, values, depth)) return e;
-            if (Error e = run_part(context, c.other, buffers[1], counts_itself(c.other) ? 0 : values.count, lengths, depth)) return e;
-        } else {
-            if (Error e = run_part(context, c.other, buffers[1], 0, lengths, depth)) return e;
-            if (Error e = run_part(context, c.child, buffers[0], lengths.count, values, depth)) return e;
-        }
-        if (values.count != lengths.count) return "there are more values than lengths of runs, or fewer";
+        if (Error e = find_runs(context, c, buffers, values, lengths, depth)) return e;
         if (Error e = out.add_fixed(last - first)) return e;
         switch (out.bits) {
             case 8:
@@ -689,6 +677,37 @@ class Codings {
     }
 
    public:
+    // Find the offsets and the bytes of a mini-block of values of any length; `table` is that of FSST, nullptr for plain ones.
+    Error find_slices(Context &context, int node, const Bytes *buffers, unsigned num_buffers, uint64_t n, Slices &slices,
+                      const SymbolTable *&table, unsigned depth) const {
+        const Coding &c = nodes[node];
+        const Coding *variable = &c;
+        table = nullptr;
+        if (c.kind == FSST) {
+            if (!has(c.child) || nodes[c.child].kind != VARIABLE) return "codes of FSST are no values of any length";
+            variable = &nodes[c.child];
+            if (c.table.is_coded()) table = &c.table;
+        }
+        return mini_slices(context, *variable, buffers, num_buffers, n, slices, depth);
+    }
+
+    // Decode the values and the lengths of runs; `values` has their width.
+    Error find_runs(Context &context, const Coding &c, const Bytes *buffers, Values &values, Values &lengths, unsigned depth) const {
+        lengths.bits = static_cast<unsigned>(bits_of(c.other));
+        if (values.bits != 8 && values.bits != 16 && values.bits != 32 && values.bits != 64) return "runs do not have values of 8, 16, 32 or 64 bits";
+        if (bits_of(c.child) != values.bits) return WIDTH;
+        if (lengths.bits != 8 && lengths.bits != 16 && lengths.bits != 32) return "runs do not have lengths of 8, 16 or 32 bits";
+        const bool values_first = counts_itself(c.child);
+        if (values_first) {
+            if (Error e = run_part(context, c.child, buffers[0], 0, values, depth)) return e;
+            if (Error e = run_part(context, c.other, buffers[1], counts_itself(c.other) ? 0 : values.count, lengths, depth)) return e;
+        } else {
+            if (Error e = run_part(context, c.other, buffers[1], 0, lengths, depth)) return e;
+            if (Error e = run_part(context, c.child, buffers[0], lengths.count, values, depth)) return e;
+        }
+        return values.count == lengths.count ? nullptr : "there are more values than lengths of runs, or fewer";
+    }
+
     // Return how many values runs have in all, for levels whose count has overflowed.
     Error sum_of_runs(Context &context, int node, Bytes in, uint64_t &sum) const {
         sum = 0;
@@ -736,16 +755,12 @@ class Codings {
         return slices.at(0) ? "offsets do not begin with 0" : nullptr;
     }
 
-    Error append_any_length(Context &context, const Coding &c, const Bytes *buffers, unsigned num_buffers, uint64_t n, uint64_t first,
+    Error append_any_length(Context &context, int node, const Bytes *buffers, unsigned num_buffers, uint64_t n, uint64_t first,
                             uint64_t last, Values &out, unsigned depth) const {
-        const Coding *variable = &c;
-        if (c.kind == FSST) {
-            if (!has(c.child) || nodes[c.child].kind != VARIABLE) return "codes of FSST are no values of any length";
-            variable = &nodes[c.child];
-        }
         Slices slices;
-        if (Error e = mini_slices(context, *variable, buffers, num_buffers, n, slices, depth)) return e;
-        return append_slices(context, slices, first, last, c.kind == FSST ? &c.table : nullptr, out);
+        const SymbolTable *table;
+        if (Error e = find_slices(context, node, buffers, num_buffers, n, slices, table, depth)) return e;
+        return append_slices(context, slices, first, last, table, out);
     }
 
     // Find the offsets and the bytes of a block of values of any length; earlier files have a header of another size.

@@ -16,6 +16,10 @@ class SymbolTable {
     // Whether texts are codes; otherwise they are stored as they are.
     bool is_coded() const { return is_coded_; }
 
+    // The bytes of a symbol, 0 if a code has none; and the symbol, with bytes after it that are not part of it.
+    unsigned length_of(unsigned code) const { return lengths_[code]; }
+    void copy_symbol(unsigned code, uint8_t *out) const { std::memcpy(out, &symbols_[code], 8); }
+
     // Read a table: a header of 8 bytes, whose lowest one counts the symbols, then 8 bytes for each symbol, then their lengths.
     Error parse(Bytes bytes) {
         if (bytes.size < 8) return "an FSST table has fewer than 8 bytes";

@@ -234,7 +234,7 @@ class Column {
         return append_layers(page.layers, levels_, appended, rows, layers);
     }
 
-   private:
+   protected:
     // How many items have a value, or room for one.
     uint64_t values_count() const {
         if (children.empty()) return values.count / list_items;
@@ -326,12 +326,17 @@ class Column {
 
     Error append_values(Context &context, const Page &page, const ChunkParts &found, uint64_t n, uint64_t first, uint64_t last, Values &out) {
         if (page.dictionary < 0) return page.codings.append_mini(context, page.value, found.buffers, found.num_buffers, n, first, last, out);
+        if (Error e = read_codes(context, page, found, n, first, last)) return e;
+        return Codings::append_chosen(codes_, page.entries, list_items, out);
+    }
+
+    // Decode codes first to last of a chunk, which choose entries of its page's dictionary.
+    Error read_codes(Context &context, const Page &page, const ChunkParts &found, uint64_t n, uint64_t first, uint64_t last) {
         codes_.bits = static_cast<unsigned>(page.codings.bits_of(page.value));
         if (codes_.bits != 8 && codes_.bits != 16 && codes_.bits != 32 && codes_.bits != 64) return "codes of a dictionary do not have 8, 16, 32 or 64 bits";
         codes_.fixed.clear();
         codes_.count = 0;
-        if (Error e = page.codings.append_mini(context, page.value, found.buffers, found.num_buffers, n, first, last, codes_)) return e;
-        return Codings::append_chosen(codes_, page.entries, list_items, out);
+        return page.codings.append_mini(context, page.value, found.buffers, found.num_buffers, n, first, last, codes_);
     }
 
     Error append_mini_blocks(Context &context, const Page &page, const std::vector<Range> &ranges, const std::vector<Part> &parts) {
@@ -644,7 +649,7 @@ class Column {
         return out.append_zeros(n);
     }
 
-   private:
+   protected:
     Levels levels_;
     Values codes_;
     ChunkParts chunk_;

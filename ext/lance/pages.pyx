@@ -1,6 +1,6 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/lance/utf8.h ext/lance/blocks.h ext/lance/fastlanes.h ext/lance/fsst.h ext/lance/codings.h ext/lance/levels.h ext/lance/pages.h ext/memory/kept_memory.h ext/parquet/lz4.h ext/parquet/zstd_library.h
+# distutils: depends = ext/lance/utf8.h ext/lance/blocks.h ext/lance/fastlanes.h ext/lance/fsst.h ext/lance/codings.h ext/lance/levels.h ext/lance/pages.h ext/lance/page_tests.h ext/memory/kept_memory.h ext/parquet/lz4.h ext/parquet/zstd_library.h
 """Pages of Lance data files as Arrow buffers; `delta_plugins.lance.files.structural` is its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -95,6 +95,15 @@ cdef extern from "lance/pages.h" namespace "delta_lance" nogil:
         vector[vector[uint64_t]] child_sizes
         Error read_dictionary(Context& context, CPage& page, Bytes data)
         Error append(Context& context, const CPage& page, const vector[Range]& ranges, const vector[Part]& parts)
+
+
+cdef extern from "lance/page_tests.h" namespace "delta_lance" nogil:
+    cdef cppclass Test "delta_parquet::Test":
+        pass
+    cdef cppclass CTestedColumn "delta_lance::TestedColumn"(CColumn):
+        const Test* test
+        unsigned bits
+        Error append_flags(Context& context, const CPage& page, const vector[Range]& ranges, const vector[Part]& parts, uint8_t* flags)
 
 
 class DamagedPageError(Exception):
@@ -298,6 +307,20 @@ cdef class Page:
         return [(r.first, r.last - r.first) for r in found]
 
 
+cdef list views_of(parts, vector[Part]& found):
+    """Append (offset, bytes) to parts, and return what holds their bytes."""
+    cdef Part part
+    cdef View view
+    views = []
+    for at, data in parts:
+        view = View(data)
+        views.append(view)
+        part.at = at
+        part.bytes = view.bytes()
+        found.push_back(part)
+    return views
+
+
 cdef class Column:
     """The rows of one column of a file, appended page after page.
 
@@ -369,16 +392,8 @@ cdef class Column:
         """
         cdef vector[Range] requested = ranges_of(ranges)
         cdef vector[Part] found
-        cdef Part part
-        cdef View view
         cdef Error error
-        views = []
-        for at, data in parts:
-            view = View(data)
-            views.append(view)
-            part.at = at
-            part.bytes = view.bytes()
-            found.push_back(part)
+        views = views_of(parts, found)
         with nogil:
             error = self.column.append(self.context[0], page.page, requested, found)
         check(error)
@@ -417,6 +432,76 @@ cdef object values_of(Values& values):
         return values.count, [exported(values.fixed)], validity
     check(values.add_offsets(0))
     return values.count, [exported(values.offsets), exported(values.text)], validity
+
+
+cdef class TestedColumn:
+    """Tests rows of one column of a file, without lists, on encoded data.
+
+    Parameters
+    ----------
+    bits : int
+        Of a value; 0 if each has its own length.
+    is_wide : bool
+        Whether values of any length have 64-bit offsets.
+    test : object
+        Holds the test; it has ``address_for(width, stored)``.
+    """
+
+    cdef CTestedColumn column
+    cdef Context* context
+    cdef object test
+
+    def __cinit__(self):
+        self.context = new Context(unzip)
+
+    def __dealloc__(self):
+        del self.context
+
+    def __init__(self, unsigned bits, bint is_wide, test):
+        self.test = test
+        self.column.test = <const Test*><uintptr_t>test.address_for(1 if bits == 1 else bits // 8, bits == 1)
+        self.column.bits = self.column.values.bits = bits
+        self.column.values.is_wide = is_wide
+        self.column.list_items = 1
+
+    def read_dictionary(self, Page page, data):
+        """Decode the dictionary of a page."""
+        cdef View view = View(data)
+        cdef Bytes found = view.bytes()
+        cdef Error error
+        with nogil:
+            error = self.column.read_dictionary(self.context[0], page.page, found)
+        check(error)
+
+    def append(self, Page page, const int64_t[:, ::1] ranges, parts, uint8_t[::1] flags not None):
+        """Set the flags of ranges of the rows of a page; ``parts`` are (offset, bytes) of what `Page.plan` specifies.
+
+        Parameters
+        ----------
+        flags : uint8[n]
+            One for each row, which becomes 1 if the row passes, else 0.
+
+        Raises
+        ------
+        DamagedPageError
+            If the page can't be decoded.
+        """
+        cdef vector[Range] requested = ranges_of(ranges)
+        cdef vector[Part] found
+        cdef Error error
+        cdef int64_t i, rows = 0
+        for i in range(ranges.shape[0]):
+            if ranges[i, 0] < 0 or ranges[i, 1] < ranges[i, 0]:
+                raise DamagedPageError("rows are requested that the page does not have")
+            rows += ranges[i, 1] - ranges[i, 0]
+        if rows != flags.shape[0]:
+            raise ValueError(f"{rows} rows have {flags.shape[0]} flags")
+        if not rows:
+            return
+        views = views_of(parts, found)
+        with nogil:
+            error = self.column.append_flags(self.context[0], page.page, requested, found, &flags[0])
+        check(error)
 
 
 def check_texts(offsets, data, uint64_t n, bint is_wide):

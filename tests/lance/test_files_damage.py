@@ -12,8 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from delta_core.engines.conditions import NullTest, TextBound, ValueRange
 from delta_core.errors import CorruptTableError, SchemaError, UnsupportedFeatureError
-from delta_plugins.lance.files import column_map, open_data_file
+from delta_core.kernels.arrow_buffers import is_text
+from delta_core.parquet.pages import compiled_test
+from delta_plugins.lance.files import DataFile, LeafTest, column_map, layout_to_test, open_data_file
+from delta_plugins.lance.schema import arrow_field
 from tests.lance.made_files import (
     FLAT16,
     NULL_AND_EMPTY_LIST,
@@ -63,12 +67,29 @@ def _read(data: bytes, fields: Any, columns: dict[int, int], version: tuple[int,
         arrays = [as_array(a) for a in file.read(fields, columns, rows)]
         if file.num_rows > 2:
             file.read(fields, columns, np.array([0, file.num_rows - 1]))
+        _test(file, fields, columns, rows)
     except (CorruptTableError, UnsupportedFeatureError, SchemaError):
         return
     for array in arrays:
         why = _invalid(array)
         # any number may be stored
         assert not why or "whole number of days" in why or "precision" in why
+
+
+def _test(file: DataFile, fields: Any, columns: dict[int, int], rows: tuple[int, int] | None) -> None:
+    """Test the values of each column that can be tested before it is decoded."""
+    for field in fields:
+        of, layout = arrow_field(field).type, layout_to_test(field)
+        if layout is None:
+            continue
+        number = 0.0 if pa.types.is_floating(of) else 0
+        likely = TextBound(0, b"m") if is_text(of) else ValueRange(0, number, number)
+        for condition in (NullTest(0, True), likely):
+            test = compiled_test(condition, of)
+            width = 1 if layout.bits == 1 else layout.bits // 8
+            if test is not None and test.fits_form(width, layout.bits == 1):
+                found = file.passing(LeafTest(field, layout.bits, layout.is_wide, test, False), columns, rows)
+                assert found is None or (np.diff(found) > 0).all()
 
 
 def _invalid(array: pa.Array) -> str:

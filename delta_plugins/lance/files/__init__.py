@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from delta_plugins.lance.files.container import ByteSource
 from delta_plugins.lance.files.data_file import DataFile, column_map, open_data_file, open_described_file
+from delta_plugins.lance.files.leaves import LeafTest, layout_to_test
 from delta_plugins.lance.files.rows import Rows
 from delta_plugins.lance.files.write_file import ByteSink, DataFileWriter, WrittenFile
 
@@ -12,9 +13,11 @@ __all__ = [
     "ByteSource",
     "DataFile",
     "DataFileWriter",
+    "LeafTest",
     "Rows",
     "WrittenFile",
     "column_map",
+    "layout_to_test",
     "open_data_file",
     "open_described_file",
 ]

@@ -13,7 +13,7 @@ from delta_core.api import DataFileError
 from delta_plugins.lance._pages import DamagedPageError, TooLongError
 from delta_plugins.lance.files.array_pages import ArrayPage, Steps, read_array, read_ends
 from delta_plugins.lance.files.container import ColumnPages, Container, damaged
-from delta_plugins.lance.files.leaves import is_leaf
+from delta_plugins.lance.files.leaves import LeafTest, is_leaf
 from delta_plugins.lance.files.rows import PageRows, Rows, batches_of, page_rows, ranges_of, row_count, rows_of_batches
 from delta_plugins.lance.files.steps import advanced, concatenated, in_turn, joined_lists, joined_spans
 from delta_plugins.lance.schema import LanceField, arrow_field
@@ -58,6 +58,10 @@ class ArrayFile:
         """Return requested rows of fields (`DataFile.read`)."""
         self._open(fields, column_of)
         return self._read(fields, column_of, ranges_of(rows, self.num_rows))
+
+    def passing(self, test: LeafTest, column_of: Mapping[int, int], rows: Rows = None) -> NDArray[np.int64] | None:
+        """Return None: values are tested when they are decoded (`DataFile.passing`)."""
+        return None
 
     def batches(
         self,

@@ -14,9 +14,19 @@ from delta_plugins.lance import _pages
 from delta_plugins.lance.files.array_file import ArrayFile
 from delta_plugins.lance.files.assembly import AssemblyError, assemble, file_error
 from delta_plugins.lance.files.container import MAGIC, ByteSource, Container, damaged, open_container
-from delta_plugins.lance.files.leaves import Leaf, leaves_of
+from delta_plugins.lance.files.leaves import Leaf, LeafTest, leaves_of
 from delta_plugins.lance.files.plain_file import open_plain_file
-from delta_plugins.lance.files.rows import PageRows, Rows, batches_of, page_rows, ranges_of, row_count, rows_of_batches
+from delta_plugins.lance.files.rows import (
+    PageRows,
+    Rows,
+    batches_of,
+    page_rows,
+    positions_of,
+    ranges_of,
+    row_count,
+    rows_of_batches,
+    rows_of_tests,
+)
 from delta_plugins.lance.files.structural import LeafRows, StructuralColumn
 from delta_plugins.lance.schema import LanceField
 from delta_plugins.lance.wire import Message
@@ -81,6 +91,19 @@ class DataFile(Protocol):
         """Yield what `read` returns, at most ``batch_rows`` rows at a time, in bounded memory.
 
         None: as many rows as take about 64 MiB, but at least 1,024.
+        """
+
+    def passing(self, test: LeafTest, column_of: Mapping[int, int], rows: Rows = None) -> NDArray[np.int64] | None:
+        """Return the positions of requested rows that pass a test of a field, which rise.
+
+        Values are tested as they are encoded if that is exact. None if the file's version does not allow it.
+
+        Raises
+        ------
+        DataFileError
+            If the file is damaged, with the column and the page.
+        InvalidArgumentError
+            For rows that the file does not have, or positions that do not rise.
         """
 
 
@@ -206,6 +229,21 @@ class StructuralFile:
         for part in batches_of(ranges_of(rows, self._rows(columns)), step):
             yield self._read(fields, columns, part)
 
+    def passing(self, test: LeafTest, column_of: Mapping[int, int], rows: Rows = None) -> NDArray[np.int64] | None:
+        """Return the positions of requested rows that pass a test of a field (`DataFile.passing`)."""
+        columns = self._opened([test.field], column_of)
+        ranges = ranges_of(rows, self._rows(columns))
+        found = [np.zeros(0, np.int64)]
+        if not columns:
+            return positions_of(ranges) if test.passes_null else found[0]
+        [column] = columns
+        for part in batches_of(ranges, rows_of_tests(column.row_bytes)):
+            [(wanted, parts)] = self._fetched(columns, part)
+            indices = np.flatnonzero(column.flags(wanted, parts, test))
+            if len(indices):
+                found.append(indices + part[0, 0] if len(part) == 1 else positions_of(part)[indices])
+        return np.concatenate(found)
+
     def _rows(self, columns: Sequence[StructuralColumn]) -> int:
         for column in columns:
             found, rest = divmod(int(column.pages.starts[-1]), column.leaf.multiple)
@@ -256,16 +294,21 @@ class StructuralFile:
         ]
 
     def _decoded(self, columns: Sequence[StructuralColumn], ranges: NDArray[np.int64]) -> dict[int, LeafRows]:
+        fetched = self._fetched(columns, ranges)
+        return {c.leaf.field.id: c.decode(*found) for c, found in zip(columns, fetched, strict=True)}
+
+    def _fetched(
+        self, columns: Sequence[StructuralColumn], ranges: NDArray[np.int64]
+    ) -> list[tuple[list[PageRows], list[list[tuple[int, Any]]]]]:
+        """Return for each column the rows of its pages, and their bytes, all of which are read together."""
         wanted = self._wanted(columns, ranges)
         heads = [c.heads(w) for c, w in zip(columns, wanted, strict=True)]
         self._hand_out(heads, columns)
         plans = [c.plan(w) for c, w in zip(columns, wanted, strict=True)]
         data = iter(self._container.read([r for plan in plans for page in plan for r in page]))
-        found = {}
-        for column, w, plan in zip(columns, wanted, plans, strict=True):
-            parts = [[(at, next(data)) for at, _ in page] for page in plan]
-            found[column.leaf.field.id] = column.decode(w, parts)
-        return found
+        return [
+            (w, [[(at, next(data)) for at, _ in page] for page in plan]) for w, plan in zip(wanted, plans, strict=True)
+        ]
 
     def _wanted(self, columns: Sequence[StructuralColumn], ranges: NDArray[np.int64]) -> list[list[PageRows]]:
         """Return the rows of pages that each column needs; columns with the same pages need the same."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
 from delta_core.api import SchemaError
 from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind, is_packed
 
-__all__ = ["Leaf", "ValueLayout", "is_leaf", "leaves_of", "value_layout"]
+if TYPE_CHECKING:
+    from delta_core.api import ValueTest
+
+__all__ = ["Leaf", "LeafTest", "ValueLayout", "is_leaf", "leaves_of", "layout_to_test", "value_layout"]
 
 #: Items of one value, at most.
 MOST_ITEMS = 1 << 31
@@ -59,6 +62,30 @@ class Leaf(NamedTuple):
     type: pa.DataType
     layers: list[tuple[bool, bool]]
     multiple: int
+
+
+class LeafTest(NamedTuple):
+    """A test of the values of a field at the top of the schema.
+
+    Parameters
+    ----------
+    field : LanceField
+        The field.
+    bits : int
+        Of a value; 0 if each has its own length.
+    is_wide : bool
+        Whether offsets have 64 bits.
+    test : ValueTest
+        As `api.compiled_test` returns it; it fits values of so many bits.
+    passes_null : bool
+        Whether null passes.
+    """
+
+    field: LanceField
+    bits: int
+    is_wide: bool
+    test: ValueTest
+    passes_null: bool
 
 
 def is_leaf(field: LanceField) -> bool:
@@ -116,6 +143,17 @@ def value_layout(type: pa.DataType) -> ValueLayout:
     if pa.types.is_primitive(type) or pa.types.is_decimal(type) or pa.types.is_fixed_size_binary(type):
         return ValueLayout(_bits(type), False, [], [])
     raise SchemaError(f"Values of {type} are not stored in one column.")
+
+
+def layout_to_test(field: LanceField) -> ValueLayout | None:
+    """Return the layout of the values of a field that can be tested before they are decoded; None for other fields."""
+    if not is_leaf(field) or blob_kind(field) is not None:
+        return None
+    try:
+        found = value_layout(arrow_field(field).type)
+    except SchemaError:
+        return None
+    return None if found.list_sizes or found.children else found
 
 
 def _bits(type: Any) -> int:

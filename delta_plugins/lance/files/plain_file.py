@@ -24,6 +24,7 @@ from delta_plugins.lance.files.array_pages import (
     read_spans,
 )
 from delta_plugins.lance.files.container import ByteSource, damaged
+from delta_plugins.lance.files.leaves import LeafTest
 from delta_plugins.lance.files.rows import Rows, batches_of, page_rows, ranges_of, row_count, rows_of_batches
 from delta_plugins.lance.files.steps import advanced, concatenated, in_turn, joined_lists, joined_spans
 from delta_plugins.lance.schema import LanceField, arrow_field, field_tree
@@ -105,6 +106,10 @@ class PlainFile:
     ) -> list[pa.Array[Any] | pa.ChunkedArray[Any]]:
         """Return requested rows of fields (`DataFile.read`)."""
         return self._read(fields, column_of, ranges_of(rows, self.num_rows), self._table)
+
+    def passing(self, test: LeafTest, column_of: Mapping[int, int], rows: Rows = None) -> NDArray[np.int64] | None:
+        """Return None: values are tested when they are decoded (`DataFile.passing`)."""
+        return None
 
     def batches(
         self,

@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 
 from delta_core.api import InvalidArgumentError
 
-__all__ = ["PageRows", "Rows", "batches_of", "page_rows", "ranges_of", "row_count", "rows_of_batches"]
+__all__ = [
+    "PageRows",
+    "Rows",
+    "batches_of",
+    "page_rows",
+    "positions_of",
+    "ranges_of",
+    "row_count",
+    "rows_of_batches",
+    "rows_of_tests",
+]
 
 #: All rows, those from a first to before a last one, or positions that rise.
 Rows = tuple[int, int] | NDArray[np.int64] | None
@@ -20,6 +30,9 @@ Rows = tuple[int, int] | NDArray[np.int64] | None
 BATCH_ROWS = 1 << 17
 BATCH_BYTES = 64 << 20
 LEAST_ROWS = 1024
+#: Rows whose values are tested at once: the most, and the bytes that they take.
+TESTED_ROWS = 1 << 20
+TESTED_BYTES = 16 << 20
 
 
 class PageRows(NamedTuple):
@@ -88,6 +101,19 @@ def rows_of_batches(requested: int | None, row_bytes: float) -> int:
     if requested < 1:
         raise InvalidArgumentError(f"batch_rows is {requested}, expected 1 or more.")
     return requested
+
+
+def rows_of_tests(row_bytes: float) -> int:
+    """Return how many rows are tested at once."""
+    return max(min(TESTED_ROWS, int(TESTED_BYTES / max(row_bytes, 1e-3))), LEAST_ROWS)
+
+
+def positions_of(ranges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the positions of the rows of ranges, in their order."""
+    counts = ranges[:, 1] - ranges[:, 0]
+    ends = np.cumsum(counts)
+    found: NDArray[np.int64] = np.arange(row_count(ranges)) + np.repeat(ranges[:, 0] - (ends - counts), counts)
+    return found
 
 
 def batches_of(ranges: NDArray[np.int64], batch_rows: int) -> Iterator[NDArray[np.int64]]:

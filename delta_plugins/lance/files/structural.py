@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from delta_core.api import DataFileError
 from delta_plugins.lance import _pages
 from delta_plugins.lance.files import layouts
 from delta_plugins.lance.files.container import ColumnPages, Container, damaged
 from delta_plugins.lance.files.layouts import Layout, LayoutError
-from delta_plugins.lance.files.leaves import Leaf, ValueLayout, value_layout
-from delta_plugins.lance.files.rows import PageRows
+from delta_plugins.lance.files.leaves import Leaf, LeafTest, ValueLayout, value_layout
+from delta_plugins.lance.files.rows import PageRows, row_count
 
 __all__ = ["LeafRows", "StructuralColumn"]
 
@@ -177,6 +178,32 @@ class StructuralColumn:
         except _pages.DamagedPageError as e:
             raise self._damaged(str(e), wanted[0].page) from None
         return LeafRows(self.leaf, layers, values, children, layout)
+
+    def flags(
+        self, wanted: Sequence[PageRows], parts: Sequence[Sequence[tuple[int, Any]]], test: LeafTest
+    ) -> NDArray[np.bool_]:
+        """Return which rows of pages pass a test, from the bytes that `plan` requested; the column is not in a list.
+
+        Raises
+        ------
+        DataFileError
+            If a page is damaged.
+        """
+        tested = _pages.TestedColumn(test.bits, test.is_wide, test.test)
+        flags = np.zeros(sum(row_count(w.ranges) for w in wanted), np.uint8)
+        at = 0
+        for w, found in zip(wanted, parts, strict=True):
+            page, rows = self._open[w.page], row_count(w.ranges)
+            try:
+                if page.dictionary is not None:
+                    tested.read_dictionary(page.handle, page.dictionary)
+                    page.dictionary = None
+                placed = [(start - page.data_at, data) for start, data in found]
+                tested.append(page.handle, w.ranges, placed, flags[at : at + rows])
+            except _pages.DamagedPageError as e:
+                raise self._damaged(str(e), w.page) from None
+            at += rows
+        return flags.view(np.bool_)
 
     # --- pages ---
 

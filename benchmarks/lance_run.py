@@ -1,0 +1,90 @@
+"""Run Lance cases: fresh processes, our side and pylance in turn, medians of processor time."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.lance_cases import LanceCase
+from benchmarks.lance_tables import lance_path
+from benchmarks.questions import SMALLEST
+from benchmarks.run import ROOT, warm
+from benchmarks.sizes import Sizes
+
+__all__ = ["LanceResult", "format_lance_markdown", "run_lance_case"]
+
+HEAD = ("work", "pylance", "delta_core", "ratio", "MB pylance / ours", "target", "reached")
+
+
+@dataclass(frozen=True)
+class LanceResult:
+    """One case's figures: medians of processor time in seconds and of the peak in MB, by side."""
+
+    case: LanceCase
+    cpu: dict[str, float]
+    peak_mb: dict[str, float]
+    error: str | None = None
+
+    @property
+    def ratio(self) -> float:
+        """Our processor time over that of pylance."""
+        return self.cpu["ours"] / max(self.cpu["pylance"], 1e-9)
+
+    @property
+    def met(self) -> bool:
+        """Whether the answers agree and the target is reached."""
+        small = self.case.most_mb is None or self.peak_mb["ours"] <= self.case.most_mb
+        return self.error is None and self.ratio <= self.case.at_most and small
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures for a JSON file."""
+        return {"case": self.case.key, "cpu": self.cpu, "peak_mb": self.peak_mb, "ratio": self.ratio, "met": self.met}
+
+
+def run_lance_case(case: LanceCase, tables: Path, sizes: Sizes, repeat: int, say: Callable[[str], None]) -> LanceResult:
+    """Measure a case ``repeat`` times a side, sides in turn, so that a slow minute hits both."""
+    place = lance_path(tables, case.table, sizes)
+    small = lance_path(tables, case.table, Sizes(SMALLEST))
+    warm(place)
+    found: dict[str, list[dict[str, Any]]] = {"ours": [], "pylance": []}
+    for i in range(repeat):
+        for side, figures in found.items():
+            say(f"{case.key}: {side} {i + 1}/{repeat}")
+            command = [sys.executable, "-m", "benchmarks.lance_child", side, case.work, str(place), str(small)]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+            if done.returncode:
+                last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+                sys.exit(f"{case.key}: {side} failed: {last}")
+            figures.append(json.loads(done.stdout.splitlines()[-1]))
+    medians = [
+        {side: statistics.median(f[figure] for f in figures) for side, figures in found.items()}
+        for figure in ("cpu", "peak_mb")
+    ]
+    answers = {json.dumps(f["answer"]) for figures in found.values() for f in figures}
+    return LanceResult(case, *medians, None if len(answers) == 1 else f"answers differ: {sorted(answers)}")
+
+
+def format_lance_markdown(results: Sequence[LanceResult]) -> str:
+    """Return the results as a Markdown table."""
+    rows = [HEAD, ("---",) * len(HEAD), *(_row(r) for r in results)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _row(result: LanceResult) -> Sequence[str]:
+    case = result.case
+    memory = "" if case.most_mb is None else f", {case.most_mb:g} MB"
+    return (
+        case.title,
+        f"{result.cpu['pylance']:.3g} s",
+        f"{result.cpu['ours']:.3g} s",
+        f"{result.ratio:.2f}",
+        f"{result.peak_mb['pylance']:.0f} / {result.peak_mb['ours']:.0f}",
+        f"{case.at_most:g}{memory}",
+        result.error or ("yes" if result.met else "no"),
+    )

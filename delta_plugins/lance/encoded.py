@@ -1,0 +1,141 @@
+"""Parts of a predicate that are tested on the encoded values of data files, before a column is decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import Struct
+
+# the expressions are loaded with the first predicate
+from delta_core import api
+from delta_plugins.lance.files import LeafTest, layout_to_test
+from delta_plugins.lance.predicates import Predicate
+from delta_plugins.lance.schema import LanceField
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from delta_core.api import ColumnTest, Evaluator, Expression, Leaf, RowCondition
+
+__all__ = ["EncodedTests", "plan_tests"]
+
+#: Returns the positions, of some that rise or of a range, whose values of a field pass.
+Passing = Callable[[LeafTest, Any], "NDArray[np.int64]"]
+
+
+class _Joined(Struct, frozen=True):
+    """Several tests: a row passes any of them, or all."""
+
+    parts: tuple[LeafTest | _Joined, ...]
+    is_any: bool
+
+
+class EncodedTests(Struct, frozen=True):
+    """The parts of a predicate that are tested on encoded values, and the others.
+
+    Parameters
+    ----------
+    root : LeafTest or _Joined
+        The tests.
+    tested : tuple of Expression
+        The parts of the predicate that they replace.
+    rest : Predicate, optional
+        The other parts, which AND joins; for rows that pass the tests.
+    """
+
+    root: LeafTest | _Joined
+    tested: tuple[Expression, ...]
+    rest: Predicate | None
+
+    def leaves(self) -> Iterator[LeafTest]:
+        """Yield the tests of columns."""
+        left: list[LeafTest | _Joined] = [self.root]
+        while left:
+            node = left.pop()
+            if isinstance(node, LeafTest):
+                yield node
+            else:
+                left.extend(node.parts)
+
+    def positions(self, rows: Any, passing: Passing) -> NDArray[np.int64]:
+        """Return the positions of rows that pass; ``passing`` tests one column."""
+        return _positions(self.root, rows, passing)
+
+
+def _positions(node: LeafTest | _Joined, rows: Any, passing: Passing) -> NDArray[np.int64]:
+    if isinstance(node, LeafTest):
+        return passing(node, rows)
+    if node.is_any:
+        found = [_positions(part, rows, passing) for part in node.parts]
+        return np.unique(np.concatenate(found))
+    for part in node.parts:
+        # a later column is read for rows that passed before
+        rows = _positions(part, rows, passing)
+        if not len(rows):
+            break
+    return np.asarray(rows, np.int64)
+
+
+def plan_tests(predicate: Predicate, fields: Sequence[LanceField], evaluator: Evaluator) -> EncodedTests | None:
+    """Return the parts of a predicate that can be tested on encoded values; None if there is none.
+
+    Parameters
+    ----------
+    predicate : Predicate
+        The condition.
+    fields : sequence of LanceField
+        The columns that it needs.
+    evaluator : Evaluator
+        Of the engine, for the other parts.
+
+    Notes
+    -----
+    A predicate that may fail for a row is evaluated as a whole: whether it fails must not depend on the files.
+    """
+    if api.may_raise(predicate.expression, api.types_in(predicate.schema)):
+        return None
+    columns = {x: i for x in predicate.columns for i, f in enumerate(fields) if x.path == (f.name,)}
+    sources: dict[Leaf, Any] = {x: api.PhysicalSource(i) for x, i in columns.items()}
+    types: dict[Leaf, Any] = {x: predicate.type_of(x) for x in columns}
+    tested, found, rest = [], [], []
+    for part in api.conjuncts(predicate.expression):
+        is_known = all(x in columns for x in api.leaves(part))
+        test = api.part_test(part, sources, types) if is_known else None
+        if test is None or _joined(api.joined_test([test]), fields, types, columns) is None:
+            rest.append(part)
+        else:
+            tested.append(part)
+            found.append(test)
+    joined = api.joined_test(found) if found else None
+    root = _joined(joined, fields, types, columns)
+    if root is None:
+        return None
+    left = api.all_of(rest)
+    return EncodedTests(root, tuple(tested), None if left is None else predicate.part(left, evaluator))
+
+
+def _joined(
+    test: ColumnTest | RowCondition | None,
+    fields: Sequence[LanceField],
+    types: Mapping[Any, Any],
+    columns: Mapping[Any, int],
+) -> LeafTest | _Joined | None:
+    """Return a test as data files take it; None if a part of it can't be tested."""
+    if test is None:
+        return None
+    if isinstance(test, api.RowCondition):
+        parts = [_joined(part, fields, types, columns) for part in test.parts]
+        known = tuple(part for part in parts if part is not None)
+        return _Joined(known, test.is_any) if len(known) == len(parts) else None
+    field = fields[test.column]
+    layout = layout_to_test(field)
+    [of] = {t for x, t in types.items() if columns[x] == test.column}
+    compiled = None if layout is None else api.compiled_test(test, of)
+    if layout is None or compiled is None:
+        return None
+    width = 1 if layout.bits == 1 else layout.bits // 8
+    if not compiled.fits_form(width, int(layout.bits == 1)):
+        return None
+    return LeafTest(field, layout.bits, layout.is_wide, compiled, api.passes_null(test))
