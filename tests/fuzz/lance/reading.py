@@ -1,0 +1,65 @@
+"""Everything that a reader does with one data file that may be damaged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.engines.conditions import NullTest, TextBound, ValueRange
+from delta_core.errors import CorruptTableError, SchemaError, UnsupportedFeatureError
+from delta_core.kernels.arrow_buffers import is_text
+from delta_core.parquet.pages import compiled_test
+from delta_plugins.lance.files import DataFile, LeafTest, layout_to_test, open_data_file
+from delta_plugins.lance.schema import arrow_field
+from tests.lance.made_files import MemoryBytes
+from tests.lance.recorded_files import as_array
+
+__all__ = ["read_damaged"]
+
+#: Files that claim more rows are read in part.
+_MOST_ROWS = 100_000
+
+
+def read_damaged(data: bytes, fields: Any, columns: dict[int, int], version: tuple[int, int]) -> bool:
+    """Read all rows, two rows and the rows of conditions, check them, and return whether the file was rejected."""
+    source = MemoryBytes(data)
+    try:
+        file = open_data_file(source, source.size, path="damaged.lance", major=version[0], minor=version[1])
+        rows = None if file.num_rows < _MOST_ROWS else (0, 1000)
+        arrays = [as_array(a) for a in file.read(fields, columns, rows)]
+        if file.num_rows > 2:
+            file.read(fields, columns, np.array([0, file.num_rows - 1]))
+        _test(file, fields, columns, rows)
+    except (CorruptTableError, UnsupportedFeatureError, SchemaError):
+        return True
+    for array in arrays:
+        why = _invalid(array)
+        # any number may be stored
+        assert not why or "whole number of days" in why or "precision" in why, why
+    return False
+
+
+def _test(file: DataFile, fields: Any, columns: dict[int, int], rows: tuple[int, int] | None) -> None:
+    """Test the values of each column that can be tested before it is decoded."""
+    for field in fields:
+        of, layout = arrow_field(field).type, layout_to_test(field)
+        if layout is None:
+            continue
+        number = 0.0 if pa.types.is_floating(of) else 0
+        likely = TextBound(0, b"m") if is_text(of) else ValueRange(0, number, number)
+        for condition in (NullTest(0, True), likely):
+            test = compiled_test(condition, of)
+            width = 1 if layout.bits == 1 else layout.bits // 8
+            if test is not None and test.fits_form(width, layout.bits == 1):
+                found = file.passing(LeafTest(field, layout.bits, layout.is_wide, test, False), columns, rows)
+                assert found is None or (np.diff(found) > 0).all()
+
+
+def _invalid(array: pa.Array) -> str:
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as e:
+        return str(e)
+    return ""
