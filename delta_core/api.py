@@ -1,6 +1,6 @@
-"""What plugins import: names of the core, each loaded when it is first requested.
+"""The names that plugins import: those of the core, each loaded when it is first requested.
 
-A plugin imports this module and `delta_core.kernels` only, its tests `delta_core.testing` too. What is here keeps its
+A plugin imports this module and `delta_core.kernels` only, its tests `delta_core.testing` too. A name here keeps its
 meaning while `API_VERSION` stays the same.
 """
 

@@ -1,6 +1,6 @@
 """Every exception that delta_core raises.
 
-A message states what was found, what was expected, where, and what to do. The facts behind it
+A message states what was found, what was expected, where, and what to do. The facts of it
 (``path``, ``version``, ``feature`` ...) are attributes, and they survive pickling.
 """
 
@@ -100,9 +100,9 @@ class DeltaError(Exception):
     Parameters
     ----------
     message : str
-        What was found, what was expected, where, and what to do.
+        The state that was found, the expected one, the place, and the remedy.
     **facts
-        The values behind the message; each becomes an attribute.
+        The values in the message; each becomes an attribute.
     """
 
     def __init__(self, message: str, **facts: Any) -> None:
@@ -125,7 +125,7 @@ class DeltaError(Exception):
 
 
 def shortened(value: object, most: int = 300) -> str:
-    """Return a value as text for a message, of so many characters at most."""
+    """Return a value as text for a message, of at most ``most`` characters."""
     text = str(value)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
@@ -192,7 +192,7 @@ class CatalogRequiredError(UnsupportedFeatureError):
 
 
 class CorruptTableError(DeltaError):
-    """What is on disk breaks the protocol."""
+    """The files on disk break the protocol."""
 
 
 class LogError(CorruptTableError):

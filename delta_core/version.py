@@ -1,4 +1,4 @@
-"""The installed release: importlib.metadata is loaded for those who require only."""
+"""The installed release: importlib.metadata is loaded only if it is requested."""
 
 from importlib.metadata import version
 

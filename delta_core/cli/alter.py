@@ -58,7 +58,7 @@ def _change(name: str) -> Callable[[Callable[..., Change]], click.Command]:
 @_change("add-column")
 @click.argument("column")
 @click.argument("data_type", metavar="TYPE")
-@click.option("--comment", help="What the column contains.")
+@click.option("--comment", help="A comment of the column.")
 def add_column(column: str, data_type: str, comment: str | None) -> Change:
     """Add a column of a TYPE such as bigint, decimal(10,2) or array<string>; rows that are there have null in it."""
     return lambda alterer: alterer.add_column(column, data_type, comment=comment)
@@ -82,7 +82,7 @@ def drop_column(columns: tuple[str, ...]) -> Change:
 @_change("move-column")
 @click.argument("column")
 @click.option("--first", is_flag=True, help="Move it to the front.")
-@click.option("--after", metavar="NAME", help="Move it behind this column.")
+@click.option("--after", metavar="NAME", help="Move it after this column.")
 def move_column(column: str, first: bool, after: str | None) -> Change:
     """Move a column among those beside it."""
     return lambda alterer: alterer.move_column(column, first=first, after=after)

@@ -23,7 +23,7 @@ __all__ = ["cli", "main", "program"]
 PROGRAM = "delta-core"
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 
-#: New objects after which Python looks for garbage. Its default makes it look at all modules again and again while they
+#: New objects after which Python looks for garbage. Its default makes it look at all modules several times while they
 #: are imported, and find none.
 NEW_OBJECTS = 50_000
 
@@ -68,7 +68,7 @@ COMMANDS = {
 
 
 class _ReaderGoneError(Exception):
-    """Whoever read our output closed the pipe."""
+    """The reader of our output closed the pipe."""
 
 
 class _Program(click.Group):
@@ -177,7 +177,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except (_ReaderGoneError, BrokenPipeError):
-        # whoever read has seen enough; what Python still holds must not fail at exit
+        # the reader has seen enough; data that Python still holds must not fail at exit
         _drop_output()
         return 0
     except Exception as e:  # noqa: BLE001 (the last line of defence of a program)

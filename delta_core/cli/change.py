@@ -61,7 +61,7 @@ def _definition(command: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Choice(["error", "ignore", "overwrite"]),
     default="error",
     show_default=True,
-    help="What to do with a table that exists.",
+    help="The treatment of a table that exists.",
 )
 @_definition
 @as_json
@@ -111,7 +111,7 @@ def create(
     type=click.Choice(["error", "append", "overwrite", "ignore"]),
     default="append",
     show_default=True,
-    help="What to do with a table that exists.",
+    help="The treatment of a table that exists.",
 )
 @click.option(
     "--format", "-f", "kind", type=click.Choice(FORMATS), help="The sources' format; else their ending specifies it."

@@ -42,7 +42,7 @@ __all__ = ["convert"]
     type=click.Choice(["error", "ignore", "append"]),
     default="error",
     show_default=True,
-    help="What to do if the folder is a table already; append adds files that are new since it was converted.",
+    help="The treatment of a folder that is a table already; append adds files that are new since it was converted.",
 )
 @click.option("--no-statistics", is_flag=True, help="Record the number of rows only, no bounds and counts of nulls.")
 @click.option(

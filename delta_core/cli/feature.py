@@ -62,7 +62,7 @@ def add(target: Target, names: tuple[str, ...], dry_run: bool, json_output: bool
 @click.option(
     "--truncate-history",
     is_flag=True,
-    help="Remove the versions that use the feature from the log, in place of protecting checkpoints behind them.",
+    help="Remove the versions that use the feature from the log, in place of protecting the checkpoints after them.",
 )
 @click.option("--dry-run", is_flag=True, help="Show the steps, and commit nothing.")
 @click.option("--yes", is_flag=True, help="Drop the feature without a question.")

@@ -34,7 +34,7 @@ def _start(context: click.Context, parameter: click.Parameter, value: str | None
     "--position-file", metavar="FILE", type=click.Path(dir_okay=False), help="Keep the position from run to run."
 )
 @click.option("--stop-at", type=WholeNumber(min=0), metavar="VERSION", help="Last version, inclusive.")
-@click.option("--once", is_flag=True, help="Stop behind the latest version that there is.")
+@click.option("--once", is_flag=True, help="Stop after the latest version that there is.")
 @click.option("--timeout", type=Number(min=0), metavar="SECONDS", help="Stop after so long without new rows.")
 @click.option("--interval", type=Number(min=0), default=1.0, show_default=True, help="Seconds between looks.")
 @click.option("--max-files", type=WholeNumber(min=1), default=1000, show_default=True, help="Files of a step.")

@@ -161,7 +161,7 @@ class Target(Struct):
 
 
 class KnownFeatures(PluginRegistry):
-    """What is installed; a table may need more, and versions of the protocol that are unknown yet."""
+    """The installed plugins; a table may need more, and versions of the protocol that are unknown yet."""
 
     def supported(self, protocol: Protocol) -> SupportedFeatures:
         """Return the features; of an unknown version those that the protocol lists."""

@@ -1,4 +1,4 @@
-"""What commands print: JSON documents, and tables and facts for readers."""
+"""The output of commands: JSON documents, and tables and facts for readers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SHOWN = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
 
 #: Characters of a line if there is no terminal.
 _WIDEST = 100_000
-#: What makes rich take a pipe for a terminal, or for one of some width.
+#: The variables that make rich take a pipe for a terminal, or for one of some width.
 _TERMINALS = frozenset({"COLUMNS", "FORCE_COLOR", "TTY_COMPATIBLE", "JUPYTER_COLUMNS", "JUPYTER_LINES"})
 
 

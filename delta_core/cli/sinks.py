@@ -36,7 +36,7 @@ _DAY_US = 86_400_000_000
 
 
 class Sink(Protocol):
-    """What a format's writer does."""
+    """The writer of a format."""
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Append rows."""

@@ -22,7 +22,7 @@ from delta_core.kernels.decimals import read_decimals
 __all__ = ["open_rows", "read_schema"]
 
 STDIN = "-"
-#: What is looked at to find which columns JSON lines have.
+#: The bytes that are read to find which columns JSON lines have.
 _HEAD = 1 << 20
 
 
@@ -233,7 +233,7 @@ def _begin(source: BinaryIO) -> bytes:
 def _keys(line: bytes) -> Sequence[str]:
     try:
         found = json.loads(line)
-    except ValueError:  # cut, or broken: whoever parses all of it reports it
+    except ValueError:  # cut, or broken: the parser of all of it reports it
         return ()
     return list(found) if isinstance(found, dict) else ()
 

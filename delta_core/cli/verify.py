@@ -90,7 +90,7 @@ def _verified(target: Target, options: VerifyOptions) -> tuple[VerifyReport, boo
 def repair(target: Target, deep: bool, dry_run: bool, yes: bool, json_output: bool) -> None:
     """Remove the entries of data files that are not there, and mend the log where that is certain.
 
-    Each step that changes something has to be confirmed. What is replaced is kept below _delta_log/_replaced.
+    Each step that changes something has to be confirmed. Replaced files are kept below _delta_log/_replaced.
 
     \b
     Examples:

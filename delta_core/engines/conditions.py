@@ -66,7 +66,7 @@ class ValueSet(Struct, frozen=True, dict=True):
 
     @cached_property
     def made(self) -> dict[str, Any]:
-        """What an engine makes of the keys, by a name of its own: they may be many, and are tested in each file."""
+        """The engine's own forms of the keys, by name: they may be many, and are tested in each file."""
         return {}
 
 

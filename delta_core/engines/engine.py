@@ -14,7 +14,7 @@ __all__ = ["CommitDefaults", "Engine"]
 
 
 class CommitDefaults(Struct, frozen=True):
-    """What commits and new tables have, if their caller does not specify it.
+    """The defaults of commits and new tables.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class CommitDefaults(Struct, frozen=True):
 
 
 class Engine(Struct, frozen=True):
-    """What an entry point of the group ``delta_core.engines`` makes of ``(uri, storage_options)``.
+    """The engine that an entry point of the group ``delta_core.engines`` makes from ``(uri, storage_options)``.
 
     ``allow_external`` is handed over by its name if the user passed it: see `open_snapshot`.
 

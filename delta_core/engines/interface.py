@@ -229,7 +229,7 @@ class Storage(Protocol):
         ...
 
     def create(self, path: str) -> pa.NativeFile:
-        """Open a new file to be written piece by piece; its name must be nobody else's.
+        """Open a new file to be written piece by piece; no other writer may use its name.
 
         On a remote store nothing is visible before it is closed. On a disk the caller syncs the file and the folders
         below the root that have its name and theirs; missing ones are made.
@@ -456,7 +456,7 @@ class Compiled(Protocol):
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
-        """What the columns handed in represent, in order."""
+        """The meaning of the columns that are passed, in order."""
         ...
 
     @property
@@ -490,7 +490,7 @@ class Evaluator(Protocol):
 
 
 class Apply(Protocol):
-    """What the core does with a physical batch: called by the engine, on its worker threads."""
+    """The core's work on a physical batch: called by the engine, on its worker threads."""
 
     def __call__(
         self,
@@ -565,7 +565,7 @@ class DataFiles(Protocol):
         """Write rows as data files, several at once, in bounded memory.
 
         Files are synced if the store is a disk, or will be if ``write.syncs`` is given. Rows keep their order within a
-        file; those of a table without partitions lie in consecutive runs. Whatever goes wrong, every file that was
+        file; those of a table without partitions lie in consecutive runs. After any error, every file that was
         begun is deleted before it is
         raised.
         """
@@ -659,7 +659,7 @@ class Relations(Protocol):
         num_files: int,
         num_rows: int,
     ) -> Relation | None:
-        """Return rows in another order, which `write` makes about ``num_files`` files of, one behind the other.
+        """Return rows in another order, which `write` makes about ``num_files`` files of, one after the other.
 
         None if the rows of this engine pass this process, which orders them then.
 
@@ -668,7 +668,7 @@ class Relations(Protocol):
         relation : Relation
             The rows.
         columns : sequence of Path
-            What they are ordered by.
+            The columns that they are ordered by.
         order : str
             Along a curve, or ``linear`` for ascending values with nulls first.
         num_files, num_rows : int
@@ -758,20 +758,20 @@ class Spread(Protocol):
         work : function(string array) -> iterator of RecordBatch
             Pickled, with what it holds. It may be called twice for a part: that has to do no harm.
         paths : string array
-            What is divided; no nulls.
+            The values that are divided; no nulls.
         schema : pyarrow.Schema
             That of the batches: strings and int64.
 
         Raises
         ------
         DeltaError
-            What the function raised, or EngineError if the machines failed.
+            The error of the function, or EngineError if the machines failed.
         """
         ...
 
 
 class RemoteRows(Protocol):
-    """What is to be known of rows that other machines read, so that none of them is read in this process."""
+    """Facts about rows that other machines read, so that none of them is read in this process."""
 
     def count(self, scan: Any) -> int:
         """Return the number of rows of a planned `Scan`."""

@@ -125,7 +125,7 @@ class FileIdentity(Struct, frozen=True):
 
 
 class ActionQuery(Struct, frozen=True):
-    """What to read of commits.
+    """The parts of commits to read.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ class FileRead(Struct, frozen=True):
     keeps_codes : bool
         Whether ``apply`` returns codes as such: they save the whole work on the strings, not a part of it.
     types : Mapping
-        What the primitive types' names mean; one with a ``decode`` is read whole and decoded.
+        The meaning of the primitive types' names; one with a ``decode`` is read whole and decoded.
     opened : function(int, int), optional
         Called on the worker thread with a file's number and its physical rows, before its first batch.
     selection : function(int, int, int), optional
@@ -242,7 +242,7 @@ class FileRead(Struct, frozen=True):
         Conditions on the rows that are requested, in the order in which they are to run: each sees those rows alone
         that passed the ones before. An engine that runs them reports it to ``apply``, which otherwise runs them itself.
     tested_only : frozenset of int
-        Physical columns that nothing but ``tests`` looks at: whoever runs those may hand over nulls in their place.
+        Physical columns that nothing but ``tests`` looks at: a reader that runs those may return nulls in their place.
     apply_files : function(int, NDArray[int64], RecordBatch) -> RecordBatch or None, optional
         Replaces ``apply`` if an engine reads whole files together: takes the first file's number, if the rows
         of each of them end in the batch, and a batch of all their rows. It makes ``opened`` needless for these files.
@@ -250,7 +250,7 @@ class FileRead(Struct, frozen=True):
         The same for a batch of those rows of files alone that are requested and pass all ``tests``. None if the
         positions of rows matter.
     requested : function(int, int) -> (SelectionVector or None, int64) or None, optional
-        From the number of the first of neighbouring files to that behind the last one: which of their rows are
+        From the number of the first of neighbouring files to the one after the last: which of their rows are
         requested (None: all), and how many rows each file has by the log; None if that is in the files alone.
         It is there if rows of any file are dropped.
     select_files : function, optional
@@ -344,7 +344,7 @@ class FileWrite(Struct, frozen=True):
 
 
 class ColumnStatistics(Struct, frozen=True):
-    """What is known of one leaf in one file.
+    """The statistics of one leaf in one file.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ class BloomFilterProperties(Struct, frozen=True):
     fpp : float, optional
         The rate of false positives, between 0 and 1.
     ndv : int, optional
-        How many distinct values to expect in a row group. By default as many as a row group may have rows:
+        How many distinct values to expect in a row group. By default the most rows of a row group:
         ``max_row_group_size``, or 1,048,576. A filter takes a byte or two for each of them in memory until the file
         is closed; in the file it is as small as the values that it holds permit.
 

@@ -1,6 +1,6 @@
 """Expressions: what touches rows, as frozen values that any engine can evaluate.
 
-An expression is a tree of `Call` and `Cast` over leaves. A leaf specifies where a value comes from; whoever
+An expression is a tree of `Call` and `Cast` over leaves. A leaf specifies where a value comes from; the evaluator
 evaluates hands in one array (or scalar) a leaf. Semantics are Spark SQL's: three-valued logic, its casts,
 its functions by lower-case name.
 """
@@ -28,7 +28,7 @@ __all__ = ["MANY", "NUM_RECORDS",
 
 #: Lists of more values are kept as `Values`; shorter ones as constants, which every engine supports.
 MANY = 24
-#: A part of a name in backticks, to the dot behind it or the end.
+#: A part of a name in backticks, to the dot after it or the end.
 _QUOTED = lazy_pattern(r"`((?:[^`]|``)*)`(?:\.|\Z)")
 _DOUBLE_QUOTED = lazy_pattern(r"\"((?:[^\"]|\"\")+)\"(?:\.|\Z)")
 

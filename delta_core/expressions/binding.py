@@ -1,6 +1,6 @@
 """Bind an expression: columns found in a schema, constants typed, Spark's implicit casts put in.
 
-A bound expression binds again to itself. What can't be typed is rejected by name here, before data moves.
+A bound expression binds again to itself. A part that can't be typed is rejected by name here, before data moves.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = ["ResultOf", "bind", "bind_rule", "bind_typed", "leaf_type", "resolve"
 
 
 class ResultOf(Protocol):
-    """What binding needs of a plugin's function: see `delta_core.expressions.plugin_functions.Function`."""
+    """The part of a plugin's function that binding needs: see `delta_core.expressions.plugin_functions.Function`."""
 
     @property
     def result(self) -> Callable[[list[pa.DataType]], pa.DataType]:
@@ -74,7 +74,7 @@ def bind(
     functions : mapping of str to Function
         Plugins' functions, by lower-case name.
     now : datetime.datetime
-        What ``current_timestamp()`` and ``current_date()`` are; by default the time of the call.
+        The value of ``current_timestamp()`` and ``current_date()``; by default the time of the call.
 
     Raises
     ------

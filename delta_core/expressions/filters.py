@@ -40,7 +40,7 @@ def to_expression(
     functions : mapping of str to Function
         Plugins' functions, by lower-case name.
     now : datetime.datetime
-        What ``current_timestamp()`` and ``current_date()`` are; by default the time of the call.
+        The value of ``current_timestamp()`` and ``current_date()``; by default the time of the call.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Ex
         Operators: ``= == != < <= > >= in``, ``not in``, ``like``, ``not like``, ``is`` and ``is not`` (null).
         A column may be a dotted path.
     schema : StructType, optional
-        Whose columns' own names go before what dots and backticks in them would mean.
+        The schema, whose own names of columns go before the meaning of dots and backticks.
 
     Raises
     ------

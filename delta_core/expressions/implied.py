@@ -23,10 +23,10 @@ _DOUBLE = PrimitiveType("double")
 _FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 #: A session's time zone, and what a calendar skips, move a time by less.
 _SLACK = dt.timedelta(days=2)
-#: What a unit lasts at most; others last a year or less.
+#: The longest duration of a unit; others last a year or less.
 _UNIT_DAYS = {"quarter": 92, "month": 31, "mon": 31, "mm": 31, "week": 7, "day": 1, "dd": 1, "hour": 1}
 _MOST_DAYS = 366
-#: What a number of 4 bytes is off, and more than calculations with those of 8 are.
+#: The error of a number of 4 bytes, and more than calculations with those of 8 are.
 _RELATIVE = 1e-6
 #: Greater numbers are not rounded to whole ones of 8 bytes.
 _MOST_WHOLE = 1 << 62

@@ -48,9 +48,9 @@ _DAY_US = 86_400_000_000
 #: The first and the last microsecond of the years 1 to 9999.
 _FIRST_US = (dt.date.min.toordinal() - _EPOCH.toordinal()) * _DAY_US
 _LAST_US = (dt.date.max.toordinal() + 1 - _EPOCH.toordinal()) * _DAY_US - 1
-#: What whole numbers of 32 and 64 bits hold.
+#: The bounds of whole numbers of 32 and 64 bits.
 _STORED = {32: INTEGRAL_RANGES["integer"], 64: INTEGRAL_RANGES["long"]}
-#: What Spark's casts trim: ASCII control characters and the blank.
+#: The characters that Spark's casts trim: ASCII control characters and the blank.
 TRIMMED = "".join(map(chr, (*range(0x21), 0x7F)))
 _EXACT = decimal.Context(prec=400, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _CLOCK = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d*))?)?)?"
@@ -175,7 +175,7 @@ def _of_units(scalar: Any) -> Literal:
 
 
 def _as_datetime(units: int, of: LogicalType) -> dt.datetime | None:
-    """Return a timestamp as a datetime; None if that has no such year, or not so many digits."""
+    """Return a timestamp as a datetime; None if that has no such year, or it has too few digits."""
     us = _rescaled(units, of.per_day, _DAY_US)
     if us is None or not _FIRST_US <= us <= _LAST_US:
         return None

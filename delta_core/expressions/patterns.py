@@ -8,7 +8,7 @@ from delta_core.errors import ExpressionError, UnsupportedExpressionError
 
 __all__ = ["java_regex", "java_replacement", "like_regex", "parse_like"]
 
-#: What ends a line for Java: its dot matches none of them, its dollar may precede the last.
+#: The ends of a line for Java: its dot matches none of them, its dollar may precede the last.
 _LINE_ENDS = "\n\r\u0085\u2028\u2029"
 _SAME_ESCAPES = frozenset("dDwWtnrfa\\.^$|?*+()[]{}-/ \"'#&@!%,:;<=>_~`")
 
@@ -114,7 +114,7 @@ def java_replacement(text: str) -> str:
     Raises
     ------
     UnsupportedExpressionError
-        If ``$`` has no group number behind it, or ``\\`` nothing.
+        If ``$`` has no group number after it, or ``\\`` nothing.
     """
     out: list[str] = []
     rest = iter(text)

@@ -53,7 +53,7 @@ class _UntranslatableError(Exception):
 
 
 class Translated(NamedTuple):
-    """What could be translated of a predicate, None for nothing, and whether that is the whole of it."""
+    """The part of a predicate that could be translated, None for nothing, and whether that is the whole of it."""
 
     expression: Expression | None
     is_whole: bool

@@ -1,9 +1,9 @@
 """pyarrow expressions, read through the form in which pyarrow pickles them.
 
 That is an Arrow file: its metadata list columns, constants, calls and their ends in order, and its one row holds the
-constants and the options of calls. (Substrait, which pyarrow writes too, doubles with each level of nesting.) What is
-not known here is rejected by name. The result has Spark's semantics, which differ from pyarrow's for NaN only: it
-equals itself and is greater than any number.
+constants and the options of calls. (Substrait, which pyarrow writes too, doubles with each level of nesting.) A part
+that is not known here is rejected by name. The result has Spark's semantics, which differ from pyarrow's for NaN only:
+it equals itself and is greater than any number.
 """
 
 from __future__ import annotations

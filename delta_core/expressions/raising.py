@@ -88,7 +88,7 @@ def may_raise(expression: Expression, type_of: TypeOf) -> bool:
 
 
 def raising_last(parts: Iterable[Expression], type_of: TypeOf) -> list[Expression]:
-    """Return the conjuncts of a predicate with those that may raise behind the others."""
+    """Return the conjuncts of a predicate with those that may raise after the others."""
     return sorted(parts, key=lambda part: may_raise(part, type_of))
 
 

@@ -27,7 +27,7 @@ RESERVED = frozenset([
     "show", "tablesample", "then", "true", "uncache", "union", "using", "vacuum", "values", "when", "where", "with",
     "xor",
 ])  # fmt: skip
-#: What the names of columns begin with that represent long lists.
+#: The beginning of the names of columns that represent long lists.
 PLACEHOLDER = "\0"
 _MOST_CHARACTERS = 4096
 _MOST_NESTED = 32

@@ -11,8 +11,8 @@ file, so a missing statistic never prunes. Both hold for what writers really rec
 - bounds of decimals may be rounded to doubles; `kernel.log.decimal_bounds` widens them before they are compared;
 - ``nullCount`` reports something if it is 0 or equal to ``numRecords``; there, bounds mean nothing.
 
-What may raise for a row (`raising`) excludes no file in which it does, nor does anything that rows reach only after it:
-whether a predicate fails must not depend on which files its statistics exclude.
+A part that may raise for a row (`raising`) excludes no file in which it does, nor does anything that rows reach only
+after it: whether a predicate fails must not depend on which files its statistics exclude.
 
 The same predicate serves Parquet row groups, with a group's bounds, null count and rows instead of a file's.
 """
@@ -81,7 +81,8 @@ class SkippingPlan(Struct, frozen=True):
     def row_groups(self) -> Expression | None:
         """The statistics predicate over FileStatistic leaves alone, for the parts of one file.
 
-        What requires partition values is unknown there: a null value in their place would make ``isnotnull`` false.
+        A part that requires partition values is unknown there: a null value in their place would make ``isnotnull``
+        false.
         """
         return None if self.statistics is None else run(_unpartitioned(self.statistics))
 
@@ -148,7 +149,7 @@ def _counts_nulls(test: Expression) -> bool:
 
 
 class _Bounds(Struct, frozen=True):
-    """What holds for every non-null value of an expression in a file.
+    """The facts that hold for every non-null value of an expression in a file.
 
     ``low`` and ``high`` are null if unknown; ``low`` holds for NaN too, ``high`` only if ``may_be_nan`` is
     false. ``late``: the true values may lie up to a millisecond above ``high``.

@@ -1,7 +1,7 @@
 """Spark SQL text to expressions; `printing` goes the other way. sqlglot reads what `simple_sql` leaves to it.
 
-What double quotes enclose depends on the origin of a text (`DoubleQuotes`). A text without them means the same to every
-reader, so `portable_sql` makes such a text before anything else reads it.
+The meaning of double quotes depends on the origin of a text (`DoubleQuotes`). A text without them means the same to
+every reader, so `portable_sql` makes such a text before anything else reads it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = ["DoubleQuotes", "is_default", "operator_hint", "parse_sql", "portable_sql"]
 
-#: What double quotes enclose: a name, as in standard SQL and in every text that a person passes; or a text, as in
-#: Spark by default, and so in the expressions that a table's log contains.
+#: The text that double quotes enclose: a name, as in standard SQL and in every text that a person passes; or a text, as
+#: in Spark by default, and so in the expressions that a table's log contains.
 DoubleQuotes = Literal["name", "text"]
 
 
@@ -32,7 +32,8 @@ def parse_sql(text: str, double_quotes: DoubleQuotes = "text") -> Expression:
     text : str
         The expression.
     double_quotes : "text" or "name"
-        What double quotes enclose: a text in an expression of a table's log, a name in one that a person passes.
+        The text that double quotes enclose: a text in an expression of a table's log, a name in one that a person
+        passes.
 
     Returns
     -------
@@ -65,8 +66,8 @@ def parse_sql(text: str, double_quotes: DoubleQuotes = "text") -> Expression:
     return replace(found, sql=text) if isinstance(found, (Call, Cast)) else found
 
 
-#: What may contain double quotes that enclose nothing, and what double quotes enclose: names double them alone, texts
-#: have escapes too.
+#: Tokens that may contain double quotes that enclose nothing, and tokens that double quotes enclose: names double them
+#: alone, texts have escapes too.
 _QUOTED = {
     kind: lazy_pattern(
         r"""(?<!\w)[rR](?:'[^']*+'|"(?P<raw>[^"]*+)")|'(?:[^'\\]|\\.)*+'|`[^`]*+`|--[^\n]*+|/\*.*?\*/"""
@@ -85,7 +86,7 @@ def portable_sql(text: str, double_quotes: DoubleQuotes) -> str:
     text : str
         An expression. One without double quotes is returned as it is.
     double_quotes : "name" or "text"
-        What they enclose in it.
+        The meaning of their text in it.
 
     Raises
     ------
@@ -143,7 +144,7 @@ def _requoted(body: str) -> str:
 _NAMES_HINT = "Double quotes enclose names; put texts in single quotes, such as 'hello'."
 _NUMBER = r"\s*+[+-]?[0-9]++\s*+"
 _PLAIN_TEXT = r"\s*+'[^'\\]*+'\s*+"
-#: What may hold anything (texts, quoted names, comments), and lists of constants behind IN.
+#: Tokens that may hold anything (texts, quoted names, comments), and lists of constants after IN.
 _LISTS = lazy_pattern(
     r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|`[^`]*+`|--[^\n]*+|/\*.*?\*/|\bIN\s*+\("""
     rf"(?:(?P<numbers>{_NUMBER}(?:,{_NUMBER})++)|(?P<texts>{_PLAIN_TEXT}(?:,{_PLAIN_TEXT})++))\)",

@@ -175,14 +175,14 @@ def _reread(tokens: list[Any], text: str) -> list[Any]:
     return out
 
 
-#: Tokens behind which an operand begins.
+#: Tokens after which an operand begins.
 _BEFORE_OPERAND = frozenset(
     ("L_PAREN", "COMMA", "AND", "OR", "EQ", "NEQ", "NULLSAFE_EQ", "CASE", "WHEN", "THEN", "ELSE")
 )
 
 
 def _begins_operand(before: list[Any]) -> bool:
-    """Whether the token behind others begins an operand; ``x NOT BETWEEN`` goes on with one."""
+    """Whether the token after others begins an operand; ``x NOT BETWEEN`` goes on with one."""
     while before and before[-1].token_type.name == "NOT":
         before = before[:-1]
     return not before or before[-1].token_type.name in _BEFORE_OPERAND
@@ -196,7 +196,7 @@ def _touch(before: Any, token: Any, text: str) -> bool:
     return bool(before.end + 1 == token.start and text[before.end] == text[token.start])
 
 
-#: What sqlglot's parser finds, in words of the text that it parses.
+#: The findings of sqlglot's parser, in words of the text that it parses.
 _PLAIN_REASONS = {
     r"Required keyword: '\w+' missing for \w+": "an operand is missing",
     "Invalid expression / Unexpected token": "unexpected text",

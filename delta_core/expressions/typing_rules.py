@@ -132,7 +132,7 @@ def _are_exact(types: Sequence[DataType]) -> bool:
 def _with_constants_of(args: list[Typed]) -> list[Typed]:
     """Return arguments in which constants have the type, if Delta does not have it, of the first that is no constant.
 
-    What that type does not hold exactly stays as it is.
+    A value that the type does not hold exactly stays as it is.
     """
     target = next((a.type for a in args if not isinstance(a.expression, Literal)), VOID)
     if not isinstance(target, PrimitiveType) or not is_open(target):

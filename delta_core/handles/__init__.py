@@ -1,4 +1,4 @@
-"""What `DeltaTable`, `Snapshot` and `Scan` share as objects: how they are pickled, and shown in notebooks.
+"""The parts that `DeltaTable`, `Snapshot` and `Scan` share as objects: how they are pickled, and shown in notebooks.
 
 Names are resolved on first use: only notebooks need them.
 """

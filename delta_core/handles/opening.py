@@ -19,7 +19,7 @@ _OBJECTS = ("engine", "commits", "plugins", "committer")
 
 
 class Pickled(Struct, frozen=True):
-    """What a pickle of a table, snapshot or scan holds of its table.
+    """The arguments that a pickle of a table, snapshot or scan holds.
 
     Parameters
     ----------

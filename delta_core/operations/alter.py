@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 _STATISTICS_COLUMNS = "delta.dataSkippingStatsColumns"
-#: What names a column: a name, dotted for fields of structs, or its path.
+#: The ways to name a column: a name, dotted for fields of structs, or its path.
 ColumnName = str | Sequence[str]
 #: Arguments of `Transaction.commit`.
 CommitArguments = Mapping[str, Any]
@@ -62,7 +62,7 @@ CommitArguments = Mapping[str, Any]
 
 
 def add_columns(base: Snapshot, fields: Field | Sequence[Field], commit: CommitArguments) -> Snapshot:
-    """Add columns behind the others, and fields to structs that the table has; rows that are there have null in them.
+    """Add columns after the others, and fields to structs that the table has; rows that are there have null in them.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ def _without(fields: tuple[Field, ...], path: Path) -> list[Field]:
 def move_column(
     base: Snapshot, column: ColumnName, commit: CommitArguments, *, first: bool = False, after: str | None = None
 ) -> Snapshot:
-    """Move a column to the front of its struct, or behind another field of the same struct.
+    """Move a column to the front of its struct, or after another field of the same struct.
 
     Raises
     ------
@@ -357,7 +357,7 @@ def move_column(
         )
     behind = None if after is None else find(latest.schema, (*path[:-1], after))[0][-1]
     if behind == path[-1]:
-        raise InvalidArgumentError(f"Column {format_path(path)} can't be moved behind itself.")
+        raise InvalidArgumentError(f"Column {format_path(path)} can't be moved after itself.")
 
     def change(fields: tuple[Field, ...]) -> list[Field]:
         moved = next(f for f in fields if f.name == path[-1])

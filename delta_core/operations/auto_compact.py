@@ -36,7 +36,7 @@ def compact_after(snapshot: Snapshot, post: PostCommitHookProperties | None = No
     snapshot : Snapshot
         The version that was committed.
     post : PostCommitHookProperties, optional
-        What the caller requested.
+        The request of the caller.
 
     Returns
     -------

@@ -64,7 +64,7 @@ class BackfillOptions(Struct, frozen=True):
 
 
 class Backfilled(Struct, frozen=True):
-    """What a backfill came to.
+    """The result of a backfill.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def backfill_statistics(base: Snapshot, options: BackfillOptions) -> Backfilled:
     DataFileNotFoundError, DataFileError
         If a file is gone, or is no Parquet file. Batches before it are committed.
     CommitConflictError
-        If other writers change the same files again and again. Call it again: it goes on with what is left.
+        If other writers change the same files at each attempt. Call it again: it goes on with what is left.
 
     Protocol
     --------

@@ -16,7 +16,7 @@ from delta_core.kernels.arrow_buffers import int64_values, one_array
 
 __all__ = ["Group", "Groups", "Ints", "alone", "deleted_shares", "group_bins", "pack_bins", "partition_numbers"]
 
-#: Bins of several partitions are written together up to so many bytes: a write has a cost of its own.
+#: Bins of several partitions are written together up to this many bytes: a write has a cost of its own.
 GROUP_BYTES = 64 << 20
 #: Partitions that are written together at most: each has an open file.
 GROUP_BINS = 256
@@ -38,7 +38,7 @@ class Group(Struct):
     checked : int
         The last check of live files that found these: see `optimize`.
     syncs : list of function()
-        What waits until the files that are written for it are synced.
+        The work that waits until the files that are written for it are synced.
     """
 
     files: pa.Table
@@ -49,7 +49,7 @@ class Group(Struct):
 
 
 class Groups(Struct, frozen=True):
-    """What an optimize does.
+    """The plan of an optimize.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ class ChangeOptions(Struct, frozen=True):
 
 
 class Changed(Struct, frozen=True):
-    """What a change of rows came to.
+    """The result of a change of rows.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Changed(Struct, frozen=True):
 
 
 class Dropped(Struct, frozen=True):
-    """What became of the units with rows that a predicate selects.
+    """The result of dropping the rows that a predicate selects.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class TableChanges(Protocol):
 
     @property
     def base(self) -> ChangeBase:
-        """What is read, as the table will be defined."""
+        """The version that is read, as the table will be defined."""
         ...
 
     @property

@@ -81,7 +81,7 @@ class CloneOptions(Struct, frozen=True):
 
 
 class Cloned(Struct, frozen=True):
-    """What a clone came to.
+    """The result of a clone.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def clone_table(source: Snapshot, context: TableContext, options: CloneOptions) 
     context : TableContext
         Where the clone is to be.
     options : CloneOptions
-        What is cloned and how.
+        The source, and the way to clone it.
 
     Raises
     ------

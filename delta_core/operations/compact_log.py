@@ -28,9 +28,9 @@ __all__ = ["compact_log"]
 
 #: Actions that are those of their own commit only.
 _DROPPED = frozenset({"commitInfo", "cdc"})
-#: What identifies the other actions of the protocol; those of plugins declare it.
+#: The keys of the other actions of the protocol; those of plugins declare it.
 _KEYS: dict[str, tuple[str, ...]] = {"protocol": (), "metaData": (), "txn": ("appId",), "domainMetadata": ("domain",)}
-#: So many commits are read again at a time.
+#: The number of commits that are read again at a time.
 _COMMITS = 512
 
 
@@ -146,7 +146,7 @@ def _newest(actions: ParsedActions, keys: dict[str, tuple[str, ...]], where: str
     for place, kind, text in rows:
         if kind in _DROPPED:
             continue
-        # an action of a kind that nobody declares has no key: all of them stay
+        # an action of a kind that no plugin declares has no key: all of them stay
         key: tuple[Any, ...] = (kind, place)
         if kind in keys:
             value = parse_action(text, where) if keys[kind] else {}

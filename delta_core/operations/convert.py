@@ -44,14 +44,14 @@ _PARQUET_NAME = r"\.(parquet|parq|pq)$"
 _SHOWN = r"(^|/)[^/_.][^/]*$"
 #: Paths that the log percent-encodes.
 _UNUSUAL = r"[^A-Za-z0-9/=\-_.~!$&'()*+,;:@]"
-#: What represents null in the name of a partition's folder.
+#: The text of null in the name of a partition's folder.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _OPERATION = "CONVERT"
 #: Operations that neither write nor remove data files of the table.
 _HARMLESS = frozenset(
     {_OPERATION, "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CHANGE COLUMN"}
 )
-#: What Delta lacks, by how Arrow spells it.
+#: The types that Delta lacks, by Arrow's names.
 _LACKING = {"uint": "unsigned integers", "[ns": "nanoseconds", "halffloat": "floats of 16 bits"}
 
 
@@ -90,7 +90,7 @@ class ConvertOptions(Struct, frozen=True):
 
 
 class Converted(Struct, frozen=True):
-    """What a conversion came to.
+    """The result of a conversion.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def delete_rows(base: Snapshot | ChangeTarget, options: ChangeOptions) -> Change
     UnsupportedOperationError
         The table is append-only.
     CommitConflictError
-        Another writer's commit contradicts this one. What was written is deleted again.
+        Another writer's commit contradicts this one. The files that were written are deleted again.
     """
     latest = base.latest()
     delete = _Delete(latest, options)

@@ -72,7 +72,7 @@ class FileRewrites:
         self._plan: WritePlan = self._begin().plan
         self._carried = carried_columns(self._plan)
         self.target_size = target_file_size(base.state, options.target_size)
-        #: What the last commit was, if it did not end.
+        #: The last commit, if it did not end.
         self._transaction: Transaction[Snapshot] | None = None
 
     def _begin(self) -> Transaction[Snapshot]:

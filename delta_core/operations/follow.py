@@ -45,7 +45,7 @@ __all__ = ["FollowOptions", "StreamBatch", "TableStream", "check_options", "chec
 
 #: How many commits are planned at a time.
 _WINDOW = 64
-#: After so many commits the table is opened again, so that their actions do not pile up.
+#: After this many commits the table is opened again, so that their actions do not pile up.
 _MOST_TAIL = 256
 
 
@@ -65,9 +65,9 @@ class FollowOptions(Struct, frozen=True):
     stop_at : int, optional
         The last version that is read.
     available_now : bool
-        Stop behind the version that is the latest when the stream is made.
+        Stop after the version that is the latest when the stream is made.
     max_files, max_bytes : int, optional
-        What a step reads at most; a single file may have more bytes.
+        The most that a step reads; a single file may have more bytes.
     poll_interval : float
         Seconds between two looks for new commits.
     timeout : float, optional
@@ -76,7 +76,7 @@ class FollowOptions(Struct, frozen=True):
         As of Spark's source: leave out commits that delete or change rows; ignore commits that only delete; read the
         rows that other commits write again.
     fail_on_data_loss : bool
-        Whether commits that were cleaned up before they were read are an error; otherwise the stream goes on behind
+        Whether commits that were cleaned up before they were read are an error; otherwise the stream goes on after
         them.
     exclude_regex : str, optional
         Leave out the files whose path, as the log has it, contains a match of this regular expression (RE2's syntax).
@@ -172,7 +172,7 @@ class TableStream:
     Parameters
     ----------
     definition : VersionDefinition, optional
-        Read with the schema of this definition, and end before the version that changes it. The position is behind its
+        Read with the schema of this definition, and end before the version that changes it. The position is after its
         version, or rows before it can be read with it.
 
     Attributes
@@ -394,7 +394,7 @@ class TableStream:
             raise StreamSchemaError(
                 f"The rows of version {version} of {self._uri} can't be read with the schema of version "
                 f"{reader.version}: {why}. Read them with the older schema, by stop_at= the last version that has it, "
-                "or begin behind the change.",
+                "or begin after the change.",
                 version=version,
                 position=self.position,
             )
@@ -588,7 +588,7 @@ class TableStream:
 
 
 class _Room:
-    """What a step may still read."""
+    """The rest that a step may read."""
 
     def __init__(self, files: float, num_bytes: float) -> None:
         self._files = files
@@ -692,7 +692,7 @@ def _check_features(reader: Snapshot, needed: frozenset[str], version: int) -> N
     if gone:
         raise UnsupportedOperationError(
             f"Version {version} needs the reader feature {gone[0]}, which version {reader.version} no longer has: its "
-            "files can't be read by the later protocol. Begin the stream behind the version that drops the feature.",
+            "files can't be read by the later protocol. Begin the stream after the version that drops the feature.",
             version=version,
             feature=gone[0],
         )

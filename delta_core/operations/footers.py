@@ -29,7 +29,7 @@ class ManyFooters:
     Parameters
     ----------
     engine : Engine
-        What reads them.
+        The engine that reads them.
     paths : string array
         As storage takes them, in ascending order.
     """
@@ -64,7 +64,7 @@ class ManyFooters:
         Parameters
         ----------
         described : FooterStatistics
-            What they are to contain.
+            The statistics that they are to contain.
         report : function(int), optional
             Called with numbers of files whose footers were read.
 

@@ -48,14 +48,14 @@ DELETED_SHARE = 0.05
 MOST_ATTEMPTS = 16
 #: Memory for rows that are ordered, unless a limit is given.
 MEMORY_BYTES = 2 << 30
-#: Partitions are ordered by one read and one write up to so many bytes of files; their rows are in memory together.
+#: Partitions are ordered by one read and one write up to this many bytes of files; their rows are in memory together.
 ORDERED_TOGETHER_BYTES = 8 << 20
-#: What deltalake reports of the way in which files were chosen.
+#: The report of deltalake about the way in which files were chosen.
 _STRATEGIES = {"zorder": "zOrder", "hilbert": "hilbert", "linear": "sort"}
 
 
 class Optimized(Struct, frozen=True):
-    """What an optimize came to.
+    """The result of an optimize.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def optimize_table(base: Snapshot | RewriteTarget, options: OptimizeOptions) -> 
     InvalidArgumentError
         For a predicate that needs other columns than partition columns, or a size or number that is none.
     CommitConflictError
-        Another writer changed the table's definition, or the same files again and again. Groups that are committed
+        Another writer changed the table's definition, or the same files, at each attempt. Groups that are committed
         already stay; what else was written is deleted.
     """
     latest = base.latest()

@@ -1,4 +1,4 @@
-"""How far an operation is, for whoever waits for it."""
+"""The progress of an operation, for the user that waits for it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ProgressReport:
     Parameters
     ----------
     call : function(OperationProgress), optional
-        What is called, by the thread that runs the operation or one of those that write.
+        The function that is called, by the thread that runs the operation or one of those that write.
     """
 
     def __init__(self, call: Callable[[OperationProgress], None] | None) -> None:
@@ -61,7 +61,7 @@ class ProgressReport:
         self._now = OperationProgress(0, 0 if sizes is None else len(sizes), 0, 0, total, step)
 
     def add(self, files: int = 0, rows: int = 0, num_bytes: int = 0) -> None:
-        """Report that so much more is done."""
+        """Report further work that is done."""
         if self._call is not None:
             now = self._now
             self._now = replace(now, files=now.files + files, rows=now.rows + rows, bytes=now.bytes + num_bytes)

@@ -39,7 +39,7 @@ __all__ = [
     "write_replacing",
 ]
 
-#: What a condition calls the table and the new rows, as in delta-spark.
+#: The names of the table and the new rows in a condition, as in delta-spark.
 _ALIASES = ("t", "s")
 
 
@@ -157,7 +157,7 @@ def replace_rows(base: Snapshot | ChangeTarget, data: Any, options: ReplaceRowsO
     base : Snapshot or ChangeTarget
         The latest version that the caller has; a newer one is looked for.
     data : object
-        What `write.source.open_source` takes; a stream is read once.
+        Rows, as `write.source.open_source` takes them; a stream is read once.
     options : ReplaceRowsOptions
         Which rows are replaced.
 
@@ -168,7 +168,7 @@ def replace_rows(base: Snapshot | ChangeTarget, data: Any, options: ReplaceRowsO
     ExpressionError, ColumnNotFoundError, SchemaMismatchError, ConstraintViolationError
         The rows, or the condition, do not fit the table; nothing was committed.
     CommitConflictError
-        Another writer's commit contradicts this one. What was written is deleted again.
+        Another writer's commit contradicts this one. The files that were written are deleted again.
     """
     using, on = options.replace_using, options.replace_on
     given = [n for n in ("predicate", "replace_using", "replace_on") if getattr(options, n) not in (None, ())]

@@ -32,7 +32,7 @@ from delta_core.operations.progress import OperationProgress, ProgressReport
 
 __all__ = ["RestoreOptions", "Restored", "restore_table"]
 
-#: So many files are looked for at a time; so many missing ones are named.
+#: The number of files that are looked for at a time, and of missing ones that are named.
 _WINDOW, _NAMED = 1000, 5
 
 
@@ -64,7 +64,7 @@ class RestoreOptions(Struct, frozen=True):
 
 
 class Restored(Struct, frozen=True):
-    """What a restore came to.
+    """The result of a restore.
 
     Parameters
     ----------

@@ -57,13 +57,13 @@ def rewrite_rows(
     Parameters
     ----------
     engine : Engine
-        What reads and writes the files.
+        The engine that reads and writes the files.
     plan : WritePlan
         The plan of the table's writes.
     rows : Scan
         The rows, with the metadata columns of ``carried``.
     carried : Mapping of str to str
-        What `carried_columns` returns.
+        The result of `carried_columns`.
     properties : WriterProperties, optional
         Of the new Parquet files; goes before the table's properties.
     observe : function(RecordBatchReader) -> RecordBatchReader, optional

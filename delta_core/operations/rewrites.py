@@ -67,9 +67,9 @@ class OptimizeOptions(Struct, frozen=True):
     describe : function(pyarrow.Table) -> pyarrow.Table, optional
         Called with the units of each bin that was written; returns what is committed, for example with tags.
     parameters : Mapping
-        What history states beside, or in place of, the usual operation parameters.
+        Facts in the history beside, or in place of, the usual operation parameters.
     max_concurrent_tasks : int, optional
-        How many groups of files are written at a time; as many as the engine has cores unless given.
+        How many groups of files are written at a time; by default the engine's number of cores.
     min_commit_interval : float, optional
         Seconds after which what is done is committed; 0: each group by itself. None: everything in one commit.
     writer_properties : WriterProperties, optional
@@ -83,7 +83,7 @@ class OptimizeOptions(Struct, frozen=True):
     max_commit_retries : int
         How often a lost race is run again.
     post : PostCommit
-        What follows the commit.
+        The upkeep that follows the commit.
     """
 
     predicate: Any = None
@@ -133,7 +133,7 @@ class RowOrder(Struct, frozen=True):
     Parameters
     ----------
     columns : sequence of Path
-        What rows are ordered by.
+        The columns that rows are ordered by.
     order : str
         Along a curve, or ``linear`` for ascending values with nulls first.
     num_files, num_rows : int

@@ -59,14 +59,14 @@ if TYPE_CHECKING:
 __all__ = ["RowChanges", "begin_changes", "has_applied", "predicate_text", "with_numbers"]
 
 _LONG = PrimitiveType("long")
-#: A file is written again although it could get a deletion vector if at least so many of its rows are deleted for each
-#: one that remains: to write a row takes about as long as to fetch nine from a store of 100 MB/s, so that the first
-#: scan which need not fetch the deleted rows makes up for it.
+#: A file is written again although it could get a deletion vector if at least this many of its rows are deleted for
+#: each one that remains: to write a row takes about as long as to fetch nine from a store of 100 MB/s, so that the
+#: first scan which need not fetch the deleted rows makes up for it.
 DELETED_FOR_ONE_LEFT = 9
-#: And if the deleted rows take so many bytes: less is not worth a conflict with a writer that changes the rows that
-#: remain, who could have added to a vector.
+#: And if the deleted rows take this many bytes: less is not worth a conflict with a writer that changes the rows that
+#: remain, which could have added to a vector.
 DELETED_BYTES = 8 << 20
-#: Writes of so many bytes return their memory before the next step needs its own.
+#: Writes of this many bytes return their memory before the next step needs its own.
 RELEASED_BYTES = 8 << 20
 
 
@@ -76,7 +76,7 @@ class RowChanges:
     Parameters
     ----------
     base : Snapshot
-        What is read, in the schema of the transaction's target.
+        The rows that are read, in the schema of the transaction's target.
     properties : WriterProperties, optional
         Of the files that are written.
     progress : function(OperationProgress), optional
@@ -123,7 +123,7 @@ class RowChanges:
 
     @property
     def carried(self) -> dict[str, str]:
-        """What updated rows carry along: metadata column of a scan to the column of the rows that are written."""
+        """The values that updated rows keep: metadata column of a scan to the column of the rows that are written."""
         return carried_columns(self.transaction.plan, "updated")
 
     @property

@@ -87,7 +87,7 @@ class OrderedRows:
         self._ranks: NDArray[np.uint32] | None = None
 
     def parts(self, rows: pa.RecordBatchReader) -> Iterator[tuple[pa.Table, pa.Array]]:
-        """Yield the rows in parts, one behind the other, each with the order of its rows.
+        """Yield the rows in parts, one after the other, each with the order of its rows.
 
         Parameters
         ----------

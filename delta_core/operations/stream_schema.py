@@ -1,6 +1,6 @@
 """The schemas of a stream: how those of two versions differ, and how one is stored for a later run.
 
-What is stored has the form of the schema log of delta-spark's streaming source.
+The stored files have the form of the schema log of delta-spark's streaming source.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class VersionDefinition(Protocol):
 
     @property
     def state(self) -> TableState:
-        """What its protocol and metadata specify."""
+        """The content of its protocol and metadata."""
 
     @property
     def plugins(self) -> PluginSet:
@@ -109,7 +109,7 @@ def _physical_names(definition: VersionDefinition) -> dict[tuple[str, ...], str]
 
 
 class ColumnChanges(Struct, frozen=True):
-    """What happened to the columns of an older version, beside the columns that were added.
+    """The changes to the columns of an older version, beside the columns that were added.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ class StoredSchema(Struct, frozen=True):
     table_id : str
         The ``id`` of the table's metadata.
     version : int
-        A version with this schema, at or behind the place where the stream began to use it.
+        A version with this schema, at or after the place where the stream began to use it.
     metadata : Metadata
         The table's at this version; of its other parts only the properties are stored.
     protocol : Protocol or None

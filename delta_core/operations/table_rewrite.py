@@ -32,13 +32,13 @@ class TableRewrite:
 
     Notes
     -----
-    Memory is bounded by the groups that are written at a time, as many as the engine has cores.
+    Memory is bounded by the groups that are written at a time, the engine's number of cores.
     """
 
     def __init__(self) -> None:
         self._groups: list[tuple[pa.Table, Written]] = []
         self._base: Snapshot | None = None
-        #: What the groups are staged in.
+        #: The transaction that stages the groups.
         self._transaction: Transaction[Snapshot] | None = None
 
     def stage(self, transaction: Transaction[Snapshot], latest: Snapshot) -> None:

@@ -81,7 +81,7 @@ class WriteOptions(Struct, frozen=True):
     max_commit_retries : int
         How often a lost race is run again.
     post : PostCommit
-        What follows the commit.
+        The upkeep that follows the commit.
     """
 
     mode: Mode = "error"
@@ -114,7 +114,7 @@ def write_table(
     context : TableContext
         Where the table is or is to be, and how it is reached.
     data : object
-        What `write.source.open_source` takes.
+        Rows, as `write.source.open_source` takes them.
     options : WriteOptions
         How the rows are written.
     known : Snapshot, optional

@@ -29,7 +29,7 @@ _TOTAL = {
     "or": 0, "not": 0,
     "like": 8, "startswith": 4, "endswith": 4, "contains": 6,
 }  # fmt: skip
-#: What decoding and comparing one value of a type costs, about.
+#: The approximate cost of decoding and comparing one value of a type.
 _NUMBER, _TEXT, _NESTED = 1, 4, 16
 
 
@@ -43,7 +43,7 @@ def test_order(
     Parameters
     ----------
     condition : Expression or None
-        Bound. A conjunct that may raise (a cast, a division) stays behind all those that precede it, since these may
+        Bound. A conjunct that may raise (a cast, a division) stays after all those that precede it, since these may
         keep it from the rows for which it does.
     types : Mapping of Leaf to pyarrow.DataType
         Of its leaves.

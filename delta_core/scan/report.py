@@ -78,7 +78,7 @@ class PredicatePart(Struct, frozen=True):
 
 
 class RunReport(Struct, frozen=True):
-    """What a run of a scan took.
+    """The measurements of a run of a scan.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def _is_number(text: str) -> bool:
     return text.replace(",", "").replace(".", "").isdigit()
 
 
-#: What is counted, by the names of `RunReport`.
+#: The counters, by the names of `RunReport`.
 _COUNTS = ("rows_examined", "row_groups", "row_groups_left", "pages", "pages_decoded", "whole_files", "size_bytes")
 
 

@@ -191,7 +191,7 @@ class Scannable(Protocol):
         predicate: Any = None,
         limit: int | None = None,
     ) -> PlannedRows:
-        """Plan a read of some columns, of the rows for which a predicate is true, of at most so many.
+        """Plan a read of some columns, of the rows for which a predicate is true, of at most ``limit``.
 
         ``metadata`` names further columns, such as ``_file_path``, that the format or its features have.
 

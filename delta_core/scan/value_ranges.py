@@ -54,7 +54,7 @@ Build = Callable[[Expression], "Compiled"]
 #: Each comparison with its operands exchanged, and the one that is true of the other values.
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!=", "<=>": "<=>"}
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "!=", "!=": "="}
-#: Conditions on texts, with the wildcards that are before and behind the constant.
+#: Conditions on texts, with the wildcards that are before and after the constant.
 _PATTERNS: Mapping[str, tuple[list[None], list[None]]] = {
     "startswith": ([], [None]),
     "endswith": ([None], []),
@@ -103,7 +103,7 @@ class Accepted(Struct, frozen=True):
         return JoinedTest(self.column, (self.values,), with_null=True)
 
 
-#: What a condition is true of; None if an engine can't test it.
+#: The values that a condition is true for; None if an engine can't test it.
 _Found = Accepted | RowCondition | None
 
 
@@ -137,7 +137,7 @@ def joined_test(found: Sequence[_Found]) -> ColumnTest | RowCondition | None:
     Parameters
     ----------
     found : sequence
-        What `part_test` returned for each part.
+        The result of `part_test` for each part.
     """
     accepted = _joined(found, False)
     return accepted.test() if isinstance(accepted, Accepted) else accepted

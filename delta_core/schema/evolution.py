@@ -20,7 +20,7 @@ Accept = Callable[[Path, DataType, DataType], bool]
 
 
 def merge_schemas(table: Schema, rows: Schema, accept: Accept) -> Schema:
-    """Return the table's schema with the columns that only the rows have, nullable, behind the others.
+    """Return the table's schema with the columns that only the rows have, nullable, after the others.
 
     A column that both have keeps the table's type, unless the rows' one is wider and ``accept`` lets it change. Names
     are compared ignoring case; nested structs merge likewise.

@@ -379,7 +379,7 @@ def unknown_types(schema: StructType, types: Mapping[str, TypeDef]) -> Iterator[
                 f.type.to_arrow()
 
 
-#: What SQL and Python call types that the protocol has under other names.
+#: The names in SQL and Python of types that the protocol has under other names.
 _SQL_NAMES = {
     "int": "integer",
     "bigint": "long",

@@ -45,8 +45,8 @@ __all__ = [
     "schema_of_arrow",
 ]
 
-#: What can be done with values. Those of one family have a common type, ``encoded`` ones are those of another type in
-#: another layout (`held_type`), and ``opaque`` ones are only tested for null.
+#: The operations that values support. Those of one family have a common type, ``encoded`` ones are those of another
+#: type in another layout (`held_type`), and ``opaque`` ones are only tested for null.
 Family = Literal[
     "void", "boolean", "integer", "floating", "decimal", "text", "binary", "date", "timestamp", "time", "duration",
     "interval", "nested", "encoded", "opaque",
@@ -103,7 +103,7 @@ class ArrowType(CustomType, frozen=True):
     definition : TypeDef
         The Arrow type of a column.
     logical : LogicalType
-        What expressions do with values.
+        The operations of expressions on values.
     """
 
     logical: LogicalType

@@ -25,7 +25,7 @@ __all__ = [
 
 
 class TypeDef(Struct, frozen=True):
-    """What one primitive type name means.
+    """The meaning of the name of a primitive type.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class TypeDef(Struct, frozen=True):
         Whether min and max of it prune files.
     decode : function(pyarrow.Array) -> pyarrow.Array, optional
         For a type that data files may store in several layouts: from a column as the file stores it, with every
-        field below it, to ``arrow``. Whoever reads data files queries it wherever the file's type is not ``arrow``;
+        field below it, to ``arrow``. A reader of data files calls it wherever the file's type is not ``arrow``;
         it rejects a layout that it does not support with DataFileError. Without it the usual casts apply.
     to_json : function(pyarrow.Array) -> pyarrow.Array of string, optional
         Each value as JSON text, for people and text formats. Without it the values of ``arrow`` are shown.
@@ -632,7 +632,7 @@ class StructType(_ArrowExportable):
     fields: tuple[Field, ...]
     #: The types for which `check_types` last passed.
     checked: Mapping[str, TypeDef] | None
-    #: What `arrow_schema` made of it last, behind the types that it was made with.
+    #: The last result of `arrow_schema`, after the types that it was made with.
     arrow: tuple[Mapping[str, TypeDef], pa.Schema] | None
     type = "struct"
 
@@ -801,7 +801,8 @@ def _decoded(text: str) -> Any:
 
 #: Levels of a Parquet schema that Arrow reads: a struct is one of them, a list or map two.
 MOST_PARQUET_LEVELS = 98
-#: What Arrow reads of the files that it writes, which hold Arrow's own schema too: 62 structs, 46 lists or 31 maps.
+#: The deepest nesting that Arrow reads in files that it writes, which hold Arrow's own schema too: 62 structs, 46 lists
+#: or 31 maps.
 _MOST_WRITTEN = 186
 
 

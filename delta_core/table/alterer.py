@@ -25,7 +25,7 @@ class AlteredTable(Protocol):
         ...
 
     def adopt(self, snapshot: Snapshot) -> None:
-        """Move to a version that is at hand."""
+        """Move to a version that is built already."""
         ...
 
     def update_incremental(self) -> None:
@@ -37,7 +37,7 @@ class AlteredTable(Protocol):
         ...
 
 
-#: What ``deltalake`` calls features otherwise than the protocol.
+#: The names of features in ``deltalake`` that differ from the protocol's.
 _PEER_NAMES = {"timestampwithouttimezone": "timestampntz"}
 
 
@@ -115,7 +115,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Raises
         ------
@@ -150,11 +150,11 @@ class TableAlterer:
         data_type : DataType or str
             A type, or its name, such as ``bigint`` or ``struct<a: int>``.
         comment : str, optional
-            What the column contains.
+            The comment of the column.
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Raises
         ------
@@ -192,7 +192,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Raises
         ------
@@ -226,7 +226,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Raises
         ------
@@ -253,7 +253,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Move a column to the front of the table or of its struct, or behind the column ``after`` beside it.
+        """Move a column to the front of the table or of its struct, or after the column ``after`` beside it.
 
         Parameters
         ----------
@@ -266,7 +266,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Examples
         --------
@@ -296,7 +296,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Raises
         ------
@@ -331,7 +331,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Raises
         ------
@@ -362,11 +362,11 @@ class TableAlterer:
         column : str or sequence of str
             The column.
         comment : str or None
-            What the column contains.
+            The comment of the column.
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Examples
         --------
@@ -393,7 +393,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Raises
         ------
@@ -426,7 +426,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Examples
         --------
@@ -457,7 +457,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Examples
         --------
@@ -485,7 +485,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Examples
         --------
@@ -513,7 +513,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Examples
         --------
@@ -524,7 +524,7 @@ class TableAlterer:
         self._run("cluster_by", commit_properties, post_commithook_properties, columns)
 
     def sync_identity(self, column: str) -> None:
-        """Have the next values of an identity column begin behind all that the rows contain.
+        """Have the next values of an identity column begin after all values that the rows contain.
 
         Parameters
         ----------
@@ -563,7 +563,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Raises
         ------
@@ -597,7 +597,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Examples
         --------
@@ -638,7 +638,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Examples
         --------
@@ -684,7 +684,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commits, and application versions of the last one.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows each commit.
+            The upkeep that follows each commit.
 
         Returns
         -------
@@ -722,7 +722,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Examples
         --------
@@ -754,7 +754,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Examples
         --------
@@ -785,7 +785,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Examples
         --------
@@ -812,7 +812,7 @@ class TableAlterer:
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Examples
         --------

@@ -60,7 +60,7 @@ class ChangeMethods(OpenedTable):
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
         progress : function(OperationProgress), optional
             Called as rows are found and written: files, rows and bytes.
 
@@ -135,7 +135,7 @@ class ChangeMethods(OpenedTable):
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
         progress : function(OperationProgress), optional
             Called as rows are found and written: files, rows and bytes.
 
@@ -216,7 +216,7 @@ class ChangeMethods(OpenedTable):
             Which row of the source matches which row of the table, for example ``"target.id = source.id"``. Null equals
             nothing; use ``<=>`` for keys in which null equals null.
         source_alias, target_alias : str, optional
-            What columns are qualified with; ``source`` and ``target`` unless given.
+            The names that qualify columns; ``source`` and ``target`` unless given.
         merge_schema : bool
             Whether columns that only the source has are added to the table, types are widened if the table allows it,
             and structs may lack fields.
@@ -232,11 +232,11 @@ class ChangeMethods(OpenedTable):
         max_temp_directory_size : int, optional
             Bytes that temporary files may take.
         *args
-            Rejected: the arguments behind are passed by name.
+            Rejected: the arguments after it are passed by name.
         commit_properties : CommitProperties, optional
             Custom metadata, retries and application transactions of the commit.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
         dry_run : bool
             Whether `TableMerger.execute` writes nothing and only returns what would change.
         progress : function(OperationProgress), optional
@@ -311,7 +311,7 @@ class ChangeMethods(OpenedTable):
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
 
         Raises
         ------
@@ -387,7 +387,7 @@ class ChangeMethods(OpenedTable):
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
         dry_run : bool
             Whether nothing is committed, and only the metrics are returned.
         progress : function(OperationProgress), optional

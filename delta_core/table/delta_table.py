@@ -50,15 +50,15 @@ class DeltaTable(ReadMethods, ChangeMethods, UpkeepMethods):
     version : int, optional
         The version to load; the latest if not given.
     storage_options : Mapping, optional
-        What the file system takes: credentials, endpoints.
+        Options of the file system: credentials, endpoints.
     without_files, log_buffer_size, skip_stats
         Accepted for scripts written for `deltalake`; without effect, since files and statistics load on demand.
     engine : str or Engine
-        What does I/O and evaluates: the name of an entry point of ``delta_core.engines``, or an engine.
+        The engine for I/O and evaluation: the name of an entry point of ``delta_core.engines``, or an engine.
     commits : CommitSource, optional
         The catalog's view of the commits, which a catalog-managed table needs.
     committer : Committer, optional
-        What commits; only writes use it.
+        The committer; only writes use it.
     timezone : str
         The zone of partition timestamps, and of points in time, that name none.
     plugins : PluginRegistry, optional
@@ -79,7 +79,7 @@ class DeltaTable(ReadMethods, ChangeMethods, UpkeepMethods):
     ProtocolError
         The table needs a protocol version or a feature that is not there.
     CorruptTableError
-        What is on disk breaks the protocol.
+        The files on disk break the protocol.
 
     Examples
     --------
@@ -126,11 +126,11 @@ class DeltaTable(ReadMethods, ChangeMethods, UpkeepMethods):
         configuration : Mapping, optional
             Table properties; known ones are validated, those of your own kept.
         storage_options : Mapping, optional
-            What the file system takes: credentials, endpoints.
+            Options of the file system: credentials, endpoints.
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
         raise_if_key_not_exists : bool
             Whether a property whose name begins with ``delta.`` is rejected if neither the core nor a feature declares
             it.
@@ -223,7 +223,7 @@ class DeltaTable(ReadMethods, ChangeMethods, UpkeepMethods):
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
         progress : function(OperationProgress), optional
             Called while files are copied (step ``copy``).
         storage_options : Mapping, optional

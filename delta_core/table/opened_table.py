@@ -252,7 +252,7 @@ class OpenedTable:
         self._snapshot = self._snapshot.update()
 
     def adopt(self, snapshot: Snapshot) -> None:
-        """Move to a version of this table that is at hand, as after a write of one's own.
+        """Move to a version of this table that is built already, as after a write of this table.
 
         Parameters
         ----------

@@ -83,7 +83,7 @@ class TableOptimizer:
         commit_properties : CommitProperties, optional
             How each commit is made.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows each commit.
+            The upkeep that follows each commit.
         progress : function(OperationProgress), optional
             Called after each group of files.
 
@@ -98,7 +98,7 @@ class TableOptimizer:
         InvalidArgumentError
             For filters over other columns than partition columns, and arguments of another kind than expected.
         CommitConflictError
-            Another writer changed the table's definition, or the same files again and again.
+            Another writer changed the table's definition, or the same files, at each attempt.
 
         Examples
         --------
@@ -161,7 +161,7 @@ class TableOptimizer:
         commit_properties : CommitProperties, optional
             How each commit is made.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows each commit.
+            The upkeep that follows each commit.
         progress : function(OperationProgress), optional
             Called after each partition.
 
@@ -179,7 +179,7 @@ class TableOptimizer:
         SpillLimitError
             The temporary files need more than ``max_temp_directory_size``.
         CommitConflictError
-            Another writer changed the table's definition, or the same files again and again.
+            Another writer changed the table's definition, or the same files, at each attempt.
 
         Examples
         --------
@@ -281,7 +281,7 @@ class TableOptimizer:
         commit_properties : CommitProperties, optional
             How each commit is made.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows each commit.
+            The upkeep that follows each commit.
         progress : function(OperationProgress), optional
             Called after each group of files.
 
@@ -295,7 +295,7 @@ class TableOptimizer:
         UnsupportedOperationError
             The table is not clustered.
         CommitConflictError
-            Another writer changed the table's definition, or the same files again and again.
+            Another writer changed the table's definition, or the same files, at each attempt.
 
         Examples
         --------
@@ -340,7 +340,7 @@ class TableOptimizer:
         commit_properties : CommitProperties, optional
             How each commit is made.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows each commit.
+            The upkeep that follows each commit.
         progress : function(OperationProgress), optional
             Called after each group of files.
 

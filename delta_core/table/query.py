@@ -21,7 +21,7 @@ __all__ = ["QueryBuilder"]
 
 #: How long a forked process waits for DataFusion's first answer, which takes milliseconds.
 PATIENCE_S = 10
-#: What installs an engine.
+#: The command that installs an engine.
 _EXTRA = "'delta-core-lake[sql]'"
 
 
@@ -171,7 +171,7 @@ class _DataFusion:
             raise EngineError(f"DataFusion can't run the query: {_plain(e)}", sql=sql) from e
 
 
-#: What DataFusion puts before and around what is wrong.
+#: The text that DataFusion puts before and around an error.
 _WRAPPERS = lazy_pattern(
     r"^(?:(?:SQL|Schema|Execution|External|Arrow|DataFusion|Plan) error|Error during planning|Parser error): "
 )

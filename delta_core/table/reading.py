@@ -475,7 +475,7 @@ class ReadMethods(OpenedTable):
             The last version that is read; the stream waits for it. Rows are read with the schema of this version if it
             exists already.
         available_now : bool
-            Stop behind the version that is the latest now.
+            Stop after the version that is the latest now.
         columns, predicate : optional
             Of the rows, as for `scan`.
         max_files, max_bytes : int, optional
@@ -483,7 +483,7 @@ class ReadMethods(OpenedTable):
         poll_interval : float
             Seconds between two looks for new commits.
         timeout : float, optional
-            End after so many seconds without new rows; 0 ends at the last commit that there is.
+            End after this many seconds without new rows; 0 ends at the last commit that there is.
         skip_change_commits : bool
             Leave out commits that delete or change rows, with the rows that they append.
         ignore_deletes : bool

@@ -12,5 +12,5 @@ from delta_core.kernel.commit.options import (
 
 __all__ = ["AddAction", "AppTransaction", "CommitProperties", "PostCommitHookProperties", "RemoveAction", "Transaction"]
 
-#: ``deltalake``'s name. What `Snapshot.begin` returns is another class, `delta_core.kernel.commit.Transaction`.
+#: ``deltalake``'s name. The result of `Snapshot.begin` is another class, `delta_core.kernel.commit.Transaction`.
 Transaction = AppTransaction

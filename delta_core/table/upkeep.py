@@ -71,7 +71,7 @@ class UpkeepMethods(OpenedTable):
         commit_properties : CommitProperties, optional
             Custom metadata of the commits, and how often each is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows each commit.
+            The upkeep that follows each commit.
         progress : function(OperationProgress), optional
             Called while footers are read (step ``find``).
 
@@ -87,7 +87,7 @@ class UpkeepMethods(OpenedTable):
         DataFileNotFoundError, DataFileError
             A file is gone, or is no Parquet file. Files of earlier commits have their statistics.
         CommitConflictError
-            Other writers changed the same files again and again. Call it again: it goes on with what is left.
+            Other writers changed the same files at each attempt. Call it again: it goes on with what is left.
 
         Examples
         --------
@@ -275,7 +275,7 @@ class UpkeepMethods(OpenedTable):
         commit_properties : CommitProperties, optional
             Custom metadata of the two commits that record the vacuum, and how often they are tried again.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows these commits.
+            The upkeep that follows these commits.
         full : bool
             Whether all files below the root are looked at; otherwise those that the log names as removed since the last
             vacuum.
@@ -287,7 +287,7 @@ class UpkeepMethods(OpenedTable):
             The files of the root, instead of a listing: ``path``, ``size`` and ``modification_time``; any object with
             Arrow's stream interface.
         plan : VacuumPlan or path, optional
-            What `plan_vacuum` returned, or the file that it was saved to: these files are deleted, but for those that
+            The result of `plan_vacuum`, or the file that it was saved to: these files are deleted, but for those that
             have become reachable. No other argument may specify files then.
         progress : function(VacuumProgress), optional
             Called from time to time while files are deleted.
@@ -394,7 +394,7 @@ class UpkeepMethods(OpenedTable):
 
         Where files of the log differ, the commits are believed if nothing is wrong with them, another witness (a
         checkpoint, a checksum, a compacted file, the data files that exist) confirms them and none contradicts them.
-        Otherwise nothing is changed, and a step ``none`` reports it. What is replaced or deleted stays in a folder
+        Otherwise nothing is changed, and a step ``none`` reports it. Replaced and deleted files stay in a folder
         below ``_delta_log/_replaced``, which the step names.
 
         Parameters
@@ -402,7 +402,7 @@ class UpkeepMethods(OpenedTable):
         dry_run : bool
             Whether nothing is changed, and only the steps are returned.
         post_commithook_properties : PostCommitHookProperties, optional
-            What follows the commit.
+            The upkeep that follows the commit.
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         deep : bool

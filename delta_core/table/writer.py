@@ -71,7 +71,7 @@ def write_deltalake(
     configuration, name, description
         Properties and texts of a table that is created, or whose schema is overwritten: what is not given stays there.
     storage_options : dict, optional
-        What the file system takes, if a path or URI is given: credentials, endpoints.
+        Options of the file system, if a path or URI is given: credentials, endpoints.
     target_file_size : int, optional
         Bytes of a file; ``delta.targetFileSize`` unless given.
     writer_properties : WriterProperties, optional
@@ -79,7 +79,7 @@ def write_deltalake(
     commit_properties : CommitProperties, optional
         Custom metadata of the commit, application versions, and how often it is tried again.
     post_commithook_properties : PostCommitHookProperties, optional
-        What follows the commit.
+        The upkeep that follows the commit.
     cluster_by : sequence of str
         Clustering columns of a table that is created, or whose schema is overwritten.
     allow_external
@@ -102,7 +102,7 @@ def write_deltalake(
 
     Notes
     -----
-    A write that fails leaves nothing behind that it wrote.
+    A write that fails leaves no file that it wrote.
 
     Examples
     --------
@@ -176,8 +176,8 @@ def convert_to_deltalake(
     uri : str or path
         The folder: a local path or the URI of any file system that fsspec supports.
     mode : str
-        What to do if it is a table already: ``error``; ``ignore`` does nothing; ``append`` adds the files that are new,
-        if nothing but conversions wrote to the table.
+        The treatment of a folder that is a table already: ``error``; ``ignore`` does nothing; ``append`` adds the files
+        that are new, if nothing but conversions wrote to the table.
     partition_by : Schema, optional
         The partition columns with their types, in the order of the folders; anything with ``__arrow_c_schema__`` too.
     partition_strategy : str, optional
@@ -188,19 +188,19 @@ def convert_to_deltalake(
     configuration : Mapping, optional
         Table properties; known ones are validated, custom ones kept.
     storage_options : dict, optional
-        What the file system takes: credentials, endpoints.
+        Options of the file system: credentials, endpoints.
     collect_stats : bool
         Whether bounds and counts of nulls are taken from the footers, so that reads skip files.
     commit_properties : CommitProperties, optional
         Custom metadata of the commit, and how often it is tried again.
     post_commithook_properties : PostCommitHookProperties, optional
-        What follows the commit.
+        The upkeep that follows the commit.
     dry_run : bool
         Whether everything is checked, and nothing committed.
     progress : function(OperationProgress), optional
         Called while footers are read (step ``find``).
     engine : str or Engine
-        What reads the footers.
+        The engine that reads the footers.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""CommitterContract: what every committer keeps, whoever wrote it. Subclass it in the committer's tests."""
+"""CommitterContract: the promises of every committer. Subclass it in the committer's tests."""
 
 from __future__ import annotations
 

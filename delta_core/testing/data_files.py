@@ -28,12 +28,12 @@ __all__ = [
     "physical_table",
 ]
 
-#: What the builder takes for rows: dicts, columns, or Arrow.
+#: The forms of rows that the builder takes: dicts, columns, or Arrow.
 Rows = Union[Sequence[Mapping[str, Any]], Mapping[str, Sequence[Any]], pa.Table]
 
 COLUMN_ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
-#: What Hive escapes in a partition directory, beside control characters.
+#: The characters that Hive escapes in a partition directory, beside control characters.
 _HIVE_ESCAPED = frozenset("\"#%'*/:=?\\\x7f{}[]^")
 
 

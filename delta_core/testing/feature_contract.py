@@ -82,7 +82,7 @@ RETURNING = (
     "commit_rules",
     "checksum_fields",
 )
-#: What a commit reports, where it is at hand.
+#: The report of a commit, where it is known.
 _INFO = {"timestamp": 1_700_000_000_000, "operation": "WRITE", "inCommitTimestamp": 1_700_000_000_000}
 _NO_FILES = pa.table({"size": pa.array([], pa.int64()), "dvCardinality": pa.array([], pa.int64())})
 
@@ -110,7 +110,7 @@ def table_state(
     partition_by : iterable of str
         The partition columns.
     registry : PluginRegistry, optional
-        Whose plugins specify which features are active; what is installed unless given.
+        The registry of plugins that specify which features are active; by default the installed ones.
     """
     schema = Schema.from_json(_schema_json(fields))
     names = tuple(sorted(features))
@@ -136,7 +136,7 @@ def table_state(
 
 
 def attempt_view(table: TableState, plugins: PluginSet | None = None, **changes: Any) -> AttemptView:
-    """Return an attempt at the version behind a table's, without any action unless ``changes`` return some.
+    """Return an attempt at the version after a table's, without any action unless ``changes`` return some.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class FeatureContract:
 
     @property
     def feature(self) -> TableFeature:
-        """What the plugin declares of its feature."""
+        """The declaration of the plugin about its feature."""
         feature = self.plugin.FEATURE
         assert isinstance(feature, TableFeature)
         return feature
@@ -610,7 +610,7 @@ class FeatureContract:
                 with self.step("dropping a row (RemoveRows.encode of hook write_rules)"):
                     dropped = made.remove_row(position)
                 if not dropped.num_rows:
-                    continue  # no file has so many rows
+                    continue  # no file has this many rows
                 left.remove(*as_values(dropped))
                 if as_values(self._read(made, made.read)) != left:
                     self.fault(

@@ -37,7 +37,7 @@ class ExampleTable(Struct, frozen=True):
     Parameters
     ----------
     rows : pyarrow.Table
-        What is written, at least two rows.
+        The rows that are written, at least two.
     select : str
         A predicate in Spark's SQL that is true for some of the rows: those are replaced, and the others are moved.
     schema : StructType, optional
@@ -45,7 +45,7 @@ class ExampleTable(Struct, frozen=True):
     properties, features, partition_by, cluster_by
         As of `DeltaTable.create`; the feature itself is always added.
     expected : pyarrow.Table, optional
-        What reads return, in any order; ``rows`` unless given. Needed for filters and filled columns.
+        The rows that reads return, in any order; ``rows`` unless given. Needed for filters and filled columns.
     breaking : mapping of str to pyarrow.Table
         Rows that each RowCheck rejects, by the check's name.
     """
@@ -235,7 +235,7 @@ def as_values(table: pa.Table) -> list[str]:
 
 
 def tamper(folder: Path, column: str) -> Iterator[Path]:
-    """Change the values of a column in every data file behind the table's back; yields each file that was changed."""
+    """Change the values of a column in every data file without a commit; yields each file that was changed."""
     for place, directories, names in os.walk(folder):
         directories[:] = [d for d in directories if not d.startswith("_")]
         for name in names:

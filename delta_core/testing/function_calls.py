@@ -184,7 +184,7 @@ def first_difference(
     rows : pyarrow.Table
         Its arguments.
     arrow, spark : function(Expression, pyarrow.Table) -> pyarrow.Array
-        What computes it; may raise.
+        The function that computes it; may raise.
     failures : bool
         Whether it is a difference if one of them fails.
     """

@@ -296,6 +296,6 @@ class LogBuilder:
 
 
 def _deal(rows: Sequence[Any], parts: int) -> list[list[Any]]:
-    """Deal rows into so many runs of about one length."""
+    """Deal rows into ``count`` runs of about one length."""
     step = -(-len(rows) // parts) or 1
     return [list(rows[n * step : (n + 1) * step]) for n in range(parts)]

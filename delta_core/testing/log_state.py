@@ -22,7 +22,7 @@ def vector_id(descriptor: Mapping[str, Any] | None) -> str | None:
 
 
 class LogState(Struct):
-    """What a log adds up to; files by (path, vector id)."""
+    """The state that a log adds up to; files by (path, vector id)."""
 
     protocol: dict[str, Any] = {}
     metadata: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""StorageContract: what every storage keeps, whoever wrote it. Subclass it in the storage's tests."""
+"""StorageContract: the promises of every storage. Subclass it in the storage's tests."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def required_features(metadata: Metadata) -> Iterable[str]:
 
 @hookimpl
 def check_commit(attempt: AttemptView) -> None:
-    """Reject removes that change data. What counts is the property before the commit: none lifts its own ban.
+    """Reject removes that change data. The property before the commit counts: none lifts its own ban.
 
     Raises
     ------

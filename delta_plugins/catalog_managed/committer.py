@@ -66,7 +66,7 @@ class CatalogCommitter:
         return StagedCommit(proposal.version, name, proposal.timestamp_ms)
 
     def _has_won(self, proposal: Proposal, staged: StagedCommit) -> bool | None:
-        """Return whether a commit is its version; None while the version is nobody's."""
+        """Return whether a commit is its version; None while the version is not taken."""
         latest, commits = self._catalog.latest(staged.version - 1)
         for commit in commits:
             if commit.version == staged.version:
@@ -94,7 +94,7 @@ class CatalogCommitter:
     def publish(self, version: int) -> None:
         """Copy every ratified commit up to a version into the log, oldest first, and report the catalog.
 
-        What is there already, published by another writer, is the same commit. Protocol: Publishing Commits.
+        A file that another writer published already is the same commit. Protocol: Publishing Commits.
         """
         _, commits = self._catalog.latest(None)
         for commit in sorted(commits, key=lambda c: c.version):

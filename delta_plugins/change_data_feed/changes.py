@@ -118,7 +118,7 @@ class PlannedChanges(Struct, frozen=True):
     scan : Scan
         The rows that changed.
     start, stop : int
-        The first version, and the one behind the last version, whose changes the scan returns.
+        The first version, and the one after the last version, whose changes the scan returns.
     end : int
         The last version of the range.
     """
@@ -153,13 +153,13 @@ def plan_changes(
     exclude_regex : str, optional
         As of `changes`; excluded files count for the limits too.
     max_files, max_bytes : int, optional
-        End before the version whose changes would exceed so many files, or bytes of files. The changes of a version are
+        End before the version whose changes would exceed these numbers of files or bytes. The changes of a version are
         never divided; the first version that has changes is included, whatever their size.
 
     Raises
     ------
     InvalidArgumentError
-        For a limit below 1. What `changes` raises, in addition.
+        For a limit below 1. In addition the errors of `changes`.
 
     Notes
     -----
@@ -418,7 +418,7 @@ def _check_partitions(last: Snapshot, files: pa.Table) -> None:
         bad = files.filter(values.is_null()).slice(0, 1).to_pylist()[0]
         raise LogError(
             f"File {bad['path']!r} was removed at version {bad[logic.COMMIT_VERSION]} without its partition values "
-            "(extendedFileMetadata is not set): its rows cannot be determined. Start the range behind that version.",
+            "(extendedFileMetadata is not set): its rows cannot be determined. Start the range after that version.",
             version=bad[logic.COMMIT_VERSION],
             path=bad["path"],
         )

@@ -40,7 +40,7 @@ _INSTANT = pa.timestamp("us", "UTC")
 _STRING, _LONG, _TIMESTAMP = (PrimitiveType(name) for name in ("string", "long", "timestamp"))
 
 #: A file's kind of change, if it has one, counts for all its rows: data files may hold a column of that name
-#: too, left by whoever wrote them, which specifies nothing here.
+#: too, left by their writer, which specifies nothing here.
 METADATA_COLUMNS = (
     MetadataColumn(
         "changeDataFeed",
@@ -51,7 +51,7 @@ METADATA_COLUMNS = (
     MetadataColumn("changeDataFeed", COMMIT_VERSION, _LONG, FileConstant(COMMIT_VERSION, _LONG)),
     MetadataColumn("changeDataFeed", COMMIT_TIMESTAMP, _TIMESTAMP, FileConstant(COMMIT_TIMESTAMP, _TIMESTAMP)),
 )
-#: What a file of changes provides: the columns that scans need, and the values of its metadata columns.
+#: The contents of a file of changes: the columns that scans need, and the values of its metadata columns.
 FILES = pa.schema(
     [
         *(

@@ -1,4 +1,4 @@
-"""What a table that records its changes may hold, and what a commit with change files must be."""
+"""The rules of a table that records its changes, and of a commit with change files."""
 
 from __future__ import annotations
 

@@ -37,9 +37,9 @@ __all__ = ["PROVIDER", "choose_files", "cluster"]
 PROVIDER = "liquid"
 ID_TAG = "ZCUBE_ID"
 COLUMNS_TAG = "ZCUBE_ZORDER_BY"
-#: A cube of so many bytes is good enough; smaller ones are clustered again with new files, as by delta-spark.
+#: A cube of this many bytes is good enough; smaller ones are clustered again with new files, as by delta-spark.
 FULL_CUBE_BYTES = 100 << 30
-#: Files are clustered together up to so many bytes.
+#: Files are clustered together up to this many bytes.
 CUBE_BYTES = 150 << 30
 
 
@@ -57,7 +57,7 @@ def cluster(
     full : bool
         Write files that are clustered by other columns, or another implementation, again too.
     full_cube_bytes : int
-        Files that were clustered together and have so many bytes stay as they are.
+        Files that were clustered together and have this many bytes stay as they are.
 
     Raises
     ------

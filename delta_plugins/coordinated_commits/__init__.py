@@ -34,7 +34,7 @@ def check_read(table: TableState) -> None:
     if _is_active(table):
         raise CatalogRequiredError(
             f"The table's newest commits are held by commit coordinator {table.property(COORDINATOR)!r} "
-            f"(property {COORDINATOR}), which delta_core can't require, and its log alone may be behind. "
+            f"(property {COORDINATOR}), which delta_core can't require, and its log alone may lack commits. "
             "Turn coordinated commits off, or read the table through its coordinator.",
             feature=FEATURE.name,
         )

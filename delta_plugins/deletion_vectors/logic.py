@@ -25,7 +25,7 @@ from delta_plugins.deletion_vectors import z85
 
 __all__ = ["DeletionVectorError", "decode", "decode_all", "is_absolute", "locate", "relocated", "vector_paths"]
 
-#: Bytes around a payload in a vector file: its size before, its checksum behind.
+#: Bytes around a payload in a vector file: its size before, its checksum after.
 _FRAME = 8
 _MAGIC = DV_MAGIC.to_bytes(4, "little")
 
@@ -39,7 +39,7 @@ def locate(files: pa.Table) -> pa.Table:
 
     Paths are percent-decoded: relative to the table's root for storage type ``u``, absolute for ``p``; an inline
     vector's bytes are in ``data``. A descriptor without an offset, or with 0, requires one byte more than it
-    needs, since its vector may be at 0 or, behind the file's version, at 1: `decode` finds out. Raises
+    needs, since its vector may be at 0 or, after the file's version, at 1: `decode` finds out. Raises
     DeletionVectorError.
     Protocol: Deletion Vector Descriptor Schema.
     """
@@ -135,7 +135,7 @@ def _payload(view: memoryview) -> memoryview:
     size = len(view) - _FRAME
     if _size_at(view, 0) == size:
         return read_dv_block(view, size)
-    # a descriptor without an offset: behind the version byte, or at 0 with a byte of what follows
+    # a descriptor without an offset: after the version byte, or at 0 with a byte of what follows
     if view[:1] == bytes([DV_FILE_VERSION]) and _size_at(view, 1) == size - 1:
         return read_dv_block(view[1:], size - 1)
     if _size_at(view, 0) == size - 1 and view[4:8] == _MAGIC:
@@ -167,7 +167,7 @@ def _inline_bytes(vectors: pa.StructArray, inline: NDArray[np.bool_]) -> pa.Arra
     # the text is padded to whole groups of 4 bytes
     fits = (letters % 5 == 0) & (sizes <= capacity) & (capacity - sizes < 4)
     _check(bool_array(fits), chosen, "its text does not hold sizeInBytes bytes of Z85")
-    # no text is null, and those of a filtered array are one behind the other
+    # no text is null, and those of a filtered array are one after the other
     _, _, content = texts.buffers()
     text = _without_tails(bytes(content)[: letters.sum()], np.cumsum(letters)[letters > 0])
     try:

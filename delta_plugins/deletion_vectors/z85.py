@@ -63,7 +63,7 @@ def decode_uuids(texts: pa.Array[Any]) -> NDArray[np.uint8]:
     Parameters
     ----------
     texts : string array, **shape (n,)**
-        What precedes the last 20 letters is the random prefix. Null returns zeros.
+        The letters before the last 20 are the random prefix. Null returns zeros.
 
     Returns
     -------

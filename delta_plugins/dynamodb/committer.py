@@ -1,8 +1,9 @@
 """A committer on DynamoDB that works together with the multi-cluster log store of Delta on Spark.
 
-An entry of the DynamoDB table decides who has a version. A writer puts the commit's bytes under a temporary name, then
-the entry unless there is one, then copies the bytes to the commit's name, and marks the entry complete. Whoever finds
-an entry that is not complete, writer or reader, finishes it before going on: from the entry on, the commit is.
+An entry of the DynamoDB table decides which writer has a version. A writer puts the commit's bytes under a temporary
+name, then the entry unless there is one, then copies the bytes to the commit's name, and marks the entry complete. A
+writer that finds an entry that is not complete, writer or reader, finishes it before going on: from the entry on, the
+commit is.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class DynamoCommitter:
             return self._outcome(proposal, self._data(name) or proposal.data)
         except EngineError as e:
             _log.warning(
-                "Version %s of %s is committed; whoever comes next copies it: %s", proposal.version, self._table.path, e
+                "Version %s of %s is committed; the next writer copies it: %s", proposal.version, self._table.path, e
             )
             return Committed(proposal.version, name)
 
@@ -232,7 +233,7 @@ class DynamoCommitter:
             )
 
     def _put(self, path: str, data: bytes) -> None:
-        """Put a commit whose bytes an entry has settled, so that whoever puts them again changes nothing.
+        """Put a commit whose bytes an entry has settled, so that another put of them changes nothing.
 
         If the store can put conditionally, nothing is overwritten that a writer without DynamoDB has put.
         """

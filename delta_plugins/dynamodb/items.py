@@ -1,4 +1,4 @@
-"""The table of DynamoDB that specifies who has which version, in the form of Delta on Spark and deltalake."""
+"""The table of DynamoDB that specifies which writer has which version, in the form of Delta on Spark and deltalake."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TakenError(Exception):
 
 
 class Entry(Struct, frozen=True):
-    """What DynamoDB holds of one commit.
+    """The item of one commit in DynamoDB.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class EntryTable:
     Parameters
     ----------
     path : str
-        Under which the Delta table is known to all who write it.
+        The path of the Delta table that all writers use.
 
     Every method is one call, and raises EngineError if DynamoDB can't do it.
     """

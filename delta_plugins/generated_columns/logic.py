@@ -142,7 +142,7 @@ def check_unused(table: TableState, paths: Iterable[Path], kind: type[SchemaErro
     kind : type
         The class of the error.
     change : str
-        What would happen to the column, for the message: ``change its type``.
+        The change of the column, for the message: ``change its type``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What every version requires of tables and commits, parted by what a version allows."""
+"""The requirements of every version on tables and commits, with the differences between versions."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Version(Struct, frozen=True):
         return TableFeature(self.name, "writer", summary, properties=properties, active=active, **more)
 
     def prepared(self, metadata: Metadata, previous: TableState | None) -> Metadata:
-        """Return the metadata of a new table with what the version needs and nobody requested otherwise."""
+        """Return the metadata of a new table with what the version needs and the caller did not request otherwise."""
         if previous is not None or not switched_on(metadata, self.switch) or MODE in metadata.configuration:
             return metadata
         return replace(metadata, configuration={**metadata.configuration, MODE: "name"})

@@ -68,7 +68,7 @@ class Identity(Struct, frozen=True):
 
     @property
     def next(self) -> int:
-        """The value behind the mark. It may lie outside of LONG: then none is left."""
+        """The value after the mark. It may lie outside of LONG: then none is left."""
         steps = 0 if self.mark is None else max(0, (self.mark - self.start) // self.step + 1)
         return self.start + steps * self.step
 
@@ -131,7 +131,7 @@ def _read(f: Field) -> Identity:
 
 
 def fill(identity: Identity) -> FillColumn:
-    """Return the rule that numbers rows: a row's place in the write, times the step, behind the mark.
+    """Return the rule that numbers rows: a row's place in the write, times the step, after the mark.
 
     Tasks take turns, so that gaps are no larger than the tasks' shares of the rows differ.
     Arithmetic that leaves LONG raises as it does in Spark, so that numbers never wrap.
@@ -175,7 +175,7 @@ def marks(schema: StructType) -> dict[str, tuple[int, int]]:
 
 
 def kept_marks(previous: TableState | None, table: TableState) -> dict[str, tuple[int, int]]:
-    """Return the marks that columns have in the table that a commit builds on, as bounds by their names behind it.
+    """Return the marks that columns have in the table that a commit builds on, as bounds by their names after it.
 
     A column that was renamed is the one with the same name in files: restoring a version of before resets no mark.
     """

@@ -23,7 +23,7 @@ def sync_identity(source: Any, column: str) -> int | None:
     Returns
     -------
     int or None
-        The mark; None if the column has no value at or behind its start.
+        The mark; None if the column has no value at or after its start.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def sync_identity(source: Any, column: str) -> int | None:
         return identity.mark
     if not -(2**63) <= mark < 2**63:
         raise InvalidArgumentError(
-            f"Column {identity.column} holds {last}, behind which no value of start {identity.start} and step "
+            f"Column {identity.column} holds {last}, after which no value of start {identity.start} and step "
             f"{identity.step} is left in 64 bits.",
             column=identity.column,
         )

@@ -127,7 +127,7 @@ class LanceDataset:
 
     @property
     def manifest(self) -> Manifest:
-        """What the version consists of."""
+        """The manifest of the version."""
         return self.files.manifest
 
     @property
@@ -289,7 +289,7 @@ class LanceDataset:
         Parameters
         ----------
         limit : int, optional
-            At most so many.
+            The most versions to return.
 
         Returns
         -------

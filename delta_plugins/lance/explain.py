@@ -41,11 +41,11 @@ def explain_scan(
     columns : sequence of str
         The columns that it returns.
     limit : int, optional
-        At most so many rows.
+        The most rows to return.
     run : PlannedRows, optional
         The scan, if it is to be run.
     indices : IndexPlan, optional
-        What indices leave for the predicate.
+        The rows that indices leave for the predicate.
     encoded : sequence of Expression
         Parts of the predicate that are tested on encoded values, in files of version 2.1 and later.
     """

@@ -39,7 +39,7 @@ STAYING = NO_TRANSACTION_FILES | UNIQUE_FIELD_IDS
 #: Indices have further columns, or addresses of rows that were moved since.
 CHANGED_INDICES = 128 | 1024
 
-#: What a flag means here: the dataset is written, read only, or rejected.
+#: The effect of a flag here: the dataset is written, read only, or rejected.
 Use = Literal["write", "read", "reject"]
 
 
@@ -51,9 +51,9 @@ class Flag(Struct, frozen=True):
     bit : int
         Its value.
     meaning : str
-        What a dataset with it has.
+        The property of a dataset with it.
     use : "write", "read" or "reject"
-        What this library does with such a dataset.
+        The treatment of such a dataset here.
     is_paired : bool
         Whether it is set for readers and writers alike.
     """

@@ -27,7 +27,7 @@ _LEAST_SIZED = 3
 
 
 class Layout(NamedTuple):
-    """What a data file contains.
+    """The contents of a data file.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a version's transaction did, for people. Protocol: Transaction."""
+"""The operation of a version's transaction, for people. Protocol: Transaction."""
 
 from __future__ import annotations
 

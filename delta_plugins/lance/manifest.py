@@ -47,7 +47,7 @@ class BasePath(Struct, frozen=True):
     Parameters
     ----------
     id : int
-        What files refer to.
+        The number that files refer to.
     path : str
         An absolute path or URI.
     is_dataset_root : bool

@@ -114,7 +114,7 @@ def _merged(first: LanceField, second: LanceField, name: str | tuple[str, ...]) 
 
 
 class FilePart(Struct, frozen=True):
-    """What is read of one file of a fragment.
+    """The fields that are read of one file of a fragment.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ class Tag(Struct, frozen=True):
     branch : str, optional
         The branch that it is of, None for the main one.
     metadata : dict
-        What its author added.
+        The metadata that its author added.
     """
 
     version: int

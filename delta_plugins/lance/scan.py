@@ -53,11 +53,12 @@ __all__ = ["BATCH_ROWS", "FragmentReader", "LanceScan", "RowReader"]
 BATCH_ROWS = 1 << 16
 #: Threads that wait for a remote store.
 _REMOTE_THREADS = 16
-#: What finished batches of later fragments may hold, and how many the fragment whose turn it is may be ahead.
+#: The most bytes of finished batches of later fragments, and the most batches that the current fragment is ahead.
 _BUDGET_BYTES, _AHEAD = 64 << 20, 2
 #: Deleted rows are loaded for this many fragments at a time.
 _FRAGMENTS_AT_ONCE = 256
-#: Small fragments of a local dataset are read by one task, and their rows joined: at most so many, and so many rows.
+#: Small fragments of a local dataset are read by one task, and their rows joined: the most fragments, and the most
+#: rows.
 _JOINED_FRAGMENTS, _JOINED_ROWS = 64, 1 << 13
 #: Rows whose encoded values are tested before the rows that pass are read.
 _TESTED_ROWS = 1 << 20
@@ -107,7 +108,7 @@ class RowReader:
     metadata : sequence of str
         Names of `projection.METADATA`, after the fields.
     blobs : "descriptor" or "bytes"
-        What columns of blobs are read as: where the bytes are, or the bytes.
+        The form of columns of blobs: where the bytes are, or the bytes.
 
     Raises
     ------
@@ -173,7 +174,7 @@ class FragmentReader:
     Parameters
     ----------
     reader : RowReader
-        What is read.
+        The columns that are read.
     fragment : int
         The index of the fragment.
     opened : FragmentReader, optional
@@ -355,14 +356,14 @@ class LanceScan(PlannedRows):
     predicate : str, filters, Expression or pyarrow expression, optional
         Only rows for which it is true.
     limit : int, optional
-        At most so many rows.
+        The most rows to return.
     metadata : sequence of str
         Metadata columns, after the others: ``_rowid``, ``_rowaddr``, ``_row_created_at_version`` and
         ``_row_last_updated_at_version``.
     batch_rows : int
         The largest batch, in rows.
     blobs : "descriptor" or "bytes"
-        What columns of blobs are returned as: structs that specify where the bytes are, or the bytes. Batches with
+        The form of columns of blobs: structs that specify where the bytes are, or the bytes. Batches with
         bytes have fewer rows if their blobs are large.
     use_indices : bool
         Whether scalar indices may answer the predicate, or parts of it; the rows are the same.

@@ -49,7 +49,7 @@ _UNITS = {"time32": ("s", "ms"), "time64": ("us", "ns"), "duration": ("s", "ms",
 _BLOB = "lance-encoding:blob"
 _BLOB_V2 = "lance.blob.v2"
 _EXTENSION = "ARROW:extension:name"
-#: What a blob of either kind is read as: where its bytes are.
+#: The type that a blob of either kind is read as: where its bytes are.
 _DESCRIPTOR = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
 _DESCRIPTOR_V2 = pa.struct(
     [
@@ -68,7 +68,7 @@ class LanceField(Struct, frozen=True, dict=True):
     Parameters
     ----------
     id : int
-        What data files refer to; unique in a schema, 0 or more.
+        The number that data files refer to; unique in a schema, 0 or more.
     parent_id : int
         The id of the field that it belongs to, -1 at the top.
     name : str

@@ -53,7 +53,7 @@ def take_rows(
     columns : sequence of str, optional
         See `projection.select_fields`.
     by : "position", "address" or "id"
-        What rows are: counted over the rows that are not deleted, ``_rowaddr`` or ``_rowid``.
+        The meaning of numbers of rows: counted over the rows that are not deleted, ``_rowaddr`` or ``_rowid``.
     metadata : sequence of str
         Metadata columns, after the others.
     blobs : "descriptor" or "bytes"

@@ -43,7 +43,7 @@ class VersionFiles:
     branch : str, optional
         The branch that it is of, None for the main one.
     opening : callable, optional
-        What a pickle has in place of the engine.
+        The function that a pickle has in place of the engine.
     """
 
     def __init__(

@@ -130,7 +130,7 @@ def decode(
     data : bytes-like
         Exactly the message.
     where : str
-        What the bytes are, for an error: ``"manifest _versions/3.manifest"``.
+        The source of the bytes, for an error: ``"manifest _versions/3.manifest"``.
     error : type, optional
         The class of the error.
 
@@ -173,8 +173,8 @@ def encode(name: str, message: Mapping[str, Any]) -> bytes:
     name : str
         The message's name in `delta_plugins.lance.messages`.
     message : Mapping
-        Values by the names of fields. What is absent, None or empty, or a zero that is not optional, is left out. A
-        message may be bytes: it is encoded already.
+        Values by the names of fields. Values that are absent, None or empty, and zeros that are not optional, are left
+        out. A message may be bytes: it is encoded already.
 
     Raises
     ------

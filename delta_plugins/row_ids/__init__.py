@@ -39,7 +39,7 @@ __all__ = ["COLUMN", "FEATURE", "HIGH_WATER_MARK"]
 
 _LONG = PrimitiveType("long")
 
-#: One per table, the latest wins; whoever loses a race takes the winner's and goes on.
+#: One per table, the latest wins; a writer that loses a race takes the winner's and goes on.
 HIGH_WATER_MARK = ActionKind(
     write.MARK, pa.struct([("highWaterMark", pa.int64()), ("preservedRowIds", pa.bool_())]), rebasable=True
 )

@@ -32,7 +32,7 @@ _FEATURE = "rowTracking"
 CHANGE_TYPE = "_change_type"
 _LONG, _STRING = PrimitiveType("long"), PrimitiveType("string")
 _ROW_ID, _ROW_VERSION = "_row_id", "_row_commit_version"
-#: What a diff returns behind the table's columns.
+#: The columns of a diff after the table's.
 COLUMNS = (CHANGE_TYPE, _ROW_ID, _ROW_VERSION)
 #: The columns of a file table that specify which rows a file has, and their ids.
 _IDENTITY = ("path", "dvId", "baseRowId", "defaultRowCommitVersion")

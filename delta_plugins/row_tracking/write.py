@@ -197,7 +197,7 @@ def check_metadata(table: TableState, previous: TableState | None) -> None:
 
 
 def feature_steps(table: TableState, change: str) -> Iterator[FeatureStep]:
-    """Yield how files get their ids before these are relied upon, and lose them when nobody assigns them any more.
+    """Yield how files get their ids before these are relied upon, and lose them when no rule assigns them any more.
 
     Protocol: Row Tracking, Writer Requirements for Row Tracking.
     """

@@ -29,7 +29,7 @@ _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
 def with_changes(metadata: Metadata, previous: TableState) -> Metadata:
-    """Return the metadata with every change of a type against the altered table, behind the older ones.
+    """Return the metadata with every change of a type against the altered table, after the older ones.
 
     A field that comes without the changes which it has in the table gets them back. If a type changes to one that is
     no wider, all files were replaced, and the part's older changes mean nothing any more.

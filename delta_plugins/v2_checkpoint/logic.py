@@ -9,7 +9,7 @@ __all__ = ["plan_checkpoint", "sidecar_names"]
 
 #: If sidecars are, in the log's directory.
 DIRECTORY = "_sidecars"
-#: Every so many checkpoints one has the classic name.
+#: One of this many checkpoints has the classic name.
 CLASSIC_EVERY = 10
 
 

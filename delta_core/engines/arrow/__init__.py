@@ -1,6 +1,7 @@
 """The Arrow engine: PyArrow and fsspec, one machine, no server.
 
-What reads data and evaluates is imported at its first use: opening a table and listing its files need neither.
+The readers of data and the evaluator are imported at their first use: opening a table and listing its files need
+neither.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["ParquetCheckpoint"]
 
 Path = tuple[str, ...]
-#: So many statistics texts stay in a core's cache from their decoding to their parsing.
+#: This many statistics texts stay in a core's cache from their decoding to their parsing.
 BATCH_ROWS = 4096
 
 

@@ -38,7 +38,7 @@ class PinnedFile:
     size : int, optional
         Bytes, as a listing or an action has them.
     listed : FileIdentity, optional
-        What a listing reported of it.
+        The identity that a listing reported for it.
 
     Notes
     -----
@@ -133,7 +133,7 @@ class PinnedFile:
         try:
             yield from self._verified(file, lambda: identity_of(os.fstat(file.fileno())))
         except OSError as e:
-            if e.errno == errno.ESTALE:  # a network disk lets nobody read what was deleted
+            if e.errno == errno.ESTALE:  # on a network disk a deleted file can't be read any more
                 raise LogChangedError.of_replaced(self.path) from e
             raise
         finally:

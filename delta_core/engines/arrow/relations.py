@@ -124,7 +124,7 @@ class ArrowRelations:
         return pa.RecordBatchReader.from_batches(given.schema, given.begin())
 
     def order(self, relation: Relation, columns: Sequence[Path], order: str, num_files: int, num_rows: int) -> None:
-        """Return None: rows are ordered by whoever streams them."""
+        """Return None: the caller that streams the rows orders them."""
 
     def positions(self, relation: Relation, num_files: int, found: Callable[[int], None]) -> RowSets:
         """Collect the positions of rows within their files."""

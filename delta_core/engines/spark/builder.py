@@ -34,7 +34,7 @@ class IdentityGenerator(Struct, frozen=True):
 
 
 class Definition(Struct, frozen=True):
-    """What a table is to be.
+    """The definition of a table to create.
 
     Parameters
     ----------

@@ -191,7 +191,7 @@ def _compared(e: Expression, length: int | None, longest: int) -> Expression | N
 
 
 def _rpad(e: Expression, length: int) -> Expression:
-    """Return a text with spaces behind it; one that is longer stays, as sessions without lengths write it."""
+    """Return a text padded with spaces; one that is longer stays, as sessions without lengths write it."""
     is_short = Call("<", (Call("length", (e,)), Literal(length, PrimitiveType("integer"))))
     padded = Call("rpad", (e, Literal(length, PrimitiveType("integer")), Literal(" ", PrimitiveType("string"))))
     return Call("if", (is_short, padded, e))

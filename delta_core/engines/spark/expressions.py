@@ -105,8 +105,8 @@ def check_ansi(expression: Expression, is_ansi: bool) -> None:
         is_cast = isinstance(part, Cast) and not part.safe and part.arg != Literal(None)
         if is_cast or (isinstance(part, Call) and part.function not in _ANY_MODE):
             raise UnsupportedExpressionError(
-                f"The expression {format_sql(expression)} contains {format_sql(part)}. What does not fit is an error "
-                "here, and would be a wrong number or null in this session, which is without ANSI mode. Set "
+                f"The expression {format_sql(expression)} contains {format_sql(part)}. A value that does not fit "
+                "raises here, and would be a wrong number or null in this session, which is without ANSI mode. Set "
                 "spark.sql.ansi.enabled to true.",
                 feature="",
             )
@@ -134,7 +134,7 @@ def check_zone(expression: Expression, zone: str, whose: str) -> None:
 
 
 def _has_timestamp(e: Expression) -> bool:
-    # a column's type is not at hand
+    # a column's type is not known here
     return any(
         isinstance(part, Column) or (isinstance(part, (Literal, Values, Cast)) and part.type == _TIMESTAMP)
         for part in all_parts(e)

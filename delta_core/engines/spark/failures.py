@@ -1,6 +1,6 @@
 """Errors of this library that arise while Spark plans or runs a query, under their own types.
 
-What Python raises when the driver queries it, what the driver's Java raises, what a row check finds and data files that
+Errors that Python raises when the driver queries it, errors of the driver's Java, failed row checks and data files that
 Spark can't read reach PySpark as Java exceptions. PySpark turns these into Python's by one function, in whose place
 another is put here.
 """
@@ -52,12 +52,12 @@ _is_installed = False
 #: Java exceptions have causes, which may have causes.
 _MOST_CAUSES = 16
 _PROXY = "An exception was raised by the Python Proxy"
-#: What rows that fail on purpose raise begins with it.
+#: The messages of rows that fail on purpose begin with it.
 _FAILING = "delta_core failed: "
 _CHECK = re.compile(r"delta_core: (row (\d+) of a data file fails the check '.*)", re.IGNORECASE)
 #: How Spark's messages begin: the name of the condition.
 _CONDITION = re.compile(r"\s*\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s*")
-#: What follows the sentence that specifies what happened: Java's stack, the query, Spark's plan, the class of the
+#: The parts after the sentence that specifies the error: Java's stack, the query, Spark's plan, the class of the
 #: condition.
 _END = re.compile(
     r"\n\s+at |\n\s*at |\n== |;\n|\n['+:!]|\nDriver stacktrace|\n\nJVM stacktrace|\s*SQLSTATE: ", re.DOTALL
@@ -353,7 +353,7 @@ def _parameters(exception: Any) -> dict[str, str]:
 
 
 class SparkError(Exception):
-    """What Spark reports of a failure: a line for each cause, without Java's stacks.
+    """Spark's report of a failure: a line for each cause, without Java's stacks.
 
     Parameters
     ----------

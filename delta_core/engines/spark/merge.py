@@ -75,7 +75,7 @@ def merge_frame(spark: Any, base: Snapshot, source: DataFrame, options: MergeOpt
     source : DataFrame
         The rows; the query runs once, and again if an executor is lost that kept its rows.
     options : MergeOptions
-        What matches, and what becomes of it; conditions and values are texts or expressions.
+        The clauses: which rows match, and their changes; conditions and values are texts or expressions.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def merge_frame(spark: Any, base: Snapshot, source: DataFrame, options: MergeOpt
     UnsupportedOperationError
         Several clauses insert rows that the table numbers.
     CommitConflictError
-        Another writer's commit contradicts this one. What was written is deleted again.
+        Another writer's commit contradicts this one. The files that were written are deleted again.
     """
     if has_transactions(base, options.transactions):
         return Changed(base, MergeCounts().metrics())

@@ -1,4 +1,4 @@
-"""What OPTIMIZE and REORG return on Spark: the columns of delta-spark."""
+"""The results of OPTIMIZE and REORG on Spark: the columns of delta-spark."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def ordered_rows(
     num_files: int,
     num_rows: int,
 ) -> DataFrame:
-    """Return rows in another order, in tasks of about as many rows, one behind the other.
+    """Return rows in another order, in tasks of about the same number of rows, one after the other.
 
     A job looks at a sample of the rows to divide the values of each column into ranges. The place on the curve is
     looked up by the numbers of the ranges.
@@ -38,7 +38,7 @@ def ordered_rows(
     rows : DataFrame
         The rows.
     columns : sequence of Path
-        What they are ordered by; nulls come first.
+        The columns that they are ordered by; nulls come first.
     order : str
         As of `operations.OptimizeOptions`.
     num_files : int

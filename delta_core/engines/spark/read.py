@@ -54,7 +54,7 @@ def read(
     columns : sequence of str, optional
         Names, dotted ones reach into structs; all unless given.
     metadata : sequence of str
-        Metadata columns, behind the others: ``_file_path``, ``_file_row_index`` and what the table's features offer,
+        Metadata columns, after the others: ``_file_path``, ``_file_row_index`` and what the table's features offer,
         as ``_row_id`` and ``_row_commit_version``.
     predicate : str, filters or Expression, optional
         The same as ``.where`` on the result, for text in Spark's own SQL; it may name columns that are not requested.
@@ -88,7 +88,7 @@ def read(
 
     Notes
     -----
-    Every column is nullable. What a row check finds, and files that are missing, fail the action that reads them. In
+    Every column is nullable. Failed row checks and missing files fail the action that reads them. In
     classic Spark, an action raises this library's errors under their own types.
     """
     settings = _prepare(spark)
@@ -137,7 +137,7 @@ def read_changes(
 ) -> DataFrame:
     """Return the rows that a range of versions inserted, deleted and updated.
 
-    Behind the table's columns are ``_change_type``, ``_commit_version`` and ``_commit_timestamp``. Both ends are part
+    After the table's columns come ``_change_type``, ``_commit_version`` and ``_commit_timestamp``. Both ends are part
     of the range.
 
     Raises

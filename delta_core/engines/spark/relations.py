@@ -235,7 +235,7 @@ class SparkRelations:
 
 
 class SparkRows:
-    """What executors find out about rows.
+    """Facts about rows that executors find.
 
     Parameters
     ----------

@@ -101,7 +101,7 @@ def write(
     data_change : bool
         False, with overwrite: the rows are those that they replace, arranged otherwise.
     max_records_per_file : int, optional
-        A file ends with so many rows; without limit unless given.
+        The most rows of a file; without limit by default.
     optimize_write : bool, optional
         Shuffle rows into tasks of the size of a file first. Unless given, the session's setting
         ``spark.databricks.delta.optimizeWrite.enabled``, then the property ``delta.autoOptimize.optimizeWrite``.

@@ -41,7 +41,7 @@ _SAFE_STORES = ("HDFSLogStore", "AzureLogStore", "GCSLogStore", "LocalLogStore",
 
 
 class SessionSettings(Struct, frozen=True):
-    """What a session sets.
+    """The settings of a session.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class SessionSettings(Struct, frozen=True):
 
     @property
     def commit_defaults(self) -> CommitDefaults:
-        """What commits and new tables have, if their caller does not specify it."""
+        """The defaults of commits and new tables."""
         return CommitDefaults(self.texts.get(f"{_DELTA}commitInfo.userMetadata"), self.properties)
 
     @property

@@ -23,7 +23,7 @@ MOST_TABLES = 8
 #: A version of more log files is opened again each time.
 MOST_FILES = 1_000
 
-#: What reports one log file from another of its name, by name.
+#: The facts that distinguish a log file from another one of its name, by name.
 Marks = Mapping[str, tuple[int | None, ...]]
 
 
@@ -43,7 +43,7 @@ class Stamps(NamedTuple):
 
 
 class SnapshotKey(NamedTuple):
-    """What has to be the same for a snapshot to serve another read, beside the files of its log."""
+    """The key of a snapshot that serves several reads, beside the files of its log."""
 
     root: str
     uri: str
@@ -125,7 +125,7 @@ def _stamps(context: TableContext, segment: LogSegment) -> Stamps | None:
     try:
         if None not in local:
             marks = [_local_mark(path) for path in local if path is not None]
-            # nobody can set the time of a change; a fine clock distinguishes each from any other
+            # the time of a change can't be set; a fine clock distinguishes each from any other
             is_exact = any(changed_ns % 1_000_000 for _, _, changed_ns, _ in marks)
             return Stamps({f.name: m for f, m in zip(files, marks, strict=True)}, is_exact)
         unknown = [f.name for f in files if f.size is None or f.modified_ms is None]

@@ -65,7 +65,7 @@ class SparkSpread(Struct, frozen=True):
 
 
 class _Task(Struct, frozen=True):
-    """What an executor runs."""
+    """The function that an executor runs."""
 
     work: Work
 

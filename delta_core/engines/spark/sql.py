@@ -33,7 +33,7 @@ from delta_core.schema.fields import Path
 
 __all__ = ["register", "sql"]
 
-#: What makes the table behind it the one that a statement changes or describes.
+#: Words before the table that a statement changes or describes.
 _TARGET = re.compile(
     r"\b(?P<statement>DELETE FROM|UPDATE|MERGE (?:WITH SCHEMA EVOLUTION )?INTO|COPY INTO"
     r"|INSERT (?:WITH SCHEMA EVOLUTION )?(?:INTO|OVERWRITE)(?: TABLE)?|TRUNCATE TABLE|ALTER TABLE"
@@ -42,7 +42,7 @@ _TARGET = re.compile(
 )
 _REPLACE = "delta_core.spark.write(rows, {uri}, 'overwrite', "
 _LATER = "This library has no such call yet: use another Delta writer for it."
-#: What works instead, by the statement's beginning.
+#: The alternative, by the statement's beginning.
 _ADVICE = (
     ("DELETE", "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).delete('<condition>')."),
     (
@@ -64,7 +64,7 @@ _ADVICE = (
 )
 #: Words that statements begin with in which tables of the catalog are read.
 _QUERIES = frozenset(("SELECT", "WITH", "FROM", "TABLE", "(", "DELETE", "UPDATE", "MERGE", "INSERT"))
-#: Words that statements about rows begin with, on sessions whose parser is at hand.
+#: Words that statements about rows begin with, on sessions whose parser is available.
 _CHANGES = frozenset(("DELETE", "UPDATE", "MERGE", "INSERT"))
 
 

@@ -39,7 +39,7 @@ def run_statement(
     spark : SparkSession
         The session that runs the jobs.
     statement : Statement
-        What to do.
+        The change.
     table : SparkTable
         The table that it changes.
     empty : function() -> DataFrame
@@ -76,7 +76,7 @@ def run_statement(
 
 
 def _name(schema: StructType, alias: str, path: Path) -> str:
-    """Return a column's name, which may have been written behind the table's."""
+    """Return a column's name, which may follow the table's."""
     is_qualified = len(path) > 1 and path[0].lower() == alias and schema.get(path[1]) is not None
     return format_path(path[1:] if is_qualified else path)
 

@@ -70,7 +70,7 @@ def shared_table(reader: Reader) -> TablePlace | str | None:
     Raises
     ------
     InvalidArgumentError
-        No table comes behind the statement's first words.
+        No table follows the statement's first words.
     """
     found = any(reader.take(*words) for words in _SHARED)
     return reader.table() if found else None
@@ -171,7 +171,7 @@ def _unset_properties(reader: Reader) -> Change:
 
 
 class _Place(Struct, frozen=True):
-    """Where a column is to be: the first, or behind another; where it is if neither."""
+    """Where a column is to be: the first, or after another one; where it is if neither."""
 
     first: bool = False
     after: str | None = None
@@ -237,7 +237,7 @@ def _add_columns(reader: Reader) -> Change:
         return _altering(columns[0].add)
     if not all(c.is_last for c in columns):
         raise UnsupportedOperationError(
-            "Several columns are added behind the others. Add those with FIRST or AFTER, and fields of structs, one by "
+            "Several columns are added after the others. Add those with FIRST or AFTER, and fields of structs, one by "
             "one.",
             operation="ADD COLUMNS",
         )
@@ -304,7 +304,7 @@ def _widen(reader: Reader, column: str) -> Callable[[TableAlterer], Any]:
     return lambda alter: alter.widen_type(column, _type(t))
 
 
-#: What ALTER COLUMN does, by the words behind the column.
+#: The actions of ALTER COLUMN, by the words after the column.
 _COLUMN_CHANGES: tuple[tuple[tuple[str, ...], Callable[[Reader, str], Callable[[TableAlterer], Any]]], ...] = (
     (("SYNC", "IDENTITY"), lambda _, column: lambda alter: alter.sync_identity(column)),
     (("COMMENT",), _set_comment),
@@ -313,7 +313,7 @@ _COLUMN_CHANGES: tuple[tuple[tuple[str, ...], Callable[[Reader, str], Callable[[
     (("DROP", "NOT", "NULL"), lambda _, column: lambda alter: alter.drop_column_not_null(column)),
     (("DROP", "DEFAULT"), lambda _, column: lambda alter: alter.drop_default(column)),
 )
-#: What ALTER TABLE does, by the words behind the table.
+#: The actions of ALTER TABLE, by the words after the table.
 _CHANGES: tuple[tuple[tuple[str, ...], Callable[[Reader], Change | None]], ...] = (
     (("CLUSTER", "BY"), _cluster_by),
     (("DROP", "FEATURE"), _drop_feature),

@@ -249,7 +249,7 @@ class Reader:
         Raises
         ------
         InvalidArgumentError
-            No table comes next, or no version behind these words.
+            No table comes next, or no version after these words.
         """
         found = self.table()
         if isinstance(found, TablePlace):

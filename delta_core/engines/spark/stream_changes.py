@@ -69,7 +69,7 @@ def read_changes_stream(
 ) -> DataFrame:
     """Return a streaming DataFrame of the rows that a table has, and of those that commits insert, delete and update.
 
-    Behind the table's columns are those of `read_changes`. The rows that the table has come as inserted by its version.
+    After the table's columns come those of `read_changes`. The rows that the table has come as inserted by its version.
 
     Parameters
     ----------
@@ -84,9 +84,9 @@ def read_changes_stream(
     start_timestamp : str or datetime, optional
         Instead: begin with the first version committed at or after a time.
     max_files, max_bytes : int, optional
-        What a batch reads at most. The changes of a version are never divided.
+        The most that a batch reads. The changes of a version are never divided.
     fail_on_data_loss : bool
-        Whether commits that were cleaned up before they were read are an error; otherwise the query goes on behind
+        Whether commits that were cleaned up before they were read are an error; otherwise the query goes on after
         them.
     exclude_regex : str, optional
         Rows and changes of files whose path in the log contains a match are left out; RE2's syntax.
@@ -243,7 +243,7 @@ class _Source(TrackedSource):
         return step.position.to_json()
 
     def _behind_loss(self, position: StreamPosition, error: VersionNotFoundError) -> StreamPosition:
-        """Return the first version that exists behind commits that were cleaned up, if that is allowed."""
+        """Return the first version that exists after commits that were cleaned up, if that is allowed."""
         if self._options.fail_on_data_loss:
             raise error
         try:
@@ -296,7 +296,7 @@ class _Source(TrackedSource):
             return rows
         raise StreamSchemaError(
             f"The changes of {shown_uri(known.uri)} up to version {last} have another schema than version "
-            f"{known.version}, which the query has: {why}. Begin again behind the change of the schema, with start= "
+            f"{known.version}, which the query has: {why}. Begin again after the change of the schema, with start= "
             "and another checkpoint; DeltaTable.changes reads the earlier versions.",
             version=last,
         )

@@ -74,12 +74,12 @@ def read_stream(
     start_timestamp : str or datetime, optional
         Instead: begin with the first version committed at or after a time.
     max_files, max_bytes : int, optional
-        What a batch reads at most; a single file may have more bytes.
+        The most that a batch reads; a single file may have more bytes.
     skip_change_commits, ignore_deletes, ignore_changes : bool
         Leave out commits that delete or change rows; ignore commits that only delete; read the rows that other commits
         write again. A commit that deletes or changes rows ends the query otherwise.
     fail_on_data_loss : bool
-        Whether commits that were cleaned up before they were read are an error; otherwise the query goes on behind
+        Whether commits that were cleaned up before they were read are an error; otherwise the query goes on after
         them.
     exclude_regex : str, optional
         Leave out files whose path, as the log has it, contains a match of this regular expression (RE2's syntax).
@@ -106,7 +106,7 @@ def read_stream(
     Notes
     -----
     The starts matter to a query without a checkpoint. One with a checkpoint continues at the position in it, which has
-    the JSON form of delta-spark's source. The schema is that of this call, or the stored one: a query ends behind the
+    the JSON form of delta-spark's source. The schema is that of this call, or the stored one: a query ends after the
     last version that has it, with `StreamSchemaError`. Call `read_stream` again, and start the query with the same
     checkpoint, to go on with the new schema.
     """

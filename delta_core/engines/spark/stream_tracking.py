@@ -32,7 +32,7 @@ __all__ = ["Allowed", "TrackedSchema", "TrackedSource", "Tracking", "check_track
 #: Which changes of columns a stream may pass: all, or that to the schema of one version.
 Allowed = int | str | None
 _CONF = "spark.databricks.delta.streaming.allowSourceColumn"
-#: How many versions behind a change are looked at, for further changes without rows between them.
+#: How many versions after a change are looked at, for further changes without rows between them.
 _MOST_MERGED = 1000
 
 
@@ -46,7 +46,7 @@ class Tracking(Struct, frozen=True):
     source_id : str or None
         Distinguishes two sources of one query that read the same table.
     drop, rename, type_change : "always", int, str or None
-        What is allowed: every such change, or that to the schema of a version.
+        The changes that are allowed: every such change, or that to the schema of a version.
     """
 
     location: str
@@ -310,7 +310,7 @@ class TrackedSchema:
         Parameters
         ----------
         error : StreamSchemaError
-            What was raised.
+            The error that was raised.
         reader : Snapshot
             A version with the schema so far.
         changed : int or None
@@ -400,7 +400,7 @@ def schema_version(tracked: TrackedSchema | None, base: Snapshot, first: StreamP
     Parameters
     ----------
     tracked : TrackedSchema or None
-        What is stored for the stream.
+        The record that is stored for the stream.
     base : Snapshot
         The latest version.
     first : StreamPosition

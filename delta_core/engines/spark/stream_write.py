@@ -70,7 +70,7 @@ def write_stream(
     -----
     Each batch is one commit with the transaction id (the query's id, the batch's number), as delta-spark's sink writes
     it. A batch that is repeated after a failure is skipped if its commit exists; what an interrupted one wrote is never
-    part of the table. A query with another checkpoint is another query, and writes all its batches. What `write` raises
+    part of the table. A query with another checkpoint is another query, and writes all its batches. Errors of `write`
     ends the query: ``awaitTermination`` raises it, and ``exception()`` has it as its ``__cause__``.
     """
     check_version()

@@ -83,7 +83,7 @@ DETAIL = T.StructType([
     *(T.StructField(n, T.IntegerType()) for n in ("minReaderVersion", "minWriterVersion")),
     T.StructField("tableFeatures", T.ArrayType(T.StringType())),
 ])  # fmt: skip
-#: What RESTORE returns: columns, and metrics of the commit.
+#: The result of RESTORE: columns, and metrics of the commit.
 RESTORED = {
     "table_size_after_restore": "tableSizeAfterRestore",
     "num_of_files_after_restore": "numOfFilesAfterRestore",
@@ -759,7 +759,7 @@ class SparkTable:
 
 
 class SparkOptimizer:
-    """What `SparkTable.optimize` returns.
+    """The result of `SparkTable.optimize`.
 
     Parameters
     ----------
@@ -802,7 +802,7 @@ class SparkOptimizer:
         UnsupportedOperationError
             A filter for a clustered table, or `full` for another one.
         CommitConflictError
-            Another writer changed the same files or the definition again and again.
+            Another writer changed the same files or the definition at each attempt.
         EngineError
             A Spark job failed; nothing was changed.
         """

@@ -73,7 +73,7 @@ _UNIQUE = re.compile(r"col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: The name that a field found by id has instead of one that is not unique; no file has such a column.
 _BY_ID = "__delta_id_"
 _VOID = PrimitiveType("void")
-#: What Spark's reader requests in the place of a column that no file contains.
+#: The column that Spark's reader requests in the place of a column that no file contains.
 _NOWHERE, _NOTHING = "__delta_void_", PrimitiveType("boolean")
 
 

@@ -1,6 +1,6 @@
 """The transaction log: finding versions, reading and writing their files.
 
-What reads the history of a table and points in time is loaded on first use: a read of the newest version needs neither.
+The readers of history and points in time are loaded on first use: a read of the newest version needs neither.
 """
 
 from __future__ import annotations

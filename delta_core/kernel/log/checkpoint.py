@@ -36,7 +36,7 @@ class CheckpointReader:
     Notes
     -----
     A JSON checkpoint is read whole, at once. Of a Parquet one the footers are read, then the row groups that may
-    hold what is requested. What ``_last_checkpoint`` embeds of a V2 checkpoint saves its main file.
+    hold what is requested. The parts of a V2 checkpoint that ``_last_checkpoint`` embeds save reading its main file.
     """
 
     def __init__(self, logs: LogFiles, checkpoint: Checkpoint) -> None:
@@ -141,7 +141,7 @@ class CheckpointReader:
         Raises
         ------
         CheckpointError
-            If a sidecar is missing, nobody specifies how sidecars are found, or it has no protocol or metadata.
+            If a sidecar is missing, no plugin specifies how sidecars are found, or it has no protocol or metadata.
         """
         self._check_definition()
         handles = self.file_handles(sidecars)

@@ -37,7 +37,7 @@ ROW_GROUP = 65_536
 #: Bytes of Arrow data that are ordered together; a million files of a few statistics fit.
 WINDOW_BYTES = 512 << 20
 _COMPUTED = frozenset({"dataChange", "stats_parsed", "partitionValues_parsed"})
-#: With so many partitions to a row group, the order within a partition skips nothing more.
+#: With this many partitions in a row group, the order within a partition skips nothing more.
 _MANY_PARTITIONS = 8
 _FEW = 1_000
 #: Pieces that are loaded at once: two keep two cores busy; more would only take memory.

@@ -87,7 +87,7 @@ class CheckpointChunk:
             name = path[int(incomplete[0])].as_py()
             raise CheckpointError(
                 f"Checkpoint {self._handle.path} names file {name!r} without 'partitionValues', which a partitioned "
-                "table needs. Whatever wrote it is wrong; read a version before it, or write the checkpoint again.",
+                "table needs. Its writer is wrong; read a version before it, or write the checkpoint again.",
                 path=self._handle.path,
             )
 
@@ -262,7 +262,7 @@ class CheckpointChunk:
         return [pa.concat_arrays(column) for column in zip(*pieces, strict=True)]
 
 
-#: Rows are few if so many times as many are there.
+#: Rows are few if there are this many times more in all.
 _FEW = 4
 _TEXT, _PARSED = ("add", "stats"), ("add", "stats_parsed")
 #: Large texts, which are parsed as bytes.

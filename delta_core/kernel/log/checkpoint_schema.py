@@ -79,7 +79,7 @@ class CheckpointColumns(Struct, frozen=True):
     partitions : tuple of Field
         The fields of ``partitionValues_parsed``, by physical name; empty: adds have none.
     fields : tuple of ActionField
-        What features add to ``add`` and ``remove``.
+        The fields that features add to ``add`` and ``remove``.
     kinds : tuple of ActionKind
         Further kinds of action.
     """

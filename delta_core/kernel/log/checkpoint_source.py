@@ -1,4 +1,4 @@
-"""What a snapshot is to the writers of checkpoints and checksums."""
+"""The view of a snapshot that writers of checkpoints and checksums have."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["CheckpointSource", "ChecksumSource"]
 
 
 class ChecksumSource(Protocol):
-    """What a snapshot is to the writer of checksums."""
+    """The view of a snapshot that the writer of checksums has."""
 
     @property
     def version(self) -> int:
@@ -56,7 +56,7 @@ class ChecksumSource(Protocol):
 
 
 class CheckpointSource(ChecksumSource, Protocol):
-    """What a snapshot is to the writer of checkpoints."""
+    """The view of a snapshot that the writer of checkpoints has."""
 
     @property
     def checksum(self) -> Mapping[str, Any] | None:

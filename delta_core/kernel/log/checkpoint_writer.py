@@ -48,7 +48,7 @@ __all__ = ["CheckpointResult", "CheckpointSource", "write_checkpoint"]
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
-#: A checkpoint of so many actions is one row group.
+#: A checkpoint of at most this many actions is one row group.
 FEW = 1_000
 #: Fields of few distinct values.
 _DICTIONARY = tuple(
@@ -206,7 +206,7 @@ def _check_writable(snapshot: CheckpointSource) -> None:
 
 
 def _check_published(snapshot: CheckpointSource) -> None:
-    """Reject a version that only its catalog has: whoever reads the log alone would find a gap below it."""
+    """Reject a version that only its catalog has: a reader of the log alone would find a gap below it."""
     if not any(f.kind == "staged" for f in snapshot.segment.deltas):
         return
     try:

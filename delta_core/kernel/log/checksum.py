@@ -74,7 +74,7 @@ Checksum = Mapping[str, Any]
 
 
 class CommitContent(Struct, frozen=True):
-    """What a commit specifies, as far as a checksum needs it.
+    """The parts of a commit that a checksum needs.
 
     Parameters
     ----------
@@ -155,14 +155,14 @@ def is_consistent(found: Mapping[str, Any]) -> bool:
 def check_by_checksum(snapshot: ChecksumSource, known: Checksum | None = None) -> None:
     """Reject a version whose checksum reports other files than its log has: one of the two is damaged.
 
-    What copies or deletes by a state calls it first, since the checksum may be all that shows a loss.
+    Operations that copy or delete by a state call it first, since the checksum may be all that shows a loss.
 
     Parameters
     ----------
     snapshot : ChecksumSource
         The version; its files are counted.
     known : Mapping, optional
-        The checksum, if it is at hand; read from the log if it is not given.
+        The checksum, if the caller has it; read from the log if it is not given.
 
     Raises
     ------
@@ -200,9 +200,9 @@ def write_checksum(
     snapshot : ChecksumSource
         The version.
     previous : Mapping, optional
-        What this returned for the version before; read from the log if it is not given.
+        The result for the version before; read from the log if it is not given.
     commit : CommitContent, optional
-        What the version's commit specifies, which saves reading it.
+        The content of the version's commit, which saves reading it.
     full : bool
         Compute it from the whole state, which takes time linear in the number of files, and not from the version
         before. For a commit that adds files again without removing them, no other way is right.
@@ -335,7 +335,7 @@ def _last_commit(snapshot: ChecksumSource) -> LogFile | None:
 def _read_commit(snapshot: ChecksumSource) -> CommitContent:
     file = _last_commit(snapshot)
     if file is None:
-        raise ValueError(f"the commit of version {snapshot.version} is not at hand")
+        raise ValueError(f"the commit of version {snapshot.version} is not there")
     query = ActionQuery(
         ("path", "size", "dataChange", "dvCardinality"), skip=frozenset({"cdc", "protocol", "metaData"})
     )

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["BASE_COLUMNS", "CommitChunk", "extra_fields", "json_values"]
 
-#: Of so few files, statistics that were requested once are kept: so many columns.
+#: The most files, and the most columns, whose statistics are kept after a first request.
 _FEW_FILES = 256
 _MOST_STATISTICS = 64
-#: What the first pass over commits keeps of file actions.
+#: The columns of file actions that the first pass over commits keeps.
 BASE_COLUMNS = ("size", "modificationTime")
 _SMALL = frozenset({"path", "dvId", "size", "modificationTime", "baseRowId", "defaultRowCommitVersion", "version"})
 
@@ -51,9 +51,9 @@ class CommitChunk:
     Parameters
     ----------
     table : pyarrow.Table
-        What the first pass kept: path, dvId, version and `BASE_COLUMNS`.
+        The columns that the first pass kept: path, dvId, version and `BASE_COLUMNS`.
     fields : sequence of ActionField
-        What plugins add to ``add``.
+        The fields that plugins add to ``add``.
     """
 
     has_statistics_columns = False
@@ -76,7 +76,7 @@ class CommitChunk:
         self._statistics: dict[FileStatistic, pa.Array] = {}
 
     def split(self, rows: int) -> list[tuple[int, CommitChunk]]:
-        """Cut into chunks of about so many rows each, between files; each with the number of its first row.
+        """Cut into chunks of about this many rows each, between files; each with the number of its first row.
 
         Parameters
         ----------

@@ -325,7 +325,7 @@ def _places(table: pa.Table, versions: Sequence[int]) -> list[tuple[pa.Table, in
     out = []
     end = 0
     for version in versions:
-        # no rows are those behind the ones before
+        # an empty range begins after the rows before it
         start, count = places.get(version, (end, 0))
         end = start + count
         out.append((table, start, count))

@@ -1,7 +1,7 @@
 """Bounds of decimals that some writers round: deltalake, and what is built on it, records them as doubles.
 
 Only 15 digits survive a double, so the least value of a file may be smaller than its recorded minimum. Decimals without
-digits behind the point are cut to 64 bits instead.
+digits after the point are cut to 64 bits instead.
 """
 
 from __future__ import annotations

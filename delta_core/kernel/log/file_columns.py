@@ -46,7 +46,7 @@ COUNTS = ("nullCount", "numRecords")
 class Chunk(Protocol):
     """Rows of file actions from one place of the log."""
 
-    #: What the rows come from: ``commits``, or a checkpoint part and its row group.
+    #: The source of the rows: ``commits``, or a checkpoint part and its row group.
     source: str
     num_rows: int
     #: The checkpoint file and its row group, if the rows come from one.
@@ -107,7 +107,7 @@ class Chunk(Protocol):
 
 
 class TableChunk:
-    """A chunk whose columns are all at hand."""
+    """A chunk whose columns are all in memory."""
 
     place: tuple[CheckpointHandle, int] | None
     has_statistics_columns = False
@@ -205,7 +205,7 @@ def pick_all(columns: Sequence[pa.Array], rows: Mask | None) -> list[pa.Array]:
 
 
 def _is_long_run(chosen: NDArray[np.int32], count: int) -> bool:
-    """Whether most rows are picked, one behind the other: those of other actions are first, and old files go first."""
+    """Whether most rows are picked, one after the other: those of other actions are first, and old files go first."""
     return 2 * len(chosen) > count and int(chosen[-1] - chosen[0]) + 1 == len(chosen)
 
 
@@ -338,7 +338,7 @@ def _place_in_each(found: NDArray[np.bool_], offsets: NDArray[Any]) -> int | Non
 
 
 def _every(entries: pa.DictionaryArray, first: int, step: int) -> pa.DictionaryArray:
-    """Return every so many entries."""
+    """Return every n-th entry."""
     valid = is_valid(entries.indices)[first::step] if entries.null_count else None
     codes = number_array(np.ascontiguousarray(values_of(entries)[first::step]), valid=valid)
     return pa.DictionaryArray.from_arrays(codes, entries.dictionary)

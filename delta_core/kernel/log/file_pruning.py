@@ -105,7 +105,7 @@ class FilePruner:
 
     @property
     def leaves(self) -> Sequence[Leaf]:
-        """What is evaluated for each file."""
+        """The test that is evaluated for each file."""
         return tuple(self._types)
 
     @cached_property

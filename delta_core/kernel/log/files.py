@@ -262,7 +262,7 @@ class FileSet:
 
     @property
     def touched(self) -> pa.Table:
-        """What the commits above the checkpoint touch: ``path`` and ``dvId``, as the log spells them."""
+        """The files that the commits above the checkpoint touch: ``path`` and ``dvId``, as the log spells them."""
         assert self._rows.touched is not None
         return self._rows.touched
 
@@ -380,7 +380,7 @@ class FileSet:
 
         def load(part: Part) -> list[pa.Array]:
             mask = part.mask()
-            # one is requested again and again: the number of rows
+            # one is requested several times: the number of rows
             return part.chunk.statistics(leaves, None if mask.all() else mask, keep=len(leaves) == 1, beside=beside)
 
         def read(rows: _Rows) -> list[pa.ChunkedArray]:
@@ -429,7 +429,7 @@ class FileSet:
         return FileSet([p for p in parts if p is not None], self._run, renew=again)
 
     def head(self, count: int) -> FileSet:
-        """Return so many of the files.
+        """Return the first files.
 
         Parameters
         ----------

@@ -127,7 +127,7 @@ def _field(leaf: Leaf) -> Path | None:
         return ("add", "stats_parsed", *statistic_path(leaf))
     if isinstance(leaf, PartitionValue) and leaf.type != PrimitiveType("timestamp"):
         return ("add", "partitionValues_parsed", leaf.name)
-    # the text of a timestamp may name no zone: whoever parsed it may have meant another one
+    # the text of a timestamp may name no zone: its parser may have meant another one
     return None
 
 

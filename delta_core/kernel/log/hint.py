@@ -29,7 +29,7 @@ _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 
 class Hint(Struct, frozen=True):
-    """What ``_last_checkpoint`` specifies.
+    """The content of ``_last_checkpoint``.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class CommitHistory:
     rule : function()
         Returns where in-commit timestamps are, None if the table has none.
     fields : sequence of ActionField
-        What plugins add to file actions.
+        The fields that plugins add to file actions.
     """
 
     def __init__(

@@ -60,7 +60,7 @@ def parse_partition_values(
     type : DataType
         The column's type; it must be primitive.
     zone : str
-        The zone of timestamps without one: the zone of whoever wrote them.
+        The zone of timestamps without one: the writer's zone.
     column : str
         For the message only.
     types : Mapping of str to TypeDef

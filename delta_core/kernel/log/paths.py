@@ -173,7 +173,7 @@ def _decoded_together(paths: pa.Array) -> pa.Array | None:
 def _escapes(data: bytes) -> list[tuple[bytes, bytes]] | None:
     """Return the escapes that a text has, each with its byte, in the order in which to replace them.
 
-    None if replacing one could make another: of a digit behind a percent sign.
+    None if replacing one could make another: of a digit after a percent sign.
     """
     codes = np.frombuffer(data, np.uint8)
     at = np.flatnonzero(codes[:-2] == ord("%"))

@@ -15,7 +15,7 @@ __all__ = ["StreamPosition"]
 
 _KEYS = {"sourceVersion": int, "reservoirId": str, "reservoirVersion": int, "index": int, "isStartingVersion": bool}
 #: The indexes before the first file of a version in sources of version 3: at its begin, at a change of the schema in
-#: it, and behind that.
+#: it, and after that.
 _INDEXES_3 = (-100, -20, -19)
 
 

@@ -65,7 +65,7 @@ def reusable_sidecars(snapshot: _Source, columns: CheckpointColumns, oldest_ms: 
     snapshot : Snapshot
         The version, with the sidecars of the checkpoint that it was built from.
     columns : CheckpointColumns
-        What a sidecar written now would have: one of another form is written again.
+        The form that a sidecar written now would have: one of another form is written again.
     oldest_ms : int
         Tombstones up to this time have expired.
     least : int

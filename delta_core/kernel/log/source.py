@@ -48,7 +48,7 @@ class LogMark(Struct, frozen=True):
 
 
 class LogContents(Struct, frozen=True, dict=True):
-    """What was read to build a version.
+    """The parts of the log that were read to build a version.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def _listed_mark(file: LogFile) -> LogMark | None:
 
 
 class _CatalogFiles(Struct, frozen=True):
-    """What a catalog and the log have: the latest version, the ratified commits by version, and the listing."""
+    """The versions of a catalog and the log: the latest one, the ratified commits by version, and the listing."""
 
     latest: int
     ratified: Mapping[int, LogFile]

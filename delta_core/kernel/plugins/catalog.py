@@ -1,4 +1,4 @@
-"""What a catalog describes a table whose versions it decides. Protocol: Catalog-managed tables."""
+"""The description that a catalog has of a table whose versions it decides. Protocol: Catalog-managed tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 __all__ = ["MAINTENANCE", "CommitSource", "StagedCommit", "allows"]
 
-#: What writers do to a table beside commits, and whether a catalog that does not specify lets them.
+#: The work of writers on a table beside commits, and whether a catalog that does not specify lets them.
 MAINTENANCE = {
     "checkpoint": True,
     "checksum": True,
@@ -58,7 +58,7 @@ class CommitSource(Protocol):
         ...
 
     def propose(self, version: int, commit: StagedCommit) -> object:
-        """Propose a commit to the catalog, which ratifies each version once, behind the one before it.
+        """Propose a commit to the catalog, which ratifies each version once, after the one before it.
 
         Parameters
         ----------

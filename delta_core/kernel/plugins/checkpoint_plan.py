@@ -15,7 +15,7 @@ SIDECAR_ACTIONS = 65_536
 
 
 class CheckpointPlan(Struct, frozen=True):
-    """What the hook ``plan_checkpoint`` answers. Without an answer: V1 in one classic-named Parquet file.
+    """The answer of the hook ``plan_checkpoint``. Without an answer: V1 in one classic-named Parquet file.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What verifying a table finds, and the checks that plugins add to it."""
+"""The findings of verifying a table, and the checks that plugins add to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Finding(Struct, frozen=True):
     rule : str
         The stable, short name of the rule, such as ``data-file-missing``.
     found, expected, advice : str
-        What is there, what should be, and what to do.
+        The state that was found, the expected one, and the remedy.
     severity : Severity
     file : str or None
         The file, relative to the table's root.

@@ -1,4 +1,4 @@
-"""What a try to publish a commit comes to: values, not exceptions."""
+"""The outcomes of publishing a commit: values, not exceptions."""
 
 from __future__ import annotations
 

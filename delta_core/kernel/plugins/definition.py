@@ -23,7 +23,7 @@ def resolve_plugins(supported: SupportedFeatures, metadata: Metadata, registry: 
     Raises
     ------
     UnsupportedFeatureError
-        For a reader feature that nobody provides, naming the columns whose types it would provide.
+        For a reader feature that no plugin provides, naming the columns whose types it would provide.
     """
     try:
         return registry.resolve(supported)

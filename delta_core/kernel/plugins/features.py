@@ -27,7 +27,7 @@ def _always(table: TableState) -> bool:
 
 
 class TableFeature(Struct, frozen=True):
-    """What is known of a table feature without querying its code.
+    """The facts about a table feature that need none of its code.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class TableFeature(Struct, frozen=True):
         Arguments of operations that it serves, each with the property under which its hooks get their value as JSON;
         such a property is never stored: ``{"cluster_by": "delta.clusterBy"}``.
     request_values : Mapping of str to function(TableState) -> sequence of str
-        For arguments in ``requests``: the list that a table has now, for those who describe the table.
+        For arguments in ``requests``: the list that a table has now, for descriptions of the table.
     domains : tuple of str
         Domains whose configuration hooks need in `TableState.domains`.
     growing_domains : tuple of str
@@ -77,7 +77,7 @@ class TableFeature(Struct, frozen=True):
     enabling : tuple of str
         Those of its operations that add the feature to a table which lacks it, and can be called there too.
     remedies : Mapping of str to str
-        What to do against a rejection that the feature avoids, for messages: of ``column_names`` (special characters),
+        The remedy for a rejection that the feature avoids, for messages: of ``column_names`` (special characters),
         ``row_removal`` (removing rows without rewriting files), ``type_change`` or ``operations`` (a call of one of its
         operations on a table without it). ``set the table property ...``.
     in_history : bool

@@ -28,7 +28,8 @@ from delta_core.schema.types import TypeDef
 __all__ = ["GuardedHooks", "guarded_hooks", "hook_name", "marked_hooks"]
 
 _MARK = f"{PROJECT}_impl"
-#: What each hook returns, or the elements of what it returns; those that are not here are checked if they are used.
+#: The type that each hook returns, or of the elements that it returns; those that are not here are checked if they are
+#: used.
 _ANSWERS: Mapping[str, tuple[type, ...]] = {
     "primitive_types": (TypeDef,),
     "functions": (Function,),

@@ -59,7 +59,7 @@ class Checkpoint(Struct, frozen=True):
     kind : str
         single (classic name, V1 or V2 by content), multipart, or uuid.
     embedded : dict or None
-        What ``_last_checkpoint`` embeds of a V2 checkpoint (its non-file actions and sidecars), if it
+        The parts of a V2 checkpoint that ``_last_checkpoint`` embeds (its non-file actions and sidecars), if it
         belongs to this very file.
     """
 
@@ -92,7 +92,7 @@ class LogSegment(Struct, frozen=True):
 
 
 class ReadRequest(Struct, frozen=True):
-    """What a user requires of a scan, as hooks see it.
+    """The request of a scan, as hooks see it.
 
     Parameters
     ----------

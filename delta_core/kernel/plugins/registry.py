@@ -38,7 +38,7 @@ FEATURES_GROUP = "delta_core.features"
 
 
 class PluginRegistry:
-    """What is installed. An opened table holds one; two registries live side by side in one process.
+    """The installed plugins. An opened table holds one; two registries live side by side in one process.
 
     Parameters
     ----------
@@ -113,12 +113,12 @@ class PluginRegistry:
     def resolve(self, features: SupportedFeatures) -> PluginSet:
         """Return the set of plugins that serve a table.
 
-        Writer features that nobody provides stay out of the set: reading may ignore them.
+        Writer features that no plugin provides stay out of the set: reading may ignore them.
 
         Raises
         ------
         UnsupportedFeatureError
-            For a reader feature that nobody provides.
+            For a reader feature that no plugin provides.
         """
         missing = sorted(n for n in features.reader if self.load(n) is None)
         if missing:
@@ -265,7 +265,7 @@ class PluginSet:
     plugins : Mapping of str to plugin
         By canonical feature name.
     unknown : frozenset of str
-        Writer features of the table that nobody provides.
+        Writer features of the table that no plugin provides.
     """
 
     def __init__(self, plugins: Mapping[str, Any], unknown: frozenset[str], check: bool = True) -> None:

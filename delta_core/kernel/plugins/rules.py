@@ -31,7 +31,7 @@ __all__ = [
     "WriteRule",
 ]  # fmt: skip
 
-#: What RowSelector.locate returns: one row a vector. ``file`` is the row in the file table; ``path`` is
+#: The result of RowSelector.locate: one row a vector. ``file`` is the row in the file table; ``path`` is
 #: percent-decoded (relative to the table's root, or absolute), null if ``data`` holds the bytes themselves.
 VECTOR_LOCATION = pa.schema(
     [
@@ -54,7 +54,7 @@ class VectorBytes(Struct, frozen=True):
     Parameters
     ----------
     data : bytes-like
-        What is at their places.
+        The values at their places.
     num_files : int
         How many files there are.
     files, starts, sizes : int64[n]
@@ -273,7 +273,7 @@ class RowCheck(Struct, frozen=True):
 
 
 class FileRequirement(Struct, frozen=True):
-    """What each written file must be; requirements of several features unite.
+    """The requirements on each written file; requirements of several features unite.
 
     Parameters
     ----------
@@ -429,7 +429,7 @@ class RemainingFilesCheck(Struct, frozen=True):
     field : str
         Empty: no file may stay at all.
     message : str
-        What is missing and what to do; the number of files goes before it.
+        The missing part and the remedy; the number of files goes before it.
     """
 
     feature: str
@@ -438,14 +438,14 @@ class RemainingFilesCheck(Struct, frozen=True):
 
 
 class CommitSummary(Struct, frozen=True):
-    """What a checksum is made of beside the table: the version's commit, and the checksum before it.
+    """The sources of a checksum beside the table: the version's commit, and the checksum before it.
 
     Parameters
     ----------
     version : int
         The version.
     info : Mapping
-        Its ``commitInfo``; empty if the commit is not at hand.
+        Its ``commitInfo``; empty if the commit was not read.
     previous : Mapping or None
         The checksum of the version before. None if there is none to add to: ``added`` is then every live file.
     added, removed : pa.Table

@@ -21,16 +21,16 @@ __all__ = [
 
 
 class FeatureUse(Struct, frozen=True):
-    """What users must change before the feature can be dropped: nothing is done to the table.
+    """Changes that users must make before the feature can be dropped: nothing is done to the table.
 
     Parameters
     ----------
     feature : str
         The feature whose plugin returns it.
     users : tuple of str
-        What uses the feature, such as ``column a``.
+        The user of the feature, such as ``column a``.
     advice : str
-        What to do first, as a sentence.
+        The first step, as a sentence.
     """
 
     feature: str

@@ -1,1 +1,1 @@
-"""What the log's text means: types, schemas, actions and table properties. No I/O."""
+"""The meaning of the log's text: types, schemas, actions and table properties. No I/O."""

@@ -66,7 +66,7 @@ REMOVE_FIELDS = (
     "path", "deletionTimestamp", "dataChange", "extendedFileMetadata", "partitionValues", "size", "deletionVector",
     "baseRowId", "defaultRowCommitVersion",
 )  # fmt: skip
-#: What is known of a file that a transaction adds: the columns of an ``add``, and ``numRecords`` (physical rows) and
+#: The columns of a file that a transaction adds: the columns of an ``add``, and ``numRecords`` (physical rows) and
 #: ``fresh``: true for a new data file, false for one that is added again with other properties.
 ADDED_FILE = pa.schema([*((n, FILE_COLUMNS[n]) for n in ADD_FIELDS), ("numRecords", pa.int64()), ("fresh", pa.bool_())])
 #: A change file that it adds.
@@ -218,7 +218,7 @@ def _string_map(value: Mapping[str, Any], name: str, action: str, where: str) ->
 
 
 class Protocol(Struct, frozen=True):
-    """What a reader and a writer must support.
+    """The versions and features that a reader and a writer must support.
 
     Protocol: Protocol Evolution. ``reader_features`` is None below reader version 3, ``writer_features``
     below writer version 7.

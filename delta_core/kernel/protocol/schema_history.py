@@ -22,7 +22,7 @@ def why_unreadable(old: Metadata, new: Metadata, widened: Widened, name_key: str
     old, new : Metadata
         Of two versions, the older one first.
     widened : bool or function(DataType, DataType) -> bool
-        Whether types may differ: the table has type widening, and whoever reads its files checks each file's type.
+        Whether types may differ: the table has type widening, and a reader of its files checks each file's type.
     name_key : str
         The key of a field's metadata with the column's name in files, which distinguishes columns of one name.
     """

@@ -1,4 +1,4 @@
-"""What applying a plan needs of the files that it reads: constants, vectors, and which file a row is of."""
+"""The facts about files that applying a plan needs: constants, vectors, and which file a row is of."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class NoVectors:
 
 
 class FileContext:
-    """What the application of a plan needs of each file, by its number in the read.
+    """The facts about each file that the application of a plan needs, by its number in the read.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ class OneFile:
 
 
 class WholeFiles:
-    """All rows of neighbouring files, one file behind the other."""
+    """All rows of neighbouring files, one file after the other."""
 
     def __init__(self, files: FileContext, first: int, ends: NDArray[np.int64]) -> None:
         self._files = files

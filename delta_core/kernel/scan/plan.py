@@ -47,7 +47,7 @@ __all__ = ["FILE_PATH", "ROW_INDEX", "Output", "ReadPlan", "plan_scan", "resolve
 
 FILE_PATH = "_file_path"
 ROW_INDEX = "_file_row_index"
-#: The file constant behind `FILE_PATH`: no column of the log, made if files are read.
+#: The file constant of `FILE_PATH`: no column of the log, made if files are read.
 LOCATION = FileConstant("_file_path", PrimitiveType("string"))
 _VOID = PrimitiveType("void")
 _BOOLEAN = PrimitiveType("boolean")
@@ -80,7 +80,7 @@ class ReadPlan(Struct, frozen=True):
     sources : Mapping of Leaf to Source
         Where each leaf of the expressions comes from; ``types`` holds its Arrow type.
     pruning : Expression or None
-        What a row must fulfil to be handed out: predicate and row filters, for skipping files and row groups.
+        The conditions of a row that is returned: predicate and row filters, for skipping files and row groups.
     limit : int or None
     """
 
@@ -169,7 +169,7 @@ def plan_scan(
     request : ReadRequest
         With paths as the schema spells them (`resolve_columns`) and a bound predicate.
     rules : sequence of ReadRule
-        What the hook ``read_rules`` answered.
+        The answer of the hook ``read_rules``.
     functions : Mapping, optional
         Functions of plugins by lower-case name.
     constants : Mapping, optional
@@ -183,7 +183,7 @@ def plan_scan(
     Raises
     ------
     ColumnNotFoundError
-        A metadata column that nobody offers.
+        A metadata column that no feature offers.
     InvalidArgumentError
         A metadata column whose name is a column of the table, which stays readable as such.
     PluginConflictError

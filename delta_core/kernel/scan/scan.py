@@ -67,7 +67,7 @@ _FIRST_FILES = 64
 
 
 class ScanSource(Protocol):
-    """What a scan reads from: a Snapshot."""
+    """The source of a scan: a Snapshot."""
 
     @property
     def state(self) -> TableState:
@@ -104,18 +104,18 @@ class Scan(PlannedRows):
     columns : sequence of str or Path, optional
         Names, ignoring case; dotted ones reach into structs and return the struct with that field alone. None: all.
     metadata : sequence of str
-        Metadata columns, behind the others: ``_file_path``, ``_file_row_index`` and what features offer.
+        Metadata columns, after the others: ``_file_path``, ``_file_row_index`` and what features offer.
     predicate : str, filters or Expression, optional
         Only rows for which it is true; files and row groups that can't hold one are not read. It may use the metadata
         columns that are requested.
     limit : int, optional
-        At most so many rows.
+        The most rows to return.
     files : FileSet, optional
         Read these instead of the snapshot's live files; one with ``keep`` returns only those rows of a file.
     constants : Mapping, optional
         Further output columns, between columns and metadata: name to (column of the file table or expression, type).
     purpose : str
-        What hooks get: ``rows``, or ``changes`` for a change feed.
+        The purpose that hooks get: ``rows``, or ``changes`` for a change feed.
     beside_write : bool
         See `FileRead`.
 
@@ -246,7 +246,7 @@ class Scan(PlannedRows):
 
     @property
     def source(self) -> ScanSource:
-        """What is read.
+        """The plan that is read.
 
         Examples
         --------

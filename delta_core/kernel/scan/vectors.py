@@ -29,8 +29,8 @@ WINDOW_VECTORS = 2048
 _WINDOWS_HELD = 4
 #: Bytes of vector files that become sets at a time.
 _PART_BYTES = 64 << 20
-#: A vector file is read from the first to the last requested vector if this reads at most so many times their bytes, or
-#: little more.
+#: A vector file is read from the first to the last requested vector if this reads at most this many times their bytes,
+#: or little more.
 _SPARSE = 4
 _SPARSE_BYTES = 1 << 16
 

@@ -52,7 +52,7 @@ def open_snapshot(
     version, timestamp : optional
         Which version, or the last one at a time (ISO 8601 text or datetime); the latest if neither is given.
     storage_options : Mapping, optional
-        What the file system takes: credentials, endpoints.
+        The options of the file system: credentials, endpoints.
     engine : str or Engine
         The name of an entry point of the group ``delta_core.engines``, or an engine.
     commits : CommitSource, optional
@@ -62,7 +62,7 @@ def open_snapshot(
     timezone : str
         The zone of partition timestamps that name none.
     committer : Committer, optional
-        What makes commits into versions, if neither a feature's nor the store's own way is requested.
+        The committer, if neither a feature's nor the store's own way is requested.
     allow_external : sequence of str or False, optional
         Prefixes, such as ``s3://bucket/shared``, of places outside the table's root that its log may name. By default
         files on the table's own kind of store are read, and credentials go to its own host and bucket only; False reads

@@ -49,14 +49,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Snapshot", "TableContext"]
 
-#: For so many seconds after a listing of a remote log a commit makes no further one.
+#: For this many seconds after a listing of a remote log a commit makes no further one.
 _FRESH = 10.0
-#: What building a version needs of a commit.
+#: The parts of a commit that building a version needs.
 _TAIL = ActionQuery(BASE_COLUMNS, skip=frozenset({"commitInfo", "cdc"}))
 
 
 class TableContext(Struct, frozen=True):
-    """What an opened table keeps over its versions.
+    """The state that an opened table keeps over its versions.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class TableContext(Struct, frozen=True):
         return define_table(protocol, metadata, version, supported, plugins, domains, prepared), plugins
 
     def created(self, file: LogFile, write_plan: WritePlan | None = None, known: Metadata | None = None) -> Snapshot:
-        """Return the snapshot of a table whose first commit is at hand; lists nothing.
+        """Return the snapshot of a table whose first commit is known; lists nothing.
 
         ``write_plan``: how this process wrote its files; ``known``: the metadata that it committed.
 
@@ -440,7 +440,7 @@ class Snapshot(SnapshotContents):
         actions: ParsedActions | None = None,
         write_plan: WritePlan | None = None,
     ) -> Snapshot:
-        """Return the snapshot after the next commits; lists nothing, and reads nothing whose content is at hand.
+        """Return the snapshot after the next commits; lists nothing, and reads nothing whose content is known.
 
         Parameters
         ----------
@@ -449,7 +449,7 @@ class Snapshot(SnapshotContents):
         timestamp_ms : int, optional
             The last one's commit time, if the caller has it.
         actions : ParsedActions, optional
-            What the commits specify, if the caller has it; at least the columns that opening a table reads.
+            The content of the commits, if the caller has it; at least the columns that opening a table reads.
         write_plan : WritePlan, optional
             How this process wrote the last one's files.
         """
@@ -514,7 +514,8 @@ class Snapshot(SnapshotContents):
     def with_checkpoint(self, checkpoint: Sequence[LogFile]) -> Snapshot:
         """Return this version built from a checkpoint of it that was just written; lists nothing.
 
-        What was read of the commits below is let go, so that a table that stays open for many commits stays small.
+        The columns that were read of the commits below are let go, so that a table that stays open for many commits
+        stays small.
 
         Parameters
         ----------
@@ -581,9 +582,9 @@ class Snapshot(SnapshotContents):
         parameters : Mapping, optional
             Its ``operationParameters``.
         isolation : IsolationLevel, optional
-            What it may miss of commits that land meanwhile; the table's property decides unless given.
+            The isolation from commits that land meanwhile; the table's property decides unless given.
         committer : Committer, optional
-            What publishes the commit; the table's own unless given.
+            The committer of the commit; the table's own unless given.
 
         Returns
         -------

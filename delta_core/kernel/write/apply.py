@@ -66,16 +66,16 @@ class PrepareRows:
         Where the rows come from. Change rows contain the column of the table's `ChangeCapture`, moved and updated ones
         the hidden columns of `WritePlan.carried`.
     task : (int, int)
-        What `TaskIndex` and `TaskCount` are; `TaskRow` counts the rows of the whole write.
+        The values of `TaskIndex` and `TaskCount`; `TaskRow` counts the rows of the whole write.
 
     Attributes
     ----------
     schema : pyarrow.Schema
         Of the physical batches.
     partitions : Partitions
-        What the numbers of the partitions represent.
+        The values that the numbers of the partitions represent.
     reported : dict of Path to (min, max)
-        What fills with ``report_bounds`` generated so far.
+        The bounds of values that ``report_bounds`` generated so far.
 
     Raises
     ------
@@ -171,7 +171,7 @@ class PrepareRows:
 
 
 class _CompiledRows:
-    """What a plan comes to for rows of one schema: made once, and the same for every write of such rows.
+    """The compiled plan for rows of one schema: made once, and the same for every write of such rows.
 
     The arguments are those of `PrepareRows`.
     """

@@ -1,7 +1,7 @@
 """Arrow columns as users pass them to a table's types, without losing a value.
 
-What can't fit is rejected from the types alone, before data moves; a value that does not fit is rejected by column when
-it comes. A double is rounded to a float, as every engine does; nothing else is rounded, cut or wrapped.
+A type that can't fit is rejected from the types alone, before data moves; a value that does not fit is rejected by
+column when it comes. A double is rounded to a float, as every engine does; nothing else is rounded, cut or wrapped.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def _struct(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | No
             if children[i].null_count > x.null_count:
                 raise _mismatch((*path, names[i]), x.type, wanted, ": it is null where its struct is not")
             if children[i].null_count:
-                # a part that is required holds something below a null, which nobody sees
+                # a part that is required holds something below a null, which is not visible
                 children[i] = pc.coalesce(children[i], _value_of(children[i].type))
         return rebuild_struct(x, names, children)
 

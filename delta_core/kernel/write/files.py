@@ -58,7 +58,7 @@ class Written(Struct, frozen=True):
     files : pyarrow.Table
         For the log: columns of `actions.ADDED_FILE` or `actions.CHANGE_FILE`.
     reported : Mapping of Path to (min, max)
-        What fills with ``report_bounds`` generated.
+        The bounds of values that ``report_bounds`` generated.
     paths : tuple of str
         As storage takes them.
     """
@@ -86,7 +86,7 @@ def join_written(engine: Engine, parts: Sequence[Written]) -> Written:
     Parameters
     ----------
     engine : Engine
-        What wrote them.
+        The writer of the files.
     parts : sequence of Written
         In order.
     """
@@ -119,11 +119,11 @@ def write_files(
     Parameters
     ----------
     engine : Engine
-        What writes the files.
+        The engine that writes the files.
     plan : WritePlan
         The plan of the table's writes.
     data : object
-        What `source.open_source` takes.
+        The source, as `source.open_source` takes it.
     properties : WriterProperties, optional
         Goes before the table's properties.
     target_size : int, optional
@@ -224,7 +224,7 @@ def describe_files(
     Parameters
     ----------
     engine : Engine
-        What reads the footers.
+        The engine that reads the footers.
     plan : WritePlan
         The plan of the table's writes.
     paths : sequence of str
@@ -243,7 +243,7 @@ def describe_files(
 
 
 class FooterStatistics(Struct, frozen=True):
-    """What the statistics of a table's files are to contain, which are read from footers; can be pickled.
+    """The statistics that a table's files are to have, which are read from footers; can be pickled.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What data files of a table look like: physical columns in order, with Parquet field ids at every level."""
+"""The layout of a table's data files: physical columns in order, with Parquet field ids at every level."""
 
 from __future__ import annotations
 

@@ -14,11 +14,11 @@ from delta_core.runtime.patterns import lazy_pattern
 __all__ = ["CHANGE_DIRECTORY", "encode_path", "file_name", "partition_directory", "random_prefix"]
 
 CHANGE_DIRECTORY = "_change_data"
-#: What a directory specifies for null.
+#: The text of null in a directory.
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-#: What Hive escapes in a partition directory, beside control characters.
+#: The characters that Hive escapes in a partition directory, beside control characters.
 _ESCAPED = {ord(c): f"%{ord(c):02X}" for c in (*map(chr, range(32)), *"\"#%'*/:=?\\{[]^\x7f")}
-#: What has to be percent-encoded in a path.
+#: The characters that have to be percent-encoded in a path.
 _NOT_IN_PATHS = lazy_pattern(r"[^A-Za-z0-9/=\-_.~!$&'()*+,;:@]+")
 _LETTERS = string.ascii_letters + string.digits
 #: Directories longer than file systems take are cut: the log, not the directory, specifies the value.

@@ -62,13 +62,13 @@ class WritePlan(Struct, frozen=True, dict=True):
     fills : tuple of FillColumn
         In an order in which each finds the columns that it needs.
     requirements : FileRequirement
-        What all features require, united.
+        The requirements of all features, united.
     statistics : tuple of Path
         The physical leaves to measure.
     functions : Mapping
         Plugins' functions for the expressions.
     rules : tuple
-        What the features answered.
+        The answers of the features.
 
     """
 
@@ -86,7 +86,7 @@ class WritePlan(Struct, frozen=True, dict=True):
 
     @cached_property
     def compiled(self) -> dict[Any, Any]:
-        """What writes compiled of the plan, for those after them; no other plan has it, nor does a pickled one."""
+        """The parts that writes compiled, for later writes; no other plan has them, nor does a pickled one."""
         return {}
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What the schema itself requires of rows: no nulls if there may be none, no text that is longer than declared.
+"""The requirements of the schema itself on rows: no nulls if there may be none, no text that is longer than declared.
 
 Protocol: Column Invariants (``nullable: false`` at any depth). ``char(n)`` and ``varchar(n)`` are strings whose field
 metadata reports it.
@@ -31,7 +31,7 @@ Sample = Callable[[int], Any]
 
 
 class SchemaCheck(Struct, frozen=True):
-    """What one column, or a part of it, has to fulfil; ``parts`` are named as in a path."""
+    """The requirements on one column, or a part of it; ``parts`` are named as in a path."""
 
     path: Path
     required: bool

@@ -20,12 +20,12 @@ __all__ = ["open_source"]
 #: Libraries whose objects with an Arrow stream, unless they are iterators, return all of their rows each time.
 _REPEATABLE = frozenset(("daft", "datafusion", "delta_core", "duckdb", "_duckdb", "ibis", "polars", "pyarrow"))
 
-#: What rows may come in, several at a time.
+#: The forms of rows, several at a time.
 _PARTS = (pa.RecordBatch, pa.Table)
 
 
 class _Reading(Struct):
-    """What was read of one source.
+    """The part of one source that was read.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def open_source(data: Any) -> pa.Table | pa.RecordBatchReader:
     Parameters
     ----------
     data : object
-        Whatever has the Arrow PyCapsule interface (PyArrow, Polars, DuckDB results, a `Scan`), a pandas data frame,
+        An object with the Arrow PyCapsule interface (PyArrow, Polars, DuckDB results, a `Scan`), a pandas data frame,
         a PyArrow dataset or scanner, a non-empty sequence (list, tuple, deque) of record batches and tables of one
         schema, or a generator of them.
 
@@ -71,7 +71,7 @@ def open_source(data: Any) -> pa.Table | pa.RecordBatchReader:
         return pa.Table.from_batches([data])
     try:
         if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
-            # an index with a name is a column to whoever named it
+            # an index with a name is a column for its author
             return pa.Table.from_pandas(data, preserve_index=any(n is not None for n in data.index.names))
         if hasattr(data, "__arrow_c_stream__"):
             return _noted(data, lambda: _stream_of(data))

@@ -139,7 +139,7 @@ def run_enabling_steps(latest: Snapshot, name: str, commit: Mapping[str, Any]) -
     Raises
     ------
     CommitConflictError
-        If other writers committed again and again meanwhile. Call it again.
+        If other writers committed at each attempt. Call it again.
     """
     before = {k: v for k, v in commit.items() if k != "transactions"}
     registry = latest.context.registry

@@ -37,7 +37,7 @@ from delta_core.operations.feature.steps import MOST_ATTEMPTS, StepRunner, step_
 __all__ = ["DropFeatureOptions", "DroppedFeature", "drop_feature"]
 
 _log = logging.getLogger(__name__)
-#: Checkpoints before the commit that drops a feature: readers that lack the feature try so many, and then stop.
+#: Checkpoints before the commit that drops a feature: readers that lack the feature try this many, and then stop.
 NUM_BARRIERS = 3
 
 
@@ -48,7 +48,7 @@ class DropFeatureOptions(Struct, frozen=True):
     ----------
     truncate_history : bool
         Delete the versions that use it from the log, as soon as they are old enough, in place of protecting the
-        checkpoints behind them.
+        checkpoints after them.
     dry_run : bool
         Check and list the steps, and change nothing.
     progress : function(str), optional
@@ -74,7 +74,7 @@ class DropFeatureOptions(Struct, frozen=True):
 
 
 class DroppedFeature(Struct, frozen=True):
-    """What the drop of a feature came to.
+    """The result of dropping a feature.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class DroppedFeature(Struct, frozen=True):
 
 
 class _Drop(Struct, frozen=True):
-    """What a version of the table specifies about the drop."""
+    """The state of a drop in a version of the table."""
 
     feature: TableFeature
     steps: tuple[FeatureStep, ...]
@@ -102,7 +102,7 @@ class _Drop(Struct, frozen=True):
 
     @property
     def protects(self) -> bool:
-        """Whether checkpoints behind these versions are protected."""
+        """Whether checkpoints after these versions are protected."""
         return self.has_traces and not self.truncates
 
     @property
@@ -135,7 +135,7 @@ def drop_feature(base: Snapshot, name: str, options: DropFeatureOptions) -> Drop
         If the feature can't be dropped, a column or constraint uses it, or versions that use it are too young to be
         removed from a log that is to be truncated.
     CommitConflictError, TooManyAttemptsError
-        Other writers committed again and again meanwhile. Call it again.
+        Other writers committed at each attempt. Call it again.
 
     Protocol
     --------

@@ -1,4 +1,4 @@
-"""What older versions hold of a feature that is dropped: found, bridged by checkpoints, or removed from the log."""
+"""The traces of a dropped feature in older versions: found, bridged by checkpoints, or removed from the log."""
 
 from __future__ import annotations
 

@@ -139,9 +139,9 @@ class StepRunner:
         Raises
         ------
         ConcurrentAppendError
-            Other writers used the feature again and again meanwhile.
+            Other writers used the feature at each attempt.
         CommitConflictError, TooManyAttemptsError
-            They committed again and again.
+            They committed at each attempt.
         """
         kind: object = None
         changed, lost = False, 0
@@ -278,7 +278,7 @@ class StepRunner:
         return transaction.commit(**self._commit).snapshot
 
     def _add_again(self, latest: Snapshot, step: ReAddFiles) -> Snapshot:
-        """Add files again, so many at a time; files that other writers remove meanwhile are left out."""
+        """Add files again, in groups; files that other writers remove meanwhile are left out."""
         batch, lost = 0, 0
         while True:
             chosen = np.flatnonzero(_chosen(latest, step))[:BATCH_FILES]

@@ -51,7 +51,7 @@ class TableMerger:
     builder : function(DeltaTable, tuple of MergeClause) -> dict
         Runs the merge and returns its metrics.
     table : DeltaTable
-        What is merged into.
+        The table to merge into.
 
     Examples
     --------

@@ -56,7 +56,7 @@ class Matching:
     predicate : str or Expression
         Which rows match.
     clauses : sequence of MergeClause
-        What becomes of rows.
+        The decisions about rows.
 
     Attributes
     ----------

@@ -22,12 +22,12 @@ __all__ = ["DecisionRuns", "Decisions"]
 
 #: Bytes of decisions in memory before they are written to a temporary file, unless a limit is given.
 MEMORY_BYTES = 256 << 20
-#: Decisions of one run, at least, if there are so many.
+#: The least decisions of one run, if there are enough.
 RUN_ROWS = 1 << 20
 
 
 class Decisions(Struct):
-    """What becomes of rows of the target, ordered by file and position.
+    """The decisions about rows of the target, ordered by file and position.
 
     Parameters
     ----------

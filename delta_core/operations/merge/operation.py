@@ -75,9 +75,9 @@ def merge_rows(base: Snapshot | ChangeTarget, source: Any, options: MergeOptions
     base : Snapshot or ChangeTarget
         The latest version that the caller has; a newer one is looked for.
     source : object
-        What `write.source.open_source` takes; a stream is read once.
+        Rows, as `write.source.open_source` takes them; a stream is read once.
     options : MergeOptions
-        What matches, and what becomes of it.
+        The rows that match, and the changes to them.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def merge_rows(base: Snapshot | ChangeTarget, source: Any, options: MergeOptions
     ConstraintViolationError
         A row that is written breaks a constraint; nothing was committed.
     CommitConflictError
-        Another writer's commit contradicts this one. What was written is deleted again.
+        Another writer's commit contradicts this one. The files that were written are deleted again.
     """
     check_limits(options.max_memory_bytes, options.max_temporary_bytes)
     latest = base.latest()
@@ -112,7 +112,7 @@ def run_merge(base: Snapshot | ChangeTarget, source: pa.Table | pa.RecordBatchRe
 
 
 class MergeCounts(Struct):
-    """What a merge counts, beside what `RowChanges` does."""
+    """The metrics of a merge, beside those of `RowChanges`."""
 
     source: int = 0
     inserted: int = 0

@@ -97,7 +97,7 @@ def load_source(
     rows : Schema
         The columns of the source.
     types : Mapping of str to TypeDef
-        What the primitive types' names mean.
+        The meaning of the primitive types' names.
     max_memory : int, optional
         Bytes of a stream that are held in memory, by default a quarter of the machine's; a longer one is written to a
         temporary file, which exists as long as the context. A table is in memory already.

@@ -1,4 +1,4 @@
-"""What a merge does with each row of the target: the join with the source by blocks, and tests of files."""
+"""The work of a merge on each row of the target: the join with the source by blocks, and tests of files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class CompiledClause(Struct, frozen=True):
     Parameters
     ----------
     values : tuple of (Path, Compiled)
-        What it assigns.
+        The values that it assigns.
     """
 
     bound: BoundClause
@@ -58,7 +58,7 @@ class CompiledClause(Struct, frozen=True):
 
 
 class Decided(Struct, frozen=True):
-    """What a join came to.
+    """The result of a join.
 
     Parameters
     ----------

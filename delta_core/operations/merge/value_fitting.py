@@ -20,13 +20,13 @@ _STRING = PrimitiveType("string")
 class Fitting:
     """Turns assigned values into the types of their columns.
 
-    Fields of structs are found by name, ignoring case. What remains to be done when rows are written is to order
+    Fields of structs are found by name, ignoring case. The work that remains when rows are written is to order
     fields, and to add nulls for those that structs within arrays and maps lack.
 
     Parameters
     ----------
     schema : StructType
-        What expressions are bound to.
+        The columns that expressions are bound to.
     is_safe : bool
         Whether a value that does not cast becomes null instead of an error.
     is_evolving : bool
@@ -45,7 +45,7 @@ class Fitting:
         path : Path
             The column, for messages.
         value : Typed
-            What is assigned, bound.
+            The assigned value, bound.
         target : DataType
             The type of the column.
         kept : Typed, optional

@@ -20,7 +20,7 @@ __all__ = ["delete_swept"]
 
 #: With fewer files, this machine deletes them itself.
 _MANY = 10_000
-#: So many files are deleted by one job of other machines.
+#: The number of files that one job of other machines deletes.
 _MOST_SPREAD = 262_144
 _COUNT = pa.schema([("count", pa.int64())])
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["WINDOW", "SweptPlaces", "check_witness", "deletable", "garbage", "joined"]
 
-#: So many files are looked for, or deleted, at a time.
+#: The number of files that are looked for, or deleted, at a time.
 WINDOW = 8_192
 #: Folders that are enough to divide the work of listing those below them.
 _ENOUGH_FOLDERS = 64
-#: What another machine found: files that are to be deleted, or a note about a folder (``size`` is a count).
+#: The findings of another machine: files that are to be deleted, or a note about a folder (``size`` is a count).
 _FOUND = WALKED_FILE.append(pa.field("note", pa.string()))
 _EMPTY, _RESERVED, _LISTED = "empty", "reserved", "listed"
 

@@ -76,7 +76,7 @@ class VacuumProgress(Struct, frozen=True):
 
 
 class VacuumOptions(Struct, frozen=True):
-    """What a vacuum deletes.
+    """The extent of a vacuum.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class VacuumOptions(Struct, frozen=True):
 
 
 class Vacuumed(Struct, frozen=True):
-    """What a vacuum came to.
+    """The result of a vacuum.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def plan_vacuum(base: Snapshot, options: VacuumOptions) -> VacuumPlan:
     base : Snapshot
         The table; a newer version is looked for.
     options : VacuumOptions
-        What is deleted.
+        The extent of the deletion.
 
     Raises
     ------

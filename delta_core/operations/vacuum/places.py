@@ -16,7 +16,7 @@ from delta_core.kernels.arrow_buffers import mask_of, values_of
 
 __all__ = ["CleanedPlaces", "witness_of"]
 
-#: So many folders are remembered.
+#: The number of folders that are remembered.
 _MOST_FOLDERS = 100_000
 #: Names that begin so are cleaned although they begin with an underscore.
 _CLEANED = ("_change_data", "_delta_index")

@@ -1,4 +1,4 @@
-"""What a vacuum would delete: files in the order in which they were found, in memory or on this machine's disk."""
+"""The plan of a vacuum: files in the order in which they were found, in memory or on this machine's disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FACTS = b"delta_core.vacuum"
 
 
 class PlanFacts(Struct, frozen=True):
-    """What a plan was made for.
+    """The subject of a plan.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class VacuumPlan:
     Parameters
     ----------
     facts : PlanFacts
-        What it was made for.
+        The subject that it was made for.
     files : FoundFiles or str
         The files, or the path of a saved plan.
     empty_folders : tuple of str

@@ -33,7 +33,7 @@ __all__ = [
     "version_at",
 ]
 
-#: So many commits are read at a time.
+#: The number of commits that are read at a time.
 _COMMITS = 512
 
 

@@ -38,7 +38,7 @@ __all__ = [
 Progress = Callable[[str, int, int], None]
 #: The columns of live files by which two states are compared first.
 STATE = ("path", "dvId", "size")
-#: What a version can't be built for, from files that are all there.
+#: The errors of a version that can't be built, from files that are all there.
 UNREADABLE = (TableNotFoundError, VersionNotFoundError, LogError, CheckpointError, ProtocolError, SchemaError)
 
 

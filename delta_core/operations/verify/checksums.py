@@ -35,7 +35,7 @@ __all__ = [
 
 #: How many commits are parsed at once: bounds memory over long logs.
 COMMIT_BATCH = 512
-#: What of their files is read.
+#: The columns of their files that are read.
 COMMIT_KEYS = ActionQuery(("size", "dataChange", "partitionValues", "modificationTime", "deletionTimestamp"))
 
 _ADVICE = (

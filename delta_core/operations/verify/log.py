@@ -106,7 +106,7 @@ def check_commits(
 
 
 class _Seen:
-    """What the commits that were read contain, for checks that need all of them."""
+    """The content of the commits that were read, for checks that need all of them."""
 
     def __init__(self) -> None:
         self.names: dict[int, str] = {}

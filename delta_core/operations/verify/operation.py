@@ -60,14 +60,14 @@ FINDINGS = pa.schema(
         pa.field("advice", pa.string(), False),
     ]
 )
-#: So many findings of one rule are kept; the number of the others is a finding of its own.
+#: The number of findings of one rule that are kept; the number of the others is a finding of its own.
 _MOST = 1000
 _ORDER = ("error", "warning", "information")
 Progress = Callable[[str, int, int], None]
 
 
 class VerifyOptions(Struct, frozen=True):
-    """What to verify.
+    """The extent of a verification.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class VerifyOptions(Struct, frozen=True):
 
 
 class VerifyReport(Struct, frozen=True):
-    """What verifying a table found.
+    """The result of verifying a table.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ class VerifyReport(Struct, frozen=True):
 
 
 class _Findings:
-    """Collects findings; of each rule so many."""
+    """Collects findings, a bounded number of each rule."""
 
     def __init__(self) -> None:
         self._found: list[Finding] = []
@@ -281,7 +281,7 @@ def verify_table(context: TableContext, base: Snapshot | None, options: VerifyOp
     base : Snapshot or None
         The version whose files are verified, unless ``options`` name others; the latest if None.
     options : VerifyOptions
-        What to verify.
+        The extent of the verification.
 
     Raises
     ------

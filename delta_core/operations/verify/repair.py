@@ -53,7 +53,7 @@ _HINT = ("write-hint", "delete-hint")
 
 
 class RepairOptions(Struct, frozen=True):
-    """What is repaired.
+    """The extent of a repair.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class RepairStep(Struct, frozen=True):
         ``write-checkpoint``, ``delete-compacted``, ``write-hint``, ``delete-hint``, ``delete-checksum``,
         ``write-checksum``, ``remove-files``, ``replace-statistics``, or ``none`` for what can't be mended.
     reason : str
-        What was found.
+        The findings.
     file : str or None
         The file that it is about, relative to the table's root; several of one step are in ``files``.
     files : tuple of str
@@ -103,14 +103,14 @@ class RepairStep(Struct, frozen=True):
 
 
 class Repaired(Struct, frozen=True):
-    """What a repair came to.
+    """The result of a repair.
 
     Parameters
     ----------
     snapshot : Snapshot
         The table afterwards; as it was with ``dry_run``.
     steps : tuple of RepairStep
-        What was done, or with ``dry_run`` what would be, in that order.
+        The steps that were done, or with ``dry_run`` would be, in that order.
     """
 
     snapshot: Snapshot
@@ -134,7 +134,7 @@ def repair_table(base: Snapshot, options: RepairOptions) -> Repaired:
 
     Only what is certain is mended. Of two files of the log that differ, the commits are believed if nothing is wrong
     with them and another witness confirms them (`repair_evidence`): then a checkpoint is written again, and compacted
-    files and checksums are deleted or written again. What is replaced stays below ``_delta_log/_replaced``. Entries of
+    files and checksums are deleted or written again. Replaced files stay below ``_delta_log/_replaced``. Entries of
     missing files are removed in a commit, which `restore` can undo, if nothing is wrong with the log. Deletion vectors
     that are missing can't be mended.
 
@@ -143,7 +143,7 @@ def repair_table(base: Snapshot, options: RepairOptions) -> Repaired:
     base : Snapshot
         The table; a newer version is looked for.
     options : RepairOptions
-        What is repaired.
+        The extent of the repair.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def repair_table(base: Snapshot, options: RepairOptions) -> Repaired:
 def _plan_commit(
     survey: LogSurvey, latest: Snapshot, transaction: Transaction[Snapshot], planned: Sequence[_Planned], deep: bool
 ) -> list[_Planned]:
-    """Plan what a commit changes. What the same run writes again is no ground for it."""
+    """Plan what a commit changes. Files that the same run writes again are no ground for it."""
     changes = any(p.step.step not in _HINT for p in planned)
     missing = _missing(latest)
     commits = _plan_removal(survey, latest, missing, transaction, changes)

@@ -63,7 +63,7 @@ __all__ = [
 Progress = Callable[[str, int, int], None]
 #: Files that are looked for at a time, and vectors that are read at a time.
 _WINDOW, _VECTORS = 1000, 2048
-#: So many files are named by one finding's rule and reason; the number of all is part of the text.
+#: The number of files that are named by one finding's rule and reason; the number of all is part of the text.
 _NAMED = 100
 #: Texts of paths that may be another spelling of one path, or lead out of the table.
 _UNUSUAL = r"^/|//|(^|/)\.{1,2}(/|$)|^[A-Za-z][A-Za-z0-9+.-]*:"

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Pushed", "all_filters", "exact_parts", "prunable", "referenced_columns"]
 
-#: What means the same to Spark, Arrow, Polars, DuckDB and DataFusion, for columns that hold no NaN.
+#: Conditions that mean the same to Spark, Arrow, Polars, DuckDB and DataFusion, for columns that hold no NaN.
 _SHARED = frozenset((
     "and", "or", "not", "=", "!=", "<", "<=", ">", ">=", "in", "isnull", "isnotnull",
     "startswith", "endswith", "contains",
 ))  # fmt: skip
 _FLOATING = ("float", "double")
-#: What means the same for doubles to engines that rank NaN; and, with the column first, to those for which NaN fails
-#: every comparison but ``!=``. Not IN: -0.0 and 0.0 differ to some.
+#: Conditions that mean the same for doubles to engines that rank NaN; and, with the column first, to those for which
+#: NaN fails every comparison but ``!=``. Not IN: -0.0 and 0.0 differ to some.
 _RANKED = frozenset(("=", "!=", "<", "<=", ">", ">=", "isnull", "isnotnull"))
 _UNRANKED = _RANKED - {">", ">="}
 #: Every whole number up to it is a double.
@@ -47,7 +47,7 @@ _MOST_EXACT = 1 << 53
 
 
 class Pushed(NamedTuple):
-    """What a scan takes of another library's filter.
+    """The part of another library's filter that a scan takes.
 
     Attributes
     ----------

@@ -13,10 +13,10 @@ from delta_core.scan.rows import Scannable
 
 __all__ = ["FEW_ROWS", "gathered", "schema_of_rows", "shared_out", "with_repeated"]
 
-#: A batch of fewer rows and bytes waits for others, until there are so many together.
+#: A batch of fewer rows and bytes waits for others, until there are this many together.
 FEW_ROWS, _FEW_BYTES = 8_192, 1 << 20
 _ENOUGH_ROWS, _ENOUGH_BYTES = 32_768, 8 << 20
-#: The first batches are split into so many parts of so many rows.
+#: The number of parts into which the first batches are split, and their rows.
 _SHARES, _SHARE_ROWS = 8, 16_384
 #: A plan of all columns takes longer than a small read of a few.
 _schemas: WeakKeyDictionary[Scannable, pa.Schema] = WeakKeyDictionary()

@@ -31,7 +31,7 @@ class ScanScanner:
     call has rows.
 
     It does not inherit from pyarrow's class: pyarrow's C++ code takes the scanner inside and crashes if there is none.
-    Whatever takes an Arrow stream takes it, `pyarrow.dataset.write_dataset` too.
+    Functions that take an Arrow stream take it, `pyarrow.dataset.write_dataset` too.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What other libraries take of a table: pyarrow datasets, Polars frames, and the tables that deltalake returns.
+"""The forms of a table for other libraries: pyarrow datasets, Polars frames, and the tables that deltalake returns.
 
 Names are resolved on first use, since each needs a third-party module that opening a table does not.
 """

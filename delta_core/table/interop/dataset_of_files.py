@@ -1,6 +1,6 @@
 """A table's data files as a real pyarrow dataset, for tables whose files alone report the rows.
 
-Each fragment carries its partition values, and its statistics as guarantees that pyarrow prunes by. Whatever a
+Each fragment carries its partition values, and its statistics as guarantees that pyarrow prunes by. Any method that a
 plain Parquet reader would get wrong is rejected by name.
 """
 

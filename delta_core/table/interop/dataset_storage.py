@@ -23,7 +23,7 @@ __all__ = ["file_system"]
 _MAGIC = b"PAR1"
 #: The length of the footer, and the magic.
 _END = 8
-#: What pyarrow reads of the end of a file first.
+#: The bytes at the end of a file that pyarrow reads first.
 _TAIL_BYTES = 64 << 10
 
 

@@ -59,7 +59,7 @@ NUM_RECORDS = FileStatistic("numRecords", (), _LONG)
 
 
 class Sizes(NamedTuple):
-    """What a version holds; None for what is not known, such as rows if a file has no statistics."""
+    """The contents of a version; None for a number that is not known, such as rows if a file has no statistics."""
 
     files: int | None
     size_bytes: int | None

@@ -332,7 +332,7 @@ def commit_operation(
     storage : Storage
         Of the dataset.
     operation : Operation
-        What is committed; its data files are written, and synced.
+        The operation; its data files are written, and synced.
     base : Manifest, optional
         The version that it began with; None for a new dataset.
     below : str

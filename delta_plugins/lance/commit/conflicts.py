@@ -1,6 +1,6 @@
 """Which operations contradict each other when both began with the same version. Protocol: Transaction, conflicts.
 
-What `check` rejects is either final, or the operation can run again on the latest version.
+A conflict that `check` finds is either final, or the operation can run again on the latest version.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Winner:
     version : int
         The version.
     operation : str, optional
-        What it did, None if its transaction is missing or not known.
+        Its operation, None if its transaction is missing or not known.
     body : Message
         The message of the operation.
     uuid : str

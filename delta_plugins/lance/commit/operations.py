@@ -1,4 +1,4 @@
-"""What commits do: each operation changes a draft of the next version and returns its part of the transaction.
+"""The operations of commits: each one changes a draft of the next version and returns its part of the transaction.
 
 Protocol: Transaction, and the effects of its operations on manifests.
 """
@@ -226,7 +226,7 @@ class Rewrite(Struct, frozen=True):
     base : Manifest
         The version whose fragments are rewritten.
     groups : sequence of RewriteGroup
-        What takes the place of what.
+        The groups, each with the fragments that take its place.
     """
 
     base: Manifest

@@ -173,7 +173,7 @@ def _decompressed(data: bytes, scheme: str) -> Any:
 
 
 def _frame(data: bytes, most: int) -> bytes:
-    """Decompress a zstd frame to at most so many bytes."""
+    """Decompress a zstd frame to at most ``size`` bytes."""
     try:
         found: bytes = pa.CompressedInputStream(pa.BufferReader(data), "zstd").read(most + 1)
     except (OSError, pa.ArrowInvalid) as e:

@@ -47,7 +47,7 @@ class Layout(NamedTuple):
     packed_bits : list of int, optional
         The bits of the children of a packed struct of a fixed size.
     message : dict
-        What was parsed.
+        The parsed messages.
     """
 
     kind: int

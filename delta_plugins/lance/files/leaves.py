@@ -76,7 +76,7 @@ class LeafTest(NamedTuple):
     is_wide : bool
         Whether offsets have 64 bits.
     test : ValueTest
-        As `api.compiled_test` returns it; it fits values of so many bits.
+        As `api.compiled_test` returns it; it fits values of these bits.
     passes_null : bool
         Whether null passes.
     """

@@ -20,7 +20,7 @@ def page_layout(facts: Mapping[str, Any], layout: ValueLayout, *, has_large_chun
     Parameters
     ----------
     facts : Mapping
-        What ``_page_writer.PageCollector.write`` returned.
+        The result of ``_page_writer.PageCollector.write``.
     layout : ValueLayout
         That of the values.
     has_large_chunks : bool

@@ -89,7 +89,7 @@ def row_count(ranges: NDArray[np.int64]) -> int:
 
 
 def rows_of_batches(requested: int | None, row_bytes: float) -> int:
-    """Return the rows of a batch: what was requested, or as many as take `BATCH_BYTES`, at most `BATCH_ROWS`.
+    """Return the rows of a batch: the requested number, or those that take `BATCH_BYTES`, at most `BATCH_ROWS`.
 
     Raises
     ------

@@ -25,7 +25,7 @@ _PAGE = "/lance.encodings21.PageLayout"
 _COLUMN = "/lance.encodings.ColumnEncoding"
 #: Ranges of bytes that are nearer to each other are read together.
 GAP_BYTES = 16 << 10
-#: Layouts that pages of all files have, by their bytes: at most so many, and short ones only.
+#: Layouts that pages of all files have, by their bytes: a bounded number of short ones.
 _MOST_COMMON, _MOST_COMMON_BYTES = 1024, 256
 _COMMON: dict[bytes, Layout] = {}
 
@@ -79,7 +79,7 @@ class StructuralColumn:
     pages : ColumnPages
         Its pages.
     leaf : Leaf
-        What it is read as.
+        The type that it is read as.
     """
 
     def __init__(self, container: Container, index: int, pages: ColumnPages, leaf: Leaf) -> None:

@@ -32,7 +32,7 @@ VERSIONS = ((2, 1), (2, 2))
 
 
 class ByteSink(Protocol):
-    """What a file is written to, piece after piece, such as what ``Storage.put_stream`` opens."""
+    """The sink that a file is written to, piece after piece, such as the stream of ``Storage.put_stream``."""
 
     def write(self, data: Any, /) -> Any:
         """Write all bytes of an object with the buffer protocol."""

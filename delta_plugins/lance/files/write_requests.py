@@ -1,4 +1,4 @@
-"""What the metadata of a field requests of the pages that store it."""
+"""The requests in the metadata of a field about the pages that store it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Requests(NamedTuple):
     splits_bytes : bool
         Whether the bytes of floating-point numbers are stored in planes if they are compressed.
     run_threshold : float
-        Runs are stored if there are at most so many for each value.
+        Runs are stored if there are at most this many for each value.
     """
 
     scheme: int

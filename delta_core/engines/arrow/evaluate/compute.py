@@ -1,4 +1,4 @@
-"""What every family of functions uses: pyarrow.compute loaded late, calls described, scalars spread.
+"""The helpers of every family of functions: pyarrow.compute loaded late, calls described, scalars spread.
 
 A *value* is a ``pyarrow.Array`` or a ``pyarrow.Scalar``; a *kernel* takes values and returns one. Kernels that
 get only scalars may return a scalar. Attributes that are not defined here are pyarrow.compute's.

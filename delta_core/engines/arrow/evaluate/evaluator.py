@@ -2,7 +2,8 @@
 
 `compile_expression` types the tree once and builds closures; a call per batch then runs Arrow kernels only.
 Overflow, division by zero and casts that don't read raise ExpressionError, whose ``condition`` is Spark's
-error class. What is never reached (a branch of ``case`` not taken, the right side of a false ``and``) never raises.
+error class. A part that is never reached (a branch of ``case`` not taken, the right side of a false ``and``) never
+raises.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _MAKERS: Mapping[str, Maker] = {
     **functions_nested.MAKERS,
     **functions_hash.MAKERS,
 }
-#: What offsets of 32 bits reach.
+#: The most bytes that offsets of 32 bits reach.
 _MOST_BYTES = 2**31 - 1
 _TRUE, _FALSE = typed(True, pa.bool_()), typed(False, pa.bool_())
 _CONDITIONS = (
@@ -97,7 +98,7 @@ class CompiledExpression(Struct, frozen=True):
     Parameters
     ----------
     leaves : tuple of Leaf
-        What the columns handed in represent, in order.
+        The meaning of the columns that are passed, in order.
     type : pyarrow.DataType
         The result's type.
     """

@@ -248,7 +248,7 @@ def _overlap(call: CallInfo) -> Kernel:
 
 
 def _positive_zero(x: Any) -> Any:
-    # The hash behind is_in distinguishes -0.0 from 0.0; adding 0 makes them one.
+    # The hash that is_in uses distinguishes -0.0 from 0.0; adding 0 makes them one.
     return pc.add(x, typed(0, x.type))
 
 

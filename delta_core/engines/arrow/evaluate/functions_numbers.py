@@ -187,7 +187,7 @@ def _to_digits(value: Any, digits: int, mode: str) -> decimal.Decimal:
     return decimal.Decimal(str(value)).quantize(decimal.Decimal(1).scaleb(-digits), mode, decimal.Context(prec=400))
 
 
-#: Ties below these have as few digits as every float of so many bytes prints as, if it is nearest to them.
+#: Ties below these have as few digits as every float of this size prints as, if it is nearest to them.
 _MOST_TIE = {4: 1e5, 8: 1e14}
 #: By how much of itself a product of such a float may be off.
 _EPSILON = {4: 2.0**-22, 8: 2.0**-50}

@@ -1,4 +1,4 @@
-"""Tests against many constants: rows by hash, bounds of files by binary search. What they look in is made once."""
+"""Tests against many constants: rows by hash, bounds of files by binary search. The hashes and bounds are made once."""
 
 from __future__ import annotations
 

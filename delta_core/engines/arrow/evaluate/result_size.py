@@ -32,7 +32,7 @@ def check_size(num_bytes: int, what: str) -> None:
     Raises
     ------
     ExpressionError
-        If so many bytes exceed `LARGEST_RESULT`.
+        If the bytes exceed `LARGEST_RESULT`.
     """
     if num_bytes > LARGEST_RESULT:
         raise too_large(what)

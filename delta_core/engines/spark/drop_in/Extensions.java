@@ -3,7 +3,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 
 /**
- * What a session loads by the setting spark.sql.extensions.
+ * The extensions that a session loads by the setting spark.sql.extensions.
  */
 public class Extensions extends scala.runtime.AbstractFunction1 {
   public Object apply(Object found) {

@@ -52,7 +52,7 @@ public class Python {
   }
   static LogicalPlan under(LogicalPlan plan, scala.collection.immutable.Seq output, String name) {
     List wanted = CollectionConverters.asJava(output), found = CollectionConverters.asJava(plan.output());
-    // a feed of changes has columns behind those of its table
+    // a feed of changes has columns after those of its table
     boolean feed = found.size() > wanted.size() && ((Attribute) found.get(wanted.size())).name().equals("_change_type");
     boolean same = feed || wanted.size() == found.size();
     ArrayList columns = new ArrayList();

@@ -11,7 +11,7 @@ import scala.collection.immutable.Seq;
  * A statement that Python runs, once, when Spark runs commands: EXPLAIN shows it only.
  */
 public class Statement extends LogicalPlan implements org.apache.spark.sql.execution.command.RunnableCommand {
-  /** What copies of a statement share: Spark makes them of the values of productElement. */
+  /** The state that copies of a statement share: Spark makes them of the values of productElement. */
   public static class Content {
     final String kind;
     final Object what;

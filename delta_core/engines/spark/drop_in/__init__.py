@@ -1,6 +1,6 @@
 """The format "delta" of a Spark session, and its tables in the session's catalog.
 
-What Spark's readers, writers, streams and statements do with them are calls of `read`, `write` and `SparkTable`. The
+Spark's readers, writers, streams and statements use them by calls of `read`, `write` and `SparkTable`. The
 Java classes of this folder put plans and commands of this process in place of Spark's own.
 """
 

@@ -1,4 +1,4 @@
-"""What the driver's Java calls for tables of the format delta, and for statements about them."""
+"""The functions that the driver's Java calls for tables of the format delta, and for statements about them."""
 
 from __future__ import annotations
 

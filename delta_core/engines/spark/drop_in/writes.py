@@ -1,4 +1,4 @@
-"""What ``df.write`` and ``df.writeStream`` do, as calls of `write`."""
+"""The work of ``df.write`` and ``df.writeStream``, as calls of `write`."""
 
 from __future__ import annotations
 

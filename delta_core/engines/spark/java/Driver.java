@@ -1,5 +1,5 @@
 /**
- * What Python calls. Each call from there takes a fifth of a millisecond, and a read would need two hundred of the small
+ * The functions that Python calls. Each call from there takes a fifth of a millisecond, and a read would need two hundred of the small
  * ones: so a relation, a selection or a test of vectors is made in one.
  */
 public class Driver {
@@ -23,7 +23,7 @@ public class Driver {
       org.apache.spark.api.python.PythonUtils.toScalaMap(options), splitBytes > 0L ? split(session, splitBytes) : session);
     return session.baseRelationToDataFrame(relation);
   }
-  // the session that a relation takes its settings from: tasks get so many bytes of files
+  // the session that a relation takes its settings from: the bytes of files for each task
   private static org.apache.spark.sql.classic.SparkSession split(org.apache.spark.sql.classic.SparkSession session, long bytes) {
     org.apache.spark.sql.classic.SparkSession own = session.cloneSession();
     own.conf().set("spark.sql.files.maxPartitionBytes", bytes);

@@ -3,7 +3,7 @@
  */
 public class Listing extends Found {
   private java.nio.ByteBuffer in;
-  // of each file its block; of each block its first file, its places behind what they begin with in common, and where
+  // of each file its block; of each block its first file, its places after their common prefix, and where
   // each ends; its constants by column
   private char[] blocks;
   private int[] firsts;

@@ -1,5 +1,5 @@
 /**
- * What Spark makes the sources of streaming queries with. Spark creates it by its name, so the Python function of a table is
+ * The provider with which Spark makes the sources of streaming queries. Spark creates it by its name, so the Python function of a table is
  * found by a number.
  */
 public class StreamProvider implements org.apache.spark.sql.sources.StreamSourceProvider {

@@ -46,7 +46,7 @@ public class TableFiles implements FileIndex {
   public scala.collection.immutable.Seq rootPaths() { return seq(Collections.singletonList(root)); }
   public StructType partitionSchema() { return schema; }
   public void refresh() {}
-  // Spark scales a relation's size by the width of the columns that are used. What it counts for hidden columns and does
+  // Spark scales a relation's size by the width of the columns that are used. The width that it counts for hidden columns and does
   // not count for columns that this read leaves out is made good here.
   public long sizeInBytes() {
     long bytes = found != null ? found.bytes() : Long.parseLong((String) python.apply("size"));

@@ -1,6 +1,7 @@
 """Java classes within a driver: compiled by Spark's compiler, and kept for the next driver.
 
-Compiling takes a new JVM most of a second. What was compiled of the same source, by the same Spark and Java, is loaded.
+Compiling takes a new JVM most of a second. Classes compiled from the same source, by the same Spark and Java, are
+loaded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The file actions of a checkpoint as a DataFrame: executors read its Parquet files, only what is queried.
 
-Statistics are typed here as the kernel types them. What is read in doubt is null: a statistic that is not known keeps
-its file.
+Statistics are typed here as the kernel types them. A doubtful value is read as null: a statistic that is not known
+keeps its file.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def canonical_path(path: Column) -> Column:
 
 
 class _Form(Struct, frozen=True):
-    """What files of one writer have: types of constants, each statistic's place, whether its text exists."""
+    """Properties of the files of one writer: types of constants, each statistic's place, whether its text exists."""
 
     constants: tuple[Any, ...]
     structs: tuple[Any, ...]

@@ -136,7 +136,7 @@ class PlannedFiles:
 
     @cached_property
     def _selected(self) -> pa.Table:
-        """What selectors request, one row a file."""
+        """The columns that selectors request, one row per file."""
         names = ["path", *(c for s in self._scan.plan.selectors for c in s.columns)]
         return self.files.columns(list(dict.fromkeys(names)))
 

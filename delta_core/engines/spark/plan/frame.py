@@ -27,7 +27,7 @@ from delta_core.schema.types import Field, PrimitiveType, StructType, arrow_to_t
 
 __all__ = ["Route", "frame", "is_indexed"]
 
-#: ``index``: a file index in the driver; ``join``: plain DataFrames; ``auto``: the first if it can be had.
+#: ``index``: a file index in the driver; ``join``: plain DataFrames; ``auto``: the first if it is available.
 Route = Literal["auto", "index", "join"]
 
 #: Bytes of vectors that a client of Spark Connect decodes and sends.
@@ -95,7 +95,7 @@ def frame(
     if route == "index":
         raise UnsupportedOperationError(
             "This session's driver can't be reached from Python (Spark Connect), or its version is not known, or files "
-            "have constants of nested types: route='index' can't be had. Leave the route to delta_core."
+            "have constants of nested types: route='index' is not available. Leave the route to delta_core."
         )
     files = PlannedFiles(scan)
     row = _row_index(raw, _needs_row(plan) or bool(files.with_vector.any()))

@@ -26,7 +26,7 @@ from delta_core.schema.types import StructType
 
 __all__ = ["MOST_ROWS", "IndexedRelation", "VectorForm", "constant_schema", "internal_values", "read_indexed"]
 
-#: A vector is one bit a row as long as that takes no more than so many times what the log's own form takes.
+#: A vector is one bit a row as long as that takes at most this many times the bytes of the log's own form.
 _BITS_PER_STORED = 4
 _SMALL = 64 << 20
 #: Longer files than an int can count need the other route.

@@ -132,7 +132,7 @@ def _chunks(spark: Any, scan: Scan, files: PlannedFiles, most: int) -> DataFrame
     """Return the vectors' chunks: decoded here and broadcast, or by executors and joined as Spark likes."""
     if files.stored_bytes() <= most:
         return F.broadcast(spark.createDataFrame(chunk_table(files.rows()), CHUNK_SCHEMA))
-    # what chose rows is at hand already; what drops them is read if there is room
+    # selectors that choose rows are loaded already; those that drop them is read if there is room
     chosen = sorted(files.files.keep or {})
     here = spark.createDataFrame(chunk_table(files.rows(chosen)), CHUNK_SCHEMA)
     parts = [here]

@@ -28,7 +28,7 @@ _RUN = 1 << 19
 
 
 class FileListing:
-    """What the file index requires of a scan's files.
+    """The facts about a scan's files that the file index requires.
 
     A file is known by its number: the row in which it is among all rows of the log's chunks. It is the same
     whichever filter left the file.
@@ -69,7 +69,7 @@ class FileListing:
         if chunk.place is not None:
             handle, group = chunk.place
             return not handle.all_null(group, ("add", "deletionVector", "storageType"))
-        # a commit's ids of vectors are at hand
+        # a commit's ids of vectors are in memory
         return isinstance(chunk, TableChunk) or chunk.load(["dvId"])[0].null_count < chunk.num_rows
 
     @cached_property

@@ -1,6 +1,6 @@
 """Every use of Spark's private interfaces, on the versions on which they were tried.
 
-Whoever can't have them (Spark Connect, other versions) takes the route of plain DataFrames.
+Sessions without them (Spark Connect, other versions) take the route of plain DataFrames.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ __all__ = [
     "with_names",
 ]
 
-#: What PySpark raises for a schema with a type whose class it can't import.
+#: The error of PySpark for a schema with a type whose class it can't import.
 _NO_CLASS = (PySparkValueError, ImportError, AttributeError)
 
 #: Versions of PySpark that these interfaces were tried on: from the first up to, not including, the second.
@@ -96,14 +96,14 @@ def check_version() -> None:
 
 
 def is_available(spark: SparkSession) -> bool:
-    """Whether the session's driver is at hand, and of a version whose interfaces are known."""
+    """Whether the session's driver is available, and of a version whose interfaces are known."""
     return OLDEST <= _version() < NEWEST and getattr(spark, "_jsparkSession", None) is not None
 
 
 def _once(spark: Any, what: str, make: Callable[[], Any]) -> Any:
     """Return what is made once in each driver's JVM.
 
-    Never twice, for two threads either: py4j finds methods by the name of their class, whoever loaded it.
+    Never twice, for two threads either: py4j finds methods by the name of their class, whichever loader it has.
     """
     gateway = spark._sc._gateway
     with _lock:
@@ -369,9 +369,10 @@ class ReplayedRows:
     files : DataFrame
         path, size, descriptor of a vector as JSON, then the constants.
     kinds : str
-        A letter a constant: ``v``: the value is at hand; ``t``: the text of a partition value; ``p``: the file's place.
+        A letter for each constant: ``v``: the value is known; ``t``: the text of a partition value; ``p``: the file's
+        place.
     constants : StructType
-        What the constants are to become.
+        The types that the constants get.
     """
 
     def __init__(self, spark: Any, files: DataFrame, kinds: str, constants: T.StructType) -> None:
@@ -458,7 +459,7 @@ def run_sink(spark: Any, sinks: Sequence[str], arguments: Sequence[Any], rows: D
     arguments : sequence
         Of the sink's constructor, as objects of Java.
     rows : DataFrame
-        What is written.
+        The rows that are written.
     """
     values = spark._jvm.java.util.ArrayList()
     for value in arguments:
@@ -476,7 +477,7 @@ def num_tasks(spark: Any) -> Column:
 
 @contextmanager
 def own_python(spark: Any) -> Iterator[None]:
-    """Have functions that are made within run under this interpreter, if nobody chose another one.
+    """Have functions that are made within run under this interpreter, unless the user chose another one.
 
     Spark takes ``python3`` from PATH for its workers. In local mode these run on this machine: what runs here serves
     there.

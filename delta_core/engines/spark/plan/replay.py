@@ -132,7 +132,7 @@ def plan_replay(spark: Any, scan: Scan, least: int | None) -> Replay | None:
 
 
 class _Selected(NamedTuple):
-    """What the row selectors of a scan need of each file.
+    """The facts about each file that the row selectors of a scan need.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ class Replay:
     touched : pyarrow.Table
         Path and vector id of what these commits touch.
     selected : _Selected
-        What row selectors need of each file.
+        The facts about each file that row selectors need.
     has_vectors : bool
         Whether files of the checkpoint may have descriptors of vectors that are needed.
     """
@@ -235,7 +235,7 @@ class Replay:
         constants = dict.fromkeys([*_constants(scan), *selected.fields])
         self._base = Shape(tuple(physical), tuple(constants), has_vectors, records=not selected.is_by_vector)
         self._take(handles)
-        #: What was handed to the driver by a thread stays known to this process until that has taken it.
+        #: Files that a thread handed to the driver stay known to this process until the driver has taken them.
         self._handed = threading.local()
 
     def _mark(self) -> Column:

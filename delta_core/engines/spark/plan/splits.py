@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 __all__ = ["split_bytes"]
 
-#: Settings of Spark with which it divides files, and what they are unless somebody set them.
+#: Settings of Spark with which it divides files, and their defaults.
 _SETTINGS = {
     "spark.sql.files.maxPartitionBytes": "134217728b",
     "spark.sql.files.openCostInBytes": "4194304b",

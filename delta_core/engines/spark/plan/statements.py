@@ -188,7 +188,7 @@ def run_query(spark: Any, plan: Any) -> DataFrame:
     return DataFrame(spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
 
 
-#: Words before or behind a name that can't have an alias there.
+#: Words before or after a name that can't have an alias there.
 _TABLE, _SAMPLE = re.compile(r"\btable\s+\Z", re.IGNORECASE), re.compile(r"\s+tablesample\b", re.IGNORECASE)
 
 
@@ -270,7 +270,7 @@ class _Parsing:
             return self._insert(node, target)
         if class_name(self.plan) == "UnresolvedWith":
             raise UnsupportedOperationError(
-                "WITH before DELETE, UPDATE or MERGE is not possible on a Delta table. Write its queries behind USING."
+                "WITH before DELETE, UPDATE or MERGE is not possible on a Delta table. Write its queries after USING."
             )
         if node.subqueries().size():
             raise UnsupportedExpressionError(

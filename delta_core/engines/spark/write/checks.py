@@ -1,4 +1,4 @@
-"""What rows have to fulfil, as conditions that fail the job which writes them: no second pass, and no filter.
+"""The conditions of rows, as expressions that fail the job which writes them: no second pass, and no filter.
 
 A filter could be pushed below what drops a row; so the conditions are in the value of a column that is written.
 """
@@ -40,7 +40,7 @@ class Condition(Struct, frozen=True):
 
 
 def enforced(value: Column, conditions: Sequence[Condition], row: Column) -> Column:
-    """Return a value that can be had of rows only that fulfil every condition."""
+    """Return a value that only rows that fulfil every condition have."""
     if not conditions:
         return value
     failed: Any = F

@@ -80,7 +80,7 @@ def write_frame(
     spark : SparkSession
         The session that runs the job.
     engine : Engine
-        What reads the footers of the files.
+        The engine that reads the footers of the files.
     plan : WritePlan
         The plan of the table's writes.
     rows : DataFrame
@@ -97,7 +97,7 @@ def write_frame(
     SchemaMismatchError, ConstraintViolationError, UnsupportedExpressionError
         The rows don't fit the table.
     EngineError
-        The job failed otherwise. Whatever was written is deleted.
+        The job failed otherwise. All written files are deleted.
     """
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     prepared = physical_rows(engine, plan, rows, zone, origin=origin, plain=options.plain)

@@ -24,7 +24,7 @@ from delta_core.errors import EngineError
 __all__ = ["Job"]
 
 _MANIFEST = "_spark_metadata"
-#: What the files must be, whatever the session specifies: no INT96, no hybrid calendar, variants whole.
+#: The form of the files, whatever the session specifies: no INT96, no hybrid calendar, variants whole.
 _CONF = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
@@ -51,7 +51,7 @@ class Job(Struct):
     Parameters
     ----------
     directory : str
-        From the table's root; nobody else's, and not hidden.
+        From the table's root; used by no other job, and not hidden.
     options : Mapping
         Of Spark's Parquet writer.
     plain : bool
@@ -76,7 +76,7 @@ class Job(Struct):
     def run(self, rows: DataFrame, partition_columns: Sequence[str]) -> list[str]:
         """Write rows and return the paths of the files, from the table's root and decoded.
 
-        Whatever goes wrong, the directory is deleted before it is raised.
+        After any error, the directory is deleted before it is raised.
         """
         try:
             if self._is_classic:

@@ -45,7 +45,7 @@ _PLACE = "_file_path"
 
 
 class FrameWriteOptions(Struct, frozen=True):
-    """What a write with Spark may require beside `WriteOptions`.
+    """Options of a write with Spark beside `WriteOptions`.
 
     Parameters
     ----------

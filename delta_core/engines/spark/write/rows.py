@@ -99,7 +99,7 @@ def physical_rows(
     Parameters
     ----------
     engine : Engine
-        What types the expressions of the plan.
+        The schema that types the expressions of the plan.
     plan : WritePlan
         The plan of the table's writes.
     rows : DataFrame

@@ -1,6 +1,7 @@
 """Columns as users pass them, provided to a table's types without losing a value: `write.convert` for Spark.
 
-What may be turned into what is decided there, from the types alone; here a value that does not fit fails its row.
+Which types may be turned into others is decided there, from the types alone; here a value that does not fit fails its
+row.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from delta_core.schema.types import (
 
 __all__ = ["BAD_VALUE", "as_nullable", "check_kinds", "converted", "without_nullability"]
 
-#: What the message of a value that does not fit begins with.
+#: The beginning of the message of a value that does not fit.
 BAD_VALUE = "delta_core value: "
 _VOID = PrimitiveType("void")
 #: The start of counting, as an instant and as a wall clock.
