@@ -91,6 +91,22 @@ def test_bytes_equal_those_that_were_written(tmp_path: Path, version: str) -> No
 
 
 @marked
+def test_large_blobs_in_files_of_their_own_are_read(tmp_path: Path) -> None:
+    lance = pytest.importorskip("lance", reason="pylance is not installed")
+    from lance.blob import blob_array, blob_field
+
+    values = [bytes(range(256)) * 24_576, None, b"small", bytes(5 << 20)]
+    schema = pa.schema([pa.field("id", pa.int64()), blob_field("b")])
+    rows = pa.table({"id": range(4), "b": blob_array(values)}, schema=schema)
+    lance.write_dataset(rows, str(tmp_path / "t"), data_storage_version="2.2")
+    dataset = open_dataset(str(tmp_path / "t"))
+    kinds = [None if d is None else d["kind"] for d in dataset.to_pyarrow_table()["b"].to_pylist()]
+    assert kinds == [2, None, 0, 2]
+    assert bytes_of(dataset) == values
+    assert bytes_of(dataset, rows=[3, 0]) == [values[3], values[0]]
+    assert dataset.to_pyarrow_table(blobs="bytes")["b"].to_pylist() == values
+
+
 def test_blobs_below_structs_are_read_and_null_structs_have_none(tmp_path: Path) -> None:
     lance = pytest.importorskip("lance", reason="pylance is not installed")
     from lance.blob import blob_array, blob_field
