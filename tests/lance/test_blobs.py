@@ -91,6 +91,7 @@ def test_bytes_equal_those_that_were_written(tmp_path: Path, version: str) -> No
 
 
 @marked
+@marked
 def test_large_blobs_in_files_of_their_own_are_read(tmp_path: Path) -> None:
     lance = pytest.importorskip("lance", reason="pylance is not installed")
     from lance.blob import blob_array, blob_field
