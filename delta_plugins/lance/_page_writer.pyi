@@ -1,6 +1,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from delta_plugins.lance.files.write_requests import Requests
+
 class UnwritablePageError(Exception): ...
 
 class PageCollector:
@@ -12,6 +14,7 @@ class PageCollector:
         layers: Sequence[bool],
         code_bits: int,
         most_codes: int,
+        multiple: int,
     ) -> None: ...
     @property
     def num_bytes(self) -> int: ...
@@ -23,15 +26,4 @@ class PageCollector:
         values: tuple[int, int, int, bool, Sequence[tuple[int, int, int]]],
         n: int,
     ) -> None: ...
-    def write(
-        self,
-        has_constants: bool,
-        has_large_chunks: bool,
-        scheme: int,
-        codec: Any,
-        structure: int,
-        wants_fsst: bool,
-        needs_fsst: bool,
-        splits_bytes: bool,
-        run_threshold: float,
-    ) -> tuple[dict[str, Any], list[Any]]: ...
+    def write(self, is_later: bool, requests: Requests) -> list[tuple[dict[str, Any], list[Any]]]: ...

@@ -213,6 +213,7 @@ class Bits {
     uint64_t zeros() const { return zeros_; }
     bool is_stored() const { return is_stored_; }
     Block &block() { return block_; }
+    const Block &block() const { return block_; }
 
     bool append_ones(uint64_t n) {
         if (!is_stored_) {

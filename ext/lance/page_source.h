@@ -88,6 +88,48 @@ class PageSource {
         values.validity = std::vector<Bits>(list_sizes.size());
     }
 
+    // Copy rows to another source, which is empty.
+    Error copy_rows(uint64_t first, uint64_t last, PageSource &to) const {
+        to.bits = bits, to.is_wide = is_wide, to.code_bits = code_bits, to.most_codes = most_codes;
+        to.list_items = list_items, to.list_sizes = list_sizes;
+        to.set_layers(layer_is_list);
+        uint64_t entry = 0, item = 0;
+        const auto skip_to = [&](uint64_t row, uint64_t &rows) {
+            for (; entry < num_entries; entry++) {
+                if (is_row(entry) && rows++ == row) {
+                    rows--;
+                    return;
+                }
+                item += has_item(entry);
+            }
+        };
+        uint64_t rows = 0;
+        skip_to(first, rows);
+        const uint64_t first_entry = entry, first_item = item;
+        skip_to(last, rows);
+        to.num_rows = last - first;
+        to.num_entries = entry - first_entry;
+        to.num_items = item - first_item;
+        const auto at = [](const std::vector<uint16_t> &levels, uint64_t i) { return levels.begin() + static_cast<std::ptrdiff_t>(i); };
+        if (num_lists_) to.rep.assign(at(rep, first_entry), at(rep, entry));
+        if (marks.empty()) {
+            to.seen[0] = to.num_entries;
+        } else {
+            to.marks.assign(at(marks, first_entry), at(marks, entry));
+            for (const uint16_t mark : to.marks) to.seen[mark]++;
+        }
+        uint64_t inner = 1;
+        for (size_t k = 0; k < list_sizes.size(); k++) {
+            inner *= list_sizes[k];
+            Bits &valid = to.values.validity[k];
+            const Bits &from = values.validity[k];
+            const bool good = from.is_stored() ? valid.append_bits(from.block().data(), first_item * inner, to.num_items * inner)
+                                               : valid.append_ones(to.num_items * inner);
+            if (!good) return NO_MEMORY;
+        }
+        return to.values.append_from(values, first_item * inner, to.num_items * inner);
+    }
+
     // Append n rows.
     Error append(const std::vector<LayerIn> &layers, const ValuesIn &in, uint64_t n) {
         if (layers.size() != layer_is_list.size()) return "an array has another number of layers than its column";
@@ -113,6 +155,16 @@ class PageSource {
     }
 
    private:
+    bool is_row(uint64_t entry) const { return !num_lists_ || rep[entry] == num_lists_; }
+    // Whether an entry has a value, or room for one: it is in no list that is null or empty.
+    bool has_item(uint64_t entry) const {
+        const uint16_t mark = marks.empty() ? 0 : marks[entry];
+        if (!mark) return true;
+        for (size_t k = (mark - 1u) / 2; k < layer_is_list.size(); k++)
+            if (layer_is_list[k]) return false;
+        return true;
+    }
+
     static uint16_t null_mark(uint16_t layer) { return static_cast<uint16_t>(1 + 2 * layer); }
 
     void want_marks() {
@@ -250,8 +302,7 @@ class PageSource {
             inner *= list_sizes[k];
             const ItemsIn &list = in.lists[k];
             Bits &valid = values.validity[k];
-            const bool good = list.validity ? valid.append_bits(list.validity, list.offset + first * inner, n * inner) : valid.append_ones(n * inner);
-            if (!good) return NO_MEMORY;
+            if (!append_validity(valid, list, first, n, inner, mark)) return NO_MEMORY;
         }
         const uint64_t count = n * inner;
         if (Error e = values.add_fixed(count)) return e;
@@ -271,6 +322,18 @@ class PageSource {
         }
         values.added(count);
         return nullptr;
+    }
+
+    // Append which items of n lists are valid; all items of marked lists are.
+    static bool append_validity(Bits &valid, const ItemsIn &list, uint64_t first, uint64_t n, uint64_t inner, const uint16_t *mark) {
+        if (!list.validity) return valid.append_ones(n * inner);
+        if (!mark) return valid.append_bits(list.validity, list.offset + first * inner, n * inner);
+        for (uint64_t i = 0, end; i < n; i = end) {
+            for (end = i + 1; end < n && !mark[end] == !mark[i]; end++) {}
+            const uint64_t count = (end - i) * inner;
+            if (!(mark[i] ? valid.append_ones(count) : valid.append_bits(list.validity, list.offset + (first + i) * inner, count))) return false;
+        }
+        return true;
     }
 
     static void clear_marked(uint8_t *to, uint64_t width, uint64_t n, const uint16_t *mark) {

@@ -24,8 +24,13 @@ struct WriteOptions {
     bool wants_fsst = true, needs_fsst = false;
     bool splits_bytes = false;    // floating-point numbers by planes of bytes, before they are compressed
     double run_threshold = 0.5;   // runs per value, at most
+    uint64_t chunk_bytes = 8192;  // of the values of a mini-block, about
+    bool wants_dictionary = false;    // dictionaries even if values are compressed
+    double dictionary_divisor = 4;    // values for each distinct one, at least
+    double dictionary_ratio = 0;      // bytes of codes and dictionary for each byte of values, at most; 0 = as the values suggest
+    int dictionary_scheme = 0;        // compression of dictionaries
     Zip zip = nullptr;
-    void *state = nullptr;
+    void *state = nullptr, *dictionary_state = nullptr;
 };
 
 // A page as it is written; what its layout specifies.
@@ -37,7 +42,8 @@ struct PageOut {
     uint64_t value_bits = 0;
     int scheme = 0;
     bool has_dictionary = false;
-    uint64_t num_dictionary_items = 0;
+    int dictionary_scheme = 0;
+    uint64_t num_dictionary_items = 0, num_rows = 0;
     uint64_t num_buffers = 0, num_items = 0, num_entries = 0;
     std::vector<uint8_t> table;      // of FSST
     std::vector<uint8_t> constant;   // an inline value
@@ -82,7 +88,7 @@ inline bool pack_levels(const uint16_t *levels, uint64_t n, int bits, Block &out
 // Encodes values of a page, chunk after chunk.
 class ChunkCoder {
    public:
-    static constexpr uint64_t MOST_VALUES = 4096, AIM_BYTES = 8192;
+    static constexpr uint64_t MOST_VALUES = 4096;
     virtual ~ChunkCoder() = default;
     virtual unsigned num_buffers() const { return 1; }
     // How many values the chunk from `first` on should have, a power of two.
@@ -101,9 +107,9 @@ inline uint64_t power_for(uint64_t aim, uint64_t bits_per_value, uint64_t most) 
 
 class FlatCoder : public ChunkCoder {
    public:
-    FlatCoder(PageSource &source, bool splits) : source_(source), splits_(splits) {
+    FlatCoder(PageSource &source, bool splits, uint64_t aim) : source_(source), splits_(splits) {
         const uint64_t bits = source.bits * source.list_items;
-        count_ = power_for(AIM_BYTES, bits ? bits : 1, MOST_VALUES);
+        count_ = power_for(aim, bits ? bits : 1, MOST_VALUES);
         for (Bits &valid : source.values.validity) stored_ += valid.zeros() != 0;
     }
     unsigned num_buffers() const override { return 1 + stored_; }
@@ -211,15 +217,16 @@ class RunCoder : public ChunkCoder {
 // Values of any length: offsets from the beginning of the buffer, then bytes.
 class TextCoder : public ChunkCoder {
    public:
-    TextCoder(const uint32_t *offsets, const uint8_t *text, uint64_t n, bool is_wide) : offsets_(offsets), text_(text), n_(n), width_(is_wide ? 8 : 4) {
+    TextCoder(const uint32_t *offsets, const uint8_t *text, uint64_t n, bool is_wide, uint64_t aim)
+        : offsets_(offsets), text_(text), n_(n), width_(is_wide ? 8 : 4), aim_(aim) {
         const uint64_t bytes = offsets[n] - offsets[0] + width_ * n;
-        count_ = power_for(AIM_BYTES, n ? 8 * (bytes / n + 1) : 8, MOST_VALUES);
+        count_ = power_for(aim, n ? 8 * (bytes / n + 1) : 8, MOST_VALUES);
     }
     // Values longer than this are not stored in mini-blocks.
     static constexpr uint64_t MOST_LENGTH = 4096;
     uint64_t count_at(uint64_t first) const override {
         uint64_t n = count_;
-        while (n > 2 && bytes(first, std::min(n, n_ - first)) > 2 * AIM_BYTES) n /= 2;
+        while (n > 2 && bytes(first, std::min(n, n_ - first)) > 2 * aim_) n /= 2;
         return n;
     }
     bool put(uint64_t first, uint64_t n, Block *buffers) override {
@@ -248,7 +255,7 @@ class TextCoder : public ChunkCoder {
     uint64_t bytes(uint64_t first, uint64_t n) const { return width_ * (n + 1) + offsets_[first + n] - offsets_[first]; }
     const uint32_t *offsets_;
     const uint8_t *text_;
-    uint64_t n_, width_, count_;
+    uint64_t n_, width_, aim_, count_;
 };
 
 // Finds the number of each distinct value of a page, if they are few. Values are keys of 64 bits, or bytes.
@@ -257,9 +264,10 @@ class DistinctValues {
     std::vector<uint32_t> codes;
     std::vector<uint64_t> firsts;  // the first value that has each code
 
-    // Number the values; false if more than `most` are distinct. `equal` compares two values by their places.
-    template <class Hash, class Equal>
-    bool find(uint64_t n, uint64_t most, Hash hash, Equal equal) {
+    // Number the values; false if more than `most` are distinct. `equal` compares two values by their places. Nulls have
+    // code 0, but no value.
+    template <class Hash, class Equal, class IsNull>
+    bool find(uint64_t n, uint64_t most, Hash hash, Equal equal, IsNull is_null) {
         unsigned bits = 10;
         while ((UINT64_C(1) << bits) < 2 * most) bits++;
         slots_.assign(UINT64_C(1) << bits, 0);
@@ -267,6 +275,10 @@ class DistinctValues {
         codes.resize(n);
         firsts.clear();
         for (uint64_t i = 0; i < n; i++) {
+            if (is_null(i)) {
+                codes[i] = 0;
+                continue;
+            }
             uint64_t slot = hash(i) >> (64 - bits);
             while (slots_[slot] && !equal(firsts[slots_[slot] - 1], i)) slot = (slot + 1) & mask;
             if (!slots_[slot]) {
@@ -288,10 +300,28 @@ class PageWriter {
     // The levels of one chunk are more than a mini-block holds, and its values can't be zipped.
     static constexpr char TOO_MANY_LEVELS[] = "a row has too many empty or null lists within it";
 
-    Error write(PageSource &source, const WriteOptions &options, PageOut &out) {
+    // Write the rows as one page, or as several ones if a mini-block can't have the levels between two values: pages
+    // without values have levels of any number. Pages begin at multiples of `multiple` rows.
+    Error write(PageSource &source, const WriteOptions &options, uint64_t multiple, std::vector<PageOut> &out) {
+        PageOut page;
+        Error e = write_page(source, options, page);
+        if (!e) out.push_back(std::move(page));
+        const uint64_t half = source.num_rows / 2 / multiple * multiple;
+        if (e != TOO_MANY_LEVELS || !half) return e;
+        for (const bool is_second : {false, true}) {
+            PageSource part;
+            if (Error error = source.copy_rows(is_second ? half : 0, is_second ? source.num_rows : half, part)) return error;
+            if (Error error = write(part, options, multiple, out)) return error;
+        }
+        return nullptr;
+    }
+
+   private:
+    Error write_page(PageSource &source, const WriteOptions &options, PageOut &out) {
         source_ = &source;
         options_ = options;
         out = PageOut();
+        out.num_rows = source.num_rows;
         if (Error e = number_levels(out)) return e;
         out.num_items = source.num_items;
         out.num_entries = source.num_entries;
@@ -299,16 +329,16 @@ class PageWriter {
         if (!valid) return write_constant(out, nullptr, 0);
         uint64_t only = 0;
         if (options_.has_constants && !source.code_bits && source.list_items == 1 && source.list_sizes.empty() && is_constant(only)) return write_value(out, only);
+        if (options_.structure == FULL_ZIP && !source.bits && !can_zip()) return "nulls can't be stored in full-zip pages that are compressed with lz4";
         if (wants_zip()) return write_zip(out);
         Error e = write_mini_blocks(out);
-        if (e == TOO_MANY_LEVELS && source.bits != 1 && !source.code_bits) {
+        if (e == TOO_MANY_LEVELS && can_zip()) {
             reset(out);
             e = write_zip(out);
         }
         return e;
     }
 
-   private:
     static void reset(PageOut &out) {
         out.buffers.clear();
         out.table.clear();
@@ -442,8 +472,16 @@ class PageWriter {
 
     static constexpr uint64_t WIDE_BYTES = 256, WIDE_MEAN = 128;
 
-    bool wants_zip() const {
+    // Values of a fixed size are not compressed there, and nulls have no block of lz4, which pylance needs.
+    bool can_zip() const {
         if (source_->bits == 1 || source_->code_bits) return false;
+        if (!options_.scheme) return true;
+        return !source_->bits && (options_.scheme != LZ4 || !has_null_items());
+    }
+    bool has_null_items() const { return std::any_of(def_.begin(), def_.end(), [this](uint16_t level) { return level && level <= visible_; }); }
+
+    bool wants_zip() const {
+        if (!can_zip()) return false;
         if (options_.structure) return options_.structure == FULL_ZIP;
         if (source_->bits) return source_->bits / 8 * source_->list_items >= WIDE_BYTES;
         const uint32_t *const offsets = source_->values.offsets.as<uint32_t>();
@@ -536,9 +574,9 @@ class PageWriter {
             if (!is_visible(i)) continue;
             if (def_.empty() || !def_[i]) {
                 Bytes part = {text + offsets[item], offsets[item + 1] - offsets[item]};
-                if (out.scheme && part.size) {
+                if (out.scheme) {
                     zipped_.clear();
-                    if (Error e = compress(part, zipped_)) return e;
+                    if (Error e = compress(part, zipped_, options_.scheme, options_.state)) return e;
                     part = {zipped_.data(), zipped_.size()};
                 }
                 const uint64_t length = part.size;
@@ -550,11 +588,11 @@ class PageWriter {
     }
 
     // Append a buffer as `general` stores it: its length, then the frame or block.
-    Error compress(Bytes in, Block &out) {
+    Error compress(Bytes in, Block &out, int scheme, void *state) {
         const uint64_t room = in.size + in.size / 16 + 1024;
-        const uint64_t head = options_.scheme == LZ4 ? 4 : 8;
+        const uint64_t head = scheme == LZ4 ? 4 : 8;
         if (!out.append(reinterpret_cast<const uint8_t *>(&in.size), head) || !out.reserve_more(room)) return NO_MEMORY;
-        const int64_t n = options_.zip ? options_.zip(options_.state, options_.scheme, in.data, static_cast<int64_t>(in.size), out.end(), static_cast<int64_t>(room)) : -1;
+        const int64_t n = options_.zip ? options_.zip(state, scheme, in.data, static_cast<int64_t>(in.size), out.end(), static_cast<int64_t>(room)) : -1;
         if (n < 0) return "values can't be compressed";
         out.add_size(static_cast<uint64_t>(n));
         return nullptr;
@@ -609,7 +647,13 @@ class PageWriter {
                     : source_->code_bits == 16 ? coder_of_codes<uint16_t>(out)
                     : source_->code_bits == 64 ? coder_of_codes<uint64_t>(out)
                                                : coder_of_codes<uint32_t>(out);
-            out.scheme = 0;
+            out.scheme = options_.scheme;
+            out.dictionary_scheme = options_.dictionary_scheme;
+            if (out.dictionary_scheme) {
+                zipped_.clear();
+                if (Error e = compress({dictionary.data(), dictionary.size()}, zipped_, out.dictionary_scheme, options_.dictionary_state)) return e;
+                dictionary.swap(zipped_);
+            }
         } else if (source_->code_bits) {
             return "a page has more distinct values than keys of its dictionary type";
         } else if (source_->bits) {
@@ -619,10 +663,12 @@ class PageWriter {
             const uint32_t *offsets;
             const uint8_t *text;
             code_texts(out, offsets, text);
-            coder.reset(new TextCoder(offsets, text, source_->num_items, source_->is_wide));
+            coder.reset(new TextCoder(offsets, text, source_->num_items, source_->is_wide, options_.chunk_bytes));
             out.scheme = options_.scheme;
         }
         for (Bits &valid : source_->values.validity) out.list_validity.push_back(valid.zeros() != 0);
+        // compression applies to the first buffer of a chunk
+        if (out.scheme && coder->num_buffers() > 1 && out.value == FLAT) return "lists of a fixed size with null items can't be compressed";
         if (Error e = write_chunks(out, *coder)) return e;
         if (out.has_dictionary) out.buffers.insert(out.buffers.begin() + 2, std::move(dictionary));
         return nullptr;
@@ -682,7 +728,7 @@ class PageWriter {
         if (found) return found;
         const bool splits = options_.splits_bytes && options_.scheme && source_->list_sizes.empty() && (source_->bits == 32 || source_->bits == 64);
         out.value = splits ? BYTE_STREAM_SPLIT : FLAT;
-        return std::unique_ptr<ChunkCoder>(new FlatCoder(*source_, splits));
+        return std::unique_ptr<ChunkCoder>(new FlatCoder(*source_, splits, options_.chunk_bytes));
     }
 
     // --- dictionaries ---
@@ -707,7 +753,7 @@ class PageWriter {
         const uint64_t n = source_->num_items;
         // numbers of up to 32 bits are packed as well as codes are
         const bool is_asked = source_->code_bits;
-        if (!is_asked && (n < LEAST_VALUES || options_.scheme || options_.needs_fsst || (source_->bits && source_->bits < 64))) return false;
+        if (!is_asked && (n < LEAST_VALUES || (options_.scheme && !options_.wants_dictionary) || options_.needs_fsst || (source_->bits && source_->bits < 64))) return false;
         Values &values = source_->values;
         const uint64_t width = source_->bits / 8;
         if (source_->bits) {
@@ -722,7 +768,7 @@ class PageWriter {
                 const uint64_t *const numbers = values.fixed.as<uint64_t>();
                 plain = std::min(packed_bytes(numbers, n), RunCoder<uint64_t>::bytes_of(numbers, n, runs));
             }
-            if (!is_asked && k * width + n * static_cast<uint64_t>(bits_for(k - 1)) / 8 + n / 64 > plain * 4 / 5) return false;
+            if (!is_asked && k * width + n * static_cast<uint64_t>(bits_for(k - 1)) / 8 + n / 64 > most_bytes(plain, 0.8)) return false;
             for (const uint64_t i : distinct_.firsts)
                 if (!dictionary.append(data + width * i, width)) return false;
         } else {
@@ -735,25 +781,42 @@ class PageWriter {
             };
             if (!few(n, hash, equal)) return false;
             if (!write_texts(dictionary, text, offsets)) return false;
-            if (!is_asked && dictionary.size() + n / 8 * static_cast<uint64_t>(bits_for(distinct_.firsts.size() - 1)) > (offsets[n] + 4 * n) / 2) return false;
+            if (!is_asked && dictionary.size() + n / 8 * static_cast<uint64_t>(bits_for(distinct_.firsts.size() - 1)) > most_bytes(offsets[n] + 4 * n, 0.5)) return false;
         }
         out.has_dictionary = true;
         out.num_dictionary_items = distinct_.firsts.size();
         return true;
     }
 
+    uint64_t most_bytes(uint64_t plain, double ratio) const {
+        return static_cast<uint64_t>(static_cast<double>(plain) * (options_.dictionary_ratio > 0 ? options_.dictionary_ratio : ratio));
+    }
+
+    // Find which items are null; none are marked if all are valid.
+    void find_nulls() {
+        is_null_.clear();
+        if (def_.empty() || !visible_) return;
+        is_null_.reserve(source_->num_items);
+        for (const uint16_t level : def_)
+            if (level <= visible_) is_null_.push_back(level != 0);
+    }
+
     // Whether a sample has few distinct values, and then all values.
     template <class Hash, class Equal>
     bool few(uint64_t n, Hash hash, Equal equal) {
+        find_nulls();
+        const auto is_null = [this](uint64_t i) { return !is_null_.empty() && is_null_[i]; };
         if (source_->code_bits) {
-            return distinct_.find(n, std::min(n, source_->most_codes), hash, equal);
+            return distinct_.find(n, std::min(n, source_->most_codes), hash, equal, is_null);
         }
         if (n > 4 * SAMPLE) {
             const uint64_t step = n / SAMPLE;
-            if (!distinct_.find(SAMPLE, SAMPLE / 2, [&](uint64_t i) { return hash(i * step); }, [&](uint64_t a, uint64_t b) { return equal(a * step, b * step); }))
+            if (!distinct_.find(SAMPLE, SAMPLE / 2, [&](uint64_t i) { return hash(i * step); }, [&](uint64_t a, uint64_t b) { return equal(a * step, b * step); },
+                                [&](uint64_t i) { return is_null(i * step); }))
                 return false;
         }
-        return distinct_.find(n, std::min(MOST_DISTINCT, n / 4 + 1), hash, equal);
+        const auto most = static_cast<uint64_t>(static_cast<double>(n) / options_.dictionary_divisor) + 1;
+        return distinct_.find(n, std::min(MOST_DISTINCT, most), hash, equal, is_null);
     }
 
     // Write distinct texts as a block: the bits of offsets, where bytes begin, offsets, bytes.
@@ -808,7 +871,7 @@ class PageWriter {
             if (!coder.put(item, count, parts + 2)) return NO_MEMORY;
             if (out.scheme) {
                 zipped_.clear();
-                if (Error e = compress({parts[2].data(), parts[2].size()}, zipped_)) return e;
+                if (Error e = compress({parts[2].data(), parts[2].size()}, zipped_, out.scheme, options_.state)) return e;
                 parts[2].swap(zipped_);
             }
             const uint64_t at = data.size();
@@ -881,6 +944,7 @@ class PageWriter {
     std::vector<uint32_t> coded_offsets_;
     Block coded_, zipped_;
     DistinctValues distinct_;
+    std::vector<uint8_t> is_null_;  // of items; empty if all are valid
     std::vector<uint64_t> codes_;  // as numbers of their width
 };
 

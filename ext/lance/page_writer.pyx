@@ -44,19 +44,23 @@ cdef extern from "lance/page_writer.h" namespace "delta_lance" nogil:
     cdef cppclass WriteOptions:
         bool has_constants, has_large_chunks, wants_fsst, needs_fsst, splits_bytes
         int scheme, structure
-        double run_threshold
+        bool wants_dictionary
+        double run_threshold, dictionary_divisor, dictionary_ratio
+        uint64_t chunk_bytes
+        int dictionary_scheme
         Zip zip
         void* state
+        void* dictionary_state
     cdef cppclass PageOut:
-        int layout, rep_bits, def_bits, value, scheme
+        int layout, rep_bits, def_bits, value, scheme, dictionary_scheme
         vector[int] layers
-        uint64_t value_bits, num_dictionary_items, num_buffers, num_items, num_entries, bits_per_offset, bits_per_value
+        uint64_t num_rows, value_bits, num_dictionary_items, num_buffers, num_items, num_entries, bits_per_offset, bits_per_value
         bool has_dictionary, has_constant
         vector[uint8_t] table, constant
         vector[bool] list_validity
         vector[Block] buffers
     cdef cppclass PageWriter:
-        Error write(PageSource& source, const WriteOptions& options, PageOut& out)
+        Error write(PageSource& source, const WriteOptions& options, uint64_t multiple, vector[PageOut]& out)
 
 
 class UnwritablePageError(Exception):
@@ -98,12 +102,16 @@ cdef class PageCollector:
         Whether each layer is a list, the outermost first.
     code_bits, most_codes : int
         Of the keys of a dictionary type, and how many there are; 0 for another one.
+    multiple : int
+        Entries for each row of the table, at which pages begin.
     """
 
     cdef PageSource source
     cdef PageWriter writer
+    cdef uint64_t multiple
 
-    def __init__(self, unsigned bits, bint is_wide, list_sizes, layers, unsigned code_bits, uint64_t most_codes):
+    def __init__(self, unsigned bits, bint is_wide, list_sizes, layers, unsigned code_bits, uint64_t most_codes, uint64_t multiple):
+        self.multiple = multiple
         self.source.code_bits = code_bits
         self.source.most_codes = most_codes
         self.source.bits = bits
@@ -165,54 +173,72 @@ cdef class PageCollector:
             error = self.source.append(found, given, n)
         check(error)
 
-    def write(self, bint has_constants, bint has_large_chunks, int scheme, codec, int structure, bint wants_fsst, bint needs_fsst,
-              bint splits_bytes, double run_threshold):
-        """Write the rows as a page of version 2.1 or 2.2, and forget them.
+    def write(self, bint is_later, requests):
+        """Write the rows as pages of version 2.1 or 2.2, and forget them.
+
+        Parameters
+        ----------
+        is_later : bool
+            Whether the version is 2.2: it has constant pages, and chunks of any size.
+        requests : Requests
+            Those of the field.
 
         Returns
         -------
-        tuple
-            The facts of the layout by their names, and the buffers.
+        list of tuple
+            The facts of the layout by their names, and the buffers, of each page.
         """
         cdef WriteOptions options
-        cdef PageOut page
+        cdef vector[PageOut] pages
         cdef Error error
         cdef size_t i
-        options.has_constants = has_constants
-        options.has_large_chunks = has_large_chunks
-        options.scheme = scheme
-        options.structure = structure
-        options.wants_fsst = wants_fsst
-        options.needs_fsst = needs_fsst
-        options.splits_bytes = splits_bytes
-        options.run_threshold = run_threshold
+        codec, dictionary_codec = requests.codec, requests.dictionary_codec
+        options.has_constants = is_later
+        options.has_large_chunks = is_later
+        options.scheme = requests.scheme
+        options.structure = requests.structure
+        options.wants_fsst = requests.wants_fsst
+        options.needs_fsst = requests.needs_fsst
+        options.splits_bytes = requests.splits_bytes
+        options.run_threshold = requests.run_threshold
+        options.chunk_bytes = requests.chunk_bytes
+        options.wants_dictionary = requests.wants_dictionary
+        options.dictionary_divisor = requests.dictionary_divisor
+        options.dictionary_ratio = requests.dictionary_ratio
+        options.dictionary_scheme = requests.dictionary_scheme
         options.zip = zip_bytes
         options.state = <void*>codec
+        options.dictionary_state = <void*>dictionary_codec
         with nogil:
-            error = self.writer.write(self.source, options, page)
+            error = self.writer.write(self.source, options, self.multiple, pages)
         check(error)
-        facts = {
-            "layout": page.layout,
-            "layers": list(page.layers),
-            "rep_bits": page.rep_bits,
-            "def_bits": page.def_bits,
-            "value": page.value,
-            "value_bits": page.value_bits,
-            "scheme": page.scheme,
-            "num_buffers": page.num_buffers,
-            "num_items": page.num_items,
-            "num_entries": page.num_entries,
-            "num_dictionary_items": page.num_dictionary_items if page.has_dictionary else None,
-            "bits_per_offset": page.bits_per_offset,
-            "bits_per_value": page.bits_per_value,
-            "table": bytes_of(page.table),
-            "constant": bytes_of(page.constant) if page.has_constant else None,
-            "list_validity": list(page.list_validity),
-            "rows": self.source.num_rows,
-        }
-        buffers = [exported(page.buffers[i]) for i in range(page.buffers.size())]
         self.source.clear()
-        return facts, buffers
+        return [page_of(pages[i]) for i in range(pages.size())]
+
+
+cdef tuple page_of(PageOut& page):
+    cdef size_t i
+    facts = {
+        "layout": page.layout,
+        "layers": list(page.layers),
+        "rep_bits": page.rep_bits,
+        "def_bits": page.def_bits,
+        "value": page.value,
+        "value_bits": page.value_bits,
+        "scheme": page.scheme,
+        "num_buffers": page.num_buffers,
+        "num_items": page.num_items,
+        "num_entries": page.num_entries,
+        "num_dictionary_items": page.num_dictionary_items if page.has_dictionary else None,
+        "dictionary_scheme": page.dictionary_scheme,
+        "bits_per_offset": page.bits_per_offset,
+        "bits_per_value": page.bits_per_value,
+        "table": bytes_of(page.table),
+        "constant": bytes_of(page.constant) if page.has_constant else None,
+        "list_validity": list(page.list_validity),
+        "rows": page.num_rows,
+    }
+    return facts, [exported(page.buffers[i]) for i in range(page.buffers.size())]
 
 
 cdef bytes bytes_of(const vector[uint8_t]& data):

@@ -102,6 +102,20 @@ REQUESTS = [
     ("list of lists", {"lance-encoding:structural-encoding": "fullzip"}),
     ("fixed list", {"lance-encoding:structural-encoding": "fullzip"}),
     ("vectors", {"lance-encoding:structural-encoding": "miniblock"}),
+    ("vectors", {"lance-encoding:compression": "zstd"}),
+    ("fixed list", {"lance-encoding:compression": "lz4"}),
+    ("long strings", {"lance-encoding:compression": "lz4"}),
+    ("long strings", {"lance-encoding:compression": "zstd", "lance-encoding:structural-encoding": "fullzip"}),
+    ("runs", {"lance-encoding:compression": "zstd"}),
+    ("bool", {"lance-encoding:compression": "lz4"}),
+    ("dictionary", {"lance-encoding:compression": "zstd"}),
+    ("dictionary", {"lance-encoding:dict-values-compression": "lz4"}),
+    ("few strings", {"lance-encoding:dict-values-compression": "zstd", "lance-encoding:compression": "lz4"}),
+    ("few strings", {"lance-encoding:dict-divisor": "2", "lance-encoding:dict-size-ratio": "0.9"}),
+    ("decimal128", {"lance-encoding:dict-values-compression": "lz4"}),
+    ("string", {"lance-encoding:minichunk-size": "512"}),
+    ("double", {"lance-encoding:minichunk-size": "128"}),
+    ("list of structs", {"lance-encoding:compression": "lz4"}),
 ]
 
 
@@ -130,6 +144,31 @@ def test_requested_encodings_are_read_by_pylance(
             check(pa.concat_arrays(files.LanceFileReader(str(path)).read_all().to_table()["c"].chunks), array)
 
 
+def file_size(array: pa.Array, **requests: str) -> int:
+    return len(file_of(array, metadata={f"lance-encoding:{k.replace('_', '-')}": v for k, v in requests.items()}))
+
+
+def test_requests_change_what_is_stored() -> None:
+    texts = pa.array([f"{i % 40:0100}" for i in range(20_000)])
+    vectors = pa.array([[i % 7.0] * 128 for i in range(2000)], pa.list_(pa.float32(), 128))
+    plain = file_size(texts, dict_divisor="1000000")
+    assert file_size(texts) < plain / 2
+    assert file_size(texts, dict_size_ratio="0") > file_size(texts)
+    assert file_size(texts, dict_values_compression="zstd") < file_size(texts) - 2000
+    keys = texts.dictionary_encode()
+    assert file_size(keys, compression="zstd") < file_size(keys) - 2000
+    assert file_size(vectors, compression="lz4") < file_size(vectors) / 5
+    small = pa.array([f"{i * 7919 % 10_007}" for i in range(4000)])
+    assert file_size(small, minichunk_size="64") > file_size(small) + 2000
+
+
+def test_requests_of_a_field_hold_for_those_below_it() -> None:
+    for of in (pa.list_(pa.string()), pa.struct({"a": pa.struct({"b": pa.string()})})):
+        texts = [f"{i:090}" for i in range(1000)]
+        array = pa.array([[t] if pa.types.is_list(of) else {"a": {"b": t}} for t in texts], of)
+        assert file_size(array, compression="zstd") < file_size(array, compression="none") / 2
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_numbers_of_all_64_bits_are_read_back(version: str) -> None:
     for values in ([-1, -(2**63)], [2**63 - 1] * 3 + [0], list(range(-5000, 5000)), [-1] * 3000):
@@ -149,8 +188,38 @@ def test_lists_across_chunks_and_pages_are_read_back(version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_many_empty_lists_between_values_are_read_back(version: str) -> None:
     """More levels than a mini-block holds lie between two values."""
-    array = pa.array([[1], *[[]] * 40_000, [2], None, [3]], pa.list_(INT))
-    check(read_back(file_of(array, version), array.type), array)
+    rows = [[1], *[[]] * 40_000, [0], None, [1, 1], *[None] * 30_000, [0]]
+    keys = pa.dictionary(pa.int8(), pa.string())
+    for item in (INT, pa.bool_(), pa.list_(pa.bool_()), keys, pa.string()):
+        make = {INT: int, pa.bool_(): bool, pa.list_(pa.bool_()): lambda v: [bool(v), None]}.get(item, str)
+        of = pa.list_(item.value_type if item is keys else item)
+        array = pa.array([None if r is None else [make(v) for v in r] for r in rows], of)
+        if item is keys:
+            codes = array.values.dictionary_encode().cast(keys)
+            array = pa.Array.from_buffers(
+                pa.list_(keys), len(array), array.buffers()[:2], array.null_count, children=[codes]
+            )
+        check(read_back(file_of(array, version), array.type), array)
+
+
+@pytest.mark.peer
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_many_empty_lists_between_values_are_read_by_pylance(tmp_path: Path, version: str) -> None:
+    files = pytest.importorskip("lance.file", reason="pylance is not installed")
+    for item in (pa.bool_(), pa.list_(pa.bool_())):
+        values = [True, False] if item == pa.bool_() else [[True], [False, None]]
+        array = pa.array([[values[0]], *[[]] * 40_000, values, None, [values[1]]], pa.list_(item))
+        path = tmp_path / "file.lance"
+        path.write_bytes(file_of(array, version))
+        check(files.LanceFileReader(str(path)).read_all().to_table()["c"].combine_chunks(), array)
+
+
+def test_fixed_lists_of_structs_are_cut_at_rows() -> None:
+    of = pa.list_(pa.struct({"a": pa.list_(pa.bool_())}), 3)
+    rows = [[{"a": [True]}, {"a": []}, {"a": None}], *[[{"a": []}] * 3] * 9001, None, [{"a": [False]}] * 3]
+    array = pa.array(rows, of)
+    check(read_back(file_of(array), of), array)
 
 
 def test_values_beneath_nulls_do_not_matter() -> None:
@@ -236,6 +305,13 @@ def test_types_that_files_do_not_store_are_rejected_by_name(of: pa.DataType, ver
         ("structural-encoding", "sparse"),
         ("bss", "maybe"),
         ("rle-threshold", "2"),
+        ("dict-divisor", "0"),
+        ("dict-size-ratio", "much"),
+        ("dict-max-size", "9"),
+        ("dict-values-compression", "fsst"),
+        ("dict-values-compression-level", "0.5"),
+        ("minichunk-size", "nan"),
+        ("no-such-request", "1"),
     ],
 )
 def test_requests_that_are_not_understood_are_rejected_by_name(key: str, value: str) -> None:
@@ -245,6 +321,63 @@ def test_requests_that_are_not_understood_are_rejected_by_name(key: str, value: 
     }
     with pytest.raises(InvalidArgumentError, match=f"lance-encoding:{key}.*{value}"):
         file_of(pa.array([1]), metadata=metadata)
+
+
+@pytest.mark.parametrize(
+    ("array", "metadata", "expected"),
+    [
+        (pa.array([1]), {"compression": "fsst"}, "only strings"),
+        (pa.array([[1]]), {"compression": "fsst"}, "only strings"),
+        (pa.array(["a"]).dictionary_encode(), {"structural-encoding": "fullzip"}, "miniblock"),
+        (pa.array([True]), {"structural-encoding": "fullzip"}, "miniblock"),
+        (pa.array([1]), {"structural-encoding": "fullzip", "compression": "lz4"}, "miniblock"),
+        (pa.array(["a"]), {"compression": "lz4", "compression-level": "3"}, "only with the compression 'zstd'"),
+        (pa.array(["a"]), {"dict-values-compression-level": "3"}, "'zstd'"),
+        (pa.array(["a"]), {"minichunk-size": "10000"}, "at most 8192"),
+        (pa.array([[0.0] * 4096], pa.list_(pa.float64(), 4096)), {"compression": "lz4"}, "at most 8192 bytes"),
+    ],
+)
+def test_requests_that_a_field_does_not_have_are_rejected_by_name(
+    array: pa.Array, metadata: dict[str, str], expected: str
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"lance-encoding:.*{expected}"):
+        file_of(array, "2.1", {f"lance-encoding:{k}": v for k, v in metadata.items()})
+
+
+def test_packed_values_that_are_no_structs_and_requests_within_packed_structs_are_rejected() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="packed values of type 'int64'"):
+        file_of(pa.array([1]), metadata={"lance-encoding:packed": "true"})
+    of = pa.struct([pa.field("a", INT, metadata={"lance-encoding:compression": "zstd"})])
+    with pytest.raises(InvalidArgumentError, match=r"'a'.*packed struct 'c'"):
+        file_of(pa.array([{"a": 1}], of), metadata={"lance-encoding:packed": "true"})
+
+
+def test_compressed_vectors_with_null_items_are_rejected() -> None:
+    array = pa.array([[1.0, None]] * 200, pa.list_(pa.float32(), 2))
+    assert file_of(array)
+    with pytest.raises(UnsupportedFeatureError, match="null items can't be compressed"):
+        file_of(array, metadata={"lance-encoding:compression": "zstd"})
+
+
+def test_nulls_in_full_zip_pages_of_lz4_are_rejected() -> None:
+    metadata = {"lance-encoding:compression": "lz4", "lance-encoding:structural-encoding": "fullzip"}
+    array = pa.array(["", "a", "b" * 500])
+    check(read_back(file_of(array, metadata=metadata), array.type), array)
+    with pytest.raises(UnsupportedFeatureError, match=r"nulls.*full-zip.*lz4"):
+        file_of(pa.array(["a", None, "b"]), metadata=metadata)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_nulls_of_dictionary_types_need_no_key(version: str) -> None:
+    """All keys have values, and some rows are null."""
+    for keys, n in ((pa.int8(), 128), (pa.uint8(), 256)):
+        values = pa.array([f"value {i}" for i in range(n)])
+        indices = pa.array([*range(n), None, *range(n - 1, -1, -1), None], keys)
+        for array in (
+            pa.DictionaryArray.from_arrays(indices, values),
+            pa.DictionaryArray.from_arrays(indices, pa.array(range(n))),
+        ):
+            check(read_back(file_of(array, version), array.type), array)
 
 
 def test_more_distinct_values_than_keys_are_rejected() -> None:

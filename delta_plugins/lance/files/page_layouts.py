@@ -37,7 +37,7 @@ def page_layout(facts: Mapping[str, Any], layout: ValueLayout, *, has_large_chun
             "rep_compression": _levels(facts["rep_bits"]),
             "def_compression": _levels(facts["def_bits"]),
             "value_compression": _value(facts, layout, is_code=has_dictionary),
-            "dictionary": _dictionary(layout) if has_dictionary else None,
+            "dictionary": _dictionary(facts, layout) if has_dictionary else None,
             "num_dictionary_items": facts["num_dictionary_items"] or 0,
             "layers": layers,
             "num_buffers": facts["num_buffers"],
@@ -62,8 +62,13 @@ def _levels(bits: int) -> Message | None:
     return {"out_of_line_bitpacking": {"uncompressed_bits_per_value": 16, "values": _flat(bits)}}
 
 
-def _dictionary(layout: ValueLayout) -> Message:
-    return _flat(layout.bits) if layout.bits else _variable(64 if layout.is_wide else 32)
+def _dictionary(facts: Mapping[str, Any], layout: ValueLayout) -> Message:
+    found = _flat(layout.bits) if layout.bits else _variable(64 if layout.is_wide else 32)
+    return _compressed(found, facts["dictionary_scheme"])
+
+
+def _compressed(found: Message, scheme: int) -> Message:
+    return {"general": {"compression": {"scheme": scheme}, "values": found}} if scheme else found
 
 
 def _value(facts: Mapping[str, Any], layout: ValueLayout, *, is_code: bool = False) -> Message:
@@ -83,9 +88,7 @@ def _value(facts: Mapping[str, Any], layout: ValueLayout, *, is_code: bool = Fal
         found = _flat(bits)
     if not is_code:
         found = _nested(found, facts, layout)
-    if facts["scheme"]:
-        found = {"general": {"compression": {"scheme": facts["scheme"]}, "values": found}}
-    return found
+    return _compressed(found, facts["scheme"])
 
 
 def _nested(found: Message, facts: Mapping[str, Any], layout: ValueLayout) -> Message:

@@ -14,7 +14,7 @@ from delta_plugins.lance.files.array_parts import leaf_parts, storage_of
 from delta_plugins.lance.files.container import MAGIC
 from delta_plugins.lance.files.leaves import Leaf, leaves_of, value_layout
 from delta_plugins.lance.files.page_layouts import page_layout
-from delta_plugins.lance.files.write_requests import requests_of
+from delta_plugins.lance.files.write_requests import Requests, check_requests, requests_of
 from delta_plugins.lance.schema import LanceField, blob_kind, fields_of_schema, is_packed, message_of, walk_fields
 from delta_plugins.lance.wire import Message, encode
 
@@ -108,7 +108,9 @@ class DataFileWriter:
         self._columns: list[list[_Column]] = []
         for field in self._fields:
             _check_field(field, version)
-            self._columns.append([_Column(leaf, version) for leaf in leaves_of(field)])
+            self._columns.append(
+                [_Column(*pair, version) for pair in zip(leaves_of(field), requests_of(field), strict=True)]
+            )
         self._page_bytes = min(page_bytes, max(LEAST_PAGE, MOST_BYTES // max(sum(map(len, self._columns)), 1)))
 
     @property
@@ -152,9 +154,8 @@ class DataFileWriter:
                     self._write_page(column)
 
     def _write_page(self, column: _Column) -> None:
-        layout, buffers, rows = column.take_page()
-        places = [self._put(b) for b in buffers]
-        column.add_page(places, layout, rows)
+        for layout, buffers, rows in column.take_pages():
+            column.add_page([self._put(b) for b in buffers], layout, rows)
 
     def _put(self, data: Any) -> tuple[int, int]:
         """Write bytes at the next multiple of 64, and return where they are."""
@@ -199,10 +200,11 @@ class DataFileWriter:
 class _Column:
     """One column of the file: rows that are collected, and the pages that were written."""
 
-    def __init__(self, leaf: Leaf, version: tuple[int, int]) -> None:
+    def __init__(self, leaf: Leaf, requests: Requests, version: tuple[int, int]) -> None:
         self.leaf = leaf
-        self._requests = requests_of(leaf.field)
+        self._requests = requests
         self._layout = value_layout(leaf.type)
+        check_requests(leaf.field, requests, self._layout, version)
         self._is_later = version >= (2, 2)
         self._collector = _page_writer.PageCollector(
             self._layout.bits,
@@ -210,6 +212,7 @@ class _Column:
             self._layout.list_sizes,
             [is_list for is_list, _ in leaf.layers[::-1]],
             *_keys(leaf.type),
+            leaf.multiple,
         )
         self._pages: list[Message] = []
         self._rows = 0
@@ -226,23 +229,18 @@ class _Column:
         with self._named():
             self._collector.append(part.layers, part.values, n)
 
-    def take_page(self) -> tuple[bytes, list[Any], int]:
-        """Return the layout of the page of the collected rows, its buffers and its rows."""
-        r = self._requests
+    def take_pages(self) -> list[tuple[bytes, list[Any], int]]:
+        """Return the layouts of the pages of the collected rows, their buffers and their rows."""
         with self._named():
-            facts, buffers = self._collector.write(
-                self._is_later,
-                self._is_later,
-                r.scheme,
-                r.codec,
-                r.structure,
-                r.wants_fsst,
-                r.needs_fsst,
-                r.splits_bytes,
-                r.run_threshold,
+            pages = self._collector.write(self._is_later, self._requests)
+        return [
+            (
+                encode("PageLayout", page_layout(facts, self._layout, has_large_chunks=self._is_later)),
+                buffers,
+                facts["rows"],
             )
-        layout = page_layout(facts, self._layout, has_large_chunks=self._is_later)
-        return encode("PageLayout", layout), buffers, facts["rows"]
+            for facts, buffers in pages
+        ]
 
     def _named(self) -> _Named:
         return _Named(self.leaf.field)
@@ -277,7 +275,7 @@ class _Named:
         if isinstance(error, _page_writer.UnwritablePageError):
             raise UnsupportedFeatureError(
                 f"Rows of field {self._field.name!r} (id {self._field.id}) can't be stored: {error}. Write smaller "
-                "values, or fewer in each row.",
+                "values, or fewer in each row, or remove the requests 'lance-encoding:…' from the field's metadata.",
                 feature=str(error),
             ) from None
 
@@ -313,6 +311,9 @@ def _check_field(field: LanceField, version: tuple[int, int]) -> None:
             raise _unsupported(
                 part, version, "dictionaries of bool or null", "Cast the column to the type of its values."
             )
+        if is_packed(part) and kind != "struct":
+            remedy = "Remove the request 'lance-encoding:packed' from the metadata of the field."
+            raise _unsupported(part, version, f"packed values of type {kind!r}", remedy)
         if is_packed(part) and not value_layout(part.arrow.type).bits:
             remedy = "Remove the request 'lance-encoding:packed' from the metadata of the field."
             raise _unsupported(part, version, "packed structs of values of any length", remedy)
