@@ -25,12 +25,9 @@ SHORT = [
     ("lacks-all", False),
     ("adds-update", True),
     ("both-all", True),
-    ("lacks-other-case-all", True),
     ("other-types-all", False),
-    ("deep-all", True),
     ("deep-outer-full-all", True),
     ("array-insert", True),
-    ("array-in-struct-all", True),
     ("map-adds-all", True),
     ("array-in-full-struct-all", True),
     ("extra-column-other-case-all", False),
@@ -60,7 +57,7 @@ def test_merge_leaves_what_delta_spark_leaves(name: str, is_evolving: bool, spar
 
 def test_generated_merges_leave_what_the_model_leaves(spark: Any, tmp_path: Path) -> None:
     differing = []
-    for seed in range(CASES if IS_LONG else 6):
+    for seed in range(CASES if IS_LONG else 3):
         case = generated(seed)
         found, wanted = merged(spark, tmp_path / str(seed), case, True), expected(case, True)
         if found != wanted:

@@ -13,11 +13,15 @@ import delta_core.spark as ds
 from delta_core import DeltaTable
 from delta_core.engines.spark.write.rows import given_schema
 from delta_core.errors import DeltaError, ExpressionError, SchemaError, SchemaMismatchError, UnsupportedFeatureError
+from tests.example_counts import chosen
 from tests.spark.points import frames
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
-KINDS = ["vector", "matrix", "list", "text", "in a struct", "in an array", "in a map"]
+KINDS = chosen(
+    ["vector", "matrix", "list", "text", "in a struct", "in an array", "in a map"],
+    ["vector", "text", "in a struct", "in an array"],
+)
 
 
 @pytest.fixture
