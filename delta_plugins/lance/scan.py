@@ -39,6 +39,7 @@ from delta_plugins.lance.predicates import Predicate, bind_predicate
 from delta_plugins.lance.projection import METADATA, Columns, FilePart, ShapePlan, plan_shape, select_fields
 from delta_plugins.lance.row_ids import LINEAGE_FIELDS, Kind
 from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind, registered, walk_fields
+from delta_plugins.lance.small_fragments import SmallFragments
 from delta_plugins.lance.version_files import VersionFiles
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ _BUDGET_BYTES, _AHEAD = 64 << 20, 2
 _FRAGMENTS_AT_ONCE = 256
 #: Small fragments of a local dataset are read by one task, and their rows joined: the most fragments, and the most
 #: rows.
-_JOINED_FRAGMENTS, _JOINED_ROWS = 64, 1 << 13
+_JOINED_FRAGMENTS, _JOINED_ROWS = 256, 1 << 13
 #: Rows whose encoded values are tested before the rows that pass are read.
 _TESTED_ROWS = 1 << 20
 _SEQUENCES: Mapping[str, Kind] = {
@@ -251,6 +252,14 @@ class FragmentReader:
                 some[i] = with_bytes(storage, field, some[i], blobs)
             yield from self._reader.batch(some, rows.stop - rows.start)
 
+    def together(self, small: SmallFragments, fragments: NDArray[np.int64]) -> Arrays | None:
+        """Return the columns of all rows of small fragments of the same shape; see `SmallFragments.read`."""
+        found = small.read(fragments, self._plan)
+        if found is None:
+            return None
+        rows = int(self._dataset.manifest.fragments.physical_rows[fragments].sum())
+        return self._columns(None, 0, rows, found)
+
     def blobs(self, positions: NDArray[np.int64]) -> list[BlobFile | None]:
         """Return the blobs of rows at positions, which rise, of the only column of the reader."""
         [field], array = self._reader.fields, one_array(self.read(positions)[0])
@@ -397,6 +406,7 @@ class LanceScan(PlannedRows):
         self._found: IndexPlan | None = None
         self._encoded: EncodedTests | None = None
         self._rest: RowReader | None = None
+        self._small: SmallFragments | None = None
         if self._predicate is not None:
             evaluator = dataset.engine.evaluator
             self._tested = self._reader_of(self._predicate)
@@ -477,6 +487,7 @@ class LanceScan(PlannedRows):
                 yield from self._of_fragment(i)
             return
         is_local = self._dataset.engine.storage.local_path(self._dataset.manifest.path) is not None
+        self._small = SmallFragments(self._dataset) if is_local else None
         most = _JOINED_FRAGMENTS if is_local and not self._reader.has_bytes else 1
         tasks: Iterator[Task] = (partial(self._of_fragments, g) for g in self._grouped(most))
         if is_local:
@@ -501,9 +512,30 @@ class LanceScan(PlannedRows):
         if len(fragments) == 1:
             yield from self._of_fragment(fragments[0])
             return
+        together = self._together(fragments)
+        if together is not None:
+            yield from together
+            return
         found = [b for i in fragments for b in self._of_fragment(i) if b.num_rows]
         if found:
             yield from pa.Table.from_batches(found).combine_chunks().to_batches()
+
+    def _together(self, fragments: Sequence[int]) -> list[pa.RecordBatch] | None:
+        """Return the rows of fragments whose files can be read together; None if they have to be read one by one."""
+        small, reader = self._small, self._reader
+        if small is None or self._predicate is not None or reader.metadata or reader.has_bytes:
+            return None
+        numbers = np.asarray(fragments, np.int64)
+        shapes = self._dataset.manifest.fragments.shape[numbers]
+        if not small.are_small[numbers].all() or (shapes != shapes[0]).any():
+            return None
+        arrays = FragmentReader(reader, fragments[0]).together(small, numbers)
+        if arrays is None:
+            return None
+        live = small.live_rows(numbers)
+        if live is None:
+            return reader.batch(arrays, int(self._dataset.manifest.fragments.physical_rows[numbers].sum()))
+        return reader.batch([a.filter(live) for a in arrays], live.true_count)
 
     def _grouped(self, most: int) -> Iterator[list[int]]:
         """Yield the indices of fragments, of small ones at most ``most`` together."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from delta_core.api import DataFileError, Engine, InvalidArgumentError
+from delta_core.kernels.arrow_buffers import number_array
 from delta_plugins.lance.deletions import read_deletions
 from delta_plugins.lance.files import open_data_file
 from delta_plugins.lance.fragments import NOWHERE
@@ -80,6 +81,18 @@ class VersionFiles:
         fragments = self.manifest.fragments
         number = int(fragments.first_file[fragment]) + file
         return self._places.data(int(fragments.file_base[number]), fragments.paths[number].as_py())
+
+    def local_paths(self, files: NDArray[np.int64]) -> list[str] | None:
+        """Return the absolute paths of data files, given by their numbers; None if one is not on this machine."""
+        fragments = self.manifest.fragments
+        bases, names = fragments.file_base[files], fragments.paths.take(number_array(files)).to_pylist()
+        if len(files) and (bases == bases[0]).all():
+            prefix = self._places.data(int(bases[0]), "")
+            paths = [prefix + name for name in names]
+        else:
+            paths = [self._places.data(base, name) for base, name in zip(bases.tolist(), names, strict=True)]
+        found = self.engine.storage.local_paths(paths)
+        return None if None in found else [p for p in found if p is not None]
 
     def external_path(self, base: int, uri: str, path: str, column: str) -> str:
         """Return the path of a file with an external blob, as the storage takes it.

@@ -130,6 +130,44 @@ struct Page {
         return nullptr;
     }
 
+    // Set the levels of a constant page, raw or compressed, no bytes = not stored; and whether it has no value.
+    Error open_constant(Context &context, bool has_value, Bytes rep_bytes, Bytes def_bytes, uint64_t num_rep, uint64_t num_def) {
+        is_null = !has_value;
+        levels.clear();
+        levels.has_rep = rep_bytes.size > 0;
+        levels.has_def = def_bytes.size > 0;
+        if (levels.has_rep)
+            if (Error e = read_levels(context, rep, rep_bytes, num_rep, levels.rep)) return e;
+        if (levels.has_def)
+            if (Error e = read_levels(context, def, def_bytes, num_def, levels.def)) return e;
+        if (levels.has_rep && levels.has_def && levels.rep.size() != levels.def.size()) return "there are more levels of one kind than of the other";
+        levels.count = std::max(levels.rep.size(), levels.def.size());
+        return find_level_rows();
+    }
+
+    // Have every row of a constant page without lists have the same definition level.
+    void fill_levels(uint16_t level) {
+        levels.has_def = true;
+        levels.def.assign(num_rows, level);
+        levels.count = num_rows;
+    }
+
+    Error read_levels(Context &context, int node, Bytes bytes, uint64_t n, std::vector<uint16_t> &out) const {
+        if (node < 0) {
+            if (bytes.size % 2) return "levels end within a level";
+            out.resize(bytes.size / 2);
+            if (bytes.size) std::memcpy(out.data(), bytes.data, bytes.size);
+            return nullptr;
+        }
+        if (n > (UINT64_C(1) << 32)) return "a constant page has too many levels";
+        Values found;
+        found.bits = 16;
+        if (Error e = codings.append_block(context, node, bytes, n, found)) return e;
+        out.resize(found.count);
+        if (found.count) std::memcpy(out.data(), found.fixed.data(), 2 * found.count);
+        return nullptr;
+    }
+
     // Find where the rows of a constant page begin.
     Error find_level_rows() {
         level_starts.clear();

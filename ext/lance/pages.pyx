@@ -7,6 +7,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 from libcpp cimport bool
+from libcpp.string cimport string
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
@@ -79,7 +80,8 @@ cdef extern from "lance/pages.h" namespace "delta_lance" nogil:
         vector[uint8_t] constant
         Error find_chunks(Bytes words, Bytes index, uint64_t depth, uint64_t size)
         Error find_rows(Bytes index)
-        Error find_level_rows()
+        Error open_constant(Context& context, bool has_value, Bytes rep_bytes, Bytes def_bytes, uint64_t num_rep, uint64_t num_def)
+        void fill_levels(uint16_t level)
         Error plan(const vector[Range]& ranges, uint64_t gap, vector[Range]& found)
     cdef cppclass LayerOut:
         bool is_list, is_wide
@@ -95,6 +97,23 @@ cdef extern from "lance/pages.h" namespace "delta_lance" nogil:
         vector[vector[uint64_t]] child_sizes
         Error read_dictionary(Context& context, CPage& page, Bytes data)
         Error append(Context& context, const CPage& page, const vector[Range]& ranges, const vector[Part]& parts)
+
+
+cdef extern from "lance/small_files.h" namespace "delta_lance" nogil:
+    cdef cppclass PageLayout:
+        CPage* page
+        uint64_t depth, num_rep, num_def
+        bool has_value
+    cdef cppclass CLayoutKey "std::pair<size_t, const std::string *>":
+        size_t first
+        const string* second
+    cdef cppclass CSmallFiles "delta_lance::SmallFiles":
+        CSmallFiles(unsigned major, unsigned minor)
+        void add_column(CColumn* column, uint64_t index, uint64_t multiple) except +
+        bool read(const char* path, uint64_t size, uint64_t rows) except +
+        const vector[CLayoutKey]& unknown()
+        void set_layout(size_t i, const PageLayout& layout)
+        Error append(Context& context) except +
 
 
 cdef extern from "lance/page_tests.h" namespace "delta_lance" nogil:
@@ -257,48 +276,25 @@ cdef class Page:
 
     def open_constant(self, value, rep, definition, uint64_t num_rep, uint64_t num_def):
         """Set the value (None = null) and the levels of a constant page; levels are bytes, None = not stored."""
-        self.page.is_null = value is None
-        if value is not None:
-            self.page.constant = vector_of(View(value))
-        if rep is not None:
-            self.page.levels.has_rep = True
-            self.read_levels(View(rep), self.page.rep, num_rep, self.page.levels.rep)
-        if definition is not None:
-            self.page.levels.has_def = True
-            self.read_levels(View(definition), self.page.definition, num_def, self.page.levels.definition)
-        if rep is not None and definition is not None and self.page.levels.rep.size() != self.page.levels.definition.size():
-            raise DamagedPageError("there are more levels of one kind than of the other")
-        self.page.levels.count = max(self.page.levels.rep.size(), self.page.levels.definition.size())
-        check(self.page.find_level_rows())
+        cdef View r, d
+        cdef Bytes rep_bytes, def_bytes
+        cdef Context* context = new Context(unzip)
+        try:
+            if value is not None:
+                self.page.constant = vector_of(View(value))
+            if rep is not None:
+                r = View(rep)
+                rep_bytes = r.bytes()
+            if definition is not None:
+                d = View(definition)
+                def_bytes = d.bytes()
+            check(self.page.open_constant(context[0], value is not None, rep_bytes, def_bytes, num_rep, num_def))
+        finally:
+            del context
 
     def fill_levels(self, uint16_t level):
         """Have every row of a constant page without lists have the same definition level."""
-        self.page.levels.has_def = True
-        self.page.levels.definition.assign(self.page.num_rows, level)
-        self.page.levels.count = self.page.num_rows
-
-    cdef int read_levels(self, View view, int node, uint64_t n, vector[uint16_t]& out) except -1:
-        cdef Bytes data = view.bytes()
-        cdef Values values
-        cdef Context* context = new Context(unzip)
-        try:
-            if node < 0:
-                if data.size % 2:
-                    raise DamagedPageError("levels end within a level")
-                out.resize(data.size // 2)
-                if data.size:
-                    memcpy(out.data(), data.data, data.size)
-            else:
-                if n > (<uint64_t>1 << 32):
-                    raise DamagedPageError("a constant page has too many levels")
-                values.bits = 16
-                check(self.page.codings.append_block(context[0], node, data, n, values))
-                out.resize(values.count)
-                if values.count:
-                    memcpy(out.data(), values.fixed.data(), 2 * values.count)
-        finally:
-            del context
-        return 0
+        self.page.fill_levels(level)
 
     def plan(self, const int64_t[:, ::1] ranges, uint64_t gap):
         """Return the (offset, length) of the bytes of the value buffer that ranges of rows need, near ones joined."""
@@ -501,6 +497,103 @@ cdef class TestedColumn:
         views = views_of(parts, found)
         with nogil:
             error = self.column.append_flags(self.context[0], page.page, requested, found, &flags[0])
+        check(error)
+
+
+cdef class SmallFiles:
+    """Reads all rows of small local files of version 2.1 or 2.2 that have the same columns.
+
+    Parameters
+    ----------
+    major, minor : int
+        The version of the files.
+    columns : list of tuple
+        (`Column`, index, entries for each row) of each requested column.
+    """
+
+    cdef CSmallFiles* files
+    cdef Context* context
+    cdef list kept
+
+    def __cinit__(self, unsigned major, unsigned minor, columns):
+        self.files = new CSmallFiles(major, minor)
+        self.context = new Context(unzip)
+        self.kept = []
+
+    def __dealloc__(self):
+        del self.files
+        del self.context
+
+    def __init__(self, unsigned major, unsigned minor, columns):
+        cdef Column column
+        for column, index, multiple in columns:
+            self.kept.append(column)
+            self.files.add_column(&column.column, index, multiple)
+
+    def read(self, bytes names not None, const int64_t[::1] ends not None, const int64_t[::1] sizes not None, const int64_t[::1] rows not None):
+        """Read files and find their pages; ``names`` are paths, each followed by a zero byte, which end at ``ends``.
+
+        Parameters
+        ----------
+        sizes, rows : int64[n]
+            The bytes and the rows of each file.
+
+        Returns
+        -------
+        bool
+            False if a file is missing, damaged or different: its own reader reports why.
+        """
+        cdef const char* text = names
+        cdef int64_t i, start = 0, n = ends.shape[0], size = len(names)
+        cdef bint good = True
+        if sizes.shape[0] != n or rows.shape[0] != n:
+            raise ValueError("there are more names than sizes, or more sizes than rows")
+        for i in range(n):
+            if ends[i] <= start or ends[i] > size or text[ends[i] - 1] or sizes[i] < 0 or rows[i] < 0:
+                raise ValueError("the ends are not those of the names, or a size is negative")
+            start = ends[i]
+        with nogil:
+            start = 0
+            for i in range(n):
+                good = self.files.read(text + start, <uint64_t>sizes[i], <uint64_t>rows[i])
+                if not good:
+                    break
+                start = ends[i]
+        return good
+
+    def layouts(self):
+        """Return the (number of the column, bytes) of each distinct layout of pages."""
+        cdef size_t i
+        cdef const string* text
+        found = []
+        for i in range(self.files.unknown().size()):
+            text = self.files.unknown()[i].second
+            found.append((self.files.unknown()[i].first, text.data()[:text.size()]))
+        return found
+
+    def set_layout(self, size_t i, Page page not None, value, uint64_t depth, uint64_t num_rep, uint64_t num_def):
+        """Set what a layout of `layouts` is: a page of its own, and the value of constant pages or None."""
+        cdef PageLayout layout
+        if i >= self.files.unknown().size():
+            raise IndexError(i)
+        if value is not None:
+            page.page.constant = vector_of(View(value))
+        self.kept.append(page)
+        layout.page = &page.page
+        layout.depth, layout.num_rep, layout.num_def, layout.has_value = depth, num_rep, num_def, value is not None
+        self.files.set_layout(i, layout)
+
+    def append(self):
+        """Append the rows of all files to the columns; each layout has to be set.
+
+        Raises
+        ------
+        DamagedPageError, TooLongError, MemoryError
+            The columns can't be used any more.
+        """
+        cdef Error error
+        with nogil:
+            error = self.files.append(self.context[0])
         check(error)
 
 

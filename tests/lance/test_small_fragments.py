@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from delta_core.errors import DataFileNotFoundError, DeltaError
+from delta_plugins.lance.files import SmallFilesReader
 from delta_plugins.lance.files.rows import page_rows
 from delta_plugins.lance.format import open_dataset
+from delta_plugins.lance.version_files import VersionFiles
+from tests.lance.made_arrays import CASES, MISSING, made_array
 
 lance = pytest.importorskip("lance", reason="pylance is not installed")
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("ignore")]
@@ -65,3 +71,92 @@ def test_rows_of_one_page_are_those_that_it_has(ranges: list[list[int]], starts:
     two = np.array([0, 0, starts[1]])  # an empty page before it
     expected = [p.ranges.tolist() for p in page_rows(requested, two)]
     assert [p.ranges.tolist() for p in page_rows(requested, one)] == expected
+
+
+def read_one_by_one(*_: Any) -> None:
+    """Take the place of `SmallFilesReader.read`: no files are read together."""
+
+
+def together_only(self: VersionFiles, fragment: int, file: int) -> Any:
+    raise AssertionError(f"file {file} of fragment {fragment} is opened by itself")
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("nulls", ["none", "some", "all", "runs"])
+def test_small_files_of_every_type_have_the_written_rows(tmp_path: Path, version: str, nulls: str) -> None:
+    cases = [c for c in CASES if c not in MISSING[version]]
+    table = pa.table({"n": range(40), **{c: made_array(c, nulls, 40) for c in cases}})
+    uri = str(tmp_path / "d")
+    lance.write_dataset(table, uri, data_storage_version=version, max_rows_per_file=4)
+    lance.dataset(uri).delete("n % 5 = 3")
+    found = open_dataset(uri).to_pyarrow_table()
+    found.validate(full=True)
+    expected = table.take([i for i in range(40) if i % 5 != 3])
+    for case in table.column_names:
+        assert found[case].to_pylist() == expected[case].to_pylist(), case
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_small_files_are_not_opened_one_by_one(tmp_path: Path, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri, table = write(tmp_path / "d", version)
+    lance.dataset(uri).add_columns({"twice": "i * 2"})
+    lance.dataset(uri).delete("i % 3 = 1")
+    monkeypatch.setattr(VersionFiles, "open_file", together_only)
+    found = open_dataset(uri).to_pyarrow_table()
+    assert found["i"].to_pylist() == [i for i in range(300) if i % 3 != 1]
+    assert found["twice"].to_pylist() == [2 * i for i in range(300) if i % 3 != 1]
+    assert found["s"].to_pylist() == [table["s"][i].as_py() for i in range(300) if i % 3 != 1]
+
+
+def outcome(uri: str) -> Any:
+    """Return the rows of a dataset, or the error that reading it raises."""
+    try:
+        table = open_dataset(uri).to_pyarrow_table()
+    except DeltaError as e:
+        return type(e), str(e)
+    table.validate(full=True)
+    return table.to_pylist()
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("seed", range(3000 if os.environ.get("DELTA_CORE_LONG") else 40))
+def test_damaged_small_files_are_read_or_rejected_as_one_by_one(
+    small_files: dict[str, Path], seed: int, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Damage of any kind: the file's own reader decides whether it can be read, and names the file if not."""
+    choose = random.Random(seed)
+    folder = small_files[version]
+    chosen = choose.choice(sorted((folder / "data").iterdir()))
+    before = chosen.read_bytes()
+    data = bytearray(before)
+    for _ in range(choose.randint(1, 3)):
+        at = choose.randrange(len(data))
+        data[at] = choose.choice([0, 255, data[at] ^ 1 << choose.randrange(8), choose.randrange(256)])
+    if choose.random() < 0.2:
+        del data[choose.randrange(len(data)) :]
+    try:
+        chosen.write_bytes(data)
+        together = outcome(str(folder))
+        with monkeypatch.context() as patch:
+            patch.setattr(SmallFilesReader, "read", read_one_by_one)
+            assert together == outcome(str(folder))
+    finally:
+        chosen.write_bytes(before)
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_missing_small_file_is_reported_by_name(tmp_path: Path, version: str) -> None:
+    uri, _ = write(tmp_path / "d", version)
+    missing = sorted((tmp_path / "d" / "data").iterdir())[50]
+    missing.unlink()
+    with pytest.raises(DataFileNotFoundError, match=missing.name):
+        open_dataset(uri).to_pyarrow_table()
+
+
+@pytest.fixture(scope="module")
+def small_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("small")
+    for version in ("2.1", "2.2"):
+        table = pa.table({c: made_array(c, "some", 12) for c in ("int64", "string", "list", "bool")})
+        lance.write_dataset(table, str(folder / version), data_storage_version=version, max_rows_per_file=3)
+    return {version: folder / version for version in ("2.1", "2.2")}

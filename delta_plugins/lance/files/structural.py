@@ -19,7 +19,7 @@ from delta_plugins.lance.files.layouts import Layout, LayoutError
 from delta_plugins.lance.files.leaves import Leaf, LeafTest, ValueLayout, value_layout
 from delta_plugins.lance.files.rows import PageRows, row_count
 
-__all__ = ["LeafRows", "StructuralColumn"]
+__all__ = ["LeafRows", "StructuralColumn", "check_texts", "common_layout", "page_of"]
 
 _PAGE = "/lance.encodings21.PageLayout"
 _COLUMN = "/lance.encodings.ColumnEncoding"
@@ -174,7 +174,7 @@ class StructuralColumn:
                 raise self._damaged(str(e), w.page) from None
         layers, values, children = column.finish()
         try:
-            _check_texts(self.leaf.type, values, children)
+            check_texts(self.leaf.type, values, children)
         except _pages.DamagedPageError as e:
             raise self._damaged(str(e), wanted[0].page) from None
         return LeafRows(self.leaf, layers, values, children, layout)
@@ -211,15 +211,13 @@ class StructuralColumn:
         kind, data = self.pages.encodings[page]
         if kind != _PAGE:
             raise self._damaged(f"its layout is of type {kind!r}, expected {_PAGE!r}", page)
-        found: Layout | None = self._container.layouts.get(data) or _COMMON.get(data)
+        found: Layout | None = self._container.layouts.get(data)
         if found is None:
             try:
-                found = layouts.parse_layout(data, f"data file {self._container.path!r}, page {page} of a column")
+                found = common_layout(data, f"data file {self._container.path!r}, page {page} of a column")
             except LayoutError as e:
                 raise self._damaged(str(e), page) from None
             self._container.layouts[data] = found
-            if len(data) <= _MOST_COMMON_BYTES and len(_COMMON) < _MOST_COMMON:
-                _COMMON[data] = found
         self._check_packed(found, page)
         return found
 
@@ -242,17 +240,7 @@ class StructuralColumn:
         if heads is None:
             raise self._damaged(f"it has {len(buffers)} buffers, which its layout does not have", number)
         try:
-            handle = _pages.Page(
-                layout.kind,
-                int(self.pages.lengths[number]),
-                data_size,
-                layout.layers,
-                layout.codings,
-                layout.nodes,
-                layout.numbers,
-                layout.outer,
-                layout.fields,
-            )
+            handle = page_of(layout, int(self.pages.lengths[number]), data_size)
         except _pages.DamagedPageError as e:
             raise self._damaged(str(e), number) from None
         page = _OpenPage(handle, layout, buffers[data][0] if data < len(buffers) else 0, heads)
@@ -283,11 +271,50 @@ class StructuralColumn:
             page.handle.fill_levels(1)
 
 
-def _check_texts(of: pa.DataType, values: Any, fields: Sequence[Any]) -> None:
+def common_layout(data: bytes, where: str) -> Layout:
+    """Return the layout of a page from its bytes; short ones, which many files have, are parsed once.
+
+    Raises
+    ------
+    DataFileError
+        If the bytes are no such message; ``where`` is in its text.
+    LayoutError
+        If the message can't be interpreted.
+    """
+    found = _COMMON.get(data)
+    if found is None:
+        found = layouts.parse_layout(data, where)
+        if len(data) <= _MOST_COMMON_BYTES and len(_COMMON) < _MOST_COMMON:
+            _COMMON[data] = found
+    return found
+
+
+def page_of(layout: Layout, num_rows: int, data_size: int) -> _pages.Page:
+    """Return the page of a layout, whose buffers are to be set.
+
+    Raises
+    ------
+    DamagedPageError
+        If it can't be read.
+    """
+    return _pages.Page(
+        layout.kind,
+        num_rows,
+        data_size,
+        layout.layers,
+        layout.codings,
+        layout.nodes,
+        layout.numbers,
+        layout.outer,
+        layout.fields,
+    )
+
+
+def check_texts(of: pa.DataType, values: Any, fields: Sequence[Any]) -> None:
     """Check that strings are UTF-8, those of a packed struct too."""
     if pa.types.is_struct(of):
         for i, found in enumerate(fields):
-            _check_texts(of.field(i).type, found, ())
+            check_texts(of.field(i).type, found, ())
         return
     if pa.types.is_dictionary(of):
         of = of.value_type
