@@ -6,7 +6,7 @@ meaning while `API_VERSION` stays the same.
 
 from __future__ import annotations
 
-from delta_core.runtime.lazy import lazy_imports
+from delta_core.runtime.lazy import lazy_imports as lazy_imports
 
 with lazy_imports(__name__):
     from delta_core.engines.conditions import (
@@ -90,6 +90,7 @@ with lazy_imports(__name__):
     from delta_core.kernel.commit.conflict import IsolationLevel as IsolationLevel
     from delta_core.kernel.commit.intents import REMOVED_FILE as REMOVED_FILE
     from delta_core.kernel.commit.loop import commit_loop as commit_loop
+    from delta_core.kernel.commit.options import CommitProperties as CommitProperties
     from delta_core.kernel.commit.publishing import (
         Rejected as Rejected,
         Unsettled as Unsettled,
@@ -182,6 +183,7 @@ with lazy_imports(__name__):
     )
     from delta_core.kernel.protocol.properties import parse_columns as parse_columns, read_property as read_property
     from delta_core.kernel.protocol.schema_history import why_unreadable as why_unreadable
+    from delta_core.kernel.scan.plan import ROW_INDEX as ROW_INDEX
     from delta_core.kernel.scan.scan import Scan as Scan
     from delta_core.kernel.snapshot import (
         Snapshot as Snapshot,
@@ -189,12 +191,27 @@ with lazy_imports(__name__):
         open_context as open_context,
         open_snapshot as open_snapshot,
     )
+    from delta_core.kernel.write.convert import conversion as conversion
+    from delta_core.kernel.write.layout import arrow_type as arrow_type
+    from delta_core.kernel.write.source import open_source as open_source
+    from delta_core.operations.changes import (
+        FILE_NUMBER as FILE_NUMBER,
+        Changed as Changed,
+        ChangeOptions as ChangeOptions,
+        Dropped as Dropped,
+    )
     from delta_core.operations.create import create_table as create_table
+    from delta_core.operations.delete import delete_rows as delete_rows
+    from delta_core.operations.merge.builder import MergeClause as MergeClause, TableMerger as TableMerger
+    from delta_core.operations.merge.operation import MergeOptions as MergeOptions, merge_rows as merge_rows
     from delta_core.operations.optimize import (
         Optimized as Optimized,
         OptimizeOptions as OptimizeOptions,
         optimize_table as optimize_table,
     )
+    from delta_core.operations.progress import OperationProgress as OperationProgress, ProgressReport as ProgressReport
+    from delta_core.operations.replace import ReplaceRowsOptions as ReplaceRowsOptions, replace_rows as replace_rows
+    from delta_core.operations.update import UpdateOptions as UpdateOptions, update_rows as update_rows
     from delta_core.operations.verify.operation import VerifyReport as VerifyReport
     from delta_core.operations.write import WriteOptions as WriteOptions, write_table as write_table
     from delta_core.parquet.pages import ValueTest as ValueTest, compiled_test as compiled_test
@@ -233,6 +250,7 @@ with lazy_imports(__name__):
         schema_of_arrow as schema_of_arrow,
     )
     from delta_core.schema.types import (
+        KNOWN_TYPES as KNOWN_TYPES,
         TIMESTAMP_NTZ as TIMESTAMP_NTZ,
         VARIANT as VARIANT,
         ArrayType as ArrayType,

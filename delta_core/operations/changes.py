@@ -56,6 +56,16 @@ class ChangeOptions(Struct, frozen=True):
         Application ids and versions: a version that the table has already changes nothing.
     progress : function(OperationProgress), optional
         Called as rows are found and written.
+    writer_properties : WriterProperties, optional
+        Of the files that are written.
+    user_metadata : str, optional
+        Kept in the commit.
+    custom_metadata : Mapping of str to object
+        Likewise.
+    max_commit_retries : int
+        How often a lost race is run again.
+    post : PostCommit
+        The steps after the commit.
     """
 
     predicate: Any = None

@@ -56,26 +56,52 @@ class ProgressReport:
         self._now = OperationProgress(0, 0, 0, 0, 0)
 
     def begin(self, step: str, sizes: pa.ChunkedArray | None = None) -> None:
-        """Begin a step over files of these sizes."""
+        """Begin a step.
+
+        Parameters
+        ----------
+        step : str
+            Its name.
+        sizes : pyarrow.ChunkedArray, optional
+            The bytes of the files that it is over.
+        """
         total = 0 if sizes is None else int(pc.sum(sizes).as_py() or 0)
         self._now = OperationProgress(0, 0 if sizes is None else len(sizes), 0, 0, total, step)
 
     def add(self, files: int = 0, rows: int = 0, num_bytes: int = 0) -> None:
-        """Report further work that is done."""
+        """Report further work that is done.
+
+        Parameters
+        ----------
+        files, rows, num_bytes : int
+            Since the last call.
+        """
         if self._call is not None:
             now = self._now
             self._now = replace(now, files=now.files + files, rows=now.rows + rows, bytes=now.bytes + num_bytes)
             self._call(self._now)
 
     def parts(self, files: pa.Table) -> Iterator[pa.Table]:
-        """Yield files in consecutive parts, and report each as done when the next one is requested."""
+        """Yield files in consecutive parts, and report each as done when the next one is requested.
+
+        Parameters
+        ----------
+        files : pyarrow.Table
+            With ``size`` in bytes.
+        """
         sizes = int64_values(pc.fill_null(files.column("size"), 0))
         for start, stop in _bounds(sizes) if self._call is not None else [(0, files.num_rows)]:
             yield files.slice(start, stop - start)
             self.add(files=stop - start, num_bytes=int(sizes[start:stop].sum()))
 
     def counted(self, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
-        """Return rows that are counted as they are read."""
+        """Return rows that are counted as they are read.
+
+        Parameters
+        ----------
+        rows : pyarrow.RecordBatchReader
+            The rows.
+        """
         if self._call is None:
             return rows
 

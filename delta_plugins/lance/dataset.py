@@ -14,10 +14,20 @@ from msgspec import Struct
 
 # views for other libraries are loaded with the first one
 from delta_core import api
-from delta_core.api import Engine, InvalidArgumentError, Schema, Storage, parse_version, require, schema_of_arrow
+from delta_core.api import (
+    DataFileNotFoundError,
+    Engine,
+    InvalidArgumentError,
+    Schema,
+    Storage,
+    parse_version,
+    require,
+    schema_of_arrow,
+)
 from delta_core.kernels.arrow_buffers import number_array, strings_of
 from delta_plugins.lance import history
 from delta_plugins.lance.blobs import BlobFile, Blobs
+from delta_plugins.lance.changing import ChangeMethods
 from delta_plugins.lance.flags import FLAGS
 from delta_plugins.lance.manifest import Manifest
 from delta_plugins.lance.names import list_versions
@@ -89,7 +99,7 @@ class LanceSchema(Schema):
         return self._arrow.__arrow_c_schema__()
 
 
-class LanceDataset:
+class LanceDataset(ChangeMethods):
     """One version of a Lance dataset.
 
     Parameters
@@ -349,6 +359,27 @@ class LanceDataset:
             int((fragments.deletion_kind >= 0).sum()),
             int(sizes.sum()) if (sizes > 0).all() else None,
         )
+
+    def check_files(self) -> None:
+        """Check that the data files and deletion files of the version are there.
+
+        Raises
+        ------
+        DataFileNotFoundError
+            If some are missing; the message names the first ones.
+        """
+        files, listed = self.files, self.manifest.fragments
+        counts = np.diff(listed.first_file).tolist()
+        paths = [files.file_path(i, n) for i, count in enumerate(counts) for n in range(count)]
+        paths += [files.deletion_path(int(i)) for i in np.flatnonzero(listed.deletion_kind >= 0)]
+        sizes, _ = self.storage.find(strings_of(paths))
+        gone = [paths[i] for i in np.flatnonzero(sizes < 0).tolist()]
+        if gone:
+            raise DataFileNotFoundError(
+                f"Version {self.version} lacks {len(gone)} of its files, such as {', '.join(map(repr, gone[:3]))}. "
+                "Restore them from a copy, or choose another version.",
+                path=gone[0],
+            )
 
     def verify(self) -> VerifyReport:
         """Check the version's files: that they are there, their sizes, footers, rows, row ids and indices."""

@@ -10,7 +10,7 @@ from delta_core.api import ColumnNotFoundError, CorruptTableError, InvalidArgume
 from delta_plugins.lance.fragments import Layout
 from delta_plugins.lance.schema import LanceField, blob_kind, is_packed, walk_fields
 
-__all__ = ["METADATA", "Columns", "FilePart", "ShapePlan", "plan_shape", "select_fields"]
+__all__ = ["METADATA", "Columns", "FilePart", "ShapePlan", "find_path", "plan_shape", "select_fields"]
 
 #: Metadata columns, as of pylance.
 METADATA = ("_rowid", "_rowaddr", "_row_created_at_version", "_row_last_updated_at_version")
@@ -46,7 +46,7 @@ def select_fields(fields: Sequence[LanceField], columns: Columns) -> tuple[Lance
     for name in columns:
         if not (isinstance(name, str) or (isinstance(name, tuple) and name and all(isinstance(p, str) for p in name))):
             raise InvalidArgumentError(f"A column is requested by {name!r}, expected a name or a path.")
-        path = _path(fields, name)
+        path = find_path(fields, name)
         top = _pruned(path)
         before = found.get(top.name)
         if before is not None and len(path) == 1:
@@ -55,8 +55,14 @@ def select_fields(fields: Sequence[LanceField], columns: Columns) -> tuple[Lance
     return tuple(found.values())
 
 
-def _path(fields: Sequence[LanceField], name: str | tuple[str, ...]) -> list[LanceField]:
-    """Return the fields from the top to the one of a name or a path."""
+def find_path(fields: Sequence[LanceField], name: str | tuple[str, ...]) -> list[LanceField]:
+    """Return the fields from the top to the one of a name or a path.
+
+    Raises
+    ------
+    ColumnNotFoundError
+        If there is none.
+    """
     if name in METADATA:
         raise ColumnNotFoundError(
             f"{name} is no column of the dataset but a metadata column: request it in metadata, not in columns.",

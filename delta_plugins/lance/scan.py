@@ -425,6 +425,11 @@ class LanceScan(PlannedRows):
         return self._reader.schema
 
     @property
+    def storage_schema(self) -> pa.Schema:
+        """The schema of the rows with storage types in place of extension types."""
+        return self._reader.storage_schema
+
+    @property
     def predicate(self) -> Expression | None:
         """The predicate, bound to the columns of the dataset."""
         return None if self._predicate is None else self._predicate.expression
@@ -501,7 +506,7 @@ class LanceScan(PlannedRows):
                 yield from reader.batches(reader.read(passing), len(passing))
             return
         reader = FragmentReader(self._reader, fragment)
-        positions = self._first(reader.live_positions())
+        positions = self._first(self._live(reader, fragment))
         if self._limit is not None and positions is None and self._limit < reader.num_rows():
             positions = np.arange(self._limit)
         for window in reader.windows(positions, self._batch_rows):
@@ -602,12 +607,16 @@ class LanceScan(PlannedRows):
             elif len(passing):
                 yield from _passing_windows(tests.rest, self._rest.fields, rest.windows(passing, self._batch_rows))
 
+    def _live(self, reader: FragmentReader, fragment: int) -> NDArray[np.int64] | None:
+        """Return the positions of the rows of a fragment that are read; None for all."""
+        return reader.live_positions()
+
     def _left(self, rows: FragmentReader, fragment: int) -> tuple[NDArray[np.int64] | None, bool]:
         """Return the rows of a fragment that may pass (None: all), and whether indices prove that all of them do."""
         indices = self._indices()
         found = None if indices is None else indices.positions(fragment)
         if indices is None or found is None:
-            return rows.live_positions(), False
+            return self._live(rows, fragment), False
         deleted = self._dataset.deleted_rows([fragment])[0]
         if deleted is not None and len(found):
             found = found[~deleted.mask(rows.num_rows())[found]]

@@ -292,7 +292,13 @@ def check_properties(
 def write_arguments(
     commit_properties: object, writer_properties: object, post_commithook_properties: object
 ) -> dict[str, Any]:
-    """Return what options of operations that write rows take for these properties; raises as `check_properties`."""
+    """Return what options of operations that write rows take for these properties; raises as `check_properties`.
+
+    Parameters
+    ----------
+    commit_properties, writer_properties, post_commithook_properties : object
+        As a caller passed them.
+    """
     commit, post = check_properties(commit_properties, writer_properties, post_commithook_properties)
     return {
         "writer_properties": writer_properties,

@@ -36,7 +36,15 @@ class FileColumn(Struct, frozen=True):
 
 
 def arrow_type(t: DataType, types: Mapping[str, TypeDef]) -> pa.DataType:
-    """Return the Arrow type of a logical type with every part nullable."""
+    """Return the Arrow type of a logical type with every part nullable.
+
+    Parameters
+    ----------
+    t : DataType
+        The type.
+    types : Mapping of str to TypeDef
+        The definitions of primitive types, by name.
+    """
     if isinstance(t, StructType):
         return pa.struct([pa.field(f.name, arrow_type(f.type, types)) for f in t.fields])
     if isinstance(t, ArrayType):

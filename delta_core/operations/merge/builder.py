@@ -20,10 +20,16 @@ class MergeClause(Struct, frozen=True):
 
     Parameters
     ----------
+    kind : str
+        Which rows: ``matched``, ``not_matched`` of the source, or ``not_matched_by_source``.
+    action : str
+        ``update``, ``delete`` or ``insert``.
     predicate : str or Expression, optional
         The clause applies to rows for which it is true.
     updates : Mapping of str to (str or Expression), optional
         Column of the table to value; None: every column of the source but ``except_columns``.
+    except_columns : tuple of str
+        Columns that are not assigned.
     """
 
     kind: Kind

@@ -46,6 +46,8 @@ class MergeOptions(ChangeOptions, frozen=True):
     ----------
     clauses : tuple of MergeClause
         Of each kind, the first one applies whose condition is true.
+    source_alias, target_alias : str, optional
+        Qualifiers of columns.
     merge_schema : bool
         Whether columns that only the source has are added to the table, types are widened if the table allows it, and
         structs may lack fields.

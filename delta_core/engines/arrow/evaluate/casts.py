@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.engines.arrow.evaluate import compute as pc
-from delta_core.engines.arrow.evaluate.compute import Kernel, arrow_type, by_value, on_arrays, to_numpy, typed
+from delta_core.engines.arrow.evaluate.compute import Kernel, by_value, evaluated_type, on_arrays, to_numpy, typed
 from delta_core.engines.arrow.evaluate.nested_order import spans
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions import literals
@@ -42,7 +42,7 @@ def cast_kernel(source: DataType, target: DataType, safe: bool = False) -> Kerne
     """
     if same_type(source, target):
         return lambda x: x
-    into = arrow_type(target)
+    into = evaluated_type(target)
     if facts(source).family == "void":
         return lambda x: typed(None, into) if isinstance(x, pa.Scalar) else pa.nulls(len(x), into)
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):

@@ -28,7 +28,7 @@ __all__ = [
     "CallInfo",
     "Kernel",
     "Maker",
-    "arrow_type",
+    "evaluated_type",
     "by_value",
     "named",
     "on_arrays",
@@ -49,7 +49,7 @@ def __getattr__(name: str) -> Any:
     return getattr(compute, name)
 
 
-def arrow_type(t: DataType) -> pa.DataType:
+def evaluated_type(t: DataType) -> pa.DataType:
     """Return how values of a type lie in memory; intervals are durations, or int32 months."""
     if not isinstance(t, PrimitiveType):
         return t.to_arrow()
@@ -60,7 +60,7 @@ def arrow_type(t: DataType) -> pa.DataType:
 def scalar_of(literal: Literal) -> pa.Scalar:
     """Return a typed constant as an Arrow scalar."""
     assert literal.type is not None
-    value, target = literal.value, arrow_type(literal.type)
+    value, target = literal.value, evaluated_type(literal.type)
     if value is not None and pa.types.is_timestamp(target):
         return typed(to_microseconds(value), target)
     return typed(value, target)

@@ -27,7 +27,7 @@ from delta_core.engines.arrow.evaluate import (
     functions_text,
     functions_times,
 )
-from delta_core.engines.arrow.evaluate.compute import CallInfo, Kernel, Maker, arrow_type, scalar_of, typed
+from delta_core.engines.arrow.evaluate.compute import CallInfo, Kernel, Maker, evaluated_type, scalar_of, typed
 from delta_core.engines.arrow.evaluate.layouts import with_plain_layout
 from delta_core.engines.arrow.evaluate.result_size import choose, spread, take
 from delta_core.errors import ExpressionError, InternalError, PluginError, UnsupportedExpressionError, plugin_errors
@@ -203,7 +203,7 @@ def compile_expression(
     inputs = tuple(locate(leaf).type for leaf in order)
     compiler = _Compiler({leaf: i for i, leaf in enumerate(order)}, dict(zip(order, inputs, strict=True)), functions)
     node = run(compiler.build(bound.expression)).node
-    result = arrow_type(bound.type)
+    result = evaluated_type(bound.type)
     compiled = CompiledExpression(order, result, node, inputs, len(order) == 1 and not compiler.foreign)
     _rehearse(compiled, bound.expression)
     return compiled
@@ -220,7 +220,7 @@ def read_column(batch: pa.RecordBatch | pa.Table, path: Sequence[str]) -> Any:
 def _rehearse(compiled: CompiledExpression, expression: Expression) -> None:
     """Run on no rows, so that a kernel that Arrow lacks is rejected before data moves."""
     try:
-        compiled([pa.nulls(0, arrow_type(t)) for t in compiled._inputs], 0)
+        compiled([pa.nulls(0, evaluated_type(t)) for t in compiled._inputs], 0)
     except pa.ArrowNotImplementedError as e:
         raise UnsupportedExpressionError(f"{format_sql(expression)} can't be evaluated here: {e}") from e
 
@@ -244,8 +244,8 @@ def _normal(column: Any, t: DataType) -> Any:
     plain = plain_layout(column.type)
     if plain != column.type:
         column = with_plain_layout(column, plain)
-    if isinstance(t, PrimitiveType) and facts(t).family != "opaque" and column.type != arrow_type(t):
-        return pc.cast(column, arrow_type(t))
+    if isinstance(t, PrimitiveType) and facts(t).family != "opaque" and column.type != evaluated_type(t):
+        return pc.cast(column, evaluated_type(t))
     return column
 
 
@@ -302,7 +302,7 @@ class _Compiler:
         ).type
         if not is_builtin(e.function):
             self.foreign = True
-            return _foreign(self._functions[e.function], nodes, arrow_type(result)), result
+            return _foreign(self._functions[e.function], nodes, evaluated_type(result)), result
         if e.function in _CONTROL:
             return _CONTROL[e.function](args), result
         if e.function not in _MAKERS:
@@ -369,7 +369,7 @@ def _where_needed(part: _Built, batch: _Batch, needed: Callable[[], Any]) -> Ste
         value = yield part.node(batch)
         return value
     if not mask.true_count:
-        return typed(None, arrow_type(part.type))
+        return typed(None, evaluated_type(part.type))
     value = yield part.node(batch.select(mask))
     if isinstance(value, pa.Scalar):
         value = spread(value, mask.true_count)
@@ -422,7 +422,7 @@ def _case(parts: list[_Built]) -> Node:
             taken.append((hit, (yield _where_needed(value, batch, partial(_same, hit)))))
         out = (yield _where_needed(default, batch, partial(_same, open_rows))) if default else None
         if out is None:
-            out = typed(None, arrow_type(parts[1].type))
+            out = typed(None, evaluated_type(parts[1].type))
         for hit, value in reversed(taken):
             out = choose(hit, value, out, "case")
         return out

@@ -203,7 +203,9 @@ def _within(call: CallInfo) -> Kernel:
     if facts(value).family == "floating":
         exact = _positive_zero
     found_in = [exact(scalar_of(c)) for c in literals if c.value is not None]
-    members = pa.concat_arrays([pa.repeat(m, 1) for m in found_in]) if found_in else pa.nulls(0, pc.arrow_type(value))
+    members = (
+        pa.concat_arrays([pa.repeat(m, 1) for m in found_in]) if found_in else pa.nulls(0, pc.evaluated_type(value))
+    )
     has_null = len(found_in) < len(literals)
 
     def kernel(x: Any, *_: Any) -> Any:

@@ -230,7 +230,7 @@ def hash_values(array: pa.Array) -> Any:
 def _hash(algorithm: Any) -> Maker:
     def maker(call: CallInfo) -> Kernel:
         for t in call.inputs:
-            _check(pc.arrow_type(t), call.name)
+            _check(pc.evaluated_type(t), call.name)
 
         def kernel(*arrays: pa.Array) -> pa.Array:
             seed = np.full(len(arrays[0]), algorithm.start)

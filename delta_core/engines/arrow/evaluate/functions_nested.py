@@ -33,7 +33,7 @@ def _get_field(call: CallInfo) -> Kernel:
 
 def _named_struct(call: CallInfo) -> Kernel:
     names = [call.constant(i) for i in range(0, len(call.inputs), 2)]
-    fields = [pa.field(n, pc.arrow_type(t)) for n, t in zip(names, call.inputs[1::2], strict=True)]
+    fields = [pa.field(n, pc.evaluated_type(t)) for n, t in zip(names, call.inputs[1::2], strict=True)]
 
     def kernel(*args: Any) -> Any:
         values = [v if v.type == f.type else v.cast(f.type) for v, f in zip(args[1::2], fields, strict=True)]
@@ -43,7 +43,7 @@ def _named_struct(call: CallInfo) -> Kernel:
 
 
 def _array(call: CallInfo) -> Kernel:
-    result = pc.arrow_type(call.result)
+    result = pc.evaluated_type(call.result)
     if not call.inputs:
         return lambda: pa.scalar([], result)
 
@@ -139,7 +139,7 @@ def _map_part(call: CallInfo) -> Kernel:
         nulls = holder.is_null() if holder.null_count else None
         return pa.ListArray.from_arrays(
             offsets if offsets.offset == 0 else pa.concat_arrays([offsets]), part, mask=nulls
-        ).cast(pc.arrow_type(call.result))
+        ).cast(pc.evaluated_type(call.result))
 
     return on_arrays(kernel)
 

@@ -115,7 +115,7 @@ def _positive_remainder(a: pa.Array, b: pa.Array) -> pa.Array:
 
 def _decimal_arithmetic(call: CallInfo) -> Kernel:
     (p1, s1), (p2, s2) = (as_decimal(t) or (38, 0) for t in call.inputs)
-    into = pc.arrow_type(call.result)
+    into = pc.evaluated_type(call.result)
     scale = max(s1, s2)
     needed = max(p1 - s1, p2 - s2) + scale + 1
     if call.name in ("+", "-") and needed <= 76:
@@ -167,7 +167,7 @@ def _round(call: CallInfo) -> Kernel:
     if digits is None:
         return lambda x, _: pc.if_else(pc.is_null(x), x, pa.scalar(None, x.type))
     if facts(call.result).family == "decimal":
-        into = pc.arrow_type(call.result)
+        into = pc.evaluated_type(call.result)
         precision, scale = as_decimal(call.inputs[0]) or (38, 0)
         # to more places than a value's digits all are 0, and Arrow raises
         rounded = max(min(digits, scale), scale - precision - 1)
@@ -177,7 +177,7 @@ def _round(call: CallInfo) -> Kernel:
     if is_integral(call.result):
         if digits >= 0:
             return lambda x, _: x
-        into = pc.arrow_type(call.result)
+        into = pc.evaluated_type(call.result)
         context = decimal.ROUND_HALF_UP if half_up else decimal.ROUND_HALF_EVEN
         return lambda x, _: by_value(lambda v: int(_to_digits(v, digits, context)), into)(x)
     return lambda x, _: _round_floats(x, digits, half_up)
@@ -231,7 +231,7 @@ def _round_float_array(x: pa.Array, digits: int, half_up: bool) -> pa.Array:
 def _floor(call: CallInfo) -> Kernel:
     kernel: Kernel = pc.floor if call.name == "floor" else pc.ceil
     if facts(call.inputs[0]).family == "decimal":
-        into = pc.arrow_type(call.result)
+        into = pc.evaluated_type(call.result)
         return lambda x: pc.cast(kernel(pc.cast(x, pa.decimal256(76, x.type.scale))), into)
     if is_integral(call.inputs[0]):
         return lambda x: pc.cast(x, pa.int64())

@@ -188,7 +188,7 @@ def _date_format(call: CallInfo) -> Kernel:
 
 def _parse_text(call: CallInfo) -> Kernel:
     """Read text by a pattern of fixed-width fields."""
-    into = pc.arrow_type(call.result)
+    into = pc.evaluated_type(call.result)
     if call.constant(1) is None:
         return _nothing(into)
     parts = _parse_pattern(call, call.constant(1))

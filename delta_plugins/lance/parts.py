@@ -1,0 +1,23 @@
+"""Loaded on first use: what changes datasets."""
+
+from __future__ import annotations
+
+from delta_core.api import lazy_imports
+
+with lazy_imports(__name__):
+    from delta_plugins.lance.changes import (
+        LanceChanges as LanceChanges,
+        check_changeable as check_changeable,
+        manifest_scheme as manifest_scheme,
+    )
+    from delta_plugins.lance.columns import (
+        added_columns as added_columns,
+        cast_column as cast_column,
+        dropped_columns as dropped_columns,
+        renamed_column as renamed_column,
+    )
+    from delta_plugins.lance.commit.commits import commit_operation as commit_operation
+    from delta_plugins.lance.commit.conflicts import is_retryable as is_retryable
+    from delta_plugins.lance.commit.indices import index_messages as index_messages
+    from delta_plugins.lance.commit.operations import Restore as Restore, UpdateConfig as UpdateConfig
+    from delta_plugins.lance.projection import find_path as find_path

@@ -1,0 +1,1 @@
+"""Writing rows: columns in the types of a dataset, data files of bounded size, and new datasets."""

@@ -1,0 +1,271 @@
+"""New datasets, and rows appended to datasets or written in place of all their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from delta_core.api import (
+    LOG_DIRECTORY,
+    CommitConflictError,
+    Engine,
+    InvalidArgumentError,
+    Opening,
+    SchemaMismatchError,
+    TableExistsError,
+    TableNotFoundError,
+    make_engine,
+    open_source,
+)
+from delta_plugins.lance import flags
+from delta_plugins.lance.arrow_fields import lance_fields
+from delta_plugins.lance.changes import check_changeable, manifest_scheme
+from delta_plugins.lance.commit.commits import commit_operation
+from delta_plugins.lance.commit.conflicts import is_retryable
+from delta_plugins.lance.commit.draft import Draft
+from delta_plugins.lance.commit.operations import Append, Operation, Overwrite
+from delta_plugins.lance.dataset import LanceDataset
+from delta_plugins.lance.format import FORMAT, Reopening
+from delta_plugins.lance.version_files import VersionFiles
+from delta_plugins.lance.write.fitting import fit_batches, sorted_columns
+from delta_plugins.lance.write.fragments_writer import MAX_BYTES, MAX_ROWS, FragmentsWriter, check_file_version
+
+if TYPE_CHECKING:
+    from delta_plugins.lance.manifest import FileVersion, Manifest
+    from delta_plugins.lance.schema import LanceField
+
+__all__ = ["write_lance"]
+
+_VERSIONS: Mapping[str, FileVersion] = {"2.0": (2, 0), "2.1": (2, 1), "2.2": (2, 2)}
+_NEWEST = "2.2"
+_BATCH_ROWS = 1 << 16
+_RETRIES = 15
+
+
+def write_lance(
+    uri: str,
+    data: Any,
+    mode: Literal["create", "append", "overwrite"] = "create",
+    *,
+    schema: Any = None,
+    file_version: str | None = None,
+    max_rows_per_file: int = MAX_ROWS,
+    max_bytes_per_file: int = MAX_BYTES,
+    stable_row_ids: bool | None = None,
+    config: Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    branch: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    engine: str | Engine = "arrow",
+    allow_external: Sequence[str] | Literal[False] | None = None,
+) -> LanceDataset:
+    """Write rows to a dataset, as one version; rows are streamed, in bounded memory.
+
+    Parameters
+    ----------
+    uri : str
+        The root of the dataset.
+    data : anything with the Arrow PyCapsule interface, or a pandas data frame
+        The rows; a stream is read once.
+    mode : "create", "append" or "overwrite"
+        Make a new dataset; add rows to one that is there, whose columns that take nulls may be missing; or write rows
+        and columns in place of all that it has, or make a new one.
+    schema : pyarrow.Schema, optional
+        The columns of the dataset; by default those of the rows. Not for ``append``.
+    file_version : "2.0", "2.1" or "2.2", optional
+        Of the data files of a new dataset, 2.2 by default; an existing dataset is written in its own version.
+    max_rows_per_file, max_bytes_per_file : int
+        A data file ends after this number of rows, or with the page that makes it longer than this number of bytes.
+    stable_row_ids : bool, optional
+        Whether the rows of a new dataset have ids that stay when rows are updated or moved; no by default.
+    config : Mapping of str to str, optional
+        Added to the configuration of the dataset. Not for ``append``.
+    properties : Mapping of str to str, optional
+        Kept in the transaction.
+    branch : str, optional
+        The branch of an existing dataset.
+    storage_options, engine, allow_external
+        As of `delta_core.DeltaTable`.
+
+    Returns
+    -------
+    LanceDataset
+        The new version.
+
+    Raises
+    ------
+    TableExistsError
+        With ``create``, if there is a dataset, and always if there is a Delta table.
+    TableNotFoundError
+        With ``append``, if there is no dataset.
+    InvalidArgumentError
+        For arguments that contradict each other, or the dataset.
+    SchemaError, SchemaMismatchError
+        For columns that Lance does not store, that do not fit the dataset, or that have nulls but take none; nothing
+        was written.
+    UnsupportedFeatureError
+        For a dataset with a feature, or of a version of data files, that is not written.
+    CommitConflictError
+        If another writer's commit contradicts this one; nothing of it is left.
+    """
+    if mode not in ("create", "append", "overwrite"):
+        raise InvalidArgumentError(f"Found mode {mode!r}, expected 'create', 'append' or 'overwrite'.")
+    if file_version is not None and file_version not in _VERSIONS:
+        raise InvalidArgumentError(f"Found file_version {file_version!r}, expected one of {', '.join(_VERSIONS)}.")
+    opening = Opening(uri, storage_options, engine, allow_external=allow_external)
+    found = engine if isinstance(engine, Engine) else make_engine(engine, uri, storage_options, allow_external)
+    base = _existing(found, uri, mode, branch, Reopening(opening))
+    if mode == "append":
+        _check_append(schema, config)
+    if base is not None:
+        _check_existing(base, file_version, stable_row_ids)
+    source = open_source(data)
+    run = _Write(found, base, source, schema, _VERSIONS[file_version or _NEWEST])
+    limits = {"max_rows": max_rows_per_file, "max_bytes": max_bytes_per_file}
+    manifest = run.commit(mode, limits, dict(config or {}), dict(properties or {}), bool(stable_row_ids))
+    return LanceDataset(VersionFiles(found, uri, manifest, run.branch, Reopening(opening)))
+
+
+def _existing(engine: Engine, uri: str, mode: str, branch: str | None, opening: Reopening) -> LanceDataset | None:
+    """Return the latest version of the dataset that is there."""
+    storage = engine.storage
+    if any(n.endswith((".json", ".parquet", "_last_checkpoint")) for n in storage.list_from(LOG_DIRECTORY).names):
+        raise TableExistsError(
+            f"There is a Delta table at {storage.uri('')}; a Lance dataset needs a place of its own. Choose another "
+            "one, or write to the table with write_deltalake.",
+            path=storage.uri(""),
+        )
+    if FORMAT.recognise(engine):
+        if mode == "create":
+            raise TableExistsError(
+                f"There is a dataset at {storage.uri('')}. Pass mode='append' or mode='overwrite', or choose another "
+                "place.",
+                path=storage.uri(""),
+            )
+        return LanceDataset.open(engine, uri, branch=branch, opening=opening)
+    if mode == "append" or branch is not None:
+        raise TableNotFoundError(f"There is no dataset at {storage.uri('')}. Pass mode='create'.", path=uri)
+    return None
+
+
+def _check_append(schema: Any, config: Any) -> None:
+    given = [n for n, v in (("schema", schema), ("config", config)) if v is not None]
+    if given:
+        raise InvalidArgumentError(
+            f"{' and '.join(given)} can't be passed with mode='append': rows that are appended change neither. Leave "
+            "it out; add_columns and set_config of the dataset change them."
+        )
+
+
+def _check_existing(base: LanceDataset, file_version: str | None, stable_row_ids: bool | None) -> None:
+    manifest = base.manifest
+    check_changeable(base)
+    check_file_version(manifest)
+    own = ".".join(map(str, manifest.file_version))
+    if file_version not in (None, own):
+        raise InvalidArgumentError(
+            f"The dataset has data files of version {own}, found file_version {file_version!r}: it is always written "
+            "in its own version. Leave file_version out, or create another dataset.",
+            version=own,
+        )
+    if stable_row_ids not in (None, manifest.has_stable_row_ids):
+        has = "has" if manifest.has_stable_row_ids else "does not have"
+        raise InvalidArgumentError(
+            f"The dataset {has} stable row ids, which stays so; found stable_row_ids={stable_row_ids}. Leave it out, "
+            "or create another dataset."
+        )
+
+
+class _Write:
+    """One write, from its rows to the version."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        base: LanceDataset | None,
+        source: pa.Table | pa.RecordBatchReader,
+        schema: pa.Schema | None,
+        version: FileVersion,
+    ) -> None:
+        self.storage = engine.storage
+        self.base = base
+        self.branch = None if base is None else base.branch
+        self.below = "" if base is None else base.files.below
+        self.version = version if base is None else base.manifest.file_version
+        self._source = source
+        self._given = schema
+
+    def commit(
+        self,
+        mode: str,
+        limits: Mapping[str, int],
+        config: Mapping[str, str],
+        properties: Mapping[str, str],
+        stable_row_ids: bool,
+    ) -> Manifest:
+        """Write the rows, and commit them."""
+        if mode == "append":
+            assert self.base is not None
+            fields = self.base.manifest.fields
+            metadata = self.base.manifest.message["schema_metadata"]
+        else:
+            fields, metadata = self._new_fields()
+        places = sorted_columns(self._source.schema.names, fields)
+        written = [f for f, p in zip(fields, places, strict=True) if p is not None or mode != "append"]
+        if not written:
+            raise SchemaMismatchError("The rows have no columns, so nothing would be stored of them.")
+        writer = FragmentsWriter(self.storage, self.below, written, self.version, metadata, **limits)
+        try:
+            for batch, _ in fit_batches(self._batches(), self._source.schema, written):
+                writer.write(batch)
+            fragments = writer.finish()
+        except BaseException as e:
+            writer.abandon(e)
+            raise
+        operation: Operation = Append(fragments)
+        if mode != "append":
+            shown = None if self.base is not None else ".".join(map(str, self.version))
+            operation = Overwrite(fragments, fields, metadata, config, shown)
+        return self._committed(operation, properties, stable_row_ids, writer)
+
+    def _batches(self) -> Any:
+        source = self._source
+        return iter(source.to_batches(_BATCH_ROWS) if isinstance(source, pa.Table) else source)
+
+    def _new_fields(self) -> tuple[tuple[LanceField, ...], dict[str, bytes]]:
+        schema = self._source.schema if self._given is None else pa.schema(self._given)
+        first = 0
+        if self.base is not None and self.base.manifest.message["writer_feature_flags"] & flags.UNIQUE_FIELD_IDS:
+            first = Draft(self.base.manifest).next_field()
+        metadata = {k.decode(): v for k, v in (schema.metadata or {}).items()}
+        return lance_fields(schema, first), metadata
+
+    def _committed(
+        self, operation: Operation, properties: Mapping[str, str], stable_row_ids: bool, writer: FragmentsWriter
+    ) -> Manifest:
+        """Commit, again if another writer replaced everything meanwhile, which the rows do not depend on."""
+        base = self.base
+        for left in reversed(range(_RETRIES + 1)):
+            is_last = base is None or isinstance(operation, Append) or not left
+            try:
+                return commit_operation(
+                    self.storage,
+                    operation,
+                    None if base is None else base.manifest,
+                    below=self.below,
+                    scheme=2 if base is None else manifest_scheme(base.manifest.path),
+                    properties=properties,
+                    stable_row_ids=stable_row_ids,
+                    written=writer.paths if is_last else (),
+                ).manifest
+            except CommitConflictError as e:
+                if is_last:
+                    raise
+                if not is_retryable(e):
+                    writer.abandon(e)
+                    raise
+                assert base is not None
+                base = base.latest()
+        raise AssertionError
