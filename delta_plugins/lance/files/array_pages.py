@@ -29,6 +29,7 @@ GAP_BYTES = 4 << 10
 _MOST_NESTED = 16
 #: A byte of zstd expands to 32 KiB at most.
 _MOST_RATIO = 1 << 15
+_MOST_AT_ONCE = 4 << 20
 _ZSTD_FRAME = b"\x28\xb5\x2f\xfd"
 
 Ranges = NDArray[np.int64]
@@ -174,13 +175,18 @@ def _decompressed(data: bytes, scheme: str) -> Any:
 
 def _frame(data: bytes, most: int) -> bytes:
     """Decompress a zstd frame to at most ``size`` bytes."""
+    parts, size = [], 0
     try:
-        found: bytes = pa.CompressedInputStream(pa.BufferReader(data), "zstd").read(most + 1)
+        stream = pa.CompressedInputStream(pa.BufferReader(data), "zstd")
+        # memory is taken for bytes that there are
+        while size <= most and (part := stream.read(min(most + 1 - size, _MOST_AT_ONCE))):
+            parts.append(part)
+            size += len(part)
     except (OSError, pa.ArrowInvalid) as e:
         raise DamagedPageError(f"a buffer of zstd is damaged: {e}") from None
-    if len(found) > most:
+    if size > most:
         raise DamagedPageError("a buffer of zstd is longer than it specifies")
-    return found
+    return b"".join(parts)
 
 
 def _rows(page: ArrayPage, flat: Message | None, bits: int, ranges: Ranges) -> Steps:

@@ -12,7 +12,7 @@ from delta_core.api import SchemaMismatchError
 from delta_plugins.lance.files.leaves import is_leaf
 from delta_plugins.lance.schema import LanceField
 
-__all__ = ["LeafPart", "leaf_parts", "storage_of"]
+__all__ = ["LeafPart", "check_nulls", "leaf_parts", "packed_rows", "storage_of"]
 
 _ITEM, _LIST, _LARGE_LIST, _FIXED_LIST, _ALL_NULL = range(5)
 Layer = tuple[int, int, int, int, int]
@@ -96,12 +96,24 @@ def _address(buffer: pa.Buffer | None) -> int:
     return 0 if buffer is None else buffer.address
 
 
-def _parts(field: LanceField, array: pa.Array[Any], above: list[Layer], is_checked: bool) -> Iterator[LeafPart]:
-    if is_checked and not field.nullable and array.null_count:
+def check_nulls(field: LanceField, array: pa.Array[Any]) -> None:
+    """Check that values of a field that has no nulls are not null.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If one is.
+    """
+    if not field.nullable and array.null_count:
         raise SchemaMismatchError(
             f"Field {field.name!r} (id {field.id}) is not nullable, but {array.null_count} of its values are null. "
             "Fill them, or make the field nullable."
         )
+
+
+def _parts(field: LanceField, array: pa.Array[Any], above: list[Layer], is_checked: bool) -> Iterator[LeafPart]:
+    if is_checked:
+        check_nulls(field, array)
     if is_leaf(field):
         yield _leaf_part(field, array, above)
         return
@@ -132,7 +144,7 @@ def _leaf_part(field: LanceField, array: pa.Array[Any], above: list[Layer]) -> L
     buffers = array.buffers()
     layers = [*above, (_ITEM, _address(buffers[0]), array.offset, 0, 0)]
     if pa.types.is_struct(of):
-        rows = _packed_rows(field, array)
+        rows = packed_rows(field, array)
         return LeafPart(layers, (rows.ctypes.data if rows.size else 0, 0, 0, False, []), [array, rows])
     if pa.types.is_fixed_size_list(of):
         lists, items, start = _fixed_lists(array)
@@ -155,7 +167,7 @@ def _fixed_lists(array: pa.Array[Any]) -> tuple[list[tuple[int, int, int]], pa.A
     return lists, array, start
 
 
-def _packed_rows(field: LanceField, array: pa.Array[Any]) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def packed_rows(field: LanceField, array: pa.Array[Any]) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Return the rows of a packed struct of values of a fixed size, fields without padding.
 
     Raises

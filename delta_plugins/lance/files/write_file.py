@@ -1,22 +1,24 @@
-"""Data files of versions 2.1 and 2.2, written batch after batch."""
+"""Data files of versions 2.0, 2.1 and 2.2, written batch after batch."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from delta_core.api import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
 from delta_plugins.lance import _page_writer
+from delta_plugins.lance.files.array_columns import array_columns, array_parts
 from delta_plugins.lance.files.array_parts import leaf_parts, storage_of
 from delta_plugins.lance.files.container import MAGIC
 from delta_plugins.lance.files.leaves import Leaf, leaves_of, value_layout
 from delta_plugins.lance.files.page_layouts import page_layout
 from delta_plugins.lance.files.write_requests import Requests, check_requests, requests_of
+from delta_plugins.lance.files.written_pages import WrittenPages
 from delta_plugins.lance.schema import LanceField, blob_kind, fields_of_schema, is_packed, message_of, walk_fields
-from delta_plugins.lance.wire import Message, encode
+from delta_plugins.lance.wire import encode
 
 __all__ = ["ByteSink", "DataFileWriter", "WrittenFile"]
 
@@ -27,8 +29,9 @@ MOST_BYTES, LEAST_PAGE = 256 << 20, 64 << 10
 MOST_ROWS = 1 << 16
 _ALIGNMENT = 64
 _PADDING = b"H" * _ALIGNMENT
-_COLUMN_ENCODING = b"\x0a\x00"
-VERSIONS = ((2, 1), (2, 2))
+VERSIONS = ((2, 0), (2, 1), (2, 2))
+#: Rows of the caller that are kept without a copy.
+_MOST_LENT = 64 << 20
 
 
 class ByteSink(Protocol):
@@ -71,7 +74,7 @@ class DataFileWriter:
         The top-level fields, with the fields below them. Their metadata may request encodings
         (``lance-encoding:compression`` and others, docs/lance.md).
     version : tuple of int
-        (2, 1) or (2, 2).
+        (2, 0), (2, 1) or (2, 2).
     page_bytes : int
         The bytes in memory of a page; less in files of more than 32 columns.
     metadata : Mapping of str to bytes
@@ -96,7 +99,7 @@ class DataFileWriter:
     ) -> None:
         if version not in VERSIONS:
             shown = ".".join(map(str, version))
-            raise InvalidArgumentError(f"Files of version {shown} are not written; expected 2.1 or 2.2.")
+            raise InvalidArgumentError(f"Files of version {shown} are not written; expected 2.0, 2.1 or 2.2.")
         if page_bytes < 1:
             raise InvalidArgumentError(f"page_bytes is {page_bytes}, expected 1 or more.")
         self._sink = write_to
@@ -105,12 +108,12 @@ class DataFileWriter:
         self._metadata = dict(metadata or {})
         self._size = 0
         self._num_rows = 0
-        self._columns: list[list[_Column]] = []
+        self._lent = 0
+        self._is_array_file = version == (2, 0)
+        self._columns: list[Sequence[Any]] = []
         for field in self._fields:
             _check_field(field, version)
-            self._columns.append(
-                [_Column(*pair, version) for pair in zip(leaves_of(field), requests_of(field), strict=True)]
-            )
+            self._columns.append(array_columns(field) if self._is_array_file else _page_columns(field, version))
         self._page_bytes = min(page_bytes, max(LEAST_PAGE, MOST_BYTES // max(sum(map(len, self._columns)), 1)))
 
     @property
@@ -142,31 +145,43 @@ class DataFileWriter:
         for field, columns, array in zip(self._fields, self._columns, batch.columns, strict=True):
             self._append(field, columns, _checked(field, array))
         self._num_rows += batch.num_rows
+        if self._is_array_file:
+            self._release(batch.nbytes)
 
-    def _append(self, field: LanceField, columns: Sequence[_Column], array: pa.Array[Any]) -> None:
+    def _release(self, lent: int) -> None:
+        """Copy collected rows if arrays of the caller would be kept for long."""
+        self._lent += lent
+        if self._lent > _MOST_LENT:
+            for columns in self._columns:
+                for column in columns:
+                    column.release()
+            self._lent = 0
+
+    def _append(self, field: LanceField, columns: Sequence[Any], array: pa.Array[Any]) -> None:
         n = len(array)
         step = max(min(self._page_bytes // 4 * n // max(array.nbytes, 1), MOST_ROWS), 1)
         for start in range(0, n, step):
             part = array.slice(start, step)
-            for column, found in zip(columns, leaf_parts(field, part), strict=True):
+            parts: Iterator[Any] = array_parts(field, part) if self._is_array_file else leaf_parts(field, part)
+            for column, found in zip(columns, parts, strict=True):
                 column.append(found, len(part))
                 if column.num_bytes >= self._page_bytes:
                     self._write_page(column)
 
-    def _write_page(self, column: _Column) -> None:
-        for layout, buffers, rows in column.take_pages():
-            column.add_page([self._put(b) for b in buffers], layout, rows)
+    def _write_page(self, column: Any) -> None:
+        for encoding, buffers, rows in column.take_pages():
+            column.pages.add([self._put(*pieces) for pieces in buffers], encoding, rows)
 
-    def _put(self, data: Any) -> tuple[int, int]:
-        """Write bytes at the next multiple of 64, and return where they are."""
-        size = memoryview(data).nbytes
+    def _put(self, *pieces: Any) -> tuple[int, int]:
+        """Write the pieces of a buffer from the next multiple of 64 on, and return where it is."""
         rest = -self._size % _ALIGNMENT
         if rest:
             self._sink.write(_PADDING[:rest])
-        at = self._size + rest
-        self._sink.write(data)
-        self._size = at + size
-        return at, size
+        at = self._size = self._size + rest
+        for data in pieces:
+            self._sink.write(data)
+            self._size += memoryview(data).nbytes
+        return at, self._size - at
 
     def _end(self, data: bytes) -> None:
         self._sink.write(data)
@@ -176,7 +191,8 @@ class DataFileWriter:
         """Write the rows that are collected, and the end of the file; the writer is not used any more."""
         columns = [c for group in self._columns for c in group]
         for column in columns:
-            if column.num_rows:
+            # lists without items have a page of them
+            if column.num_rows or (column.is_item and self._num_rows and not len(column.pages)):
                 self._write_page(column)
         fields = [message_of(f) for f in fields_of_schema(self._fields)]
         descriptor = {"schema": {"fields": fields, "metadata": self._metadata}, "length": self._num_rows}
@@ -185,15 +201,17 @@ class DataFileWriter:
         # readers expect these one after the other
         places = []
         for column in columns:
-            data = encode("ColumnMetadata", column.metadata())
+            data = encode("ColumnMetadata", column.pages.metadata())
             places.append(struct.pack("<QQ", self._size, len(data)))
             self._end(data)
         table = self._size
         self._end(b"".join(places))
         global_table = self._size
+        # files of version 2.0 have this one
+        footer = (0, 3) if self._is_array_file else self._version
         self._end(struct.pack("<QQ", *described))
-        self._end(struct.pack("<QQQIIHH4s", start, table, global_table, 1, len(columns), *self._version, MAGIC))
-        ids = [c.leaf.field.id for c in columns]
+        self._end(struct.pack("<QQQIIHH4s", start, table, global_table, 1, len(columns), *footer, MAGIC))
+        ids = [c.field.id for c in columns]
         return WrittenFile(self._num_rows, self._size, self._version, ids, list(range(len(columns))))
 
 
@@ -202,6 +220,9 @@ class _Column:
 
     def __init__(self, leaf: Leaf, requests: Requests, version: tuple[int, int]) -> None:
         self.leaf = leaf
+        self.field = leaf.field
+        self.is_item = False
+        self.pages = WrittenPages("/lance.encodings21.PageLayout", has_priority=True)
         self._requests = requests
         self._layout = value_layout(leaf.type)
         check_requests(leaf.field, requests, self._layout, version)
@@ -214,8 +235,6 @@ class _Column:
             *_keys(leaf.type),
             leaf.multiple,
         )
-        self._pages: list[Message] = []
-        self._rows = 0
 
     @property
     def num_bytes(self) -> int:
@@ -229,14 +248,14 @@ class _Column:
         with self._named():
             self._collector.append(part.layers, part.values, n)
 
-    def take_pages(self) -> list[tuple[bytes, list[Any], int]]:
-        """Return the layouts of the pages of the collected rows, their buffers and their rows."""
+    def take_pages(self) -> list[tuple[bytes, list[list[Any]], int]]:
+        """Return the layouts of the pages of the collected rows, their buffers in pieces, and their rows."""
         with self._named():
             pages = self._collector.write(self._is_later, self._requests)
         return [
             (
                 encode("PageLayout", page_layout(facts, self._layout, has_large_chunks=self._is_later)),
-                buffers,
+                [[b] for b in buffers],
                 facts["rows"],
             )
             for facts, buffers in pages
@@ -244,22 +263,6 @@ class _Column:
 
     def _named(self) -> _Named:
         return _Named(self.leaf.field)
-
-    def add_page(self, places: Sequence[tuple[int, int]], layout: bytes, rows: int) -> None:
-        self._pages.append(
-            {
-                "buffer_offsets": [at for at, _ in places],
-                "buffer_sizes": [n for _, n in places],
-                "length": rows,
-                "encoding": _direct("/lance.encodings21.PageLayout", layout),
-                "priority": self._rows,
-            }
-        )
-        self._rows += rows
-
-    def metadata(self) -> Message:
-        """Return the ColumnMetadata."""
-        return {"encoding": _direct("/lance.encodings.ColumnEncoding", _COLUMN_ENCODING), "pages": self._pages}
 
 
 class _Named:
@@ -288,8 +291,9 @@ def _keys(of: Any) -> tuple[int, int]:
     return bits, 1 << min(bits - pa.types.is_signed_integer(of.index_type), 30)
 
 
-def _direct(kind: str, value: bytes) -> Message:
-    return {"direct": {"encoding": encode("Any", {"type_url": kind, "value": value})}}
+def _page_columns(field: LanceField, version: tuple[int, int]) -> list[_Column]:
+    """Return the columns of the leaves of a field, in files of version 2.1 or later."""
+    return [_Column(*pair, version) for pair in zip(leaves_of(field), requests_of(field), strict=True)]
 
 
 def _checked(field: LanceField, array: pa.Array[Any]) -> pa.Array[Any]:

@@ -13,7 +13,7 @@ from delta_plugins.lance.files.layouts import FULL_ZIP, MINI_BLOCK
 from delta_plugins.lance.files.leaves import ValueLayout, is_leaf
 from delta_plugins.lance.schema import LanceField, is_packed
 
-__all__ = ["Requests", "check_requests", "requests_of"]
+__all__ = ["Requests", "check_array_requests", "check_requests", "requests_of"]
 
 _SCHEMES = {"lz4": 1, "zstd": 2}
 _STRUCTURES = {"miniblock": MINI_BLOCK, "fullzip": FULL_ZIP}
@@ -188,6 +188,25 @@ def check_requests(field: LanceField, requests: Requests, layout: ValueLayout, v
     if version < (2, 2) and width > most and (requests.scheme or requests.structure == MINI_BLOCK):
         key = "compression" if requests.scheme else "structural-encoding"
         raise _rejected(field, key, f"for values of {width} bytes", f"values of at most {most} bytes in version 2.1")
+
+
+def check_array_requests(field: LanceField, requests: Requests, layout: ValueLayout) -> None:
+    """Reject requests that pages of version 2.0 can't fulfil.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there is one.
+    """
+    for key in requests.keys:
+        if not key.startswith("compression"):
+            raise _rejected(field, key, "…", "only 'compression' in files of version 2.0")
+    if requests.needs_fsst:
+        raise _rejected(field, "compression", "fsst", "'lz4' or 'zstd' in files of version 2.0")
+    has_codes = field.logical_type.startswith("dict:")
+    if requests.scheme and (layout.children or has_codes or layout.bits == 1):
+        what = "packed structs" if layout.children else "dictionaries" if has_codes else "values of one bit"
+        raise _rejected(field, "compression", "…", f"no compression of {what} in files of version 2.0")
 
 
 def _check(field: LanceField, key: str, found: str, expected: tuple[str, ...]) -> None:
