@@ -329,6 +329,21 @@ def test_types_that_files_do_not_store_are_rejected_by_name(of: pa.DataType, ver
         DataFileWriter(io.BytesIO(), fields, version=VERSIONS[version])
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_blobs_are_rejected_by_name(version: str) -> None:
+    of_extension = {"ARROW:extension:name": "lance.blob.v2"}
+    for of, metadata in (
+        (pa.large_binary(), {"lance-encoding:blob": "true"}),
+        (pa.struct({"data": pa.large_binary(), "uri": pa.string()}), of_extension),
+    ):
+        for schema in (
+            pa.schema([pa.field("c", of, True, metadata)]),
+            pa.schema([pa.field("s", pa.struct([pa.field("c", of, True, metadata)]))]),
+        ):
+            with pytest.raises(UnsupportedFeatureError, match=r"'c'.*no blobs.*large_binary"):
+                DataFileWriter(io.BytesIO(), lance_fields(schema), version=VERSIONS[version])
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
