@@ -75,6 +75,11 @@ class ChosenScan(LanceScan):
         rows = self._chosen[fragment]
         return reader.live_positions() if rows is None else rows.positions()
 
+    def _together(self, fragments: Sequence[int]) -> list[pa.RecordBatch] | None:
+        if any(self._chosen[i] is not None for i in fragments):
+            return None  # those are read whole
+        return super()._together(fragments)
+
     def _left(self, rows: FragmentReader, fragment: int) -> tuple[NDArray[np.int64] | None, bool]:
         found, is_tested = super()._left(rows, fragment)
         chosen = self._chosen[fragment]
