@@ -26,6 +26,8 @@ class SparkCase:
         Whether Spark's own Parquet source does the same work on the plain files.
     plain_most : float or None
         At most how many times as long as that it may take, warm.
+    peer : bool
+        Whether delta-spark can do the work.
     """
 
     key: str
@@ -36,11 +38,15 @@ class SparkCase:
     cold: float | None = None
     plain: bool = False
     plain_most: float | None = None
+    peer: bool = True
 
 
 SPARK_CASES = (
     SparkCase("thin", "thin scan: count, sum of two columns", "thin", "spark-rows", 2, plain=True),
     SparkCase("wide", "wide scan: hash of all columns", "wide", "spark-rows", 1.4, plain=True),
+    SparkCase("lance-thin", "Lance, thin", "lance_thin", "spark-lance", plain=True, peer=False),
+    SparkCase("lance-wide", "Lance, wide", "lance_wide", "spark-lance", plain=True, peer=False),
+    SparkCase("lance-point", "Lance, one row by its id", "lance_point", "spark-lance", plain=True, peer=False),
     SparkCase("thin-1", "thin, 1 % deleted by vectors", "thin", "spark-rows-1", 3),
     SparkCase("wide-1", "wide, 1 % deleted by vectors", "wide", "spark-rows-1", 1.7),
     SparkCase("thin-10", "thin, 10 % deleted by vectors", "thin", "spark-rows-10", 2.5),

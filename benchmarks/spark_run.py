@@ -113,7 +113,7 @@ class SparkRun:
         """Measure a case; sides take turns, so that a slow minute hits all."""
         table = spark_table(self.tables, case.table, self.sizes)
         warm(table)
-        sides = ["ours", *(["peer"] if self.peer_python else []), *(["plain"] if case.plain else [])]
+        sides = ["ours", *(["peer"] if self.peer_python and case.peer else []), *(["plain"] if case.plain else [])]
         found: dict[str, list[dict[str, Any]]] = {s: [] for s in sides}
         for i in range(self.repeat):
             for side in sides:

@@ -120,6 +120,18 @@ def make_with_vectors(table: Path, sizes: Sizes) -> None:
     write_commit(table, 0, [*start, *adds])
 
 
+def make_lance(table: Path, sizes: Sizes) -> None:
+    """The same rows as one Lance dataset, and as plain Parquet files; written by pylance and PyArrow."""
+    import lance
+
+    rows = sizes.of(10_000_000, 20_000) // FILES
+    (table / "parquet").mkdir(parents=True)
+    for i in range(FILES):
+        part = _seven_columns(i * rows, rows)
+        pq.write_table(part, table / "parquet" / f"part-{i:05}.snappy.parquet", compression="snappy")
+        lance.write_dataset(part, str(table / "lance"), mode="append" if i else "create")
+
+
 def make_small_files(table: Path, sizes: Sizes) -> None:
     """10,000 files of 10 rows, ids ascending."""
     adds = []
@@ -193,6 +205,7 @@ SPARK_GENERATORS: dict[str, Callable[[Path, Sizes], None]] = {
     "spark-rows-vectors": make_with_vectors,
     "spark-rows-1": _marked(0.01),
     "spark-rows-10": _marked(0.1),
+    "spark-lance": make_lance,
     "spark-small-files": make_small_files,
     "spark-commits": make_commits,
     "hundred-thousand": make_hundred_thousand,

@@ -33,6 +33,8 @@ class Side:
     """Who reads and writes; this one is Spark's own Parquet source on the plain files."""
 
     settings: Mapping[str, str] = MappingProxyType({})
+    #: Which folder of the rows that are stored in two formats it reads.
+    folder = "parquet"
 
     def build(self, builder: Any) -> Any:
         """Return the session."""
@@ -68,6 +70,8 @@ class Side:
 
 class Ours(Side):
     """delta_core."""
+
+    folder = "lance"
 
     def read(self, spark: Any, table: Path) -> Any:
         """Read by delta_core."""
@@ -180,6 +184,22 @@ def wide(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
         return int(rows.agg(F.sum(F.shiftright(F.xxhash64(*rows.columns), 32))).collect()[0][0])
 
     return Work(action)
+
+
+def lance_thin(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """Do the same on a Lance dataset."""
+    return thin(side, spark, table / side.folder, scratch)
+
+
+def lance_wide(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """Hash all columns of a Lance dataset."""
+    return wide(side, spark, table / side.folder, scratch)
+
+
+def lance_point(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """Find one row of a Lance dataset without an index."""
+    del scratch
+    return Work(lambda: tuple(side.read(spark, table / side.folder).where("id = 12345").select("name").collect()[0]))
 
 
 def point(side: Side, spark: Any, table: Path, scratch: Path) -> Work:

@@ -84,7 +84,7 @@ with lazy_imports(__name__):
     from delta_core.expressions.raising import may_raise as may_raise, types_in as types_in
     from delta_core.expressions.skipping import plan_skipping as plan_skipping
     from delta_core.expressions.sql import parse_sql as parse_sql, portable_sql as portable_sql
-    from delta_core.formats import FormatTable as FormatTable, TableFormat as TableFormat
+    from delta_core.formats import FormatTable as FormatTable, SplitTable as SplitTable, TableFormat as TableFormat
     from delta_core.handles.opening import Opening as Opening
     from delta_core.kernel.commit.committer import holds_transaction as holds_transaction
     from delta_core.kernel.commit.conflict import IsolationLevel as IsolationLevel

@@ -15,14 +15,25 @@ from delta_core.engines.opening import make_engine
 from delta_core.errors import PluginError
 from delta_core.runtime.arguments import path_text
 from delta_core.runtime.entry_points import entry_points
-from delta_core.scan.rows import Scannable
+from delta_core.scan.rows import PlannedRows, Scannable
+from delta_core.schema.fields import Path
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_core.engines.engine import Engine
 
-__all__ = ["FORMATS_GROUP", "TableFormat", "FormatTable", "format_names", "format_of", "open_formatted"]
+__all__ = [
+    "FORMATS_GROUP",
+    "FormatTable",
+    "SplitTable",
+    "TableFormat",
+    "format_named",
+    "format_names",
+    "format_of",
+    "installed_formats",
+    "open_formatted",
+]
 
 FORMATS_GROUP = "delta_core.formats"
 #: The members of `TableFormat`, which every object of the group must have.
@@ -73,8 +84,65 @@ class FormatTable(Scannable, Protocol):
         ...
 
 
+class SplitTable(FormatTable, Protocol):
+    """A version of a table that several processes read together, as Spark's executors do.
+
+    A format offers this part with `TableFormat.split_options`. The driver calls `plan_splits`; each executor opens the
+    version with the options in ``pinned``, and calls `scan_split`.
+    """
+
+    @property
+    def pinned(self) -> Mapping[str, Any]:
+        """The options of `TableFormat.open` with which any process opens this version, also after later commits."""
+        ...
+
+    def plan_splits(self, split_bytes: int, predicate: Any = None) -> pa.Table:
+        """Return the parts in which the rows are read: one row each, no row of the version in two of them.
+
+        There is no Python object per file: the splits are columns.
+
+        Parameters
+        ----------
+        split_bytes : int
+            The bytes of files that a split should have, about.
+        predicate : Expression, optional
+            Parts without a row for which it is true may be left out.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``size_bytes``, int64, about the bytes of files that are read; and columns of the format's own, whose values
+            are numbers or texts.
+        """
+        ...
+
+    def scan_split(
+        self,
+        split: Mapping[str, Any],
+        columns: Sequence[str | Path] | None = None,
+        *,
+        metadata: Sequence[str] = (),
+        predicate: Any = None,
+    ) -> PlannedRows:
+        """Plan a read of the rows of one part; the schema is that of a scan with the same arguments.
+
+        Parameters
+        ----------
+        split : Mapping
+            A row that `plan_splits` returned, by column.
+        columns, metadata, predicate
+            As of `Scannable.scan`.
+        """
+        ...
+
+
 class TableFormat(Protocol):
     """A format of tables.
+
+    A format whose tables are `SplitTable` has the attribute ``split_options`` too; Spark reads its tables then. It is
+    a Mapping of str to type (int or str): the options of `open` that select a version, such as
+    ``{"version": int, "tag": str}``, as readers that have only texts, such as ``spark.read.option``, offer them. The
+    object of such a format can be pickled, and its name is an identifier.
 
     Attributes
     ----------
@@ -139,6 +207,23 @@ def installed_formats() -> Iterator[TableFormat]:
 def format_names() -> list[str]:
     """Return the names of all formats that can be opened."""
     return ["delta", *sorted(p.name for p in entry_points(FORMATS_GROUP))]
+
+
+def format_named(name: str) -> TableFormat:
+    """Return the installed format of a name.
+
+    Raises
+    ------
+    PluginError
+        If no installed package has it.
+    """
+    found = next((f for f in installed_formats() if f.name == name), None)
+    if found is None:
+        raise PluginError(
+            f"No installed package has the format {name!r}; there are: {', '.join(format_names())}. Install its "
+            "package."
+        )
+    return found
 
 
 def format_of(engine: Engine) -> TableFormat | None:

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from delta_core.cli.app import COMMANDS
 from delta_core.engines.opening import make_engine
 from delta_core.errors import ColumnNotFoundError, DeltaError, VersionNotFoundError
-from delta_core.formats import FormatTable, TableFormat
+from delta_core.expressions.filters import to_expression
+from delta_core.formats import FormatTable, SplitTable, TableFormat
 from delta_core.scan.rows import PlannedRows
 
 __all__ = ["FormatContract", "FormatExample"]
@@ -69,7 +70,7 @@ class FormatContract:
     """Tests that a format recognises its tables and no others, and that its versions are read as every table is.
 
     A subclass has fixtures ``table_format``, the object of the entry point, and ``example``, a `FormatExample` with a
-    ``predicate``, whose table is on a local disk.
+    ``predicate``, whose table is on a local disk. The tests of splits are skipped for a format that plans none.
     """
 
     @pytest.fixture
@@ -198,6 +199,59 @@ class FormatContract:
         again = pickle.loads(pickle.dumps(table))  # noqa: S301  # our own bytes
         assert again.version == table.version
         assert _values(again.scan().to_table()) == _values(example.rows)
+
+    # --- splits, of formats that offer them ---
+
+    @pytest.fixture
+    def split_table(self, table_format: TableFormat, table: FormatTable) -> SplitTable:
+        """Return the table, if the format plans splits."""
+        if getattr(table_format, "split_options", None) is None:
+            pytest.skip("the format plans no splits")
+        found: Any = table
+        return found  # type: ignore[no-any-return]
+
+    def test_split_options_are_options_of_open(
+        self, table_format: TableFormat, split_table: SplitTable, example: FormatExample
+    ) -> None:
+        options: Mapping[str, type] = getattr(table_format, "split_options")  # noqa: B009 (the protocol has it not)
+        assert table_format.name.isidentifier()
+        assert set(options.values()) <= {int, str}
+        wrong = {int: 10**9, str: "no such thing"}
+        for name, kind in options.items():
+            try:
+                table_format.open(make_engine("arrow", example.uri, None), example.uri, **{name: wrong[kind]})
+            except DeltaError:
+                continue
+
+    def test_pinned_options_open_this_version_in_another_process(
+        self, table_format: TableFormat, split_table: SplitTable, example: FormatExample
+    ) -> None:
+        assert "version" in split_table.pinned, "without a version, a process opens what is the latest one then"
+        again, pinned = pickle.loads(pickle.dumps((table_format, split_table.pinned)))  # noqa: S301  # our own bytes
+        opened = again.open(make_engine("arrow", example.uri, None), example.uri, **pinned)
+        assert opened.version == split_table.version
+
+    def test_splits_hold_each_row_once(self, split_table: SplitTable, example: FormatExample) -> None:
+        for split_bytes in (1, 1 << 12, 1 << 40):
+            splits = split_table.plan_splits(split_bytes)
+            assert splits.schema.field("size_bytes").type == pa.int64()
+            found = [split_table.scan_split(split).to_table() for split in splits.to_pylist()]
+            assert _values(pa.concat_tables(found)) == _values(example.rows)
+            counted = [split_table.scan_split(split).count() for split in splits.to_pylist()]
+            assert counted == [t.num_rows for t in found]
+
+    def test_splits_have_columns_and_predicates_of_scans(self, split_table: SplitTable, example: FormatExample) -> None:
+        assert example.predicate is not None and example.selected is not None, "the example needs a predicate"
+        predicate = to_expression(example.predicate, split_table.schema)
+        splits = split_table.plan_splits(1 << 12, predicate).to_pylist()
+        for columns in (None, [], *([n] for n in example.rows.column_names)):
+            expected = example.selected if columns is None else example.selected.select(columns)
+            scan = split_table.scan(columns, predicate=predicate)
+            scans = [split_table.scan_split(s, columns, predicate=predicate) for s in splits]
+            assert all(s.schema == scan.schema for s in scans)
+            assert sum(s.count() for s in scans) == expected.num_rows
+            if columns != []:
+                assert _values(pa.concat_tables(s.to_table() for s in scans)) == _values(expected)
 
 
 def _values(rows: pa.Table) -> list[Any]:

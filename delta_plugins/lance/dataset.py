@@ -36,6 +36,7 @@ from delta_plugins.lance.projection import Columns
 from delta_plugins.lance.refs import Branch, Tag, branch_folder, find_tag, read_branches, read_tags
 from delta_plugins.lance.scan import BATCH_ROWS, LanceScan
 from delta_plugins.lance.schema import arrow_schema, registered
+from delta_plugins.lance.splits import SplitScan, plan_splits
 from delta_plugins.lance.take import sample_rows, take_blobs, take_rows
 from delta_plugins.lance.verify import verify_dataset
 from delta_plugins.lance.version_files import Opening, VersionFiles
@@ -413,6 +414,21 @@ class LanceDataset(ChangeMethods):
             blobs=blobs,
             use_indices=use_indices,
         )
+
+    @property
+    def pinned(self) -> Mapping[str, Any]:
+        """The options with which another process opens this version (`delta_core.api.SplitTable`)."""
+        return {"version": self.version, **({} if self.branch is None else {"branch": self.branch})}
+
+    def plan_splits(self, split_bytes: int, predicate: Any = None) -> pa.Table:
+        """Return the parts in which several processes read the rows (`splits.plan_splits`)."""
+        return plan_splits(self.files, split_bytes)
+
+    def scan_split(
+        self, split: Mapping[str, Any], columns: Columns = None, *, metadata: Sequence[str] = (), predicate: Any = None
+    ) -> LanceScan:
+        """Plan a read of the rows of one part (`splits.SplitScan`)."""
+        return SplitScan(self.files, split, columns, predicate, metadata)
 
     def to_pyarrow_table(
         self,

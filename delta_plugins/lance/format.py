@@ -16,6 +16,7 @@ class LanceFormat:
     """The format (`delta_core.api.TableFormat`)."""
 
     name = "lance"
+    split_options: Mapping[str, type[int | str]] = {"version": int, "timestamp": str, "tag": str, "branch": str}
 
     def recognise(self, engine: Engine) -> bool:
         """Whether the engine's place has manifests of Lance: one listing."""

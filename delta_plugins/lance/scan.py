@@ -563,11 +563,14 @@ class LanceScan(PlannedRows):
         return positions if positions is None or self._limit is None else positions[: self._limit]
 
     def _fragments(self) -> Iterator[int]:
+        """Yield the indices of the fragments that are read."""
+        yield from self._listed(range(len(self._dataset.manifest.fragments)))
+
+    def _listed(self, fragments: range) -> Iterator[int]:
         """Yield the indices of fragments; deleted rows are loaded for many of them at a time."""
         self._indices()
-        total = len(self._dataset.manifest.fragments)
-        for start in range(0, total, _FRAGMENTS_AT_ONCE):
-            some = range(start, min(start + _FRAGMENTS_AT_ONCE, total))
+        for start in range(0, len(fragments), _FRAGMENTS_AT_ONCE):
+            some = fragments[start : start + _FRAGMENTS_AT_ONCE]
             self._dataset.deleted_rows(some if self._limit is None else some[:1])
             yield from some
 

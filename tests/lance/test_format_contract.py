@@ -6,13 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from delta_core import open_table
 from delta_core.engines.opening import make_engine
 from delta_core.testing.format_contract import FormatContract, FormatExample
-from delta_plugins.lance.format import FORMAT
+from delta_plugins.lance.format import FORMAT, LanceFormat
 
 STABLE = str(Path(__file__).parent / "fixtures" / "stable")
 
@@ -37,6 +38,7 @@ class Wrong:
     """A format with one mistake in its tables."""
 
     name = "lance"
+    split_options = LanceFormat.split_options
 
     def __init__(self, **changed: Any) -> None:
         self._changed = changed
@@ -92,6 +94,26 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         {"history": lambda history: lambda limit=None: history(limit)[::-1]},
         "test_history_is_newest_first_up_to_the_version",
     ),
+    (
+        "plans rows twice",
+        {"plan_splits": lambda plan: lambda *a: pa.concat_tables([plan(*a), plan(*a)])},
+        "test_splits_hold_each_row_once",
+    ),
+    (
+        "ignores the part",
+        {"scan_split": lambda scan: lambda split, *a, **o: scan({**split, "first_fragment": 0}, *a, **o)},
+        "test_splits_hold_each_row_once",
+    ),
+    (
+        "ignores predicates of parts",
+        {"scan_split": lambda scan: lambda split, c=None, **o: scan(split, c)},
+        "test_splits_have_columns_and_predicates_of_scans",
+    ),
+    (
+        "pins the latest version",
+        {"pinned": lambda pinned: {}},
+        "test_pinned_options_open_this_version_in_another_process",
+    ),
     ("names no command", {"commands": lambda commands: frozenset({*commands, "dance"})}, "test_commands_exist"),
     ("describes by objects", {"describe": lambda describe: lambda: {"x": object()}}, "test_description_is_json"),
 ]
@@ -106,6 +128,7 @@ def test_mistake_is_caught(example: FormatExample, mistake: str, changed: dict[s
             "example": example,
             "table": table_format.open(make_engine("arrow", STABLE, None), STABLE),
         }
+        given["split_table"] = given["table"]
         code = check.__func__.__code__
         check(**{n: given[n] for n in code.co_varnames[1 : code.co_argcount]})
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from delta_core import DeltaTable
+from delta_core import DeltaTable, open_table
 from delta_core.errors import ConstraintViolationError, SchemaMismatchError, UnsupportedOperationError
 from delta_core.kernel.snapshot import open_snapshot
 from delta_core.spark import DeltaTable as SparkTable, read, read_changes, sql, write
@@ -38,6 +38,19 @@ def reads(spark: Any, uri: str) -> None:
     same(read(spark, uri, vector_bytes=0), snapshot.scan().to_table())
     if snapshot.state.is_active("changeDataFeed"):
         same(read_changes(spark, uri, 1), DeltaTable(uri).operation("changes")(1).to_table())
+
+
+def reads_lance(spark: Any) -> None:
+    place = str(Path(__file__).parents[1] / "lance" / "fixtures" / "plain")
+    scan = open_table(place).scan
+    assert sorted(r.id for r in read(spark, place).collect()) == sorted(scan(["id"]).to_table()["id"].to_pylist())
+    some = read(spark, place, columns=["id"], predicate="id > 5", metadata=["_rowid"])
+    found = sorted((r.id, int(r._rowid)) for r in some.collect())
+    expected = scan(["id"], "id > 5", metadata=["_rowid"]).to_table()
+    assert found == sorted(zip(*(c.to_pylist() for c in expected.columns), strict=True))
+    assert read(spark, place, columns=[]).count() == scan().count()
+    with pytest.raises(UnsupportedOperationError, match="route"):
+        read(spark, place, route="join")
 
 
 def rows(path: Path) -> list[tuple[object, ...]]:
@@ -140,6 +153,8 @@ def main(root: Path, tables: list[str]) -> None:
         for uri in tables:
             reads(spark, uri)
         print("READ")
+        reads_lance(spark)
+        print("LANCE")
         writes(spark, root / "written")
         print("WRITTEN")
         replaces_by_vectors(spark, root / "vectors")

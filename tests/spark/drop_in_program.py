@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 import delta_core.spark as ds
-from delta_core import DeltaTable
+from delta_core import DeltaTable, open_table
 from delta_core.errors import (
     ConstraintViolationError,
     DeltaError,
@@ -25,6 +25,7 @@ from delta_core.errors import (
     TableExistsError,
     TableNotFoundError,
     UnsupportedOperationError,
+    VersionNotFoundError,
 )
 from tests.docs.blocks import ROOT, blocks, run_python
 from tests.spark.points import frames
@@ -408,6 +409,47 @@ def check_options(spark: Any, folder: Path) -> None:
     assert rows(other) == [0, 1, 2]
 
 
+def check_lance(spark: Any, folder: Path) -> None:
+    place = str(ROOT / "tests" / "lance" / "fixtures" / "plain")
+    table = open_table(place)
+    expected = sorted(table.scan(["id"]).to_table()["id"].to_pylist())
+
+    def load(**options: Any) -> Any:
+        return spark.read.format("lance").options(**options).load(place)
+
+    assert rows(load()) == rows(load(timestamp="2100-01-01")) == expected
+    first = sorted(table.load_as_version(1).scan(["id"]).to_table()["id"].to_pylist())
+    assert rows(load(version=1)) == rows(load(VERSION="1")) == first
+    for tag, made in table.tags().items():
+        assert load(tag=tag).count() == table.load_as_version(made.version).count()
+    with pytest.raises(UnsupportedOperationError, match=r"nope.*version, timestamp, tag, branch"):
+        load(nope=1)
+    with pytest.raises(UnsupportedOperationError, match="versionasof"):
+        load(versionAsOf=1)
+    with pytest.raises(InvalidArgumentError, match="version"):
+        load(version="x")
+    with pytest.raises(InvalidArgumentError, match="version and timestamp"):
+        load(version=1, timestamp="2100-01-01")
+    for options in ({"version": 99}, {"tag": "none-such"}):
+        with pytest.raises(VersionNotFoundError):
+            load(**options)
+    with pytest.raises(TableNotFoundError, match="none-such"):
+        load(branch="none-such")
+    with pytest.raises(TableNotFoundError):
+        spark.read.format("lance").load(str(folder / "nothing"))
+    with pytest.raises(InvalidArgumentError, match="path"):
+        spark.read.format("lance").load()
+    with pytest.raises(UnsupportedOperationError, match="lance"):
+        spark.range(3).write.format("lance").save(str(folder / "made.lance"))
+    assert not (folder / "made.lance").exists()
+    plan = load(**{"storage.secret_access_key": "hush-hush"})._jdf.queryExecution().toString()
+    assert "hush-hush" not in plan
+    spark.range(3, 5).write.format("delta").save(str(folder / "beside-lance"))
+    spark.sql(f"CREATE TEMPORARY VIEW lances USING lance OPTIONS (path '{place}', version '{table.version}')")
+    joined = spark.sql(f"SELECT l.id FROM lances l JOIN delta.`{folder}/beside-lance` d ON l.id = d.id WHERE l.id > 3")
+    assert rows(joined) == [i for i in expected if i == 4]
+
+
 def check_texts(spark: Any) -> None:
     """CHAR(n) by names and paths."""
     spark.sql("CREATE TABLE texts (id INT, c CHAR(5), v VARCHAR(5), s STRUCT<c: CHAR(2)>) USING delta")
@@ -550,6 +592,7 @@ if __name__ == "__main__":
     check_tables(spark, folder)
     check_names(spark)
     check_rejected(spark)
+    check_lance(spark, folder)
     check_texts(spark)
     check_changes_by_name(spark)
     check_user_defined_types(spark, folder)

@@ -50,6 +50,11 @@ def test_connect_returns_the_rows_of_the_arrow_engine(program: tuple[list[str], 
     assert "READ" in lines, errors
 
 
+def test_connect_reads_lance_datasets(program: tuple[list[str], str]) -> None:
+    lines, errors = program
+    assert "LANCE" in lines, errors
+
+
 def test_connect_writes_what_classic_writes(program: tuple[list[str], str]) -> None:
     lines, errors = program
     assert "WRITTEN" in lines, errors

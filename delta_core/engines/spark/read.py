@@ -12,12 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_core.engines.spark.chars import with_declared_types
 from delta_core.engines.spark.conditions import portable_text
 from delta_core.engines.spark.failures import convert_failures
+from delta_core.engines.spark.format_read import FormatPlace, read_format, recognised
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.frame import Route, frame
 from delta_core.engines.spark.predicates import condition, files_for, selected
 from delta_core.engines.spark.settings import SessionSettings, session_settings
 from delta_core.engines.spark.snapshots import identity, open_latest
+from delta_core.errors import InvalidArgumentError, TableNotFoundError, UnsupportedOperationError
+from delta_core.handles.secrets import shown_uri
 from delta_core.kernel.snapshot import open_snapshot
+from delta_core.runtime.arguments import path_text
 from delta_core.table.delta_table import DeltaTable
 
 __all__ = ["read", "read_changes"]
@@ -29,6 +33,8 @@ def read(
     version: int | None = None,
     timestamp: str | datetime | None = None,
     *,
+    tag: str | None = None,
+    branch: str | None = None,
     columns: Sequence[str] | None = None,
     metadata: Sequence[str] = (),
     predicate: Any = None,
@@ -41,7 +47,7 @@ def read(
     parallel_from: int | None = None,
     allow_external: Sequence[str] | Literal[False] | None = None,
 ) -> DataFrame:
-    """Return a table's rows.
+    """Return a table's rows: of a Delta table, or of a table of another format that plans splits, such as Lance.
 
     Parameters
     ----------
@@ -51,6 +57,8 @@ def read(
         A local path or the URI of any file system that fsspec and Hadoop support.
     version, timestamp : optional
         Which version, or the last one at a time; the latest if neither is given.
+    tag, branch : str, optional
+        Of formats that have them, such as Lance.
     columns : sequence of str, optional
         Names, dotted ones reach into structs; all unless given.
     metadata : sequence of str
@@ -83,6 +91,10 @@ def read(
     ------
     TableNotFoundError, VersionNotFoundError, UnsupportedFeatureError, LogError, CheckpointError
         As `open_snapshot` does.
+    UnsupportedOperationError
+        For an argument that the table's format does not have.
+    InvalidArgumentError
+        For a tag or branch of a Delta table, which has none.
     UnsupportedExpressionError
         A rule of the table can't be evaluated in this session.
 
@@ -93,19 +105,44 @@ def read(
     """
     settings = _prepare(spark)
     zone = timezone or _zone(spark)
-    if version is None and timestamp is None and commits is None and plugins is None:
-        snapshot = open_latest(spark, os.fspath(uri), storage_options, zone, allow_external)
-    else:
-        snapshot = open_snapshot(
-            uri,
-            version,
-            timestamp,
-            storage_options=storage_options,
-            commits=commits,
-            plugins=plugins,
-            timezone=zone,
-            allow_external=allow_external,
+
+    def other() -> DataFrame | None:
+        place = recognised(uri, storage_options, allow_external)
+        if place is None:
+            return None
+        of_delta = {"commits": commits, "plugins": plugins, "timezone": timezone, "vector_bytes": vector_bytes}
+        _check_arguments(
+            place, {**of_delta, "parallel_from": parallel_from, "route": None if route == "auto" else route}
         )
+        options = {"version": version, "timestamp": timestamp, "tag": tag, "branch": branch}
+        return read_format(spark, place, options, columns=columns, metadata=metadata, predicate=predicate)
+
+    if tag is not None or branch is not None:
+        found = other()
+        if found is None:
+            raise InvalidArgumentError(
+                f"Found tag or branch, which the table at {shown_uri(path_text(uri))} can't have."
+            )
+        return found
+    try:
+        if version is None and timestamp is None and commits is None and plugins is None:
+            snapshot = open_latest(spark, os.fspath(uri), storage_options, zone, allow_external)
+        else:
+            snapshot = open_snapshot(
+                uri,
+                version,
+                timestamp,
+                storage_options=storage_options,
+                commits=commits,
+                plugins=plugins,
+                timezone=zone,
+                allow_external=allow_external,
+            )
+    except TableNotFoundError:
+        found = other()
+        if found is None:
+            raise
+        return found
     same = "" if commits is not None or plugins is not None else identity(snapshot, storage_options, allow_external)
     if predicate is None:
         rows = frame(spark, snapshot.scan(columns, metadata), route, vector_bytes, parallel_from, same)
@@ -115,6 +152,14 @@ def read(
     rows = frame(spark, snapshot.scan(None, metadata, files=files), route, vector_bytes, parallel_from, same)
     rows = with_declared_types(rows, snapshot.schema, settings).where(condition(snapshot, predicate))
     return rows if columns is None else selected(rows, snapshot, columns, metadata)
+
+
+def _check_arguments(place: FormatPlace, given: Mapping[str, Any]) -> None:
+    unknown = [name for name, value in given.items() if value is not None]
+    if unknown:
+        raise UnsupportedOperationError(
+            f"Found {', '.join(unknown)} for {place!r}: these arguments of read are for Delta tables. Leave them out."
+        )
 
 
 def read_changes(

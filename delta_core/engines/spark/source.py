@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any, Literal
 
 import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from delta_core.engines.spark.arrow_types import arrow_target
 from delta_core.engines.spark.types import spark_schema
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.protocol.actions import FILE_COLUMNS
 from delta_core.kernel.snapshot import Snapshot, open_snapshot
 
-__all__ = ["DeltaSource"]
+__all__ = ["STORAGE", "DeltaSource", "prefixes"]
 
 #: Bytes of data files that one task reads: a task costs more than a file.
 _TASK_BYTES = 128 << 20
-_STORAGE = "storage."
+#: Options that begin so are those of the file system.
+STORAGE = "storage."
 
 
 class DeltaSource(DataSource):  # type: ignore[misc]  # pyspark has no types
@@ -62,7 +63,7 @@ def _open(options: Any, version: int | None = None) -> Snapshot:
     given = {k.lower(): v for k, v in dict(options).items()}
     if "path" not in given:
         raise InvalidArgumentError('Found no path, expected spark.read.format("delta_core").load(path).')
-    storage = {k[len(_STORAGE) :]: v for k, v in given.items() if k.startswith(_STORAGE)}
+    storage = {k[len(STORAGE) :]: v for k, v in given.items() if k.startswith(STORAGE)}
     if version is None and "versionasof" in given:
         version = _version(given["versionasof"])
     timestamp = given.get("timestampasof") if version is None else None
@@ -71,11 +72,12 @@ def _open(options: Any, version: int | None = None) -> Snapshot:
         version,
         timestamp,
         storage_options=storage or None,
-        allow_external=_prefixes(given.get("allowexternal")),
+        allow_external=prefixes(given.get("allowexternal")),
     )
 
 
-def _prefixes(text: str | None) -> list[str] | Literal[False] | None:
+def prefixes(text: str | None) -> list[str] | Literal[False] | None:
+    """Return ``allow_external`` for the text of an option: prefixes separated by commas, or ``false``."""
     if text is None:
         return None
     return False if text.strip().lower() == "false" else [p.strip() for p in text.split(",")]
@@ -113,15 +115,11 @@ class _Reader(DataSourceReader):  # type: ignore[misc]  # pyspark has no types
         return [*out, _Files(start, len(sizes))]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        from pyspark.sql.pandas.types import to_arrow_schema
-
         snapshot = _open(self._options, self._version)
         fields = [n for n in FILE_COLUMNS if n not in ("deletionTimestamp", "extendedFileMetadata")]
         table = snapshot.files.columns([*fields, *(f.name for f in snapshot.action_fields)])
         files = FileSet.of(table.slice(partition.start, partition.stop - partition.start))
-        # from PySpark 4.2 on, the type of timestamps has to be given a zone
-        zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
-        schema = to_arrow_schema(self._schema, **zone)
+        schema = arrow_target(self._schema)
         for batch in snapshot.scan(self._schema.names, files=files).batches():
             columns = [c.cast(f.type) for c, f in zip(batch.columns, schema, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)

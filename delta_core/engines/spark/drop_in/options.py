@@ -10,7 +10,9 @@ from typing import Any
 from msgspec import Struct
 from pyspark.sql import DataFrame
 
+from delta_core.engines.spark.format_read import check_options, place_of, read_format
 from delta_core.engines.spark.read import read, read_changes
+from delta_core.engines.spark.source import STORAGE, prefixes
 from delta_core.engines.spark.stream_changes import read_changes_stream
 from delta_core.engines.spark.stream_read import read_stream
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
@@ -149,6 +151,26 @@ def read_frame(spark: Any, options: Options) -> DataFrame:
         start_timestamp=options.text("startingTimestamp"),
         end_timestamp=options.text("endingTimestamp"),
     )
+
+
+def format_frame(spark: Any, name: str, options: Options) -> DataFrame:
+    """Return the rows that ``spark.read`` loads of a format other than delta.
+
+    Raises
+    ------
+    TableNotFoundError
+        There is no table of the format.
+    UnsupportedOperationError
+        For an option that the format does not have.
+    InvalidArgumentError
+        There is no path, or a number is none.
+    """
+    storage = {n[len(STORAGE) :]: text for n, text in options.texts.items() if n.startswith(STORAGE)}
+    own = {n: text for n, text in options.texts.items() if not n.startswith(STORAGE)}
+    path, external = own.pop("path", None), prefixes(own.pop("allowexternal", None))
+    if path is None:
+        raise InvalidArgumentError(f"Found no path for the format {name}. Pass the table's path to load.")
+    return read_format(spark, place_of(name, path, storage or None, external), check_options(name, own))
 
 
 def stream_frame(spark: Any, options: Options) -> DataFrame:

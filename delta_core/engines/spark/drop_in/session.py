@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from delta_core.engines.spark.drop_in.answers import Answers
 from delta_core.engines.spark.failures import convert_failures
+from delta_core.engines.spark.format_read import split_formats
 from delta_core.engines.spark.java.driver_classes import compiled
 from delta_core.engines.spark.java.sources import source
 from delta_core.engines.spark.plan.private import callback, check_version, is_available
@@ -28,6 +29,8 @@ _INSTEAD = "Use delta_core.spark.read, write and sql, which need no set-up."
 
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Return a builder whose session has the format ``delta``, for paths and for tables of its catalog.
+
+    It also has the formats of installed packages that plan splits, such as ``lance``, for reads of paths.
 
     Parameters
     ----------
@@ -110,8 +113,16 @@ def _check_alone(loader: Any) -> None:
 def _add_classes(context: Any) -> None:
     """Add the classes to those of the driver, unless it has them from an earlier session."""
     loader, jvm = _loader(context), context._jvm
-    if loader.getResource("delta/DefaultSource.class") is None:
-        loader.addURL(jvm.java.io.File(str(compiled(jvm, source(__package__)))).toURI().toURL())
+    texts = {"delta": source(__package__)} | {name: _format_source(name) for name in split_formats()}
+    for name, text in texts.items():
+        if loader.getResource(f"{name}/DefaultSource.class") is None:
+            loader.addURL(jvm.java.io.File(str(compiled(jvm, text))).toURI().toURL())
+
+
+def _format_source(name: str) -> str:
+    """Return the Java class by which Spark finds a format of this name."""
+    body = f'public DefaultSource() {{ super("{name}"); }}'
+    return f"package {name};\npublic class DefaultSource extends delta.FormatSource {{ {body} }}\n"
 
 
 def _connect(spark: Any) -> None:

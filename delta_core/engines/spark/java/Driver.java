@@ -30,6 +30,11 @@ public class Driver {
     own.conf().set("spark.sql.files.minPartitionNum", 1L);
     return own;
   }
+  // the rows of a version of a table of another format, which Python's workers read
+  public Object formatRows(org.apache.spark.sql.classic.SparkSession session, String schema, String name, long bytes,
+                           java.util.function.Function python) {
+    return session.baseRelationToDataFrame(new FormatRows(session, struct(schema), name, bytes, python));
+  }
   // a streaming DataFrame: Spark finds our class by the loader of the thread, and keeps it in the plan
   public Object stream(org.apache.spark.sql.classic.SparkSession session, String schema, java.util.function.Function python) {
     Thread thread = Thread.currentThread();

@@ -45,6 +45,7 @@ __all__ = [
     "default_location",
     "empty_frame",
     "file_relation",
+    "format_relation",
     "heap_bytes",
     "is_available",
     "is_delta_table",
@@ -211,6 +212,33 @@ def file_relation(
         _Function(request),
         split_bytes or 0,
     )
+    return DataFrame(made, spark)
+
+
+def format_relation(
+    spark: Any, schema: T.StructType, name: str, num_bytes: int, request: Callable[[str], DataFrame]
+) -> DataFrame:
+    """Return the rows of a version of a table of another format.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session.
+    schema : StructType
+        Of all columns.
+    name : str
+        Its name in plans.
+    num_bytes : int
+        The size by which Spark plans joins.
+    request : function(str) -> DataFrame
+        Called when a query is planned, with JSON: the names of its columns, and its filters as `FilterText.java` writes
+        them. Returns rows with these columns; those for which a filter is not true may be left out.
+    """
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    ensure_callback_server_started(spark._sc._gateway)
+    function = _Function(lambda text: request(str(text))._jdf)
+    made = _driver(spark).formatRows(spark._jsparkSession, schema.json(), name, num_bytes, function)
     return DataFrame(made, spark)
 
 

@@ -1,0 +1,21 @@
+package delta;
+import java.util.*;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.SQLContext;
+import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.sources.*;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * A format other than "delta". Spark finds it by the name of a subclass DefaultSource in a package of the format's name.
+ */
+public class FormatSource implements RelationProvider, CreatableRelationProvider {
+  private final String name;
+  public FormatSource(String name) { this.name = name; }
+  public BaseRelation createRelation(SQLContext context, scala.collection.immutable.Map options) {
+    return new Rows(context, Python.call(new Object[]{"format", name, context.sparkSession(), CollectionConverters.asJava(options)}));
+  }
+  public BaseRelation createRelation(SQLContext context, SaveMode mode, scala.collection.immutable.Map options, Dataset data) {
+    throw (RuntimeException) Python.call(new Object[]{"unwritable", name});
+  }
+}
