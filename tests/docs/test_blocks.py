@@ -45,6 +45,7 @@ SPARK_PAGES = (
     "docs/spark-streams.md",
     "docs/spark-drop-in.md",
     "docs/spark-settings.md",
+    "docs/spark-lance.md",
 )
 #: How many blocks may be marked as not run. A block that needs something unusual gets a stand-in first.
 NOT_RUN = 2

@@ -75,6 +75,12 @@ def test_block_about_settings_runs(spark: Any, tmp_path: Path) -> None:
     assert table.to_pyarrow_table().num_rows == 10
 
 
+def test_block_about_lance_runs(spark: Any, tmp_path: Path) -> None:
+    orders = TableBuilder(tmp_path / "orders").create({"person": "long"})
+    orders.append([{"person": 18}])
+    _run("docs/spark-lance.md", str(tmp_path), {"spark": spark})
+
+
 def test_blocks_about_streams_run_in_order(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "1.json").write_text('{"id": 1, "day": "2024-05-01"}')
