@@ -8,7 +8,7 @@ import pytest
 
 from delta_core.kernel.plugins.registry import PluginRegistry
 
-__all__ = ["needs", "skip_without"]
+__all__ = ["are_provided", "needs", "skip_without"]
 
 
 def needs(*features: str) -> pytest.MarkDecorator:
@@ -22,6 +22,11 @@ def skip_without(*features: str) -> None:
     missing = _missing(features)
     if missing:
         pytest.skip(f"no plugin is installed for {missing}")
+
+
+def are_provided(features: Iterable[str]) -> bool:
+    """Whether plugins of these features are installed."""
+    return not _missing(features)
 
 
 def _missing(features: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
+from tests.bundled import skip_without
 
 MAPPED = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
 
@@ -51,6 +52,8 @@ BEFORE = {
 
 @pytest.mark.parametrize("command", CASES)
 def test_subcommand_changes_the_table(run: Any, uri: str, command: str) -> None:
+    if command == "cluster-by":
+        skip_without("clustering")
     if command in BEFORE:
         run("alter", uri, *BEFORE[command])
     arguments, holds = CASES[command]

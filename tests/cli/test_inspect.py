@@ -12,6 +12,7 @@ import pytest
 
 from delta_core import DeltaTable, Field, PrimitiveType, Schema
 from delta_core.testing.table_builder import TableBuilder
+from tests.bundled import needs
 
 
 def _moment(table: TableBuilder, version: int) -> str:
@@ -52,6 +53,7 @@ def test_info_as_json_has_stable_keys(run: Any, table: TableBuilder) -> None:
     assert found["features"] == ["changeDataFeed", "deletionVectors"]
 
 
+@needs("clustering")
 def test_info_names_the_clustering_columns(run: Any, tmp_path: Path) -> None:
     schema = Schema([Field("id", PrimitiveType("long")), Field("kind", PrimitiveType("string"))])
     DeltaTable.create(tmp_path / "t", schema, cluster_by=["kind", "id"])

@@ -16,6 +16,7 @@ from delta_core import CommitProperties, DeltaTable, WriterProperties, convert_t
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernel.commit.options import OWN_COMMIT_FIELDS
 from delta_core.table.transaction import AppTransaction
+from tests.bundled import needs
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})
 
@@ -108,6 +109,7 @@ DEFINITION = {
 }  # fmt: skip
 
 
+@needs("clustering")
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 def test_definition_that_is_the_tables_own_is_accepted_again(tmp_path: Path, mode: Any) -> None:
     for _ in range(2):
@@ -115,6 +117,7 @@ def test_definition_that_is_the_tables_own_is_accepted_again(tmp_path: Path, mod
     assert DeltaTable(tmp_path / "t").version() == 1
 
 
+@needs("clustering")
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 @pytest.mark.parametrize(
     ("argument", "value", "message"),

@@ -12,6 +12,7 @@ import pytest
 from delta_core.errors import UnsupportedFeatureError
 from delta_core.kernel.log.checkpoint_writer import write_checkpoint
 from delta_core.kernel.snapshot import Snapshot, open_snapshot
+from tests.bundled import skip_without
 from tests.golden.conftest import is_opened
 
 pytestmark = pytest.mark.golden
@@ -60,6 +61,7 @@ def snapshot(case: tuple[dict[str, Any]], tmp_path: Path, corpus: Any) -> Snapsh
 
 @pytest.mark.corpus.with_args(writable)
 def test_checkpoint_keeps_the_state(case: tuple[dict[str, Any]], tmp_path: Path, snapshot: Snapshot) -> None:
+    skip_without(*(snapshot.protocol.writer_features or ()))
     before, counts = state_of(snapshot), numbers(snapshot)
     # the clock of the table, so that no tombstone has expired
     result = write_checkpoint(snapshot, now_ms=0)

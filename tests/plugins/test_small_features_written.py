@@ -18,6 +18,7 @@ from delta_core.kernel.write.files import write_files
 from delta_core.kernels.row_set import RowSet
 from delta_core.testing.feature_contract import FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
+from tests.bundled import needs
 from tests.plugins.written import append, begin, create, peer_rows, rows
 
 FIELDS: list[dict[str, Any]] = [{"name": "id", "type": "long"}, {"name": "kind", "type": "string"}]
@@ -153,7 +154,7 @@ def test_writer_features_that_nobody_provides_are_rejected_by_name(tmp_path: Pat
     [
         {"delta.enableRowTracking": "true"},
         {"delta.enableInCommitTimestamps": "true"},
-        {"delta.clusterBy": '["id"]'},
+        pytest.param({"delta.clusterBy": '["id"]'}, marks=needs("clustering")),
         {"delta.enableIcebergCompatV1": "true"},
         {"delta.enableIcebergCompatV2": "true"},
         {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"},

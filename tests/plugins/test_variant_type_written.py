@@ -16,6 +16,7 @@ from delta_core.kernel.snapshot import open_snapshot
 from delta_core.schema.types import VARIANT
 from delta_core.testing.feature_contract import FeatureContract, table_state
 from delta_core.testing.variant_bytes import encode_metadata, encode_value
+from tests.bundled import needs
 from tests.plugins.written import append, create, rows
 
 FIELDS: list[dict[str, Any]] = [{"name": "id", "type": "long"}, {"name": "v", "type": "variant"}]
@@ -90,6 +91,7 @@ def test_default_null_is_fine(default: str) -> None:
     contract.check_metadata(table_state(["variantType"], [{**FIELDS[1], "metadata": {"CURRENT_DEFAULT": default}}]))
 
 
+@needs("clustering")
 def test_variant_can_not_cluster(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="variant"):
         create(tmp_path / "t", FIELDS, properties={"delta.clusterBy": '["v"]'})
