@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,9 @@ from delta_core.engines.interface import Storage
 from delta_core.kernel.commit.publishing import prove_exclusive
 from delta_core.storage.stores import open_storage
 from tests.stores.servers import SERVERS, Server, ServerMissingError
+
+#: What the first requests to a server may take.
+_MOST_SECONDS = 60
 
 
 @pytest.fixture(scope="session")
@@ -24,9 +28,7 @@ def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[
         def start(name: str) -> Server:
             if name not in running:
                 try:
-                    server = stack.enter_context(SERVERS[name](tmp_path_factory.mktemp(name)))
-                    prove_exclusive(open_storage(server.bucket + "/proof", server.options), "_delta_log")
-                    running[name] = server
+                    running[name] = stack.enter_context(_answering(name, tmp_path_factory))
                 except ServerMissingError as e:
                     running[name] = f"{name}: {e}"
             found = running[name]
@@ -35,6 +37,26 @@ def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[
             return found
 
         yield start
+
+
+@contextmanager
+def _answering(name: str, folders: pytest.TempPathFactory) -> Iterator[Server]:
+    """Start a server that answers; once in many runs one did not answer its first requests, and is started again."""
+    with ExitStack() as stack:
+        for _ in range(2):
+            server = stack.enter_context(SERVERS[name](folders.mktemp(name)))
+            proven = threading.Event()
+            threading.Thread(target=_prove, args=(server, proven), daemon=True).start()
+            if proven.wait(_MOST_SECONDS):
+                break
+        else:
+            pytest.fail(f"{name} does not answer within {_MOST_SECONDS} s")
+        yield server
+
+
+def _prove(server: Server, proven: threading.Event) -> None:
+    prove_exclusive(open_storage(server.bucket + "/proof", server.options), "_delta_log")
+    proven.set()
 
 
 @pytest.fixture(params=SERVERS)
