@@ -17,7 +17,7 @@ from delta_plugins.lance.fragments import NOWHERE, Fragments, fragments_of
 from delta_plugins.lance.schema import LanceField, field_tree
 from delta_plugins.lance.wire import Message, decode
 
-__all__ = ["BasePath", "Manifest", "field_message", "field_of", "file_version", "parse_manifest", "read_section"]
+__all__ = ["BasePath", "Manifest", "field_of", "file_version", "parse_manifest", "read_section"]
 
 FileVersion = tuple[int, int]
 """Major and minor version of a data file: (0, 1), (2, 0), (2, 1) or (2, 2)."""
@@ -147,28 +147,6 @@ def field_of(message: Mapping[str, Any]) -> LanceField:
 def _position(message: Mapping[str, Any], key: str) -> int:
     position: int = message[f"unenforced_{key}_key_position"]
     return position or (-1 if message[f"unenforced_{key}_key"] else 0)
-
-
-def field_message(field: LanceField) -> dict[str, Any]:
-    """Return the message that represents a field, without children: the opposite of `field_of`."""
-    metadata = dict(field.metadata)
-    return {
-        "id": field.id,
-        "parent_id": field.parent_id,
-        "name": field.name,
-        "logical_type": field.logical_type,
-        "nullable": field.nullable,
-        "metadata": metadata,
-        "dictionary": None
-        if field.dictionary is None
-        else dict(zip(("offset", "length"), field.dictionary, strict=True)),
-        "encoding": field.encoding,
-        "storage_class": field.storage_class,
-        "unenforced_primary_key": field.key_position != 0,
-        "unenforced_primary_key_position": max(field.key_position, 0),
-        "unenforced_clustering_key": field.cluster_position != 0,
-        "unenforced_clustering_key_position": max(field.cluster_position, 0),
-    }
 
 
 def parse_manifest(data: bytes | memoryview, path: str) -> Manifest:

@@ -197,23 +197,27 @@ def fields_of_schema(fields: Iterable[LanceField]) -> Iterator[LanceField]:
 
 
 def message_of(field: LanceField) -> dict[str, Any]:
-    """Return the message of a field, without children.
+    """Return the message of a field, without children: the opposite of `manifest.field_of`.
 
     Protocol
     --------
     Manifest, field 1
     """
+    place = None if field.dictionary is None else dict(zip(("offset", "length"), field.dictionary, strict=True))
     return {
-        "name": field.name,
         "id": field.id,
         "parent_id": field.parent_id,
+        "name": field.name,
         "logical_type": field.logical_type,
         "nullable": field.nullable,
-        "encoding": field.encoding,
         "metadata": dict(field.metadata),
+        "dictionary": place,
+        "encoding": field.encoding,
         "storage_class": field.storage_class,
-        "unenforced_primary_key": bool(field.key_position),
+        "unenforced_primary_key": field.key_position != 0,
         "unenforced_primary_key_position": max(field.key_position, 0),
+        "unenforced_clustering_key": field.cluster_position != 0,
+        "unenforced_clustering_key_position": max(field.cluster_position, 0),
     }
 
 

@@ -13,7 +13,7 @@ from delta_core.kernels.row_set import RowSet
 from delta_plugins.lance.commit.operations import Delete, Operation, Overwrite, Rewrite, Update, UpdateConfig
 from delta_plugins.lance.wire import Message
 
-__all__ = ["Winner", "check", "is_retryable", "shared_fragments", "touched_fragments"]
+__all__ = ["Winner", "check", "is_retryable", "touched_fragments"]
 
 #: The operation can't land any more; it has to run again; or both can.
 Verdict = Literal["final", "again", "fine"]
@@ -68,11 +68,6 @@ def _mine(operation: Operation) -> set[int]:
     if isinstance(operation, Rewrite):
         return {f for g in operation.groups for f in g.old}
     return set()
-
-
-def shared_fragments(operation: Operation, winner: Winner) -> set[int]:
-    """Return the ids of the fragments that both change."""
-    return _mine(operation) & touched_fragments(winner.operation or "", winner.body)
 
 
 # --- rules ---------------------------------------------------------------------------------

@@ -14,9 +14,8 @@ from msgspec import Struct
 from delta_core.api import InternalError
 from delta_plugins.lance import flags
 from delta_plugins.lance.fragments import AS_COLUMN, MOST_ROWS
-from delta_plugins.lance.manifest import field_message
 from delta_plugins.lance.row_ids import encode_ids, encode_versions
-from delta_plugins.lance.schema import LanceField, fields_of_schema, walk_fields
+from delta_plugins.lance.schema import LanceField, fields_of_schema, message_of, walk_fields
 from delta_plugins.lance.wire import UNKNOWN, Message, decode, encode
 
 if TYPE_CHECKING:
@@ -281,7 +280,7 @@ class Draft:
         now = time.time_ns()
         message |= {
             "version": self.version,
-            "fields": [field_message(f) for f in fields_of_schema(self.fields)],
+            "fields": [message_of(f) for f in fields_of_schema(self.fields)],
             "timestamp": {"seconds": now // 10**9, "nanos": now % 10**9},
             "reader_feature_flags": reader,
             "writer_feature_flags": writer,

@@ -14,8 +14,8 @@ from msgspec import Struct, structs
 from delta_core.api import InternalError
 from delta_plugins.lance.commit.draft import Draft, NewFragment, fragment_message
 from delta_plugins.lance.commit.indices import of_fields, without_fragments
-from delta_plugins.lance.manifest import Manifest, field_message
-from delta_plugins.lance.schema import LanceField, fields_of_schema, walk_fields
+from delta_plugins.lance.manifest import Manifest
+from delta_plugins.lance.schema import LanceField, fields_of_schema, message_of, walk_fields
 from delta_plugins.lance.wire import Message
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Overwrite(Struct, frozen=True):
             draft.message["data_format"] = {"file_format": "lance", "version": self.data_format}
         return {
             "fragments": draft.append(self.fragments),
-            "schema": [field_message(f) for f in fields_of_schema(self.fields)],
+            "schema": [message_of(f) for f in fields_of_schema(self.fields)],
             "schema_metadata": dict(self.schema_metadata),
             "config_upsert_values": dict(self.config),
         }
@@ -301,7 +301,7 @@ class Merge(Struct, frozen=True):
         draft.indices = of_fields(draft.indices, {f.id for f in walk_fields(self.fields)})
         return {
             "fragments": messages,
-            "schema": [field_message(f) for f in fields_of_schema(self.fields)],
+            "schema": [message_of(f) for f in fields_of_schema(self.fields)],
             "schema_metadata": dict(draft.message.get("schema_metadata") or {}),
         }
 
@@ -330,7 +330,7 @@ class Project(Struct, frozen=True):
                 draft.replace(int(listed.id[index]), [message])
         draft.set_fields(self.fields)
         draft.indices = of_fields(draft.indices, kept)
-        return {"schema": [field_message(f) for f in fields_of_schema(self.fields)]}
+        return {"schema": [message_of(f) for f in fields_of_schema(self.fields)]}
 
 
 def _is_lineage(fields: Sequence[int]) -> bool:
