@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.java import OLDEST, java_home
+
+# gcsfs reads it once, when a test imports it first: else it asks emulators for the kind of a bucket by gRPC, which they
+# do not speak, and holds the thread of all filesystems for a minute
+os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -159,8 +159,6 @@ def fake_gcs(folder: Path) -> Iterator[Server]:
     endpoint = f"http://127.0.0.1:{port}"
     command = [program, "-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-backend", "memory"]
     with _running([*command, "-public-host", f"127.0.0.1:{port}", "-external-url", endpoint], port, folder):
-        # else gcsfs requires the bucket's kind by another protocol, and waits for a minute
-        os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
         options = {"token": "anon", "endpoint_url": endpoint}
         _make_bucket("gs", "bucket", options)
         yield Server("gs://bucket", options, endpoint)
