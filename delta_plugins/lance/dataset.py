@@ -25,7 +25,7 @@ from delta_core.api import (
     schema_of_arrow,
 )
 from delta_core.kernels.arrow_buffers import number_array, strings_of
-from delta_plugins.lance import history
+from delta_plugins.lance import history, parts
 from delta_plugins.lance.blobs import BlobFile, Blobs
 from delta_plugins.lance.changing import ChangeMethods
 from delta_plugins.lance.flags import FLAGS
@@ -33,7 +33,7 @@ from delta_plugins.lance.manifest import Manifest
 from delta_plugins.lance.names import list_versions
 from delta_plugins.lance.predicates import lance_type
 from delta_plugins.lance.projection import Columns
-from delta_plugins.lance.refs import Branch, Tag, branch_folder, find_tag, read_branches, read_tags
+from delta_plugins.lance.refs import Branch, branch_folder, find_tag, read_branches
 from delta_plugins.lance.scan import BATCH_ROWS, LanceScan
 from delta_plugins.lance.schema import arrow_schema, registered
 from delta_plugins.lance.splits import SplitScan, plan_splits
@@ -44,6 +44,7 @@ from delta_plugins.lance.version_manifests import read_at, read_latest, read_ver
 
 if TYPE_CHECKING:
     from delta_core.api import Function, VerifyReport
+    from delta_plugins.lance.tags import Tags
 
 __all__ = ["DatasetStats", "LanceDataset", "LanceSchema"]
 
@@ -327,9 +328,10 @@ class LanceDataset(ChangeMethods):
             for data, manifest in read_versions(self.storage, versions, self.files.below, chosen)
         ]
 
-    def tags(self) -> dict[str, Tag]:
-        """Return the tags of the dataset by name."""
-        return read_tags(self.storage)
+    @property
+    def tags(self) -> Tags:
+        """The tags of the dataset by name, of all branches; a call returns a dict. They are created and moved here."""
+        return parts.Tags(self.storage, lambda: (self.version, self.branch))
 
     def branches(self) -> dict[str, Branch]:
         """Return the branches of the dataset by name; the main one is not among them."""

@@ -21,3 +21,4 @@ with lazy_imports(__name__):
     from delta_plugins.lance.commit.indices import index_messages as index_messages
     from delta_plugins.lance.commit.operations import Restore as Restore, UpdateConfig as UpdateConfig
     from delta_plugins.lance.projection import find_path as find_path
+    from delta_plugins.lance.tags import Tags as Tags

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
 from delta_core.api import CorruptTableError, RangeRequest, Storage, VersionNotFoundError, decode_json
 
-__all__ = ["Branch", "Tag", "branch_folder", "find_tag", "read_branches", "read_tags"]
+__all__ = ["TAGS", "Branch", "Tag", "branch_folder", "find_tag", "read_branches", "read_tags", "tag_path"]
 
 MAIN = "main"
 """The name of the branch that is the dataset itself."""
-_TAGS = "_refs/tags"
+TAGS = "_refs/tags"
 _BRANCHES = "_refs/branches"
 _SUFFIX = ".json"
 
@@ -29,11 +29,18 @@ class Tag(Struct, frozen=True):
         The branch that it is of, None for the main one.
     metadata : dict
         The metadata that its author added.
+    created_at, updated_at : str, optional
+        When it was created, and moved last, as ISO 8601 specifies it; None if the file lacks it.
+    manifest_size : int
+        Bytes of the version's manifest, 0 = not known.
     """
 
     version: int
     branch: str | None = None
     metadata: dict[str, Any] = {}
+    created_at: str | None = None
+    updated_at: str | None = None
+    manifest_size: int = 0
 
 
 class Branch(Struct, frozen=True):
@@ -57,6 +64,11 @@ class Branch(Struct, frozen=True):
 def branch_folder(branch: str | None) -> str:
     """Return the folder of a branch below the root of the dataset, empty for the main one."""
     return f"tree/{branch}" if branch not in (None, MAIN) else ""
+
+
+def tag_path(name: str) -> str:
+    """Return the path of the file of a tag below the root of the dataset."""
+    return f"{TAGS}/{quote(name, safe='')}{_SUFFIX}"
 
 
 def _read(storage: Storage, folder: str) -> dict[str, tuple[str, dict[str, Any]]]:
@@ -92,7 +104,19 @@ def _text(path: str, content: dict[str, Any], key: str) -> str | None:
     value = content.get(key)
     if value is not None and not isinstance(value, str):
         raise _damaged(path, f"its {key} is {value!r}, expected a text")
+    return value
+
+
+def _branch(path: str, content: dict[str, Any], key: str) -> str | None:
+    value = _text(path, content, key)
     return None if value == MAIN else value
+
+
+def _metadata(path: str, content: dict[str, Any]) -> dict[str, Any]:
+    value = content.get("metadata")
+    if value is not None and not isinstance(value, dict):
+        raise _damaged(path, f"its metadata is {value!r}, expected an object")
+    return value or {}
 
 
 def read_tags(storage: Storage) -> dict[str, Tag]:
@@ -104,8 +128,15 @@ def read_tags(storage: Storage) -> dict[str, Tag]:
         If a file of a tag is damaged.
     """
     return {
-        name: Tag(_number(path, c, "version"), _text(path, c, "branch"), c.get("metadata") or {})
-        for name, (path, c) in _read(storage, _TAGS).items()
+        name: Tag(
+            _number(path, c, "version"),
+            _branch(path, c, "branch"),
+            _metadata(path, c),
+            _text(path, c, "createdAt"),
+            _text(path, c, "updatedAt"),
+            _number(path, c, "manifestSize") if "manifestSize" in c else 0,
+        )
+        for name, (path, c) in _read(storage, TAGS).items()
     }
 
 
@@ -119,7 +150,7 @@ def read_branches(storage: Storage) -> dict[str, Branch]:
     """
     return {
         name: Branch(
-            _text(path, c, "parentBranch"),
+            _branch(path, c, "parentBranch"),
             _number(path, c, "parentVersion"),
             _number(path, c, "createAt") if "createAt" in c else 0,
         )

@@ -30,7 +30,7 @@ def test_tags_are_found_by_name(tmp_path: Path) -> None:
         "tags",
         **{"a": {"version": 3, "manifestSize": 1}, "%C3%BC": {"version": 4, "branch": "dev", "metadata": {"k": "v"}}},
     )
-    assert read_tags(storage) == {"a": Tag(3), "ü": Tag(4, "dev", {"k": "v"})}
+    assert read_tags(storage) == {"a": Tag(3, manifest_size=1), "ü": Tag(4, "dev", {"k": "v"})}
     assert find_tag(storage, "a").version == 3
     with pytest.raises(VersionNotFoundError, match="no tag 'b'; there are: 'a', 'ü'"):
         find_tag(storage, "b")
