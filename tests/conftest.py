@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.java import OLDEST, java_home
 
-# gcsfs reads it once, when a test imports it first: else it asks emulators for the kind of a bucket by gRPC, which they
-# do not speak, and holds the thread of all filesystems for a minute
+# gcsfs reads it once, when a test imports it first: otherwise it requests the kind of a bucket from emulators by gRPC,
+# which they do not speak, and holds the thread of all filesystems for a minute
 os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
 
 ROOT = Path(__file__).resolve().parent.parent
