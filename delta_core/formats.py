@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from delta_core.engines.opening import make_engine
-from delta_core.errors import PluginError
+from delta_core.errors import PluginError, TableExistsError
+from delta_core.handles.secrets import shown_uri
 from delta_core.runtime.arguments import path_text
 from delta_core.runtime.entry_points import entry_points
 from delta_core.scan.rows import PlannedRows, Scannable
@@ -28,6 +29,7 @@ __all__ = [
     "FormatTable",
     "SplitTable",
     "TableFormat",
+    "check_place_is_free",
     "format_named",
     "format_names",
     "format_of",
@@ -229,6 +231,25 @@ def format_named(name: str) -> TableFormat:
 def format_of(engine: Engine) -> TableFormat | None:
     """Return the installed format, other than Delta, that recognises the engine's place; None if none does."""
     return next((found for found in installed_formats() if found.recognise(engine)), None)
+
+
+def check_place_is_free(engine: Engine) -> None:
+    """Check that no table of another format is at the place where a Delta table is to be created.
+
+    Raises
+    ------
+    TableExistsError
+        If there is one: the two would share a folder, and whatever cleans up one could delete files of the other.
+    """
+    found = format_of(engine) if entry_points(FORMATS_GROUP) else None
+    if found is not None:
+        place = shown_uri(engine.storage.uri("")).rstrip("/")
+        raise TableExistsError(
+            f"There is a table of the format {found.name!r} at {place}; a Delta table needs a place of its own. Choose "
+            "another one, or open the table there with open_table.",
+            path=place,
+            format=found.name,
+        )
 
 
 def open_formatted(

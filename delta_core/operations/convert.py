@@ -134,9 +134,12 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
     UnsupportedOperationError
         If the table was changed by other operations than conversions: a file that is new may then be what a failed
         write left.
+    TableExistsError
+        If a table of another format is there.
     """
     if base is not None:
         _check_only_converted(base)
+    transaction = Transaction(context, base, _OPERATION)
     by = StructType(()) if options.partition_by is None else options.partition_by
     if base is not None and options.partition_by is None:
         by = StructType([f for f in base.schema.fields if f.name in base.state.partition_columns])
@@ -163,12 +166,9 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
     schema = _joined_schema(context, footers, paths, start, by)
     if base is None:
         _check_spelling(context, schema)
-    parameters = {
-        "numFiles": len(paths),
-        "partitionedBy": json.dumps([f.name for f in by.fields]),
-        "collectStats": options.statistics,
-    }
-    transaction = Transaction(context, base, _OPERATION, parameters)
+    transaction.parameters.update(
+        numFiles=len(paths), partitionedBy=json.dumps([f.name for f in by.fields]), collectStats=options.statistics
+    )
     if base is None:
         stage_definition(
             transaction,

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from delta_core import DeltaTable, QueryBuilder, open_table, write_deltalake
+from delta_core import DeltaTable, QueryBuilder, convert_to_deltalake, open_table, write_deltalake
 from delta_core.cli import main
-from delta_core.errors import TableNotFoundError, VersionNotFoundError
+from delta_core.errors import TableExistsError, TableNotFoundError, VersionNotFoundError
+from delta_plugins.lance import write_lance
 from delta_plugins.lance.dataset import LanceDataset
 
+_ROWS = pa.table({"a": [1, 2, 3]})
 FIXTURES = Path(__file__).parent / "fixtures"
 STABLE = str(FIXTURES / "stable")
 
@@ -95,3 +100,60 @@ def test_other_libraries_read_rows() -> None:
     assert found == [(122, sum(dataset.to_pyarrow_table()["id"].to_pylist()), 134)]
     assert pl.DataFrame(dataset.scan(["id"], "id < 3"))["id"].to_list() == [0, 1, 2]
     assert dataset.scan(["id"], limit=1).first() == {"id": 0}
+
+
+def _write(place: str) -> None:
+    write_deltalake(place, _ROWS)
+
+
+def _create(place: str) -> None:
+    DeltaTable.create(place, _ROWS.schema)
+
+
+def _convert(place: str) -> None:
+    convert_to_deltalake(place)
+
+
+def _clone(place: str) -> None:
+    write_deltalake(f"{place}-source", _ROWS)
+    DeltaTable(f"{place}-source").clone(place)
+
+
+def _overwrite(place: str) -> None:
+    write_deltalake(place, _ROWS, mode="overwrite", schema_mode="overwrite")
+
+
+@pytest.mark.parametrize("make", [_write, _create, _convert, _clone, _overwrite], ids=lambda f: f.__name__)
+def test_delta_table_is_not_made_in_the_folder_of_a_dataset(tmp_path: Path, make: Callable[[str], None]) -> None:
+    place = str(tmp_path / "d.lance")
+    write_lance(place, _ROWS)
+    before = sorted(os.listdir(place))
+    with pytest.raises(TableExistsError, match=r"a table of the format 'lance' at .* open_table") as caught:
+        make(place)
+    assert caught.value.format == "lance"
+    assert sorted(os.listdir(place)) == before
+    assert open_table(place).to_pyarrow_table().equals(_ROWS)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["convert", "PLACE"],
+        ["create", "PLACE", "--schema", "ROWS"],
+        ["write", "PLACE", "ROWS"],
+        ["clone", "TABLE", "PLACE", "--deep"],
+        ["restore", "PLACE", "--to-version", "1"],
+    ],
+    ids=lambda w: w[0],
+)
+def test_command_leaves_the_folder_of_a_dataset_as_it_is(
+    tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = {"PLACE": str(tmp_path / "d"), "ROWS": str(tmp_path / "r.parquet"), "TABLE": str(tmp_path / "t")}
+    write_lance(places["PLACE"], _ROWS)
+    pq.write_table(_ROWS, places["ROWS"])
+    write_deltalake(places["TABLE"], _ROWS)
+    before = sorted(os.listdir(places["PLACE"]))
+    assert main([places.get(w, w) for w in words]) == 1
+    assert "lance" in capsys.readouterr().err
+    assert sorted(os.listdir(places["PLACE"])) == before

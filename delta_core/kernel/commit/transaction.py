@@ -25,6 +25,7 @@ from delta_core.errors import (
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.skipping import plan_skipping
 from delta_core.expressions.sql import DoubleQuotes
+from delta_core.formats import check_place_is_free
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernel.commit import parts
 from delta_core.kernel.commit.action_checks import check_added, check_removed, typed_files
@@ -116,6 +117,13 @@ class Transaction(Generic[Base]):
         The name that goes into history: WRITE, DELETE, ...
     parameters : Mapping
         Its ``operationParameters``.
+
+    Raises
+    ------
+    TableExistsError
+        If the table is to be created, and one of another format is at its place.
+    UnsupportedFeatureError, UnsupportedVersionError
+        If the table can't be written.
     """
 
     def __init__(
@@ -154,7 +162,9 @@ class Transaction(Generic[Base]):
         self._resolution: tuple[list[RowRemoval], Resolved] | None = None
         self._live: tuple[pa.Table, dict[str, int]] | None = None
         self._tombstones: list[pa.Table] = []
-        if base is not None:
+        if base is None:
+            check_place_is_free(context.log.engine)
+        else:
             check_writable(base.protocol, context.registry)
             self._target = base.state, base.plugins
 
