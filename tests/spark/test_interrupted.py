@@ -94,7 +94,7 @@ def seams(count: int) -> Iterator[tuple[int, bool]]:
 
 
 #: Every operation on every table in the long form; without vectors, those that write the same files are left to it.
-RUNS = chosen(product(TABLES, OPERATIONS), [("copy", "merge"), *product(["vectors, feed, row ids"], OPERATIONS)])
+RUNS = chosen(product(TABLES, OPERATIONS), product(["vectors, feed, row ids"], OPERATIONS))
 
 
 @pytest.mark.parametrize(("kind", "name"), RUNS)

@@ -23,14 +23,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 SHORT = [
     ("lacks-all", True),
     ("lacks-all", False),
-    ("adds-update", True),
     ("both-all", True),
     ("other-types-all", False),
     ("deep-outer-full-all", True),
     ("array-insert", True),
-    ("map-adds-all", True),
     ("array-in-full-struct-all", True),
-    ("extra-column-other-case-all", False),
     ("extra-struct-all", False),
 ]
 EVERY = [(name, is_evolving) for name in NAMED for is_evolving in (False, True)]
@@ -57,7 +54,7 @@ def test_merge_leaves_what_delta_spark_leaves(name: str, is_evolving: bool, spar
 
 def test_generated_merges_leave_what_the_model_leaves(spark: Any, tmp_path: Path) -> None:
     differing = []
-    for seed in range(CASES if IS_LONG else 3):
+    for seed in range(CASES if IS_LONG else 1):
         case = generated(seed)
         found, wanted = merged(spark, tmp_path / str(seed), case, True), expected(case, True)
         if found != wanted:
