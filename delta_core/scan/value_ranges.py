@@ -329,9 +329,9 @@ def _of_members(
     if pa.types.is_decimal128(t):
         return _of_decimals(column, members, stored)
     array = first.array if len(members) == 1 and isinstance(first, Values) else _literals(members, t)
-    if array is None or array.type != t or array.null_count:
+    if array is None or not _are_stored_alike(array.type, t) or array.null_count:
         return None
-    if len(array) > (_MOST_TEXTS if is_text(t) else _MOST_KEYS):
+    if len(array) > (_MOST_TEXTS if is_text(array.type) else _MOST_KEYS):
         return None
     keys = _keys(array)
     return None if keys is None else ValueSet(column, keys)
@@ -355,9 +355,11 @@ def _of_decimals(column: int, members: tuple[Expression, ...], t: pa.DataType) -
 def _literals(members: tuple[Expression, ...], t: pa.DataType) -> pa.Array | None:
     known = [m for m in members if isinstance(m, Literal) and m.value is not None]
     nulls = sum(isinstance(m, Literal) and m.value is None for m in members)
-    if len(known) + nulls < len(members) or any(m.type is None or m.type.to_arrow() != t for m in known):
+    if len(known) + nulls < len(members):
         return None
-    return array_of([m.value for m in known], t) if is_text(t) or _is_stored_number(t) else None
+    if any(m.type is None or not _are_stored_alike(m.type.to_arrow(), t) for m in known):
+        return None
+    return array_of([m.value for m in known], _narrow(t)) if _is_any_text(t) or _is_stored_number(t) else None
 
 
 def _keys(array: pa.Array) -> NDArray[Any] | tuple[bytes, ...] | None:
@@ -375,7 +377,11 @@ def _keys(array: pa.Array) -> NDArray[Any] | tuple[bytes, ...] | None:
 
 def _of_pattern(column: int, e: Call, t: pa.DataType) -> ValueSet | ValuePattern | None:
     texts = [a.value for a in e.args[1:] if isinstance(a, Literal)]
-    if len(texts) < len(e.args) - 1 or not all(isinstance(text, str) for text in texts) or not pa.types.is_string(t):
+    if (
+        len(texts) < len(e.args) - 1
+        or not all(isinstance(text, str) for text in texts)
+        or not pa.types.is_string(_narrow(t))
+    ):
         return None
     before, behind = _PATTERNS[e.function]
     characters = expressions.parse_like(*texts) if e.function == "like" else [*before, *texts[0], *behind]
@@ -388,7 +394,7 @@ def _of_pattern(column: int, e: Call, t: pa.DataType) -> ValueSet | ValuePattern
             parts[-1][-1] += character
         else:
             parts[-1].append("")
-    keys = tuple(WILDCARD.join(string_bytes(array_of([text], t)) for text in part) for part in parts)
+    keys = tuple(WILDCARD.join(string_bytes(array_of([text], pa.string())) for text in part) for part in parts)
     is_pattern = len(keys) > 1 or len(parts[0]) > 1
     return ValuePattern(column, keys) if is_pattern else ValueSet(column, keys)
 
@@ -414,15 +420,15 @@ def _of_comparison(function: str, value: Expression, constant: Literal | bool, c
     if pa.types.is_float32(t) and isinstance(value, Cast):
         bounds = _narrow_bounds(function, known)
         return None if bounds is None else Accepted(column, ValueRange(column, *bounds))
-    if pa.types.is_decimal128(t) or isinstance(value, Cast):
+    if pa.types.is_decimal128(t) or (isinstance(value, Cast) and not pa.types.is_timestamp(t)):
         return _in_range(column, _exact_bounds(function, known, t))
-    return _of_numbers(function, column, known, t) if constant.type.to_arrow() == t else None
+    return _of_numbers(function, column, known, t) if _are_stored_alike(constant.type.to_arrow(), t) else None
 
 
 def _of_numbers(function: str, column: int, constant: Any, t: pa.DataType) -> Accepted | None:
     """Return what a comparison with a constant of the same type is true of, a text or a number."""
-    if is_text(t):
-        (text,) = array_of([constant], t).view(pa.binary()).to_pylist()
+    if _is_any_text(t):
+        (text,) = array_of([constant], _narrow(t)).view(pa.binary()).to_pylist()
         if function == "=":
             return Accepted(column, ValueSet(column, (text,)))
         bound = TextBound(column, text, function in ("<=", ">"))
@@ -430,7 +436,8 @@ def _of_numbers(function: str, column: int, constant: Any, t: pa.DataType) -> Ac
     bounds = _bounds(function, constant, t)
     if bounds is None:
         return None
-    return Accepted(column, ValueRange(column, *bounds), key=bounds[0] if function == "=" else None)
+    is_key = function == "=" and not pa.types.is_uint64(t)  # keys of a set have a sign
+    return Accepted(column, ValueRange(column, *bounds), key=bounds[0] if is_key else None)
 
 
 def _in_range(column: int, bounds: tuple[int, int] | None) -> Accepted | None:
@@ -448,10 +455,30 @@ def _of_same(value: Expression, constant: Literal, is_negated: bool, columns: _C
 
 
 def _is_stored_number(t: pa.DataType) -> bool:
-    """Whether Arrow and Parquet store values of a type as the same number."""
+    """Whether values of a type are stored as a number with the same order."""
     types = pa.types
-    is_time = types.is_date32(t) or (types.is_timestamp(t) and t.unit == "us")
-    return bool(is_time or types.is_float64(t) or types.is_float32(t) or types.is_signed_integer(t))
+    is_time = types.is_date32(t) or types.is_timestamp(t)
+    return bool(is_time or types.is_float64(t) or types.is_float32(t) or types.is_integer(t))
+
+
+def _is_any_text(t: pa.DataType) -> bool:
+    """Whether values of a type are strings or bytes."""
+    return is_text(t) or bool(pa.types.is_large_string(t) or pa.types.is_large_binary(t))
+
+
+def _narrow(t: pa.DataType) -> pa.DataType:
+    """Return the type of strings or bytes with 32-bit offsets; any other type as it is."""
+    if pa.types.is_large_string(t):
+        return pa.string()
+    return pa.binary() if pa.types.is_large_binary(t) else t
+
+
+def _are_stored_alike(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether values of two types that are equal are stored as the same number, or as the same bytes."""
+    if pa.types.is_timestamp(one) and pa.types.is_timestamp(other):
+        # a time without a zone is one of UTC
+        return bool(one.unit == other.unit)
+    return bool(_narrow(one) == _narrow(other))
 
 
 def _stored(e: Expression, types: Mapping[Leaf, pa.DataType]) -> Column | PhysicalColumn | None:
@@ -463,6 +490,8 @@ def _stored(e: Expression, types: Mapping[Leaf, pa.DataType]) -> Column | Physic
     before, after = types[e.arg], e.type.to_arrow()
     if pa.types.is_float32(before):
         return e.arg if pa.types.is_float64(after) else None
+    if pa.types.is_timestamp(before):
+        return e.arg if pa.types.is_timestamp(after) and _are_stored_alike(before, after) else None
     if not pa.types.is_signed_integer(before):
         return None
     if pa.types.is_decimal128(after):

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 # the expressions are loaded with the first predicate
 from delta_core import api
@@ -131,11 +133,35 @@ def _joined(
         return _Joined(known, test.is_any) if len(known) == len(parts) else None
     field = fields[test.column]
     layout = layout_to_test(field)
+    if layout is None:
+        return None
     [of] = {t for x, t in types.items() if columns[x] == test.column}
-    compiled = None if layout is None else api.compiled_test(test, of)
-    if layout is None or compiled is None:
+    if layout.is_wide:
+        # the tests of texts do not depend on the width of offsets
+        of = pa.binary()
+    compiled = api.compiled_test(_signed(test, layout.bits) if pa.types.is_unsigned_integer(of) else test, of)
+    if compiled is None:
         return None
     width = 1 if layout.bits == 1 else layout.bits // 8
     if not compiled.fits_form(width, int(layout.bits == 1)):
         return None
     return LeafTest(field, layout.bits, layout.is_wide, compiled, api.passes_null(test))
+
+
+def _signed(test: ColumnTest, bits: int) -> ColumnTest:
+    """Return the test of numbers without a sign as one of the numbers with a sign that have the same bits."""
+    if isinstance(test, api.JoinedTest):
+        parts: Any = tuple(_signed(part, bits) for part in test.parts)
+        return replace(test, parts=parts)
+    if isinstance(test, api.ValueSet):
+        keys = np.asarray(test.keys, np.int64)
+        return api.ValueSet(test.column, np.unique(keys.astype(f"i{bits // 8}").astype(np.int64)))
+    if not isinstance(test, api.ValueRange):
+        return test
+    above, least, most = 1 << (bits - 1), int(test.least), int(test.most)
+    if most < above:
+        return test
+    if least >= above:
+        return api.ValueRange(test.column, least - 2 * above, most - 2 * above)
+    parts = (api.ValueRange(test.column, least, above - 1), api.ValueRange(test.column, -above, most - 2 * above))
+    return api.JoinedTest(test.column, parts, is_any=True)

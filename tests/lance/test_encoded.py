@@ -59,6 +59,22 @@ COLUMNS: dict[str, tuple[pa.DataType, Callable[[Random, int], list[Any]], Callab
         lambda v: f"timestamp'{v:%Y-%m-%d %H:%M:%S}+00:00'",
         {},
     ),
+    "local_time": (
+        pa.timestamp("us"),
+        _each(lambda c: TIME.replace(tzinfo=None) + timedelta(seconds=c.randrange(9999))),
+        lambda v: f"timestamp'{v:%Y-%m-%d %H:%M:%S}'",
+        {},
+    ),
+    "fine_time": (
+        pa.timestamp("ns", "UTC"),
+        _each(lambda c: TIME + timedelta(seconds=c.randrange(9999))),
+        lambda v: f"timestamp'{v:%Y-%m-%d %H:%M:%S}+00:00'",
+        {},
+    ),
+    "unsigned": (pa.uint8(), _each(lambda c: c.randrange(256)), str, {}),
+    "wide": (pa.uint32(), _each(lambda c: c.randrange(2**31 - 200, 2**31 + 200)), str, {}),
+    "widest": (pa.uint64(), _each(lambda c: c.randrange(2**63 - 200, 2**63)), str, {}),
+    "large": (pa.large_string(), _each(lambda c: c.choice(["", "ab", "abc", "ä", "q" * 9])), lambda v: f"'{v}'", {}),
     "money": (pa.decimal128(20, 2), _each(lambda c: Decimal(c.randrange(9999)) / 100), lambda v: f"{v:.2f}", {}),
     "few": (pa.string(), _each(lambda c: c.choice(["", "ab", "abc", "ä", "zzz" * 9])), lambda v: f"'{v}'", {}),
     "text": (pa.string(), _each(lambda c: f"{c.randrange(10**6):06}"), lambda v: f"'{v}'", {}),
@@ -125,7 +141,7 @@ def _one(chance: Random, table: pa.Table) -> tuple[str, Truth]:
             f"{name} in ({', '.join(map(sql, others))})",
             lambda row: None if row[name] is None else _ordered(row[name]) in keys,
         )
-    if kind == 3 and pa.types.is_string(of):
+    if kind == 3 and (pa.types.is_string(of) or pa.types.is_large_string(of)):
         head = constant[: chance.randrange(len(constant) + 1)]
         form = chance.randrange(3)
         pattern = (f"{head}%", f"%{head}", f"%{head}%")[form]
@@ -185,6 +201,20 @@ def test_rows_of_a_predicate_are_those_that_it_is_true_of(
         assert dataset.count(predicate) == len(expected), predicate
         tested += any(part.decoder for part in dataset.scan([], predicate).explain().predicate)
     assert (tested > 0) == (version != "2.0")
+
+
+def test_conditions_on_numbers_times_and_strings_are_tested_before_decoding(tmp_path: Path) -> None:
+    table = _made(Random(1), 100, "none")
+    lance.write_dataset(table, tmp_path / "t")
+    dataset = open_dataset(str(tmp_path / "t"))
+    for name, (_, _, sql, _) in COLUMNS.items():
+        if name in ("empty", "real", "flag"):
+            continue
+        value = sql(table[name][3].as_py())
+        for predicate in (f"{name} = {value}", f"{name} in ({value}, {value})", f"{name} > {value}"):
+            if name != "money" or " in " not in predicate:
+                [part] = dataset.scan([], predicate).explain().predicate
+                assert part.decoder, predicate
 
 
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
