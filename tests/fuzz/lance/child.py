@@ -22,17 +22,22 @@ def main(seed: int, inputs: int, folder: Path, modules: str = "") -> None:
     from tests.fuzz.lance.seeds import VERSIONS, damaged, seeds
 
     for version in VERSIONS:
-        found = seeds(version)
+        name, found = ".".join(map(str, version)), seeds(version)
         choose = random.Random(f"{seed} {version}")
         rejected = 0
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        sound = folder / "sound"
+        sound.mkdir(exist_ok=True)
+        for i, (data, *_) in enumerate(found):
+            (sound / f"{name}-{i}.lance").write_bytes(data)
         for _ in range(inputs if found else 0):
-            data, fields, columns, spelled = choose.choice(found)
+            i = choose.randrange(len(found))
+            data, fields, columns, spelled = found[i]
             made = damaged(data, choose, choose.choice(found)[0])
             (folder / "input.lance").write_bytes(made)
-            rejected += read_damaged(made, fields, columns, spelled)
+            paths = [sound / f"{name}-{i}.lance", folder / "input.lance"]
+            rejected += read_damaged(made, fields, columns, spelled, paths)
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
-        name = ".".join(map(str, version))
         print(
             f"{name}: {inputs if found else 0} inputs of {len(found)} files, {rejected} rejected, {grown} MB",
             flush=True,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +14,14 @@ from delta_core.engines.conditions import NullTest, TextBound, ValueRange
 from delta_core.errors import CorruptTableError, SchemaError, UnsupportedFeatureError
 from delta_core.kernels.arrow_buffers import is_text
 from delta_core.parquet.pages import compiled_test
-from delta_plugins.lance.files import DataFile, LeafTest, layout_to_test, open_data_file
+from delta_plugins.lance.files import (
+    MOST_SMALL_BYTES,
+    DataFile,
+    LeafTest,
+    SmallFilesReader,
+    layout_to_test,
+    open_data_file,
+)
 from delta_plugins.lance.schema import arrow_field
 from tests.lance.made_files import MemoryBytes
 from tests.lance.recorded_files import as_array
@@ -24,9 +34,22 @@ _MOST_ROWS = 100_000
 _OF_NUMBERS = ("whole number of days", "precision", "acceptable range")
 
 
-def read_damaged(data: bytes, fields: Any, columns: dict[int, int], version: tuple[int, int]) -> bool:
-    """Read all rows, two rows and the rows of conditions, check them, and return whether the file was rejected."""
+def read_damaged(
+    data: bytes, fields: Any, columns: dict[int, int], version: tuple[int, int], paths: Sequence[Path]
+) -> bool:
+    """Read all rows, two rows and the rows of conditions, check them, and return whether the file was rejected.
+
+    ``paths`` are the file before it was damaged and the damaged one, which are also read together.
+    """
     source = MemoryBytes(data)
+    before = open_data_file(
+        MemoryBytes(paths[0].read_bytes()),
+        paths[0].stat().st_size,
+        path="sound.lance",
+        major=version[0],
+        minor=version[1],
+    )
+    together = _together(fields, columns, version, paths, before.num_rows)
     try:
         file = open_data_file(source, source.size, path="damaged.lance", major=version[0], minor=version[1])
         rows = None if file.num_rows < _MOST_ROWS else (0, 1000)
@@ -35,12 +58,40 @@ def read_damaged(data: bytes, fields: Any, columns: dict[int, int], version: tup
             file.read(fields, columns, np.array([0, file.num_rows - 1]))
         _test(file, fields, columns, rows)
     except (CorruptTableError, UnsupportedFeatureError, SchemaError):
+        assert together is None, "files read together have rows that one of them by itself does not have"
         return True
+    if together is not None:
+        assert file.num_rows == before.num_rows
+        expected = [as_array(a) for a in before.read(fields, columns)]
+        for found, *parts in zip(together, expected, arrays, strict=True):
+            assert _are_equal(found, pa.concat_arrays(parts)), "rows of files that are read together differ"
     for array in arrays:
         why = _invalid(array)
         # any number may be stored
         assert not why or any(text in why for text in _OF_NUMBERS), why
     return False
+
+
+def _together(
+    fields: Any, columns: dict[int, int], version: tuple[int, int], paths: Sequence[Path], num_rows: int
+) -> list[Any] | None:
+    """Return the rows of files that are read together, None if they can't be."""
+    sizes = [p.stat().st_size for p in paths]
+    reader = SmallFilesReader(fields, columns, version)
+    if not reader.is_usable or max(sizes) > MOST_SMALL_BYTES:
+        return None
+    rows = np.full(len(paths), num_rows, np.int64)
+    return reader.read([os.fspath(p) for p in paths], np.array(sizes, np.int64), rows)
+
+
+def _are_equal(found: pa.Array, expected: pa.Array) -> bool:
+    if found.equals(expected):
+        return True
+    try:
+        # NaN is not equal to itself
+        return repr(found.to_pylist()) == repr(expected.to_pylist())
+    except (OverflowError, ValueError):  # Python has no value for it
+        return len(found) == len(expected)
 
 
 def _test(file: DataFile, fields: Any, columns: dict[int, int], rows: tuple[int, int] | None) -> None:
