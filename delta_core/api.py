@@ -11,7 +11,11 @@ from delta_core.runtime.lazy import lazy_imports as lazy_imports
 with lazy_imports(__name__):
     from delta_core.engines.conditions import (
         ColumnTest as ColumnTest,
+        JoinedTest as JoinedTest,
+        NullTest as NullTest,
         RowCondition as RowCondition,
+        ValueRange as ValueRange,
+        ValueSet as ValueSet,
         passes_null as passes_null,
     )
     from delta_core.engines.engine import Engine as Engine

@@ -1,49 +1,17 @@
 // Bloom filters of Parquet column chunks (BloomFilter.md of apache/parquet-format): whether a chunk certainly lacks a key.
 //
-// A filter consists of blocks of 256 bits. The hash of a value selects one block and 8 bits in it. A filter with another
-// header than expected is not used; every key may then be in the chunk.
+// A filter with another header than expected is not used; every key may then be in the chunk.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
+#include "block_filter.h"
 #include "source.h"
 #include "thrift.h"
 #include "value_tests.h"
 
 namespace delta_parquet {
-
-// --- xxHash of 64 bits, seed 0 (xxhash_spec.md of Cyan4973/xxHash) ---
-
-namespace xxhash {
-constexpr uint64_t P1 = UINT64_C(0x9e3779b185ebca87), P2 = UINT64_C(0xc2b2ae3d27d4eb4f), P3 = UINT64_C(0x165667b19e3779f9),
-                   P4 = UINT64_C(0x85ebca77c2b2ae63), P5 = UINT64_C(0x27d4eb2f165667c5);
-inline uint64_t rotated(uint64_t value, int bits) { return value << bits | value >> (64 - bits); }
-inline uint64_t lane(uint64_t sum, uint64_t word) { return rotated(sum + word * P2, 31) * P1; }
-}  // namespace xxhash
-
-inline uint64_t xxhash64(const uint8_t *in, size_t size) {
-    using namespace xxhash;
-    size_t left = size;
-    uint64_t hash = P5;
-    if (left >= 32) {
-        uint64_t sums[4] = {P1 + P2, P2, 0, 0 - P1};
-        for (; left >= 32; in += 32, left -= 32)
-            for (int i = 0; i < 4; i++) sums[i] = lane(sums[i], load<uint64_t>(in + 8 * i));
-        hash = rotated(sums[0], 1) + rotated(sums[1], 7) + rotated(sums[2], 12) + rotated(sums[3], 18);
-        for (const uint64_t sum : sums) hash = (hash ^ lane(0, sum)) * P1 + P4;
-    }
-    hash += size;
-    for (; left >= 8; in += 8, left -= 8) hash = rotated(hash ^ lane(0, load<uint64_t>(in)), 27) * P1 + P4;
-    if (left >= 4) {
-        hash = rotated(hash ^ load<uint32_t>(in) * P1, 23) * P2 + P3;
-        in += 4, left -= 4;
-    }
-    for (; left; in++, left--) hash = rotated(hash ^ *in * P5, 11) * P1;
-    hash = (hash ^ hash >> 33) * P2;
-    hash = (hash ^ hash >> 29) * P3;
-    return hash ^ hash >> 32;
-}
 
 // --- filters in files ---
 
@@ -80,7 +48,7 @@ class BloomHeaderReader : public ThriftReader {
 
 class BloomFilter {
    public:
-    enum { BLOCK = 32, MOST_HEADER = 64 };
+    enum { MOST_HEADER = 64 };
 
     // `size` is -1 if the footer does not contain it.
     BloomFilter(const Source &source, int64_t offset, int64_t size) : source_(source), offset_(offset), size_(size) {}
@@ -92,26 +60,20 @@ class BloomFilter {
         if (offset_ < 0 || !read(offset_, there, head)) return false;
         BloomHeaderReader thrift(head, head + there);
         int64_t bytes;
-        if (!thrift.bloom_header(bytes) || bytes <= 0 || bytes % BLOCK || bytes > INT32_MAX) return false;
+        if (!thrift.bloom_header(bytes) || bytes <= 0 || bytes % static_cast<int64_t>(BLOCK_BYTES) || bytes > INT32_MAX) return false;
         const int64_t used = thrift.position() - head;
         if (size_ >= 0 && bytes > size_ - used) return false;
-        blocks_ = static_cast<uint64_t>(bytes) / BLOCK;
+        blocks_ = static_cast<uint64_t>(bytes) / BLOCK_BYTES;
         first_ = offset_ + used;
         return true;
     }
 
     // Return whether the value with these bytes may be in the chunk.
     bool may_have(const uint8_t *value, size_t size) const {
-        static constexpr uint32_t SALT[8] = {0x47b6137bu, 0x44974d91u, 0x8824ad5bu, 0xa2b7289du,
-                                             0x705495c7u, 0x2df1424bu, 0x9efc4947u, 0x5c6bfb31u};
         const uint64_t hash = xxhash64(value, size);
-        uint8_t block[BLOCK];
-        if (!read(first_ + static_cast<int64_t>((hash >> 32) * blocks_ >> 32) * BLOCK, BLOCK, block)) return true;
-        for (int i = 0; i < 8; i++) {
-            const uint32_t bit = static_cast<uint32_t>(hash) * SALT[i] >> 27;
-            if (!(load<uint32_t>(block + 4 * i) >> bit & 1)) return false;
-        }
-        return true;
+        uint8_t block[BLOCK_BYTES];
+        if (!read(first_ + static_cast<int64_t>(block_of(hash, blocks_) * BLOCK_BYTES), BLOCK_BYTES, block)) return true;
+        return block_may_have(block, hash);
     }
 
    private:

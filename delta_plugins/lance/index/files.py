@@ -84,6 +84,21 @@ class IndexFile:
         """
         return [one_array(a) for a in self._file.read([self._field(n) for n in names], self._columns, rows)]
 
+    def read_as(self, name: str, of: pa.DataType) -> Any:
+        """Return a column that has a type and no nulls.
+
+        Raises
+        ------
+        DataFileError
+            If it is another one, or the file is damaged.
+        """
+        if self.type_of(name) != of:
+            raise self.damaged(f"its column {name!r} has the type {self.type_of(name)}, expected {of}")
+        [found] = self.read([name])
+        if found.null_count:
+            raise self.damaged(f"its column {name!r} has {found.null_count} nulls")
+        return found
+
     def damaged(self, why: str) -> DataFileError:
         """Return the error of a file that can't be used."""
         return DataFileError(

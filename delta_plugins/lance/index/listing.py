@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["Index", "index_name", "list_indices", "listed_indices"]
 
 #: The types that are used, those that answer most conditions first, and their versions.
-VERSIONS: Mapping[str, tuple[int, ...]] = {"BTree": (0, 1), "Bitmap": (0,), "LabelList": (0, 1), "ZoneMap": (0,)}
+VERSIONS: Mapping[str, tuple[int, ...]] = {
+    "BTree": (0, 1),
+    "Bitmap": (0,),
+    "LabelList": (0, 1),
+    "ZoneMap": (0,),
+    "BloomFilter": (0,),
+}
 #: Types that list rows, by their ids; the others list zones of fragments.
 OF_ROWS = ("BTree", "Bitmap", "LabelList")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from delta_core.kernels.row_set import RowSet
 from delta_plugins.lance.index.conditions import Condition
 from delta_plugins.lance.index.exact import bitmap_rows, btree_rows, label_rows
 from delta_plugins.lance.index.listing import OF_ROWS, Index, listed_indices
-from delta_plugins.lance.index.zones import zone_map_rows
+from delta_plugins.lance.index.zones import bloom_filter_rows, zone_map_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,6 +31,7 @@ _LOOKUPS: Mapping[str, Callable[[VersionFiles, Index, Condition], Any]] = {
     "Bitmap": bitmap_rows,
     "LabelList": label_rows,
     "ZoneMap": zone_map_rows,
+    "BloomFilter": bloom_filter_rows,
 }
 _LOW = (1 << 32) - 1
 
@@ -150,14 +151,25 @@ class _Lookup:
                 return found
         if not isinstance(e, api.Call) or e.function not in ("and", "or"):
             return None
-        parts = [self.find(a, is_negated) for a in e.args]
-        known = [p for p in parts if p is not None]
-        if (e.function == "and") != is_negated:
-            if not known:
+        if (e.function == "and") == is_negated:
+            return self._of_any(e.args, is_negated)
+        known = [found for a in e.args if (found := self.find(a, is_negated)) is not None]
+        if not known:
+            return None
+        joined = reduce(_Rows.and_also, known)
+        return joined if len(known) == len(e.args) else joined.as_superset()
+
+    def _of_any(self, parts: Sequence[Expression], is_negated: bool) -> _Rows | None:
+        """Return the rows for which one of several conditions may be true, or false; None if one is not known."""
+        before, known = dict(self.notes), []
+        for part in parts:
+            found = self.find(part, is_negated)
+            if found is None:
+                # what was found for the others is of no use
+                self.notes |= before
                 return None
-            joined = reduce(_Rows.and_also, known)
-            return joined if len(known) == len(parts) else joined.as_superset()
-        return reduce(_Rows.or_else, known) if len(known) == len(parts) else None
+            known.append(found)
+        return reduce(_Rows.or_else, known)
 
     def _of_column(self, e: Expression, column: Column) -> _Rows | None:
         """Return the rows for which a condition on one column may be true, from all indices of the column."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from delta_core.kernels.arrow_buffers import number_array, values_of
+from delta_core.kernels.arrow_buffers import mask_of, number_array, string_bytes, string_ends, values_of
+from delta_plugins.lance._block_filters import may_have_any
 from delta_plugins.lance.index.files import IndexFile
+from delta_plugins.lance.index.keys import required_values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from delta_plugins.lance.index.listing import Index
     from delta_plugins.lance.version_files import VersionFiles
 
-__all__ = ["zone_map_rows"]
+__all__ = ["bloom_filter_rows", "zone_map_rows"]
 
 #: Zones are used if they leave out at least this part of the rows.
 _LEAST_PART = 0.25
@@ -49,6 +52,40 @@ def zone_map_rows(dataset: VersionFiles, index: Index, condition: Condition) -> 
     return zones.rows(condition.may_be_true(bounds, zones.lengths))
 
 
+def bloom_filter_rows(dataset: VersionFiles, index: Index, condition: Condition) -> Any:
+    """Return the addresses, uint64[n], of rows for which a condition may be true; or why they are not known.
+
+    Raises
+    ------
+    DataFileError
+        If the index is damaged.
+    """
+    values = required_values(condition)
+    if values is None:
+        return "it answers equality, IN and IS NULL"
+    file = IndexFile(dataset, index, "bloomfilter.lance")
+    zones = _Zones(dataset, index, file)
+    has_null = file.read_as("has_null", pa.bool_())
+    may_pass = mask_of(has_null) if values.with_null else np.zeros(len(has_null), np.bool_)
+    if values.keys:
+        may_pass = may_pass | _may_have_any(file, values.keys)
+    return zones.rows(may_pass)
+
+
+def _may_have_any(file: IndexFile, keys: Sequence[bytes]) -> NDArray[np.bool_]:
+    """Return which zones may have a key."""
+    filters = file.read_as("bloom_filter_data", pa.binary())
+    found = np.zeros(len(filters), np.uint8)
+    if not len(filters):
+        return found.view(np.bool_)
+    ends = np.ascontiguousarray(string_ends(filters), np.int64)
+    key_ends = np.cumsum([0, *map(len, keys)], dtype=np.int64)
+    damaged = may_have_any(string_bytes(filters), ends, b"".join(keys), key_ends, found)
+    if damaged >= 0:
+        raise file.damaged(f"the filter of zone {damaged} has {len(filters[damaged].as_py())} bytes")
+    return found.view(np.bool_)
+
+
 class _Zones:
     """The zones of an index: each one begins at a row of a fragment, and ends where the next one begins.
 
@@ -57,7 +94,8 @@ class _Zones:
 
     def __init__(self, dataset: VersionFiles, index: Index, file: IndexFile) -> None:
         ids, starts, lengths = (
-            values_of(a).astype(np.int64) for a in file.read(["fragment_id", "zone_start", "zone_length"])
+            values_of(file.read_as(name, pa.uint64())).astype(np.int64)
+            for name in ("fragment_id", "zone_start", "zone_length")
         )
         self._file = file
         self._dataset = dataset
