@@ -39,6 +39,7 @@ with lazy_imports(__name__):
         InternalError as InternalError,
         InvalidArgumentError as InvalidArgumentError,
         LogError as LogError,
+        MetadataChangedError as MetadataChangedError,
         MissingDependencyError as MissingDependencyError,
         ProtocolError as ProtocolError,
         SchemaError as SchemaError,
@@ -215,6 +216,7 @@ with lazy_imports(__name__):
     )
     from delta_core.operations.progress import OperationProgress as OperationProgress, ProgressReport as ProgressReport
     from delta_core.operations.replace import ReplaceRowsOptions as ReplaceRowsOptions, replace_rows as replace_rows
+    from delta_core.operations.rewrites import RowOrder as RowOrder, Units as Units
     from delta_core.operations.update import UpdateOptions as UpdateOptions, update_rows as update_rows
     from delta_core.operations.verify.operation import VerifyReport as VerifyReport
     from delta_core.operations.write import WriteOptions as WriteOptions, write_table as write_table

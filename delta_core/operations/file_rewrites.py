@@ -94,6 +94,11 @@ class FileRewrites:
         """Whether the last commit may have landed."""
         return self._transaction is not None and self._transaction.in_doubt
 
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """None: Delta's metrics are complete."""
+        return {}
+
     # --- which files ---
 
     def check_predicate(self, predicate: Expression) -> None:

@@ -430,6 +430,7 @@ class _Optimize:
             "maxBinSpanFiles": self.groups.most_files,
             "numDeletionVectorsRemoved": sum(n for n, _ in deletions),
             "numDeletionVectorRowsRemoved": sum(rows for _, rows in deletions),
+            **self.rewrites.facts,
         }
 
     def _operation_metrics(self, done: Sequence[tuple[pa.Table, Rewritten]]) -> dict[str, int]:

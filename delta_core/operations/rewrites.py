@@ -215,6 +215,11 @@ class TableRewrites(Protocol[W]):
         """Whether the last commit may have landed: then nothing that it names is deleted."""
         ...
 
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Further facts of the commits for the metrics of the operation, such as the indices that they dropped."""
+        ...
+
     def check_predicate(self, predicate: Expression) -> None:
         """Reject a predicate that selects parts of units, as these are written whole.
 

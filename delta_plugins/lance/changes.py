@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from delta_core.api import Expression, Path
+    from delta_plugins.lance.dataset_version import DatasetVersion
 
 __all__ = ["LanceChanges", "check_changeable", "manifest_scheme", "units_of"]
 
@@ -46,11 +47,10 @@ _ID, _CREATED = "_rowid", "_row_created_at_version"
 _CARRIED = {_ID: "__kept_row_id", _CREATED: "__kept_created"}
 
 
-def units_of(dataset: Any) -> pa.Table:
+def units_of(dataset: DatasetVersion) -> pa.Table:
     """Return the fragments of a version as units of rows: ``fragment``, the index, and ``size`` in bytes."""
     listed = dataset.manifest.fragments
-    until = np.concatenate([[0], np.cumsum(listed.file_size)]).astype(np.int64)
-    sizes = until[listed.first_file[1:]] - until[listed.first_file[:-1]]
+    sizes = np.maximum(listed.stored_bytes(), 0)
     return pa.table({"fragment": number_array(np.arange(len(listed))), "size": number_array(sizes)})
 
 
@@ -59,7 +59,7 @@ def manifest_scheme(path: str) -> int:
     return 2 if len(path.rpartition("/")[2]) == len(f"{2**64 - 1:020d}.manifest") else 1
 
 
-def check_changeable(dataset: Any) -> None:
+def check_changeable(dataset: DatasetVersion) -> None:
     """Reject a dataset that can't be changed.
 
     Raises
@@ -98,7 +98,12 @@ class LanceChanges:
     computed: frozenset[str] = frozenset()
 
     def __init__(
-        self, dataset: Any, operation: str, parameters: Mapping[str, Any], options: ChangeOptions, **limits: int
+        self,
+        dataset: DatasetVersion,
+        operation: str,
+        parameters: Mapping[str, Any],
+        options: ChangeOptions,
+        **limits: int,
     ) -> None:
         check_changeable(dataset)
         manifest = dataset.manifest

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Engine,
         MergeClause,
         OperationProgress,
+        OptimizeOptions,
         TableMerger,
         TypeDef,
     )
@@ -97,6 +98,10 @@ class ChangeMethods:
         if evolve is not None:
             raise UnsupportedOperationError("A merge does not add columns to a Lance dataset. Call add_columns first.")
         return parts.LanceChanges(self._target, operation, parameters, options)
+
+    def begin_rewrites(self, parameters: Mapping[str, Any], options: OptimizeOptions) -> Any:
+        """Begin to write fragments again; operations call it."""
+        return parts.LanceRewrites(self._target, parameters, options)
 
     # --- rows ------------------------------------------------------------------------------
 
@@ -299,6 +304,63 @@ class ChangeMethods:
             predicate=predicate, progress=progress, replace_using=tuple(replace_using), replace_on=replace_on, **options
         )
         return self._change(lambda: api.replace_rows(self._target, data, given), options)
+
+    def compact(
+        self,
+        *,
+        target_rows: int = 1 << 20,
+        max_bytes: int = 90 << 30,
+        materialize_deletions: float | None = 0.1,
+        max_memory: int = 256 << 20,
+        commit_properties: CommitProperties | None = None,
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """Join small fragments, and leave out deleted rows where there are many; rows and their ids stay as they are.
+
+        Fragments are joined in their order, and the new ones come after all others. One with at least ``target_rows``
+        rows or ``max_bytes`` bytes is not touched, unless many of its rows are deleted. If there is nothing to do,
+        nothing is committed; otherwise two versions are. The first one only reserves the ids of the new fragments.
+
+        Parameters
+        ----------
+        target_rows : int
+            Rows of new fragments, or a few more; the last one may have fewer.
+        max_bytes : int
+            A new fragment ends with the page that makes its file longer.
+        materialize_deletions : float, optional
+            A fragment is written again if a greater share of its rows is deleted; None: not for that alone.
+        max_memory : int
+            Bytes of rows in memory, about, whatever the width of rows; a row and the pages that it is read from are
+            in memory whole.
+        commit_properties : CommitProperties, optional
+            As of `delete`.
+        progress : function(OperationProgress), optional
+            Called after each group of fragments.
+
+        Returns
+        -------
+        dict
+            ``version``, ``num_removed_fragments``, ``num_removed_bytes``, ``num_added_fragments``, ``num_added_bytes``,
+            ``num_removed_deletion_files``, ``num_removed_deleted_rows``, and ``dropped_indices``, the names of the
+            indices that do not have these rows any more: those that list rows by addresses.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a number that is out of range.
+        UnsupportedFeatureError
+            For a dataset with a feature, or values such as blobs, that are not written.
+        CommitConflictError
+            Another writer's commit contradicts this one; nothing of it is left.
+        """
+        options = _arguments(commit_properties)
+        given = parts.CompactOptions(
+            target_rows, max_bytes, materialize_deletions, max_memory, progress=progress, **options
+        )
+        done = _with_retries(lambda: parts.compact_dataset(self._target, given), options["max_commit_retries"])
+        self._take(done.dataset)
+        found: dict[str, Any] = done.metrics
+        return found
 
     def _change(self, run: Callable[[], Changed], options: Mapping[str, Any]) -> dict[str, int]:
         """Run a change of rows, again if it lost a race, and take its version."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from delta_core.api import Expression
     from delta_core.kernels.row_set import RowSet
+    from delta_plugins.lance.dataset_version import DatasetVersion
     from delta_plugins.lance.version_files import VersionFiles
 
 __all__ = ["UnitRows"]
@@ -50,6 +51,8 @@ class ChosenScan(LanceScan):
         As of `LanceScan`.
     chosen : Mapping of int to (RowSet or None)
         The fragments by index, in the order in which they are read, and which of their live rows; None for all.
+    batch_bytes : int, optional
+        About the most bytes of a batch, and half of those of batches that wait.
     """
 
     def __init__(
@@ -59,9 +62,11 @@ class ChosenScan(LanceScan):
         predicate: Any,
         metadata: Sequence[str],
         chosen: Mapping[int, RowSet | None],
+        batch_bytes: int | None = None,
     ) -> None:
         super().__init__(dataset, columns, predicate, metadata=metadata)
         self._chosen = chosen
+        self._batch_bytes = batch_bytes
 
     def _fragments(self) -> Iterator[int]:
         self._indices()
@@ -110,17 +115,20 @@ class UnitRows(PlannedRows):
         Which rows of each unit; units without any are not read.
     is_plain : bool
         False for rows that are only moved: then they have the types of the dataset.
+    batch_bytes : int, optional
+        As of `ChosenScan`.
     """
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: DatasetVersion,
         units: pa.Table,
         columns: Columns,
         metadata: Sequence[str] = (),
         predicate: Any = None,
         rows: Sequence[RowSet] | None = None,
         is_plain: bool = True,
+        batch_bytes: int | None = None,
     ) -> None:
         indices = units.column("fragment").to_numpy()
         if rows is None:
@@ -130,7 +138,7 @@ class UnitRows(PlannedRows):
         own = [m for m in metadata if m not in (FILE_NUMBER, ROW_INDEX)]
         needed = [*own, *(["_rowaddr"] if len(own) < len(metadata) and "_rowaddr" not in own else [])]
         self._dataset = dataset
-        self._scan = ChosenScan(dataset.files, columns, predicate, needed, chosen)
+        self._scan = ChosenScan(dataset.files, columns, predicate, needed, chosen, batch_bytes)
         self._metadata = tuple(metadata)
         storage = self._scan.storage_schema
         self._num_columns = len(storage) - len(needed)

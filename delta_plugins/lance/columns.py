@@ -22,6 +22,7 @@ from delta_plugins.lance.write.fitting import fit_batches
 from delta_plugins.lance.write.fragments_writer import NewFile, check_file_version
 
 if TYPE_CHECKING:
+    from delta_plugins.lance.dataset_version import DatasetVersion
     from delta_plugins.lance.wire import Message
 
 __all__ = ["NewColumns", "added_columns", "cast_column", "dropped_columns", "renamed_column"]
@@ -67,7 +68,7 @@ def _changeable_path(fields: Sequence[LanceField], name: str) -> list[LanceField
     return path
 
 
-def dropped_columns(dataset: Any, names: Sequence[str]) -> Project:
+def dropped_columns(dataset: DatasetVersion, names: Sequence[str]) -> Project:
     """Return the operation that drops columns, or fields of structs by dotted names.
 
     Raises
@@ -90,7 +91,7 @@ def dropped_columns(dataset: Any, names: Sequence[str]) -> Project:
     return Project(fields)
 
 
-def renamed_column(dataset: Any, name: str, new_name: str) -> Project:
+def renamed_column(dataset: DatasetVersion, name: str, new_name: str) -> Project:
     """Return the operation that renames a column, or a field of a struct by its dotted name.
 
     Raises
@@ -133,7 +134,7 @@ class NewColumns:
         self.paths = paths
 
 
-def added_columns(dataset: Any, columns: Any) -> NewColumns:
+def added_columns(dataset: DatasetVersion, columns: Any) -> NewColumns:
     """Return the operation that adds columns; their data files, if they need any, are written.
 
     Parameters
@@ -171,7 +172,7 @@ def _stream(rows: pa.Table | pa.RecordBatchReader) -> pa.RecordBatchReader:
     return rows.to_reader(_BATCH_ROWS) if isinstance(rows, pa.Table) else rows
 
 
-def _new_fields(dataset: Any, schema: pa.Schema, first: int) -> tuple[LanceField, ...]:
+def _new_fields(dataset: DatasetVersion, schema: pa.Schema, first: int) -> tuple[LanceField, ...]:
     if not len(schema):
         raise InvalidArgumentError("Found no column to add, expected at least one.")
     for name in schema.names:
@@ -180,7 +181,7 @@ def _new_fields(dataset: Any, schema: pa.Schema, first: int) -> tuple[LanceField
     return lance_fields(pa.schema([f.with_nullable(True) for f in schema]), first)
 
 
-def _computed(dataset: Any, columns: Mapping[str, Any]) -> pa.RecordBatchReader:
+def _computed(dataset: DatasetVersion, columns: Mapping[str, Any]) -> pa.RecordBatchReader:
     schema = dataset.schema
     values = []
     for name, text in columns.items():
@@ -193,7 +194,7 @@ def _computed(dataset: Any, columns: Mapping[str, Any]) -> pa.RecordBatchReader:
     return relations.stream(relations.select(relations.scan(rows), values, dataset.functions))
 
 
-def cast_column(dataset: Any, name: str, wanted: pa.DataType) -> NewColumns:
+def cast_column(dataset: DatasetVersion, name: str, wanted: pa.DataType) -> NewColumns:
     """Return the operation that casts a column, or a field of a struct, to another type; its data files are written.
 
     Raises
@@ -249,7 +250,7 @@ def _cast(array: Any, path: Sequence[str], wanted: Any) -> pa.Array:
 
 
 def _write_beside(
-    dataset: Any, fields: Sequence[LanceField], rows: pa.RecordBatchReader
+    dataset: DatasetVersion, fields: Sequence[LanceField], rows: pa.RecordBatchReader
 ) -> tuple[dict[int, Sequence[Message]], list[str]]:
     """Write columns of all live rows to one new data file for each fragment."""
     manifest, files = dataset.manifest, dataset.files
@@ -303,7 +304,7 @@ class _Rows:
         self.taken += batch.num_rows
         return batch
 
-    def check_end(self, dataset: Any) -> None:
+    def check_end(self, dataset: DatasetVersion) -> None:
         """Check that no row is left."""
         is_left = self._rest is not None and self._rest.num_rows
         if is_left or any(b.num_rows for b, _ in self._batches):

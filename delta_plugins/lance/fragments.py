@@ -157,6 +157,13 @@ class Fragments:
         """Number of data files."""
         return len(self.layout)
 
+    def stored_bytes(self) -> NDArray[np.int64]:
+        """Return the bytes of the files of each fragment, -1 if one is not known; int64[n]."""
+        unknown = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.file_size <= 0)])
+        until = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.file_size)])
+        first, last = self.first_file[:-1], self.first_file[1:]
+        return np.where(unknown[last] > unknown[first], -1, until[last] - until[first])
+
     @cached_property
     def index_of_id(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The ids in ascending order, and the index of the fragment of each one."""

@@ -74,6 +74,11 @@ class RowNumbers:
         """Return the numbers of the rows from ``start`` to ``stop`` (not included) of a fragment."""
         return self._segments.numbers(int(self._sequence_of[fragment]), start, stop)
 
+    def joined(self, fragments: NDArray[np.int64]) -> NDArray[np.uint64] | None:
+        """Return the numbers of all rows of fragments, one after the other; None if they are not here for all."""
+        sequences = self._sequence_of[fragments]
+        return None if (sequences < 0).any() else self._segments.joined(sequences)
+
     def find(self, ids: NDArray[np.uint64]) -> IdMatches:
         """Return all places of ids, those of deleted rows too; takes time in proportion to the segments."""
         if self._ranges is None:

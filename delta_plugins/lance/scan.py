@@ -58,9 +58,9 @@ _REMOTE_THREADS = 16
 _BUDGET_BYTES, _AHEAD = 64 << 20, 2
 #: Deleted rows are loaded for this many fragments at a time.
 _FRAGMENTS_AT_ONCE = 256
-#: Small fragments of a local dataset are read by one task, and their rows joined: the most fragments, and the most
-#: rows.
-_JOINED_FRAGMENTS, _JOINED_ROWS = 256, 1 << 13
+#: Small fragments of a local dataset are read by one task, and their rows joined: the most fragments, rows, and bytes
+#: of files.
+_JOINED_FRAGMENTS, _JOINED_ROWS, _JOINED_BYTES = 256, 1 << 13, 16 << 20
 #: Rows whose encoded values are tested before the rows that pass are read.
 _TESTED_ROWS = 1 << 20
 _SEQUENCES: Mapping[str, Kind] = {
@@ -252,6 +252,13 @@ class FragmentReader:
                 some[i] = with_bytes(storage, field, some[i], blobs)
             yield from self._reader.batch(some, rows.stop - rows.start)
 
+    def rows_within(self, most_bytes: int) -> int:
+        """Return how many rows of the columns, whichever they are, take about ``most_bytes``; at least one."""
+        parts = self._plan.parts
+        share = max(most_bytes // max(len(parts), 1), 1)
+        found = [self._opened(p).rows_within(p.fields, p.column_of, share) for p in parts]
+        return min(found, default=most_bytes)
+
     def together(self, small: SmallFragments, fragments: NDArray[np.int64]) -> Arrays | None:
         """Return the columns of all rows of small fragments of the same shape; see `SmallFragments.read`."""
         found = small.read(fragments, self._plan)
@@ -378,6 +385,9 @@ class LanceScan(PlannedRows):
         Whether scalar indices may answer the predicate, or parts of it; the rows are the same.
     """
 
+    #: About the most bytes of a batch; None: whatever ``batch_rows`` rows take.
+    _batch_bytes: int | None = None
+
     def __init__(
         self,
         dataset: VersionFiles,
@@ -498,7 +508,8 @@ class LanceScan(PlannedRows):
         if is_local:
             yield from run_quick(tasks)
         workers = num_cores() if is_local else _REMOTE_THREADS
-        yield from run_ordered(tasks, workers, _BUDGET_BYTES, _AHEAD)
+        budget = _BUDGET_BYTES if self._batch_bytes is None else 2 * self._batch_bytes
+        yield from run_ordered(tasks, workers, budget, _AHEAD)
 
     def _of_fragment(self, fragment: int) -> Iterator[pa.RecordBatch]:
         if self._predicate is not None:
@@ -509,7 +520,10 @@ class LanceScan(PlannedRows):
         positions = self._first(self._live(reader, fragment))
         if self._limit is not None and positions is None and self._limit < reader.num_rows():
             positions = np.arange(self._limit)
-        for window in reader.windows(positions, self._batch_rows):
+        batch_rows = self._batch_rows
+        if self._batch_bytes is not None:
+            batch_rows = min(batch_rows, reader.rows_within(self._batch_bytes))
+        for window in reader.windows(positions, batch_rows):
             yield from reader.batches(window.arrays, window.stop - window.start)
 
     def _of_fragments(self, fragments: Sequence[int]) -> Iterator[pa.RecordBatch]:
@@ -547,15 +561,18 @@ class LanceScan(PlannedRows):
         manifest = self._dataset.manifest
         rows = manifest.fragments.physical_rows
         most_rows = min(self._batch_rows, _JOINED_ROWS) if manifest.rows_are_known else 0
+        most_bytes = _JOINED_BYTES if self._batch_bytes is None else min(self._batch_bytes, _JOINED_BYTES)
+        sizes = manifest.fragments.stored_bytes()
         group: list[int] = []
-        total = 0
+        total = stored = 0
         for i in self._fragments():
             size = int(rows[i]) if rows[i] >= 0 else most_rows
-            if group and (len(group) == most or total + size > most_rows):
+            of_files = int(sizes[i]) if sizes[i] >= 0 else most_bytes
+            if group and (len(group) == most or total + size > most_rows or stored + of_files > most_bytes):
                 yield group
-                group, total = [], 0
+                group, total, stored = [], 0, 0
             group.append(i)
-            total += size
+            total, stored = total + size, stored + of_files
         if group:
             yield group
 

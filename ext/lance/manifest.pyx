@@ -218,6 +218,32 @@ cdef class Segments:
             k += 1
         return out
 
+    def joined(self, const int64_t[::1] sequences):
+        """Return the numbers of whole sequences, one after the other, as uint64."""
+        cdef int64_t i, k, n, at = 0, sequence, total = 0
+        cdef int64_t[::1] counts = self.counts
+        for i in range(sequences.shape[0]):
+            sequence = sequences[i]
+            if not 0 <= sequence < <int64_t>self.columns.ends.size():
+                raise InvalidArgumentError(f"there is no sequence {sequence}")
+            if counts[sequence] > INT64_MAX - total:
+                raise InvalidArgumentError("the sequences are too long")
+            total += counts[sequence]
+        out = np.empty(total, np.uint64)
+        cdef uint64_t[::1] view = out
+        for i in range(sequences.shape[0]):
+            sequence = sequences[i]
+            for k in range(self.columns.ends[sequence - 1] if sequence else 0, self.columns.ends[sequence]):
+                n = self.columns.segments[k].count
+                if n == 0:
+                    continue
+                if self.has_versions:
+                    view[at : at + n] = self.columns.segments[k].version
+                else:
+                    write_numbers(<const uint8_t*>self.data.view.buf, self.columns.segments[k], 0, n, &view[at])
+                at += n
+        return out
+
     def ranges(self):
         """Return runs of consecutive ids: the first and the last id, the sequence, and the row of the first id in it."""
         cdef IdRanges found

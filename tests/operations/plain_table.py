@@ -315,6 +315,10 @@ class PlainRewrites:
         self.base = self._began = base
         self.target_size = options.target_size or 1 << 20
 
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        return {}
+
     def check_predicate(self, predicate: Expression) -> None:
         raise InvalidArgumentError("Units of this format have no partitions.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -104,7 +105,7 @@ class CommittedVersion(Struct, frozen=True):
     manifest : Manifest
         The version.
     dropped_indices : tuple of str
-        The names of the indices that it does not have any more.
+        The names of the indices that it does not have any more, or not all parts of.
     """
 
     manifest: Manifest
@@ -371,5 +372,5 @@ def commit_operation(
         raise
     run.clean(run.lost)
     attempt = won.attempt
-    dropped = [n for n in dict.fromkeys(attempt.before) if n not in attempt.kept]
+    dropped = Counter(attempt.before) - Counter(attempt.kept)
     return CommittedVersion(parse_manifest(attempt.data, attempt.path), tuple(dropped))

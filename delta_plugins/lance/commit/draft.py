@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
     from delta_plugins.lance.manifest import FileVersion, Manifest
 
-__all__ = ["Draft", "NewFragment", "file_message", "fragment_message"]
+__all__ = ["Draft", "NewFragment", "file_message", "fragment_message", "new_fragment"]
 
 #: Version 0.2 of the container, which no reader checks.
 _TAIL = struct.Struct("<QHH4s")
-_FRAGMENTS = 2
+#: The number of the field of fragments, and the wire type of messages.
+_FRAGMENTS, _BYTES = 2, 2
 #: Positions of sections in the file of the version before, and what belongs to it alone.
 _NOT_CARRIED = ("version_aux_data", "index_section", "earlier_transaction_section", "transaction_section", "tag")
 
@@ -49,6 +50,8 @@ class NewFragment(Struct, frozen=True):
         The versions that these rows were last updated in; by default the new version.
     id : int, optional
         An id that was reserved; by default the next one.
+    lineage : Message, optional
+        The encoded ids and versions of all rows, in place of ``ids``, ``created`` and ``updated``.
     """
 
     rows: int
@@ -57,6 +60,28 @@ class NewFragment(Struct, frozen=True):
     created: NDArray[np.uint64] | None = None
     updated: NDArray[np.uint64] | None = None
     id: int | None = None
+    lineage: Message | None = None
+
+
+def new_fragment(
+    rows: int,
+    files: Sequence[Message],
+    ids: NDArray[np.uint64] | None,
+    created: NDArray[np.uint64] | None,
+    updated: NDArray[np.uint64] | None,
+) -> NewFragment:
+    """Return a new fragment; parameters as of `NewFragment`. If all rows were moved, what they keep is encoded."""
+    if ids is None or created is None or updated is None or len(ids) < rows:
+        return NewFragment(rows, files, ids, created, updated)
+    return NewFragment(rows, files, lineage=_lineage_message(ids, created, updated))
+
+
+def _lineage_message(ids: NDArray[np.uint64], created: NDArray[np.uint64], updated: NDArray[np.uint64]) -> Message:
+    return {
+        "inline_row_ids": encode_ids(ids),
+        "inline_last_updated_at_versions": encode_versions(updated),
+        "inline_created_at_versions": encode_versions(created),
+    }
 
 
 def file_message(
@@ -142,6 +167,8 @@ class Draft:
         self._kept = np.ones(0 if base is None else len(base.fragments), np.bool_)
         self._pieces: dict[int, list[bytes]] = {}
         self._added: list[bytes] = []
+        #: Fragments that come before one of the base, by its index.
+        self._before: dict[int, list[bytes]] = {}
         self._has_deletions = self._has_lineage = False
 
     def restore(self, earlier: Manifest, indices: Sequence[bytes]) -> None:
@@ -171,10 +198,10 @@ class Draft:
         """Return the index of a fragment of the base by its id, -1 if there is none."""
         return -1 if self._source is None else int(self._source.fragments.find(np.array([fragment], np.int64))[0])
 
-    def remove(self, fragments: Iterable[int]) -> None:
+    def remove(self, fragments: Collection[int]) -> None:
         """Remove fragments by id."""
-        for fragment in fragments:
-            self._kept[self._index(fragment)] = False
+        if len(fragments):
+            self._kept[self._indices(fragments)] = False
 
     def remove_all(self) -> None:
         """Remove every fragment."""
@@ -192,13 +219,21 @@ class Draft:
         self._added += [self._encoded(m) for m in messages]
         return messages
 
+    def insert(self, messages: Sequence[Message]) -> None:
+        """Add fragments, as messages, with ids that were reserved: fragments are listed by their ids."""
+        listed = np.zeros(0, np.int64) if self._source is None else self._source.fragments.id
+        for message in messages:
+            after = np.flatnonzero(listed > message["id"])
+            place = self._before.setdefault(int(after[0]), []) if len(after) else self._added
+            place.append(self._encoded(message))
+
     def complete(self, fragment: NewFragment) -> Message:
         """Return the message of a new fragment, with its id and the ids and versions of its rows."""
         number = self.next_fragment if fragment.id is None else fragment.id
         self.message["max_fragment_id"] = max(number, self.next_fragment - 1)
         message: Message = {"id": number, "files": list(fragment.files), "physical_rows": fragment.rows}
         if self.has_stable_ids:
-            message |= self._lineage(fragment)
+            message |= self._lineage(fragment) if fragment.lineage is None else fragment.lineage
         return message
 
     def _lineage(self, fragment: NewFragment) -> Message:
@@ -212,17 +247,31 @@ class Draft:
             created[: len(kept)] = fragment.created
         if fragment.updated is not None:
             updated[: len(kept)] = fragment.updated
-        return {
-            "inline_row_ids": encode_ids(ids),
-            "inline_last_updated_at_versions": encode_versions(updated),
-            "inline_created_at_versions": encode_versions(created),
-        }
+        return _lineage_message(ids, created, updated)
+
+    def _indices(self, fragments: Collection[int]) -> NDArray[np.int64]:
+        ids = np.fromiter(fragments, np.int64, len(fragments))
+        found = np.full(len(ids), -1) if self._source is None else self._source.fragments.find(ids)
+        if (found < 0).any():
+            fragment = int(ids[found < 0][0])
+            raise InternalError(f"Fragment {fragment} is not in version {self.version - 1}.", fragment=fragment)
+        return found
 
     def _index(self, fragment: int) -> int:
-        index = self.index_of(fragment)
-        if index < 0:
-            raise InternalError(f"Fragment {fragment} is not in version {self.version - 1}.", fragment=fragment)
-        return index
+        return int(self._indices([fragment])[0])
+
+    def copied(self, fragments: Collection[int], number: int) -> bytes:
+        """Return fragments by id, which follow one another, as the repeated field ``number`` of another message."""
+        assert self._source is not None
+        listed, at = self._source.fragments, self._indices(fragments)
+        starts, stops = listed.start[at], listed.stop[at]
+        data = np.frombuffer(_run(self._source.data, starts, stops), np.uint8).copy()
+        sizes = stops - starts
+        tags = np.cumsum(sizes) - sizes
+        if not (data[tags] == _FRAGMENTS << 3 | _BYTES).all():
+            raise InternalError(f"A fragment of manifest {self._source.path} has a tag that can't be copied.")
+        data[tags] = number << 3 | _BYTES
+        return data.tobytes()
 
     def _encoded(self, message: Message) -> bytes:
         self._has_deletions |= message.get("deletion_file") is not None
@@ -237,17 +286,13 @@ class Draft:
         listed, data = self._source.fragments, self._source.data
         out: list[bytes | memoryview] = []
         start = 0
-        for index in (*np.flatnonzero(~self._kept).tolist(), len(listed)):
+        for index in (*sorted({*np.flatnonzero(~self._kept).tolist(), *self._before}), len(listed)):
             if index > start:
                 out.append(_run(data, listed.start[start:index], listed.stop[start:index]))
+            out += self._before.get(index, ())
             out += self._pieces.get(index, ())
-            start = index + 1
+            start = index if index < len(listed) and self._kept[index] else index + 1
         return b"".join([*out, *self._added])
-
-    @property
-    def kept(self) -> NDArray[np.bool_]:
-        """Which fragments of the base stay as they are, bool[n_fragments]."""
-        return self._kept
 
     # --- the file --------------------------------------------------------------------------
 

@@ -13,10 +13,10 @@ from msgspec import Struct, structs
 
 from delta_core.api import InternalError
 from delta_plugins.lance.commit.draft import Draft, NewFragment, fragment_message
-from delta_plugins.lance.commit.indices import of_fields, without_fragments
+from delta_plugins.lance.commit.indices import after_moves, of_fields
 from delta_plugins.lance.manifest import Manifest
 from delta_plugins.lance.schema import LanceField, fields_of_schema, message_of, walk_fields
-from delta_plugins.lance.wire import Message
+from delta_plugins.lance.wire import Message, encode
 
 if TYPE_CHECKING:
     from delta_core.kernels.row_set import RowSet
@@ -35,6 +35,10 @@ __all__ = [
     "Update",
     "UpdateConfig",
 ]
+
+
+#: The number of the field of a RewriteGroup.
+_OLD_FRAGMENTS = 1
 
 
 class Operation(Protocol):
@@ -204,12 +208,12 @@ class Update(Struct, frozen=True):
 
 
 class RewriteGroup(Struct, frozen=True):
-    """Fragments that follow one another, and those that take their place.
+    """Fragments, and those that have their rows instead.
 
     Parameters
     ----------
     old : sequence of int
-        Ids.
+        Ids, in the order of the manifest.
     new : sequence of NewFragment
         With ids that were reserved.
     """
@@ -226,7 +230,7 @@ class Rewrite(Struct, frozen=True):
     base : Manifest
         The version whose fragments are rewritten.
     groups : sequence of RewriteGroup
-        The groups, each with the fragments that take its place.
+        The groups.
     """
 
     base: Manifest
@@ -236,17 +240,14 @@ class Rewrite(Struct, frozen=True):
     def apply(self, draft: Draft, deletions: DeletionWriter) -> Message:
         """See `Operation.apply`."""
         groups = []
+        moved: list[tuple[Sequence[int], list[int]]] = []
         for group in self.groups:
-            assert draft.base is not None
-            old = [fragment_message(draft.base, draft.index_of(f)) for f in group.old]
             new = [draft.complete(f) for f in group.new]
-            draft.replace(group.old[0], new)
-            draft.remove(group.old[1:])
-            groups.append({"old_fragments": old, "new_fragments": new})
-        if not draft.has_stable_ids:
-            # rows have other addresses now
-            moved = [f for g in self.groups for f in g.old]
-            draft.indices = without_fragments(draft.indices, moved)
+            groups.append(draft.copied(group.old, _OLD_FRAGMENTS) + encode("RewriteGroup", {"new_fragments": new}))
+            draft.remove(group.old)
+            draft.insert(new)
+            moved.append((group.old, [f["id"] for f in new]))
+        draft.indices = after_moves(draft.indices, moved, has_stable_ids=draft.has_stable_ids)
         return {"groups": groups}
 
 

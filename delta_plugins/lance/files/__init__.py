@@ -7,10 +7,11 @@ from delta_plugins.lance.files.data_file import DataFile, column_map, open_data_
 from delta_plugins.lance.files.leaves import LeafTest, layout_to_test
 from delta_plugins.lance.files.rows import Rows
 from delta_plugins.lance.files.small_files import MOST_SMALL_BYTES, SmallFilesReader
-from delta_plugins.lance.files.write_file import ByteSink, DataFileWriter, WrittenFile
+from delta_plugins.lance.files.write_file import PAGE_BYTES, ByteSink, DataFileWriter, WrittenFile
 
 __all__ = [
     "MOST_SMALL_BYTES",
+    "PAGE_BYTES",
     "ByteSink",
     "ByteSource",
     "DataFile",

@@ -77,6 +77,14 @@ class ArrayFile:
         for part in batches_of(ranges_of(rows, self.num_rows), step):
             yield self._read(fields, column_of, part)
 
+    def rows_within(self, fields: Sequence[LanceField], column_of: Mapping[int, int], most_bytes: int) -> int:
+        """Return how many rows take at most some bytes (`DataFile.rows_within`)."""
+        rows = max(self.num_rows, 1)
+        # columns of items have several rows for each one, on average
+        scaled = [(p, max(int(p.starts[-1]) / rows, 1)) for p in self._open(fields, column_of)]
+        found = sum(p.widest_row(self.num_columns) * scale for p, scale in scaled)
+        return max(int(most_bytes / max(found, 1e-3)), 1)
+
     def _open(self, fields: Sequence[LanceField], column_of: Mapping[int, int]) -> list[ColumnPages]:
         """Read the metadata of all columns that fields have."""
         return self._container.pages([column_of[i] for f in fields for i in _ids(f) if i in column_of])

@@ -48,6 +48,10 @@ def damaged(path: str, why: str, **facts: Any) -> DataFileError:
     )
 
 
+#: Bytes in memory that writers collect for a page; those of many columns, for all of them together, but not less.
+_FULL_PAGE, _FULL_COLUMNS, _LEAST_FULL = 8 << 20, 256 << 20, 64 << 10
+
+
 class ColumnPages(NamedTuple):
     """The pages of a column.
 
@@ -73,6 +77,16 @@ class ColumnPages(NamedTuple):
     encodings: list[tuple[str, bytes]]
     encoding: tuple[str, bytes]
     own_buffers: list[tuple[int, int]]
+
+    def widest_row(self, num_columns: int) -> float:
+        """Return about how many bytes a row takes in memory at most; ``num_columns`` are those of the file.
+
+        A page that another one follows was full when it was written, whatever its values were encoded to.
+        """
+        sizes = np.array([2 * sum(n for _, n in page) for page in self.buffers], np.float64)
+        full = min(_FULL_PAGE, max(_FULL_COLUMNS // max(num_columns, 1), _LEAST_FULL))
+        sizes[:-1] = np.maximum(sizes[:-1], full)
+        return float((sizes / np.maximum(self.lengths, 1)).max(initial=0))
 
 
 class Container:

@@ -93,6 +93,9 @@ class DataFile(Protocol):
         None: as many rows as take about 64 MiB, but at least 1,024.
         """
 
+    def rows_within(self, fields: Sequence[LanceField], column_of: Mapping[int, int], most_bytes: int) -> int:
+        """Return how many rows of fields, whichever they are, take about ``most_bytes`` in memory; at least one."""
+
     def passing(self, test: LeafTest, column_of: Mapping[int, int], rows: Rows = None) -> NDArray[np.int64] | None:
         """Return the positions of requested rows that pass a test of a field, which rise.
 
@@ -228,6 +231,11 @@ class StructuralFile:
         step = rows_of_batches(batch_rows, sum(c.row_bytes for c in columns))
         for part in batches_of(ranges_of(rows, self._rows(columns)), step):
             yield self._read(fields, columns, part)
+
+    def rows_within(self, fields: Sequence[LanceField], column_of: Mapping[int, int], most_bytes: int) -> int:
+        """Return how many rows take at most some bytes (`DataFile.rows_within`)."""
+        found = sum(c.widest_row(self.num_columns) for c in self._opened(fields, column_of))
+        return max(int(most_bytes / max(found, 1e-3)), 1)
 
     def passing(self, test: LeafTest, column_of: Mapping[int, int], rows: Rows = None) -> NDArray[np.int64] | None:
         """Return the positions of requested rows that pass a test of a field (`DataFile.passing`)."""

@@ -124,6 +124,10 @@ class PlainFile:
         for part in batches_of(ranges_of(rows, self.num_rows), step):
             yield self._read(fields, column_of, part, self._table)
 
+    def rows_within(self, fields: Sequence[LanceField], column_of: Mapping[int, int], most_bytes: int) -> int:
+        """Return how many rows take at most some bytes (`DataFile.rows_within`), on average."""
+        return max(int(most_bytes * max(self.num_rows, 1) / max(self._size, 1)), 1)
+
     def statistics(self, ids: Sequence[int]) -> dict[int, pa.Array[Any]]:
         """Return the statistics of fields, one row for each batch (`batch_starts`).
 

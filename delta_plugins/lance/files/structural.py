@@ -101,6 +101,12 @@ class StructuralColumn:
         fixed = self._layout.bits * math.prod(self._layout.list_sizes) / 8
         return max(fixed, 2 * stored if self._layout.bits == 0 else stored) * self.leaf.multiple
 
+    def widest_row(self, num_columns: int) -> float:
+        """Return about how many bytes a row takes in memory at most; ``num_columns`` are those of the file."""
+        if self._layout.bits and not any(is_list for is_list, _ in self.leaf.layers):
+            return self._layout.bits * math.prod(self._layout.list_sizes) / 8 * self.leaf.multiple
+        return self.pages.widest_row(num_columns) * self.leaf.multiple
+
     def _damaged(self, why: str, page: int | None = None) -> DataFileError:
         where = f"column {self._index} ({self.leaf.field.name!r})" + ("" if page is None else f", page {page}")
         return damaged(self._container.path, f"{where}: {why}", column=self.leaf.field.name, page=page)

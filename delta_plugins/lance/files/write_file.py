@@ -20,7 +20,7 @@ from delta_plugins.lance.files.written_pages import WrittenPages
 from delta_plugins.lance.schema import LanceField, blob_kind, fields_of_schema, is_packed, message_of, walk_fields
 from delta_plugins.lance.wire import encode
 
-__all__ = ["ByteSink", "DataFileWriter", "WrittenFile"]
+__all__ = ["PAGE_BYTES", "ByteSink", "DataFileWriter", "WrittenFile"]
 
 PAGE_BYTES = 8 << 20
 #: Memory of rows that are not written yet: files of many columns have smaller pages.

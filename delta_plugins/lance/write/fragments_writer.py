@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.api import EngineError, InvalidArgumentError, Storage, UnsupportedFeatureError
-from delta_plugins.lance.commit.draft import NewFragment, file_message
-from delta_plugins.lance.files import DataFileWriter
+from delta_plugins.lance.commit.draft import NewFragment, file_message, new_fragment
+from delta_plugins.lance.files import PAGE_BYTES, DataFileWriter
 from delta_plugins.lance.schema import LanceField
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ class NewFile:
         Of the file.
     metadata : Mapping of str to bytes
         Of the schema.
+    page_bytes : int
+        As of `DataFileWriter`.
     """
 
     def __init__(
@@ -72,13 +74,14 @@ class NewFile:
         fields: Sequence[LanceField],
         version: FileVersion,
         metadata: Mapping[str, bytes],
+        page_bytes: int = PAGE_BYTES,
     ) -> None:
         self.name = f"{uuid.uuid4().hex}.lance"
         self.path = data_path(below, self.name)
         self._stream: AbstractContextManager[Any] = storage.put_stream(self.path, replace=False)
         sink = self._stream.__enter__()
         try:
-            self.writer = DataFileWriter(sink, fields, version=version, metadata=metadata)
+            self.writer = DataFileWriter(sink, fields, version=version, page_bytes=page_bytes, metadata=metadata)
         except BaseException as e:
             self.abandon(e)
             raise
@@ -118,9 +121,13 @@ class FragmentsWriter:
         The most rows of a fragment.
     max_bytes : int
         A fragment ends with the page that makes its file longer.
+    page_bytes : int
+        As of `DataFileWriter`.
 
     Attributes
     ----------
+    first_rows : sequence of int
+        The most rows of the first fragments, in place of ``max_rows``; none unless it is set.
     paths : list of str
         The data files, as the storage takes them.
     num_rows, num_bytes : int
@@ -136,13 +143,15 @@ class FragmentsWriter:
         metadata: Mapping[str, bytes] | None = None,
         max_rows: int = MAX_ROWS,
         max_bytes: int = MAX_BYTES,
+        page_bytes: int = PAGE_BYTES,
     ) -> None:
         for name, found in (("rows", max_rows), ("bytes", max_bytes)):
             if isinstance(found, bool) or not isinstance(found, int) or found < 1:
                 raise InvalidArgumentError(f"The most {name} of a file are {found!r}, expected a number from 1 on.")
         self._storage, self._below, self._fields, self._version = storage, below, fields, version
         self._metadata = metadata or {}
-        self._max_rows, self._max_bytes = max_rows, max_bytes
+        self._max_rows, self._max_bytes, self._page_bytes = max_rows, max_bytes, page_bytes
+        self.first_rows: Sequence[int] = ()
         self._file: NewFile | None = None
         self._kept: list[tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64] | None]] = []
         self._num_kept = 0
@@ -171,17 +180,21 @@ class FragmentsWriter:
             if ids is not None and self._file is not None and self._num_kept < self._file.writer.num_rows:
                 self._end()  # rows that keep their ids are the first ones of a fragment
             if self._file is None:
-                self._file = NewFile(self._storage, self._below, self._fields, self._version, self._metadata)
+                self._file = NewFile(
+                    self._storage, self._below, self._fields, self._version, self._metadata, self._page_bytes
+                )
                 self.paths.append(self._file.path)
             writer = self._file.writer
-            stop = min(batch.num_rows, start + self._max_rows - writer.num_rows)
+            done = len(self.fragments)
+            most = self.first_rows[done] if done < len(self.first_rows) else self._max_rows
+            stop = min(batch.num_rows, start + most - writer.num_rows)
             writer.write(batch.slice(start, stop - start))
             if ids is not None:
                 assert created is not None
                 own = slice(start, stop)
                 self._kept.append((ids[own], created[own], None if updated is None else updated[own]))
                 self._num_kept += stop - start
-            if writer.num_rows >= self._max_rows or writer.size >= self._max_bytes:
+            if writer.num_rows >= most or writer.size >= self._max_bytes:
                 self._end()
             self.num_rows += stop - start
             start = stop
@@ -199,7 +212,7 @@ class FragmentsWriter:
             listed = [k[2] for k in self._kept if k[2] is not None]
             updated = np.concatenate(listed) if listed else None
         self._kept, self._num_kept = [], 0
-        self.fragments.append(NewFragment(rows, [message], ids, created, updated))
+        self.fragments.append(new_fragment(rows, [message], ids, created, updated))
 
     def finish(self) -> list[NewFragment]:
         """Complete the last file, and return the fragments."""
