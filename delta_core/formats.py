@@ -146,6 +146,9 @@ class TableFormat(Protocol):
     ``{"version": int, "tag": str}``, as readers that have only texts, such as ``spark.read.option``, offer them. The
     object of such a format can be pickled, and its name is an identifier.
 
+    A format may have the method ``open_if_there(engine, uri, **options)``, which returns the table as `open` does, or
+    None if the place has none: `recognise` and `open` with the requests of one of them.
+
     Attributes
     ----------
     name : str
@@ -267,7 +270,13 @@ def open_formatted(
         return None
     place = path_text(uri)
     engine = make_engine("arrow", place, storage_options, allow_external)
-    found = format_of(engine)
-    if found is None:
-        return None
-    return found.open(engine, place, **{name: value for name, value in options.items() if value is not None})
+    given = {name: value for name, value in options.items() if value is not None}
+    for found in installed_formats():
+        open_if_there = getattr(found, "open_if_there", None)
+        if open_if_there is not None:
+            table: FormatTable | None = open_if_there(engine, place, **given)
+        else:
+            table = found.open(engine, place, **given) if found.recognise(engine) else None
+        if table is not None:
+            return table
+    return None

@@ -78,7 +78,7 @@ class Storage(Protocol):
     root: str
     store: str | None
 
-    def list_from(self, directory: str, start: str = "") -> Listing:
+    def list_from(self, directory: str, start: str = "", limit: int | None = None) -> Listing:
         """List a directory's files whose name is ``>= start``, sorted, without descending.
 
         A missing directory returns an empty listing. A store that lists in pages fetches no page below ``start``.
@@ -89,6 +89,9 @@ class Storage(Protocol):
             From the root, without a slash at its end.
         start : str
             The first name to list; all unless given.
+        limit : int, optional
+            How many names suffice: a store that can list the first ones alone leaves out the others, and returns an
+            incomplete `Listing`. All names unless given.
         """
         ...
 

@@ -38,12 +38,15 @@ class Listing(Struct, frozen=True):
         Parallel to ``names``; None if the store's cheap listing does not report (require `Storage.stat`).
     tags : list of str, or None
         Entity tags, parallel to ``names``; None if the listing has none.
+    is_complete : bool
+        Whether no name follows; only a limited listing may be incomplete.
     """
 
     names: list[str]
     sizes: list[int] | None = None
     modified_ms: list[int] | None = None
     tags: list[str] | None = None
+    is_complete: bool = True
 
 
 #: The columns of `FolderFiles.files`.

@@ -13,8 +13,8 @@ from delta_core.engines.records import Listing
 
 __all__ = ["BULK", "Walked", "bulk_delete", "first_keys", "lister", "walk_keys"]
 
-#: Lists (filesystem, the directory's key without a slash at its end, start).
-Lister = Callable[[Any, str, str], Listing]
+#: Lists (filesystem, the directory's key without a slash at its end, start, how many names suffice).
+Lister = Callable[[Any, str, str, "int | None"], Listing]
 Entry = tuple[str, int, int, str]
 #: Path, bytes, and ms since the epoch if the store reports them.
 Walked = tuple[str, int, "int | None"]
@@ -83,9 +83,14 @@ def _key_place(key: str) -> tuple[str, str]:
     return bucket, name
 
 
-def _listing(found: list[Entry], start: str) -> Listing:
+def _listing(found: list[Entry], start: str, is_complete: bool = True) -> Listing:
     entries = sorted(entry for entry in found if entry[0] >= start and entry[0])
-    return Listing([e[0] for e in entries], [e[1] for e in entries], [e[2] for e in entries], [e[3] for e in entries])
+    sizes, modified, tags = [e[1] for e in entries], [e[2] for e in entries], [e[3] for e in entries]
+    return Listing([e[0] for e in entries], sizes, modified, tags, is_complete)
+
+
+def _suffices(found: list[Entry], start: str, limit: int | None) -> bool:
+    return limit is not None and sum(entry[0] >= start for entry in found) >= limit
 
 
 def _place(key: str) -> tuple[str, str]:
@@ -94,11 +99,13 @@ def _place(key: str) -> tuple[str, str]:
     return bucket, f"{directory}/" if directory else ""
 
 
-def _s3(filesystem: Any, key: str, start: str) -> Listing:
+def _s3(filesystem: Any, key: str, start: str, limit: int | None = None) -> Listing:
     bucket, prefix = _place(key)
     parameters = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/", **getattr(filesystem, "req_kw", {})}
     # directory buckets list in no order
-    if start and not bucket.endswith("--x-s3"):
+    if bucket.endswith("--x-s3"):
+        limit = None
+    elif start:
         parameters["StartAfter"] = prefix + _just_below(start)
     found: list[Entry] = []
     while True:
@@ -107,8 +114,8 @@ def _s3(filesystem: Any, key: str, start: str) -> Listing:
         found += [
             (o["Key"][len(prefix) :], int(o["Size"]), _ms(o["LastModified"]), _tag(o.get("ETag"))) for o in contents
         ]
-        if not page.get("IsTruncated"):
-            return _listing(found, start)
+        if not page.get("IsTruncated") or _suffices(found, start, limit):
+            return _listing(found, start, not page.get("IsTruncated"))
         parameters["ContinuationToken"] = page["NextContinuationToken"]
 
 
@@ -118,12 +125,12 @@ def _just_below(start: str) -> str:
     return start[:-1] + (chr(last - 1) + "~" if 0x20 < last < 0x7F else "")
 
 
-def _gcs(filesystem: Any, key: str, start: str) -> Listing:
+def _gcs(filesystem: Any, key: str, start: str, limit: int | None = None) -> Listing:
     from fsspec.asyn import sync
 
     bucket, prefix = _place(key)
 
-    async def pages() -> list[Entry]:
+    async def pages() -> tuple[list[Entry], bool]:
         found: list[Entry] = []
         token = None
         while True:
@@ -143,27 +150,32 @@ def _gcs(filesystem: Any, key: str, start: str) -> Listing:
                 for o in page.get("items", ())
             ]
             token = page.get("nextPageToken")
-            if token is None:
-                return found
+            if token is None or _suffices(found, start, limit):
+                return found, token is None
 
-    return _listing(sync(filesystem.loop, pages), start)
+    entries, is_complete = sync(filesystem.loop, pages)
+    return _listing(entries, start, is_complete)
 
 
-def _azure(filesystem: Any, key: str, start: str) -> Listing:
+def _azure(filesystem: Any, key: str, start: str, limit: int | None = None) -> Listing:
     from fsspec.asyn import sync
 
     container, prefix = _place(key)
 
-    async def walk(client: Any, **parameters: str) -> list[Entry]:
+    async def walk(client: Any, **parameters: str) -> tuple[list[Entry], bool]:
         blobs: AsyncIterator[Any] = client.walk_blobs(name_starts_with=prefix or None, delimiter="/", **parameters)
-        # a prefix, which represents a directory, has no size
-        return [
-            (b["name"][len(prefix) :], int(b["size"]), _ms(b["last_modified"]), _tag(b.get("etag")))
-            async for b in blobs
-            if "last_modified" in b
-        ]
+        found: list[Entry] = []
+        async for b in blobs:
+            name = b["name"][len(prefix) :]
+            # a prefix, which represents a directory, has no size
+            if "last_modified" not in b or name < start:
+                continue
+            if limit is not None and len(found) >= limit:
+                return found, False
+            found.append((name, int(b["size"]), _ms(b["last_modified"]), _tag(b.get("etag"))))
+        return found, True
 
-    async def found() -> list[Entry]:
+    async def found() -> tuple[list[Entry], bool]:
         async with filesystem.service_client.get_container_client(container=container) as client:
             if start:
                 try:
@@ -172,7 +184,8 @@ def _azure(filesystem: Any, key: str, start: str) -> Listing:
                     pass
             return await walk(client)
 
-    return _listing(sync(filesystem.loop, found), start)
+    entries, is_complete = sync(filesystem.loop, found)
+    return _listing(entries, start, is_complete)
 
 
 def _first_of_s3(filesystem: Any, bucket: str, prefix: str, limit: int) -> list[str]:

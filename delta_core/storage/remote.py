@@ -150,15 +150,15 @@ class FsspecStorage(CrossStoreStorage):
 
     # --- reading ---
 
-    def list_from(self, directory: str, start: str = "") -> Listing:
+    def list_from(self, directory: str, start: str = "", limit: int | None = None) -> Listing:
         """List a directory from a name on: by the store's own call if there is one, else by the filesystem's."""
         key = self._key(directory)
         if key is None:
-            return self._other(directory).list_from(directory, start)
+            return self._other(directory).list_from(directory, start, limit)
         try:
             with StoreErrors("list", directory, self.root, (FileNotFoundError, NotADirectoryError)):
                 if self._lister is not None:
-                    return self._lister(self._fs, key.rstrip("/"), start)
+                    return self._lister(self._fs, key.rstrip("/"), start, limit)
                 return self._list_all(key, start)
         except (FileNotFoundError, NotADirectoryError):
             return Listing([])

@@ -54,6 +54,19 @@ class StorageContract:
         for start in (f"{5:020d}.", f"{5:020d}.json", f"{5:020d}.k", "_", "", "z"):
             assert storage.list_from("_delta_log", start).names == sorted(n for n in names if n >= start), start
 
+    def test_limited_listing_has_the_first_names(self, storage: Storage) -> None:
+        names = [f"{v:020d}.json" for v in range(12)] + ["_last_checkpoint"]
+        for name in reversed(names):
+            storage.put(f"_delta_log/{name}", b"1")
+        for start in ("", f"{5:020d}.json", "z"):
+            expected = [n for n in names if n >= start]
+            for limit in (1, 3, len(expected), 100):
+                found = storage.list_from("_delta_log", start, limit)
+                assert len(found.names) >= min(limit, len(expected)), (start, limit)
+                assert found.names == expected[: len(found.names)], (start, limit)
+                assert found.is_complete == (found.names == expected), (start, limit)
+        assert storage.list_from("_delta_log").is_complete
+
     def test_listing_reports_sizes_and_times_truly_where_it_reports_them(self, storage: Storage) -> None:
         for i in range(3):
             storage.put(f"dir/{i}", b"x" * i)

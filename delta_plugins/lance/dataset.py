@@ -30,7 +30,7 @@ from delta_plugins.lance.blobs import BlobFile, Blobs
 from delta_plugins.lance.changing import ChangeMethods
 from delta_plugins.lance.flags import FLAGS
 from delta_plugins.lance.manifest import Manifest
-from delta_plugins.lance.names import list_versions
+from delta_plugins.lance.names import Versions, list_versions
 from delta_plugins.lance.predicates import lance_type
 from delta_plugins.lance.projection import Columns
 from delta_plugins.lance.refs import Branch, branch_folder, find_tag, read_branches
@@ -221,6 +221,7 @@ class LanceDataset(ChangeMethods):
         tag: str | None = None,
         branch: str | None = None,
         opening: Opening | None = None,
+        listed: Versions | None = None,
     ) -> LanceDataset:
         """Open a version; at most one of version, timestamp and tag is specified. The latest one by default.
 
@@ -240,6 +241,8 @@ class LanceDataset(ChangeMethods):
             The branch; by default the main one.
         opening : callable, optional
             See `version_files.VersionFiles`.
+        listed : Versions, optional
+            The result of `names.list_latest` for the main branch.
 
         Raises
         ------
@@ -271,7 +274,7 @@ class LanceDataset(ChangeMethods):
         elif timestamp is not None:
             manifest = read_at(engine.storage, list_versions(engine.storage, below), below, timestamp)
         else:
-            manifest = read_latest(engine.storage, below)
+            manifest = read_latest(engine.storage, below, None if below else listed)
         return cls(VersionFiles(engine, uri, manifest, branch if below else None, opening))
 
     def load_as_version(

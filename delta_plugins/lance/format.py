@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from delta_core.api import CorruptTableError, Engine, Opening, make_engine
 from delta_plugins.lance.dataset import LanceDataset
-from delta_plugins.lance.names import MANIFESTS, parse_versions
+from delta_plugins.lance.names import MANIFESTS, list_latest
 
 __all__ = ["FORMAT", "LanceFormat", "open_dataset"]
 
@@ -20,11 +20,15 @@ class LanceFormat:
 
     def recognise(self, engine: Engine) -> bool:
         """Whether the engine's place has manifests of Lance: one listing."""
-        storage = engine.storage
         try:
-            return parse_versions(storage.list_from(MANIFESTS).names, storage.root) is not None
+            return list_latest(engine.storage) is not None
         except CorruptTableError:  # manifests of two naming schemes: a dataset, which `open` rejects
             return True
+
+    def open_if_there(self, engine: Engine, uri: str, **options: Any) -> LanceDataset | None:
+        """Open a dataset as `open` does, with the listing that recognises it; None if the place has no manifests."""
+        found = list_latest(engine.storage)
+        return None if found is None else self.open(engine, uri, listed=found, **options)
 
     def open(self, engine: Engine, uri: str, **options: Any) -> LanceDataset:
         """Open a dataset; the options are those of `LanceDataset.open`: version, timestamp, tag, branch."""

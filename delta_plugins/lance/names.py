@@ -7,7 +7,16 @@ from functools import cached_property
 
 from delta_core.api import CorruptTableError, Storage, TableNotFoundError, VersionNotFoundError
 
-__all__ = ["MANIFESTS", "Versions", "deletion_name", "list_versions", "manifest_names", "parse_versions"]
+__all__ = [
+    "MANIFESTS",
+    "Versions",
+    "deletion_name",
+    "list_latest",
+    "list_versions",
+    "manifest_names",
+    "no_dataset",
+    "parse_versions",
+]
 
 MANIFESTS = "_versions"
 _LAST = (1 << 64) - 1
@@ -18,6 +27,8 @@ _SUFFIX = ".manifest"
 _DIGITS = 20
 #: Versions in a message, at most.
 _SHOWN = 10
+#: Names of manifests that are requested first, a page of most stores: in scheme 2 those of the latest versions.
+_FIRST = 1000
 
 
 class Versions:
@@ -117,6 +128,36 @@ def parse_versions(names: Iterable[str], where: str) -> Versions | None:
     return Versions(valid, 1 if first else 2) if valid else None
 
 
+def list_latest(storage: Storage, below: str = "") -> Versions | None:
+    """List the versions of a dataset, or of a branch in a folder below it; of many maybe only the latest ones.
+
+    None if there is no manifest. One listing, and of names of scheme 2 only the first ones; `Versions.latest` is known.
+
+    Raises
+    ------
+    CorruptTableError
+        If both naming schemes occur among the names that were listed.
+    """
+    folder = _folder(below)
+    listing = storage.list_from(folder, "0", _FIRST)
+    found = parse_versions(listing.names, storage.uri(folder))
+    if listing.is_complete or (found is not None and found.scheme == 2):
+        return found
+    return parse_versions(storage.list_from(folder, "0").names, storage.uri(folder))
+
+
+def no_dataset(storage: Storage, below: str = "") -> TableNotFoundError:
+    """Return the error of a place without manifests."""
+    return TableNotFoundError(
+        f"There is no Lance dataset at {storage.uri(below)}: no manifest is in {MANIFESTS}/. Check the path.",
+        path=storage.uri(below),
+    )
+
+
+def _folder(below: str) -> str:
+    return f"{below}/{MANIFESTS}" if below else MANIFESTS
+
+
 def list_versions(storage: Storage, below: str = "") -> Versions:
     """List the versions of a dataset, or of a branch whose files are in a folder below it.
 
@@ -127,13 +168,10 @@ def list_versions(storage: Storage, below: str = "") -> Versions:
     CorruptTableError
         If both naming schemes occur.
     """
-    folder = f"{below}/{MANIFESTS}" if below else MANIFESTS
-    found = parse_versions(storage.list_from(folder).names, storage.uri(folder))
+    folder = _folder(below)
+    found = parse_versions(storage.list_from(folder, "0").names, storage.uri(folder))
     if found is None:
-        raise TableNotFoundError(
-            f"There is no Lance dataset at {storage.uri(below)}: no manifest is in {MANIFESTS}/. Check the path.",
-            path=storage.uri(below),
-        )
+        raise no_dataset(storage, below)
     return found
 
 

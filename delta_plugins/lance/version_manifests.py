@@ -7,7 +7,7 @@ from typing import Any
 
 from delta_core.api import CorruptTableError, RangeRequest, Storage, VersionNotFoundError, parse_ms
 from delta_plugins.lance.manifest import Manifest, parse_manifest
-from delta_plugins.lance.names import MANIFESTS, Versions, list_versions, manifest_names
+from delta_plugins.lance.names import MANIFESTS, Versions, list_latest, list_versions, manifest_names, no_dataset
 
 __all__ = ["manifest_path", "read_at", "read_latest", "read_version", "read_versions"]
 
@@ -70,9 +70,14 @@ def _parsed(data: bytes | memoryview, path: str, version: int) -> Manifest:
     return found
 
 
-def read_latest(storage: Storage, below: str) -> Manifest:
-    """Read the manifest of the latest version; errors as of `read_version`."""
-    versions = list_versions(storage, below)
+def read_latest(storage: Storage, below: str, listed: Versions | None = None) -> Manifest:
+    """Read the manifest of the latest version, of those that were listed before if there are any.
+
+    Errors as of `read_version`.
+    """
+    versions = list_latest(storage, below) if listed is None else listed
+    if versions is None:
+        raise no_dataset(storage, below)
     latest = versions.latest
     return _read_named(storage, versions.name_of(latest), below, latest)
 

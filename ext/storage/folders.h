@@ -100,6 +100,77 @@ static int list_entries(const char *folder, const char *prefix, size_t prefix_si
     return error;
 }
 
+/* Whether an entry that is not known to be a file is a folder, or a link to one. */
+static int is_folder(int handle, const struct dirent *entry) {
+    if (entry->d_type == DT_DIR) return 1;
+    if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN) return 0;
+    struct stat s;
+    return !fstatat(handle, entry->d_name, &s, 0) && S_ISDIR(s.st_mode);
+}
+
+typedef struct {
+    char **names;   /* ascending */
+    int64_t n, room, count;   /* count: with those that are left out */
+} first_t;
+
+static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* Add a name: at its place if only `limit` names are kept, else at the end. */
+static int first_add(first_t *out, const char *name, int64_t limit) {
+    out->count++;
+    if (limit >= 0 && out->n == limit && (!limit || strcmp(name, out->names[out->n - 1]) >= 0)) return 0;
+    if (out->n == out->room) {
+        int64_t room = out->room * 2 + 64;
+        char **grown = realloc(out->names, (size_t)room * sizeof(char *));
+        if (!grown) return ENOMEM;
+        out->names = grown;
+        out->room = room;
+    }
+    char *copy = strdup(name);
+    if (!copy) return ENOMEM;
+    int64_t at = out->n;
+    if (limit >= 0) {
+        int64_t first = 0;
+        while (first < at) {
+            int64_t middle = (first + at) / 2;
+            if (strcmp(out->names[middle], copy) < 0) first = middle + 1;
+            else at = middle;
+        }
+        if (out->n == limit) free(out->names[--out->n]);
+        memmove(out->names + at + 1, out->names + at, (size_t)(out->n - at) * sizeof(char *));
+    }
+    out->names[at] = copy;
+    out->n++;
+    return 0;
+}
+
+/* Find the first files of a folder from a name on, at most `limit`, -1: all. Returns 0 or an error number. */
+static int first_names(const char *folder, const char *start, int64_t limit, first_t *out) {
+    DIR *dir = opendir(folder);
+    if (!dir) return errno;
+    int error = 0;
+    while (!error) {
+        errno = 0;
+        struct dirent *found = readdir(dir);
+        if (!found) {
+            error = errno;
+            break;
+        }
+        const char *name = found->d_name;
+        if (name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]))) continue;
+        if (strcmp(name, start) < 0 || is_folder(dirfd(dir), found)) continue;
+        error = first_add(out, name, limit);
+    }
+    closedir(dir);
+    if (!error && limit < 0 && out->n) qsort(out->names, (size_t)out->n, sizeof(char *), compare_names);
+    return error;
+}
+
+static void first_free(first_t *out) {
+    for (int64_t i = 0; i < out->n; i++) free(out->names[i]);
+    free(out->names);
+}
+
 static void entries_free(entries_t *e) {
     free(e->names);
     free(e->entries);

@@ -19,6 +19,11 @@ cdef extern from "storage/folders.h" nogil:
         uint8_t* names
         entry_t* entries
         int64_t used, n
+    ctypedef struct first_t:
+        char** names
+        int64_t n, count
+    int first_names(const char* folder, const char* start, int64_t limit, first_t* out)
+    void first_free(first_t*)
     int list_entries(const char* folder, const char* prefix, size_t prefix_size, entries_t* out)
     void entries_free(entries_t*)
     int visit_files(const char* root, const strings_t* paths, int64_t* sizes, int64_t* times, int32_t* errors)
@@ -47,6 +52,27 @@ def entries(bytes folder, bytes prefix):
         return (<char*>found.names)[:found.used] if found.used else b"", table
     finally:
         entries_free(&found)
+
+
+def first_files(bytes folder, bytes start, int64_t limit):
+    """Return the first names of files from a start name on, in their order, and how many there are.
+
+    Links count as what they lead to. ``limit`` is the most names that are returned, or -1 for all.
+    """
+    cdef first_t found
+    cdef const char* path = folder
+    cdef const char* first = start
+    cdef int error
+    cdef int64_t i
+    memset(&found, 0, sizeof(first_t))
+    with nogil:
+        error = first_names(path, first, limit, &found)
+    try:
+        if error:
+            raise OSError(error, os.strerror(error), os.fsdecode(folder))
+        return [<bytes>found.names[i] for i in range(found.n)], found.count
+    finally:
+        first_free(&found)
 
 
 cdef int copy(int64_t[:, ::1] table, const entry_t* source, int64_t n) noexcept:

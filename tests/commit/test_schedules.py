@@ -53,8 +53,8 @@ class Host:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._storage, name)
 
-    def list_from(self, directory: str, start: str = "") -> Listing:
-        found = self._storage.list_from(directory, start)
+    def list_from(self, directory: str, start: str = "", limit: int | None = None) -> Listing:
+        found = self._storage.list_from(directory, start, limit)
         shown = [n for n in found.names if (f := parse_name(n)) is None or f.version <= self.listed]
         return Listing(shown)
 

@@ -52,6 +52,9 @@ def test_listing_fetches_no_page_below_its_start(
     pages.clear()
     assert len(storage.list_from("_delta_log").names) == 1_200
     assert len(pages) == 2
+    pages.clear()
+    found = storage.list_from("_delta_log", "0", 10)
+    assert (found.names[:2], found.is_complete, len(pages)) == ([commit_name(0), commit_name(1)], False, 1)
 
 
 def test_objects_lie_as_files_where_the_server_keeps_them(start_server: Callable[[str], Server]) -> None:
