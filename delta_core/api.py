@@ -21,7 +21,7 @@ with lazy_imports(__name__):
     from delta_core.engines.engine import Engine as Engine
     from delta_core.engines.interface import Compiled as Compiled, Evaluator as Evaluator, Storage as Storage
     from delta_core.engines.opening import make_engine as make_engine
-    from delta_core.engines.records import RangeRequest as RangeRequest
+    from delta_core.engines.records import FolderFiles as FolderFiles, RangeRequest as RangeRequest
     from delta_core.errors import (
         CatalogRequiredError as CatalogRequiredError,
         ColumnNotFoundError as ColumnNotFoundError,
@@ -217,6 +217,10 @@ with lazy_imports(__name__):
     from delta_core.operations.progress import OperationProgress as OperationProgress, ProgressReport as ProgressReport
     from delta_core.operations.replace import ReplaceRowsOptions as ReplaceRowsOptions, replace_rows as replace_rows
     from delta_core.operations.rewrites import RowOrder as RowOrder, Units as Units
+    from delta_core.operations.sweep.deletion import delete_swept as delete_swept
+    from delta_core.operations.sweep.found_files import FoundFiles as FoundFiles
+    from delta_core.operations.sweep.listing import garbage as garbage
+    from delta_core.operations.sweep.paths import PathSet as PathSet
     from delta_core.operations.update import UpdateOptions as UpdateOptions, update_rows as update_rows
     from delta_core.operations.verify.operation import VerifyReport as VerifyReport
     from delta_core.operations.write import WriteOptions as WriteOptions, write_table as write_table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 # what changes datasets is loaded with the first change
@@ -360,6 +360,54 @@ class ChangeMethods:
         done = _with_retries(lambda: parts.compact_dataset(self._target, given), options["max_commit_retries"])
         self._take(done.dataset)
         found: dict[str, Any] = done.metrics
+        return found
+
+    def cleanup(
+        self,
+        *,
+        older_than: timedelta | None = None,
+        keep_versions: int | None = None,
+        unreferenced_older_than: timedelta | None = None,
+        dry_run: bool = False,
+    ) -> dict[str, Any]:
+        """Remove old versions of the branch, and delete the files that no other version needs.
+
+        The latest version stays, and those that tags name or that branches began with. Other branches and detached
+        versions keep all that they need. Files of other names than those of the format stay.
+
+        Parameters
+        ----------
+        older_than : timedelta, optional
+            Only versions that were committed longer ago; 14 days unless this or ``keep_versions`` is given.
+        keep_versions : int, optional
+            That many of the latest versions stay.
+        unreferenced_older_than : timedelta, optional
+            Files that are in no version go if they are older: a writer that is not done may still commit younger ones.
+            7 days unless given.
+        dry_run : bool
+            Whether nothing is deleted.
+
+        Returns
+        -------
+        dict
+            ``removed_versions``, and ``num_files`` and ``num_bytes`` of the files that are deleted; ``paths`` with
+            ``dry_run``.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For an age or a number that is none.
+        CorruptTableError, UnsupportedFeatureError
+            If a manifest, a tag or a branch can't be read: it is not known what it needs. Nothing was deleted.
+        EngineError
+            If files can't be deleted; others may be deleted by then, and another cleanup goes on.
+
+        Notes
+        -----
+        A dataset elsewhere that was cloned without its data is not known here: it would lack the files.
+        """
+        given = parts.CleanupOptions(older_than, keep_versions, unreferenced_older_than, dry_run)
+        found: dict[str, Any] = parts.clean_dataset(self._target, given)
         return found
 
     def _change(self, run: Callable[[], Changed], options: Mapping[str, Any]) -> dict[str, int]:

@@ -23,6 +23,7 @@ __all__ = [
     "UNIQUE_FIELD_IDS",
     "check_readable",
     "check_writable",
+    "unknown_files",
 ]
 
 DELETIONS = 1
@@ -128,6 +129,12 @@ def check_writable(reader: int, writer: int, path: str) -> None:
             raise _unsupported(flag.bit, flag.meaning, path, "written")
     if unknown := writer & ~_KNOWN:
         raise _unsupported(unknown & -unknown, "not known", path, "written")
+
+
+def unknown_files(writer: int) -> list[int]:
+    """Return those flags of writers that make it unknown which files a version needs."""
+    found = (writer & ~_KNOWN) | (writer & MANAGED_BLOBS)
+    return [1 << i for i in range(found.bit_length()) if found >> i & 1]
 
 
 def _unsupported(bit: int, meaning: str, path: str, done: str) -> UnsupportedFeatureError:

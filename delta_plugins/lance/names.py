@@ -11,6 +11,7 @@ __all__ = [
     "MANIFESTS",
     "Versions",
     "deletion_name",
+    "is_detached",
     "list_latest",
     "list_versions",
     "manifest_names",
@@ -95,6 +96,12 @@ def _version_of(name: str) -> int | None:
     else:
         found = int(text)
     return found if 0 <= found < _DETACHED else None
+
+
+def is_detached(name: str) -> bool:
+    """Whether a file in the folder of manifests is that of a detached version, which no other version comes after."""
+    text = name.removesuffix(_SUFFIX)
+    return len(text) < len(name) and text[:1] == "d" and text[1:].isdigit()
 
 
 def manifest_names(version: int) -> tuple[str, str]:

@@ -10,6 +10,7 @@ with lazy_imports(__name__):
         check_changeable as check_changeable,
         manifest_scheme as manifest_scheme,
     )
+    from delta_plugins.lance.cleaning import CleanupOptions as CleanupOptions, clean_dataset as clean_dataset
     from delta_plugins.lance.columns import (
         added_columns as added_columns,
         cast_column as cast_column,

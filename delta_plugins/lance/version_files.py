@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from delta_core.api import DataFileError, Engine, InvalidArgumentError
-from delta_core.kernels.arrow_buffers import number_array
+from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import bool_array, number_array
 from delta_plugins.lance.deletions import read_deletions
 from delta_plugins.lance.files import open_data_file
 from delta_plugins.lance.fragments import NOWHERE
@@ -93,6 +95,15 @@ class VersionFiles:
             paths = [self._places.data(base, name) for base, name in zip(bases.tolist(), names, strict=True)]
         found = self.engine.storage.local_paths(paths)
         return None if None in found else [p for p in found if p is not None]
+
+    def data_paths(self) -> pa.Array:
+        """Return the paths of all data files, as the storage takes them."""
+        fragments = self.manifest.fragments
+        bases, found = fragments.file_base, fragments.paths
+        for base in np.unique(bases).tolist():
+            own = pc.binary_join_element_wise(self._places.data(base, ""), fragments.paths, "")
+            found = pc.if_else(bool_array(bases == base), own, found)
+        return found
 
     def external_path(self, base: int, uri: str, path: str, column: str) -> str:
         """Return the path of a file with an external blob, as the storage takes it.

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ class History:
         return rows(self.next - count, count)
 
     def step(self, by_us: bool) -> str:
-        name = self.random.choice(["append", "delete", "update", "merge", "restore", "compact"])
+        name = self.random.choice(["append", "delete", "update", "merge", "restore", "compact", "cleanup"])
         before = open_dataset(self.where).version
         getattr(self, name)(by_us)
         after = open_dataset(self.where)
@@ -100,6 +101,16 @@ class History:
             older = self.peer.checkout_version(version)
             older.restore()
         self.rows = dict(self.kept[version])
+
+    def cleanup(self, by_us: bool) -> None:
+        count = self.random.choice([1, 2, 5])
+        if by_us:
+            open_dataset(self.where).cleanup(keep_versions=count, unreferenced_older_than=timedelta(0))
+        else:
+            self.peer.cleanup_old_versions(retain_versions=count)
+        left = open_dataset(self.where).versions()
+        assert len(left) >= count or len(left) == left[-1]
+        self.kept = {v: rows for v, rows in self.kept.items() if v in left}
 
     def compact(self, by_us: bool) -> None:
         if by_us:
