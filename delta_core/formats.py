@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from delta_core.engines.opening import make_engine
@@ -49,9 +49,12 @@ class FormatTable(Scannable, Protocol):
     ----------
     commands : frozenset of str
         The commands of the command line that work on it; all others are rejected by name.
+    changes : frozenset of str
+        Those of ``commands`` that `run_command` runs, as they change the table.
     """
 
     commands: frozenset[str]
+    changes: frozenset[str]
 
     def describe(self) -> Mapping[str, Any]:
         """Return what the table is, as JSON values by title: for ``delta-core info``."""
@@ -79,6 +82,33 @@ class FormatTable(Scannable, Protocol):
 
     def version_files(self) -> pa.Table:
         """Return the files of metadata that the version consists of: ``file``, ``kind``, ``size`` in bytes."""
+        ...
+
+    def run_command(
+        self,
+        command: str,
+        options: Mapping[str, Any],
+        confirm: Callable[[str], None],
+        progress: Callable[[Any], None] | None,
+    ) -> Mapping[str, Any]:
+        """Run one of ``changes``, and return what it did as JSON values by title.
+
+        Parameters
+        ----------
+        command : str
+            The command.
+        options : Mapping of str to object
+            Those that were passed to it, by the names of the command's parameters.
+        confirm : function(str)
+            Requires a yes to a question before something that can't be undone; raises without it.
+        progress : function(OperationProgress), optional
+            Called as the command proceeds.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            For an option that the format does not honour.
+        """
         ...
 
     def verify(self) -> Any:

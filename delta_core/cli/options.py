@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import wraps
 from typing import Any, Literal
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 from msgspec import UNSET, Struct, UnsetType
 
+from delta_core.cli.output import confirm, print_facts, print_json
+from delta_core.cli.progress import shown_progress
 from delta_core.errors import (
     CatalogRequiredError,
     DeltaError,
@@ -266,8 +269,11 @@ def table_command(required: bool = True, versioned: bool = True) -> Callable[[Co
             try:
                 return command(target, **kwargs)
             except TableNotFoundError as e:
-                target.instead_of_delta(e)
-                raise
+                found = target.instead_of_delta(e)
+                if name not in found.changes:
+                    raise
+                _run_on(found, name, kwargs)
+                return None
 
         decorated = opening_options(run)
         if versioned:
@@ -278,6 +284,16 @@ def table_command(required: bool = True, versioned: bool = True) -> Callable[[Co
         return click.argument("uri", metavar=name, required=required, shell_complete=_directories)(decorated)
 
     return decorate
+
+
+def _run_on(table: FormatTable, command: str, arguments: Mapping[str, Any]) -> None:
+    """Run a command on a table of another format, with the options that were passed, and print what it did."""
+    context = click.get_current_context()
+    passed = {n: v for n, v in arguments.items() if context.get_parameter_source(n) is not ParameterSource.DEFAULT}
+    is_json = bool(passed.pop("json_output", False))
+    with shown_progress() as advance:
+        facts = table.run_command(command, passed, confirm, advance)
+    print_json(facts) if is_json else print_facts(facts)
 
 
 def as_json(command: Command) -> Command:

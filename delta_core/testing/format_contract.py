@@ -194,6 +194,8 @@ class FormatContract:
     def test_commands_exist(self, table: FormatTable) -> None:
         unknown = set(table.commands) - set(COMMANDS)
         assert not unknown, f"commands that do not exist: {', '.join(sorted(unknown))}"
+        others = set(table.changes) - set(table.commands)
+        assert not others, f"changes that are no commands: {', '.join(sorted(others))}"
 
     def test_pickled_table_is_the_same_version(self, example: FormatExample, table: FormatTable) -> None:
         again = pickle.loads(pickle.dumps(table))  # noqa: S301  # our own bytes

@@ -389,8 +389,8 @@ class _Cleanup:
             found.append(batch.filter(bool_array(goes)))
         if with_blobs and any(b.num_rows for b in found):
             external = PathSet()
-            for files in with_blobs:
-                external.add(strings_of(sorted(_external_blobs(files))))
+            for version in with_blobs:
+                external.add(strings_of(sorted(_external_blobs(version))))
             found = [b.filter(bool_array(~external.contains(b.column("path")))) for b in found]
         files, manifests = FoundFiles(), FoundFiles()
         for batch in found:

@@ -28,6 +28,7 @@ from delta_core.kernels.arrow_buffers import number_array, strings_of
 from delta_plugins.lance import history, parts
 from delta_plugins.lance.blobs import BlobFile, Blobs
 from delta_plugins.lance.changing import ChangeMethods
+from delta_plugins.lance.commands import CHANGES, run_command
 from delta_plugins.lance.flags import FLAGS
 from delta_plugins.lance.manifest import Manifest
 from delta_plugins.lance.names import Versions, list_versions
@@ -115,12 +116,16 @@ class LanceDataset(ChangeMethods):
         ``lance``.
     commands : frozenset of str
         The commands of the command line that work on it.
+    changes : frozenset of str
+        Those that change it.
     """
 
     format_name = "lance"
-    commands = frozenset(
-        {"info", "schema", "head", "cat", "count", "files", "history", "explain", "log", "sql", "verify"}
+    commands = (
+        frozenset({"info", "schema", "head", "cat", "count", "files", "history", "explain", "log", "sql", "verify"})
+        | CHANGES
     )
+    changes = CHANGES
 
     def __init__(self, files: VersionFiles) -> None:
         self.files = files
@@ -386,6 +391,16 @@ class LanceDataset(ChangeMethods):
                 "Restore them from a copy, or choose another version.",
                 path=gone[0],
             )
+
+    def run_command(
+        self,
+        command: str,
+        options: Mapping[str, Any],
+        confirm: Callable[[str], None],
+        progress: Callable[[api.OperationProgress], None] | None,
+    ) -> dict[str, Any]:
+        """Run one of ``changes`` of the command line (`delta_core.formats.FormatTable.run_command`)."""
+        return run_command(self, command, options, confirm, progress)
 
     def verify(self) -> VerifyReport:
         """Check the version's files: that they are there, their sizes, footers, rows, row ids and indices."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from delta_core.cli import main
 from delta_core.errors import TableExistsError, TableNotFoundError, VersionNotFoundError
 from delta_plugins.lance import write_lance
 from delta_plugins.lance.dataset import LanceDataset
+from tests.lance.changed_datasets import made
 
 _ROWS = pa.table({"a": [1, 2, 3]})
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -80,9 +82,66 @@ def test_explain_shows_what_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["run"]["rows"] == open_table(STABLE, version=3).count("id > 9 and text is null")
 
 
-def test_commands_of_delta_alone_are_rejected_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["vacuum", STABLE]) != 0
-    assert "on which vacuum does not work" in capsys.readouterr().err
+@pytest.mark.parametrize("arguments", [["purge"], ["cleanup"], ["checkpoint"], ["features"], ["generate"]])
+def test_commands_of_delta_alone_are_rejected_by_name(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    assert main([arguments[0], STABLE, *arguments[1:]]) != 0
+    shown = capsys.readouterr().err
+    assert f"on which {arguments[0]} does not work" in shown
+    assert "optimize" in shown
+
+
+def test_commands_change_a_dataset(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    where = made(tmp_path).uri
+    assert run(capsys, "delete", where, "--where", "id < 10", "--dry-run") == {"version": 1, "rows": 10}
+    done = run(capsys, "delete", where, "--where", "id < 10")
+    assert (done["version"], done["operation"]) == (2, "DELETE")
+    assert run(capsys, "delete", where, "--where", "id < 10")["operation"] is None
+    assert run(capsys, "update", where, "--set", "text='new'", "--where", "id = 50")["version"] == 3
+    assert open_table(where).count("text = 'new'") == 1
+    done = run(capsys, "optimize", where, "--target-size", "10000000")
+    assert (done["version"], done["metrics"]["num_added_fragments"]) == (5, 1)
+    assert run(capsys, "optimize", where)["operation"] is None
+    assert run(capsys, "restore", where, "--to-version", "1")["version"] == 6
+    assert open_table(where).count() == 100
+
+
+def test_vacuum_removes_versions_after_a_confirmation(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = made(tmp_path).uri
+    open_table(where).update({"text": "'new'"})  # type: ignore[union-attr, call-arg]
+    assert run(capsys, "vacuum", where)["num_files"] == 0  # all is young
+    planned = run(capsys, "vacuum", where, "--retention-hours", "0", "--dry-run")
+    assert planned["removed_versions"] == [1]
+    assert open_table(where).versions() == [1, 2]  # type: ignore[union-attr]
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert main(["vacuum", where, "--retention-hours", "0"]) != 0
+    assert open_table(where).versions() == [1, 2]  # type: ignore[union-attr]
+    done = run(capsys, "vacuum", where, "--retention-hours", "0", "--yes")
+    assert done["num_files"] == planned["num_files"]
+    assert open_table(where).versions() == [2]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["optimize", "--z-order", "id"],
+        ["optimize", "--where", "id = 1"],
+        ["optimize", "--dry-run"],
+        ["vacuum", "--lite"],
+        ["vacuum", "--keep-version", "3"],
+        ["vacuum", "--no-retention-check"],
+        ["restore", "--to-version", "1", "--ignore-missing-files"],
+        ["restore", "--to-version", "1", "--dry-run"],
+    ],
+)
+def test_options_that_datasets_lack_are_rejected_by_name(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str]
+) -> None:
+    where = made(tmp_path).uri
+    assert main([arguments[0], where, *arguments[1:]]) != 0
+    assert "has no option --" in capsys.readouterr().err
+    assert open_table(where).version == 1  # type: ignore[union-attr]
 
 
 def test_queries_join_both_formats(tmp_path: Path) -> None:
@@ -142,7 +201,7 @@ def test_delta_table_is_not_made_in_the_folder_of_a_dataset(tmp_path: Path, make
         ["create", "PLACE", "--schema", "ROWS"],
         ["write", "PLACE", "ROWS"],
         ["clone", "TABLE", "PLACE", "--deep"],
-        ["restore", "PLACE", "--to-version", "1"],
+        ["purge", "PLACE"],
     ],
     ids=lambda w: w[0],
 )

@@ -67,6 +67,7 @@ class ArrowFolder:
     """A folder with one file of rows."""
 
     commands = frozenset({"info", "schema", "head", "cat", "count", "files", "history", "log", "sql"})
+    changes = frozenset[str]()
     format_name = "arrowfolder"
     functions: Mapping[str, Any] = {}
 
