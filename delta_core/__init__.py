@@ -37,6 +37,7 @@ with lazy_imports(__name__):
     )
     from delta_core.table.alterer import TableFeatures as TableFeatures
     from delta_core.table.any_format import open_table as open_table
+    from delta_core.table.conversion import convert as convert
     from delta_core.table.delta_table import (
         DeltaTable as DeltaTable,
         Metadata as Metadata,

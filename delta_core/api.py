@@ -89,7 +89,12 @@ with lazy_imports(__name__):
     from delta_core.expressions.raising import may_raise as may_raise, types_in as types_in
     from delta_core.expressions.skipping import plan_skipping as plan_skipping
     from delta_core.expressions.sql import parse_sql as parse_sql, portable_sql as portable_sql
-    from delta_core.formats import FormatTable as FormatTable, SplitTable as SplitTable, TableFormat as TableFormat
+    from delta_core.formats import (
+        ExchangeFormat as ExchangeFormat,
+        FormatTable as FormatTable,
+        SplitTable as SplitTable,
+        TableFormat as TableFormat,
+    )
     from delta_core.handles.opening import Opening as Opening
     from delta_core.kernel.commit.committer import holds_transaction as holds_transaction
     from delta_core.kernel.commit.conflict import IsolationLevel as IsolationLevel
@@ -230,6 +235,12 @@ with lazy_imports(__name__):
     from delta_core.runtime.ordered import run_ordered as run_ordered, run_quick as run_quick
     from delta_core.runtime.processes import PerProcess as PerProcess
     from delta_core.runtime.threads import num_cores as num_cores
+    from delta_core.scan.exchange import (
+        ColumnChange as ColumnChange,
+        Incoming as Incoming,
+        Outgoing as Outgoing,
+        TableFacet as TableFacet,
+    )
     from delta_core.scan.interop import require as require
     from delta_core.scan.interop.dataset_of_scan import scan_dataset as scan_dataset
     from delta_core.scan.interop.polars_source import scan_polars as scan_polars

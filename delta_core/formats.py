@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_core.engines.engine import Engine
+    from delta_core.scan.exchange import Incoming, Outgoing
 
 __all__ = [
     "FORMATS_GROUP",
+    "ExchangeFormat",
     "FormatTable",
     "SplitTable",
     "TableFormat",
@@ -208,6 +210,54 @@ class TableFormat(Protocol):
             As the caller wrote it.
         **options
             Such as ``version`` and ``timestamp``; an unknown one is a TypeError, as of any function.
+        """
+        ...
+
+
+class ExchangeFormat(Protocol):
+    """A format that takes part in conversions: the part of `TableFormat` that `delta_core.convert` uses.
+
+    A format offers both methods, or neither. Delta has them too.
+    """
+
+    def outgoing(self, table: Any, columns: Sequence[str] | None, row_ids: bool) -> Outgoing:
+        """Return a version of a table for another format: rows, columns, and the names of all else that it has.
+
+        Parameters
+        ----------
+        table : FormatTable
+            The version, as `TableFormat.open` returned it.
+        columns : sequence of str, optional
+            The columns; all unless given.
+        row_ids : bool
+            Whether stable ids of rows are requested, if the table has some.
+
+        Raises
+        ------
+        SchemaError
+            For a column whose values only the format itself interprets; the message names it and what to do.
+        """
+        ...
+
+    def incoming(self, engine: Engine, uri: str, outgoing: Outgoing, options: Mapping[str, Any]) -> Incoming:
+        """Prepare a new table for the rows of another one: nothing is written.
+
+        Parameters
+        ----------
+        engine : Engine
+            Of the place, where no table is.
+        uri : str
+            As the caller wrote it.
+        outgoing : Outgoing
+            The source.
+        options : Mapping
+            ``row_ids``, whether the table is to have stable ids of rows; and options of the format's own. Unknown
+            ones are rejected by name.
+
+        Raises
+        ------
+        SchemaError
+            For a column whose type has no counterpart; the message names it and what to do.
         """
         ...
 

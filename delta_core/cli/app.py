@@ -45,7 +45,9 @@ COMMANDS = {
     "diff": "Show or write the rows in which two versions differ, by their row ids.",
     "log": "Show which log files a version is built from, and why these.",
     "create": "Create a table without rows.",
-    "convert": "Make a table of a folder of Parquet files, in place; no data is written.",
+    "convert": (
+        "Write a table to a new one of another format, or make a Delta table of a folder of Parquet files in place."
+    ),
     "write": "Write rows of Parquet, CSV, JSON lines or Arrow files into a table; - reads standard input.",
     "delete": "Delete the rows for which a predicate is true.",
     "update": "Assign new values to columns of the rows for which a predicate is true.",

@@ -31,6 +31,12 @@ with lazy_imports(__name__):
     from delta_core.operations.clone import CloneOptions as CloneOptions, clone_table as clone_table
     from delta_core.operations.compact_log import compact_log as compact_log
     from delta_core.operations.convert import ConvertOptions as ConvertOptions, convert_folder as convert_folder
+    from delta_core.operations.convert_format import (
+        Conversion as Conversion,
+        ConversionOptions as ConversionOptions,
+        convert_table as convert_table,
+        folder_snapshot as folder_snapshot,
+    )
     from delta_core.operations.create import column_names as column_names, create_table as create_table
     from delta_core.operations.delete import count_selected as count_selected, delete_rows as delete_rows
     from delta_core.operations.feature.add import (

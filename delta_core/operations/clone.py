@@ -39,7 +39,7 @@ from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.operations.sweep.listing import check_witness
 from delta_core.operations.vacuum.places import witness_of
 
-__all__ = ["CloneOptions", "Cloned", "clone_table"]
+__all__ = ["CloneOptions", "Cloned", "as_uri", "clone_table"]
 
 #: Paths that do not begin at the table's root.
 _ABSOLUTE = r"^(?:/|[A-Za-z][A-Za-z0-9+.\-]*:)"
@@ -320,7 +320,7 @@ def _referred(
         # a path from the root of the source's store would be one of the clone's store
         storage = source.engine.storage
         others = [
-            encode_path(_as_uri(storage.uri(p))) if found else None
+            encode_path(as_uri(storage.uri(p))) if found else None
             for p, found in zip(decode_paths(paths), absolute.to_pylist(), strict=True)
         ]
         texts = pc.coalesce(strings_of(others), texts)
@@ -395,10 +395,11 @@ def _root_uri(table: Snapshot | TableContext) -> str:
             "place to clone it.",
             path=uri,
         )
-    return encode_path(_as_uri(uri).rstrip("/")) + "/"
+    return encode_path(as_uri(uri).rstrip("/")) + "/"
 
 
-def _as_uri(place: str) -> str:
+def as_uri(place: str) -> str:
+    """Return a place as logs of other tables name it."""
     # as Hadoop spells it: delta-spark compares the text with the one that it makes itself
     return f"file:{place}" if place.startswith("/") else place
 

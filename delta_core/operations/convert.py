@@ -26,6 +26,7 @@ from delta_core.kernel.write.files import FooterStatistics
 from delta_core.kernel.write.names import encode_path
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, int64_values, number_array, one_array, scalar_of, strings_of
+from delta_core.operations.clone import as_uri
 from delta_core.operations.create import stage_definition
 from delta_core.operations.footers import ManyFooters
 from delta_core.operations.progress import OperationProgress, ProgressReport
@@ -104,7 +105,9 @@ class Converted(Struct, frozen=True):
     num_files: int
 
 
-def convert_folder(context: TableContext, base: Snapshot | None, options: ConvertOptions) -> Converted:
+def convert_folder(
+    context: TableContext, base: Snapshot | None, options: ConvertOptions, *, into: TableContext | None = None
+) -> Converted:
     """Commit the Parquet files of a folder as a table's first version, or those that are new in it.
 
     Files and folders whose names begin with ``_`` or ``.`` are left out, unless the folder is that of a partition, and
@@ -119,6 +122,8 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
         The table that an earlier conversion made: files that it does not have yet are added.
     options : ConvertOptions
         The partition columns, and what the table is to be.
+    into : TableContext, optional
+        Where the log is to be, whose files then have absolute paths; beside the files unless given.
 
     Raises
     ------
@@ -139,7 +144,8 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
     """
     if base is not None:
         _check_only_converted(base)
-    transaction = Transaction(context, base, _OPERATION)
+    place = into or context
+    transaction = Transaction(place, base, _OPERATION)
     by = StructType(()) if options.partition_by is None else options.partition_by
     if base is not None and options.partition_by is None:
         by = StructType([f for f in base.schema.fields if f.name in base.state.partition_columns])
@@ -187,7 +193,7 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
     transaction.add_files(
         pa.table(
             {
-                "path": _encoded(files.column("path")),
+                "path": _encoded(files.column("path")) if into is None else _absolute(context, paths),
                 "partitionValues": array_of(normal, FILE_COLUMNS["partitionValues"]).take(folders),
                 "size": files.column("size"),
                 "modificationTime": pc.fill_null(files.column("modified_ms"), 0),
@@ -202,7 +208,7 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
     transaction.metrics.update(numConvertedFiles=len(paths), numFiles=len(paths))
     if options.dry_run:
         return Converted(base, len(paths))
-    done = register_files(context, base, [], [], operation=_OPERATION, transaction=transaction, **options.commit)
+    done = register_files(place, base, [], [], operation=_OPERATION, transaction=transaction, **options.commit)
     return Converted(done.snapshot, len(paths))
 
 
@@ -324,6 +330,12 @@ def _encoded(paths: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pc.any(unusual).as_py():
         return paths
     return pa.chunked_array([strings_of([encode_path(path) for path in paths.to_pylist()])])
+
+
+def _absolute(context: TableContext, paths: Sequence[str]) -> pa.Array:
+    """Return the URIs of files as a log elsewhere names them."""
+    storage = context.log.engine.storage
+    return strings_of([encode_path(as_uri(storage.uri(p))) for p in paths])
 
 
 def _partition_values(path: str, by: StructType, strategy: str) -> dict[str, str | None]:

@@ -135,16 +135,23 @@ def stage_definition(
     properties: Mapping[str, str | None] | None = None,
     features: Iterable[str] = (),
     allow_unknown: bool = False,
+    row_ids: bool = False,
 ) -> None:
-    """Stage the metadata of a new table, or of one that is replaced: nothing of the old definition stays."""
+    """Stage the metadata of a new table, or of one that is replaced: nothing of the old definition stays.
+
+    With ``row_ids`` rows get stable ids.
+    """
     asked = dict(properties or {})
     given = {p.lower() for p in asked}
     defaults = transaction.context.log.engine.defaults().properties
     asked |= {p: text for p, text in defaults.items() if p.lower() not in given}
     # a new table needs no feature to have no such columns; an old one may have some
-    requests = transaction.context.registry.requests({"cluster_by": cluster_by})
+    registry = transaction.context.registry
+    requests = registry.requests({"cluster_by": cluster_by})
     if cluster_by:
         asked |= requests
+    if row_ids:
+        asked |= registry.requests({"row_ids": ["true"]})
     requests = {name: text for name, text in requests.items() if name not in asked}
     table_id = None if transaction.base is None else transaction.base.metadata.id
     metadata = new_metadata(

@@ -29,6 +29,7 @@ FEATURE = TableFeature(
     aliases=("catalogOwned", "catalogOwned-preview"),
     # the second one is what Delta on Spark expects beside it
     requires=("inCommitTimestamp", "vacuumProtocolCheck"),
+    is_layout=True,
 )
 
 

@@ -31,6 +31,7 @@ FEATURE = TableFeature(
     log_properties=(PROPERTY,),
     active=_is_active,
     protects_history=PROPERTY,
+    is_layout=True,
 )
 
 

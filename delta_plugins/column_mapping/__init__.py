@@ -46,6 +46,7 @@ FEATURE = TableFeature(
     reserved=(logic.MAX_ID,),
     active=_is_active,
     remedies={"column_names": f"set the table property {logic.MODE}=name"},
+    is_layout=True,
 )
 
 

@@ -33,6 +33,7 @@ FEATURE = TableFeature(
     requires=("columnMapping",),
     properties={PROPERTY: "true once a column was dropped or renamed"},
     reserved=(PROPERTY,),
+    is_layout=True,
 )
 
 

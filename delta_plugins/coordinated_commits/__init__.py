@@ -26,6 +26,7 @@ FEATURE = TableFeature(
         "delta.coordinatedCommits.tableConf-preview": "the table's name there, as JSON",
     },
     active=_is_active,
+    is_layout=True,
 )
 
 

@@ -44,6 +44,7 @@ FEATURE = TableFeature(
     permits=("add.deletionVector",),
     active=methodcaller("flag", write.SWITCH),
     remedies={"row_removal": f"set the table property {write.SWITCH}=true"},
+    is_layout=True,
 )
 
 

@@ -17,7 +17,11 @@ __all__ = ["FEATURE"]
 
 SYSTEM = "delta."
 FEATURE = TableFeature(
-    "domainMetadata", "writer", "Features and users keep named configurations in the log.", permits=("domainMetadata",)
+    "domainMetadata",
+    "writer",
+    "Features and users keep named configurations in the log.",
+    permits=("domainMetadata",),
+    is_layout=True,
 )
 
 

@@ -41,6 +41,7 @@ FEATURE = TableFeature(
     reserved=(logic.ENABLEMENT_VERSION, logic.ENABLEMENT_TIMESTAMP),
     log_properties=(logic.ENABLEMENT_VERSION, logic.ENABLEMENT_TIMESTAMP),
     active=methodcaller("flag", logic.SWITCH),
+    is_layout=True,
 )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from delta_core import api
-from delta_core.api import RowCheck, Schema, TableFeature, format_path, hookimpl
+from delta_core.api import RowCheck, Schema, TableFeature, format_path, hookimpl, walk
 from delta_plugins.invariants import logic
 
 if TYPE_CHECKING:
@@ -22,12 +22,18 @@ def _is_active(table: TableState) -> bool:
     return logic.is_needed(table.schema)
 
 
+def _has_no_condition(table: TableState) -> bool:
+    return not any(logic.KEY in f.metadata for _, f in walk(table.schema))
+
+
 FEATURE = TableFeature(
     "invariants",
     "writer",
     "Columns state conditions that every written row fulfils.",
     expressions=(logic.KEY,),
     active=_is_active,
+    # NOT NULL is part of any schema
+    is_layout=_has_no_condition,
 )
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from delta_core.api import CorruptTableError, Engine, Opening, make_engine
+from delta_core.api import Engine, Opening
+from delta_plugins.lance import exchanges
 from delta_plugins.lance.dataset import LanceDataset
-from delta_plugins.lance.names import MANIFESTS, list_latest
+from delta_plugins.lance.names import has_manifests, list_latest
+from delta_plugins.lance.opened import Reopening, engine_of, reopening_of
+
+if TYPE_CHECKING:
+    from delta_core.api import Incoming, Outgoing
 
 __all__ = ["FORMAT", "LanceFormat", "open_dataset"]
 
@@ -20,10 +25,7 @@ class LanceFormat:
 
     def recognise(self, engine: Engine) -> bool:
         """Whether the engine's place has manifests of Lance: one listing."""
-        try:
-            return list_latest(engine.storage) is not None
-        except CorruptTableError:  # manifests of two naming schemes: a dataset, which `open` rejects
-            return True
+        return has_manifests(engine.storage)
 
     def open_if_there(self, engine: Engine, uri: str, **options: Any) -> LanceDataset | None:
         """Open a dataset as `open` does, with the listing that recognises it; None if the place has no manifests."""
@@ -32,42 +34,18 @@ class LanceFormat:
 
     def open(self, engine: Engine, uri: str, **options: Any) -> LanceDataset:
         """Open a dataset; the options are those of `LanceDataset.open`: version, timestamp, tag, branch."""
-        # the options of another store are not known here, without which it can't be opened again
-        is_local = engine.storage.local_path(MANIFESTS) is not None
-        return LanceDataset.open(engine, uri, opening=Reopening(Opening(uri)) if is_local else None, **options)
+        return LanceDataset.open(engine, uri, opening=reopening_of(engine, uri), **options)
+
+    def outgoing(self, table: Any, columns: Sequence[str] | None, row_ids: bool) -> Outgoing:
+        """See `delta_core.api.ExchangeFormat.outgoing`."""
+        return exchanges.outgoing_dataset(table, columns, row_ids)
+
+    def incoming(self, engine: Engine, uri: str, outgoing: Outgoing, options: Mapping[str, Any]) -> Incoming:
+        """See `delta_core.api.ExchangeFormat.incoming`."""
+        return exchanges.incoming_dataset(engine, uri, outgoing, options)
 
 
 FORMAT = LanceFormat()
-
-
-class Reopening:
-    """Opens a version of a dataset again, in another process; storage options that are secrets are not pickled.
-
-    Parameters
-    ----------
-    opening : Opening
-        How the dataset was opened.
-    """
-
-    def __init__(self, opening: Opening) -> None:
-        self._opening = opening
-
-    def __call__(self, version: int, branch: str | None) -> LanceDataset:
-        engine = _engine_of(self._opening)
-        return LanceDataset.open(engine, self._opening.uri, version=version, branch=branch, opening=self)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _reopening, (dict(self._opening.pickled(0).arguments),)
-
-
-def _reopening(arguments: dict[str, Any]) -> Reopening:
-    return Reopening(Opening(**arguments))
-
-
-def _engine_of(opening: Opening) -> Engine:
-    if isinstance(opening.engine, Engine):
-        return opening.engine
-    return make_engine(opening.engine, opening.uri, opening.storage_options, opening.allow_external)
 
 
 def open_dataset(
@@ -104,7 +82,7 @@ def open_dataset(
     """
     opening = Opening(uri, storage_options, engine, allow_external=allow_external, pickle_secrets=pickle_secrets)
     return LanceDataset.open(
-        _engine_of(opening),
+        engine_of(opening),
         uri,
         version=version,
         timestamp=timestamp,

@@ -11,6 +11,7 @@ __all__ = [
     "MANIFESTS",
     "Versions",
     "deletion_name",
+    "has_manifests",
     "is_detached",
     "list_latest",
     "list_versions",
@@ -133,6 +134,14 @@ def parse_versions(names: Iterable[str], where: str) -> Versions | None:
             path=where,
         )
     return Versions(valid, 1 if first else 2) if valid else None
+
+
+def has_manifests(storage: Storage) -> bool:
+    """Whether a place has manifests of Lance: one listing."""
+    try:
+        return list_latest(storage) is not None
+    except CorruptTableError:  # manifests of two naming schemes: a dataset, which can't be opened
+        return True
 
 
 def list_latest(storage: Storage, below: str = "") -> Versions | None:

@@ -13,6 +13,7 @@ FEATURE = TableFeature(
     "writer",
     "New data files hold the partition columns too.",
     properties={"delta.writePartitionColumnsToParquet": "true requires it without the feature's guarantee"},
+    is_layout=True,
 )
 
 

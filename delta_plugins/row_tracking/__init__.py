@@ -48,6 +48,7 @@ FEATURE = TableFeature(
     remedies={"operations": f"set the table property {write.SWITCH}=true"},
     operations={"diff": "delta_plugins.row_tracking.diff:diff"},
     active=methodcaller("flag", write.SWITCH),
+    requests={"row_ids": write.REQUEST},
 )
 
 
@@ -59,7 +60,9 @@ def read_rules(table: TableState, request: ReadRequest) -> Iterable[ReadRule]:
 
 @hookimpl
 def required_features(metadata: Metadata) -> Iterable[str]:
-    return [FEATURE.name] if metadata.configuration.get(write.SWITCH, "").strip().lower() == "true" else []
+    found = metadata.configuration
+    is_on = write.REQUEST in found or found.get(write.SWITCH, "").strip().lower() == "true"
+    return [FEATURE.name] if is_on else []
 
 
 @hookimpl

@@ -22,7 +22,7 @@ def metadata_columns(configuration: Mapping[str, str]) -> list[MetadataColumn]:
     row_id = _materialised(configuration.get(ROW_ID_COLUMN), row_id)
     version = _materialised(configuration.get(COMMIT_VERSION_COLUMN), version)
     return [
-        MetadataColumn("rowTracking", "_row_id", _LONG, row_id),
+        MetadataColumn("rowTracking", "_row_id", _LONG, row_id, identifies=True),
         MetadataColumn("rowTracking", "_row_commit_version", _LONG, version),
     ]
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from delta_core.api import AttemptView
 
 __all__ = [
+    "REQUEST",
     "SUSPENDED",
     "SWITCH",
     "check_metadata",
@@ -53,6 +54,8 @@ __all__ = [
 NAME = "rowTracking"
 SWITCH = "delta.enableRowTracking"
 SUSPENDED = "delta.rowTrackingSuspended"
+#: Never stored: a new table that is to have row ids.
+REQUEST = "delta.requestedRowIds"
 MARK = "rowIdHighWaterMark"
 _FIELDS = ("baseRowId", "defaultRowCommitVersion")
 _LONG = PrimitiveType("long")
@@ -99,7 +102,9 @@ def _assigned(attempt: AttemptView) -> Iterator[ActionColumn | ExtraAction]:
     old = max(high_water_mark(state) for state in (attempt.previous, attempt.table) if state is not None)
     # files of another table, or of a version whose mark was lost, provide ids that must not be given again
     brought = np.delete(int64_values(given.fill_null(scalar_of(-1, given.type))) + rows - 1, needed)
-    start = max(old, int(brought.max(initial=-1)))
+    # rows that were converted keep ids of their own, in a hidden column
+    _, kept = attempt.reported.get(("_row_id",), (-1, -1))
+    start = max(old, int(brought.max(initial=-1)), kept)
     try:
         base, mark = assign_base_row_ids(rows[needed], start, is_valid(counts)[needed])
     except InvalidArgumentError as e:
@@ -161,6 +166,8 @@ def hidden_columns(table: TableState) -> Iterable[HiddenColumn]:
 def with_column_names(metadata: Metadata, previous: TableState | None) -> Metadata:
     """Return the metadata with names for the hidden columns, once they are needed, and then for ever."""
     found = dict(metadata.configuration)
+    if found.pop(REQUEST, None) is not None:
+        found[SWITCH] = "true"
     is_on = found.get(SWITCH, "").strip().lower() == "true"
     for key, prefix in ((ROW_ID_COLUMN, "_row-id-col"), (COMMIT_VERSION_COLUMN, "_row-commit-version-col")):
         known = None if previous is None else previous.property(key)

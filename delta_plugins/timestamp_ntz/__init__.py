@@ -34,7 +34,11 @@ def _is_active(table: TableState) -> bool:
 
 
 FEATURE = TableFeature(
-    "timestampNtz", "reader+writer", "Columns may hold timestamps without a time zone.", active=_is_active
+    "timestampNtz",
+    "reader+writer",
+    "Columns may hold timestamps without a time zone.",
+    active=_is_active,
+    is_layout=True,
 )
 
 

@@ -32,6 +32,7 @@ FEATURE = TableFeature(
     properties={SWITCH: "true allows such changes"},
     active=methodcaller("flag", SWITCH),
     remedies={"type_change": f"widen it with the table property {SWITCH}=true"},
+    is_layout=True,
 )
 
 

@@ -20,6 +20,7 @@ FEATURE = TableFeature(
     "Checkpoints have unique names, and may keep file actions in sidecar files.",
     properties={"delta.checkpointPolicy": "v2 requires writers for such checkpoints"},
     active=_is_active,
+    is_layout=True,
 )
 
 

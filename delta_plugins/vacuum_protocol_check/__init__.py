@@ -15,6 +15,7 @@ FEATURE = TableFeature(
     "VACUUM checks the table's whole protocol before it deletes files.",
     # readers acknowledge it and read the same
     in_history=False,
+    is_layout=True,
 )
 
 

@@ -22,6 +22,7 @@ FEATURE = TableFeature(
     aliases=("variantShredding-preview",),
     properties={SWITCH: "true allows writers to shred"},
     active=methodcaller("flag", SWITCH),
+    is_layout=True,
 )
 
 

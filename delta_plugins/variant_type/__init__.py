@@ -44,6 +44,7 @@ FEATURE = TableFeature(
     "Columns may hold values of any shape, in a binary form.",
     aliases=("variantType-preview",),
     active=_is_active,
+    is_layout=True,
 )
 
 

@@ -32,7 +32,9 @@ def test_a_class_name_is_defined_once() -> None:
 
 def test_a_function_of_the_public_api_is_defined_once() -> None:
     public = {"write_files", *delta_core.__all__, *api.__all__}
-    assert {name: where for name, where in _definitions().items() if name in public and len(where) > 1} == {}
+    # a command is a function of the command's name
+    found = {n: [m for m in where if not m.startswith("delta_core.cli.")] for n, where in _definitions().items()}
+    assert {name: where for name, where in found.items() if name in public and len(where) > 1} == {}
 
 
 def test_a_name_means_the_same_in_the_package_and_in_the_plugin_api() -> None:

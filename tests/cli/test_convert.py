@@ -7,8 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
-from delta_core import DeltaTable
+from delta_core import DeltaTable, write_deltalake
 
 
 def test_command_converts_and_reports_the_commit(run: Any, tmp_path: Path) -> None:
@@ -34,3 +35,59 @@ def test_folder_that_is_not_there_is_distinguished_from_one_without_files(run: A
     (tmp_path / "texts" / "a.csv").touch()
     ends = {n: run("convert", tmp_path / n).err.partition(".pq.")[2].strip() for n in ("nope", "empty", "texts")}
     assert ends == {"nope": "There is no folder of this name.", "empty": "The folder is empty.", "texts": ""}
+
+
+def test_table_is_converted_to_another_format_and_back(run: Any, tmp_path: Path) -> None:
+    source, lance, back = (str(tmp_path / n) for n in "slb")
+    write_deltalake(source, pa.table({"id": [1, 2], "p": ["a", "b"]}), partition_by=["p"])
+    rejected = run("convert", source, lance, "--to", "lance")
+    assert rejected.code == 1
+    assert "partitions: partitioned by p" in rejected.err
+    assert "--without" in rejected.err
+    found = run("convert", source, lance, "--to", "lance", "--without", "partitions", "--json").json
+    assert (found["rows"], [c["becomes"] for c in found["columns"]]) == (2, ["int64", "string"])
+    assert {f["name"]: f["outcome"] for f in found["facets"]}["partitions"] == "lost"
+    text = run("convert", lance, back, "--to", "delta", "--partition-by", "p", "--columns", "id,p").out
+    assert "BIGINT" in text
+    assert DeltaTable(back).metadata().partition_columns == ["p"]
+    assert run("count", back).out.strip() == "2"
+
+
+def test_version_and_tag_of_the_source_are_chosen(run: Any, tmp_path: Path) -> None:
+    source = str(tmp_path / "s")
+    write_deltalake(source, pa.table({"id": [1]}))
+    write_deltalake(source, pa.table({"id": [2]}), mode="append")
+    first = run("convert", source, str(tmp_path / "a"), "--to", "lance", "--version", "0", "--json").json
+    assert first["rows"] == 1
+    rejected = run("convert", source, str(tmp_path / "b"), "--to", "lance", "--tag", "x")
+    assert (rejected.code, "no tag" in rejected.err) == (2, True)
+
+
+def test_dry_run_of_a_conversion_writes_nothing(run: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    target = tmp_path.parent / f"{tmp_path.name}-target"
+    assert run("convert", tmp_path, target, "--to", "lance", "--dry-run", "--json").json["rows"] == 0
+    assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--to", "lance"],
+        ["--without", "all"],
+        ["--row-ids"],
+        ["--version", "1"],
+        ["DESTINATION"],
+        ["DESTINATION", "--to", "lance", "--mode", "append"],
+        ["DESTINATION", "--to", "lance", "--no-statistics"],
+        ["DESTINATION", "--to", "lance", "--partition-strategy", "hive"],
+    ],
+    ids=" ".join,
+)
+def test_options_of_the_other_form_are_rejected_by_name(run: Any, tmp_path: Path, words: list[str]) -> None:
+    places = {"DESTINATION": str(tmp_path / "t")}
+    found = run("convert", tmp_path, *(places.get(w, w) for w in words))
+    named = next((w for w in reversed(words) if w.startswith("--") and w != "lance"), "--to")
+    assert found.code == 2
+    assert named in found.err
+    assert not (tmp_path / "t").exists()

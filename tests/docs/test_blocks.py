@@ -258,6 +258,12 @@ def _check_lance(names: dict[str, Any]) -> None:
     assert min(names["adults"]["id"].to_pylist()) == 18
 
 
+def _check_convert(names: dict[str, Any]) -> None:
+    assert names["done"].num_rows == 2
+    assert {f.name: f.outcome for f in names["done"].facets}["stableRowIds"] == "kept"
+    assert DeltaTable("visits-2").metadata().partition_columns == ["city"]
+
+
 def _check_optimize(names: dict[str, Any]) -> None:
     assert len(names["table"].file_uris()) == 2
     assert names["table"].to_pyarrow_table().num_rows == 10
@@ -267,6 +273,7 @@ PYTHON: dict[tuple[str, str], tuple[Callable[[Path], dict[str, Any]], Callable[[
     ("README.md", "python"): (_readme, _check_readme),
     ("docs/administration.md", "python"): (_administration, _check_administration),
     ("docs/api.md", "python"): (_api, _check_api),
+    ("docs/convert.md", "python"): (lambda folder: {}, _check_convert),
     ("docs/expressions.md", "python"): (_expressions, lambda names: None),
     ("docs/moving-from-deltalake.md", "python"): (_moving, _check_moving),
     ("docs/lance.md", "python"): (_lance, _check_lance),

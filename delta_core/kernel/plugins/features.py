@@ -86,6 +86,9 @@ class TableFeature(Struct, frozen=True):
     protects_history : str
         A property of the feature: the drop of another feature sets it to its version and adds this feature, and then
         checkpoints below that version stay. At most one feature has it.
+    is_layout : bool or function(TableState) -> bool
+        Whether it is about the files and the log of a table alone, so that rows which are converted to another format
+        lose nothing without it. Any other active feature is lost, and a conversion has to allow that by its name.
     verbs : Mapping of str to str
         The earlier name of ``operations``; they are added to these.
     """
@@ -116,7 +119,18 @@ class TableFeature(Struct, frozen=True):
     remedies: Mapping[str, str] = {}
     in_history: bool = True
     protects_history: str = ""
+    is_layout: bool | Callable[[TableState], bool] = False
     verbs: Mapping[str, str] = {}
+
+    def arranges_only(self, table: TableState) -> bool:
+        """Whether it is about the files and the log of a table alone (``is_layout``).
+
+        Parameters
+        ----------
+        table : TableState
+            The table.
+        """
+        return self.is_layout if isinstance(self.is_layout, bool) else self.is_layout(table)
 
     def __post_init__(self) -> None:
         if self.verbs:

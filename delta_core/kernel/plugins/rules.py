@@ -147,12 +147,17 @@ class MetadataColumn(Struct, frozen=True):
         Its type.
     expression : Expression
         The value.
+    identifies : bool
+        Whether the values are stable ids of rows while the feature is active: whole numbers, unique in the table.
+        Conversions keep them if a `HiddenColumn` carries them, and `AttemptView.reported` then has their bounds under
+        the name.
     """
 
     feature: str
     name: str
     type: DataType
     expression: Expression
+    identifies: bool = False
 
 
 ReadRule = Union[RowSelector, RowFilter, ReadCheck, MetadataColumn]

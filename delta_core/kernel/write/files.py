@@ -112,6 +112,7 @@ def write_files(
     task_index: int = 0,
     num_tasks: int = 1,
     in_order: bool = False,
+    beside_reads: bool = False,
     syncs: list[Callable[[], None]] | None = None,
 ) -> Written:
     """Write rows as data files of a table; no rows make no file.
@@ -136,6 +137,8 @@ def write_files(
         Which of how many writes of one transaction this is, for expressions over `TaskIndex` and `TaskCount`.
     in_order : bool
         Whether files of a partition hold consecutive rows, each full before the next one begins: see `FileWrite`.
+    beside_reads : bool
+        Whether the source is itself read on threads; it is if rows of the table are written again.
     syncs : list of function(), optional
         Takes what waits until the files are synced, such as `Transaction.syncs`; they are when this returns unless
         given.
@@ -157,7 +160,7 @@ def write_files(
     chosen = _physical_properties(plan, writer_properties(plan.table, properties))
     size = target_file_size(plan.table, target_size)
     # rows of the table are read while they are written; compaction takes the threads, for files that are many and small
-    beside_reads = origin != "new" and data_change
+    beside_reads = beside_reads or (origin != "new" and data_change)
     prefix = chosen.statistics_truncate_length or read_property(
         plan.table.configuration, "delta.dataSkippingStringPrefixLength"
     )

@@ -24,7 +24,7 @@ from delta_core.operations.merge.decision_store import DecisionRuns
 from delta_core.operations.merge.key_join import JoinedRows
 from delta_core.operations.merge.source import load_source, source_schema, source_types, usable_columns
 from delta_core.operations.merge.target_scan import BLOCK_ROWS, CompiledClause, Decided, first_clause
-from delta_core.operations.merge.updated_rows import UpdatedRows, convert
+from delta_core.operations.merge.updated_rows import UpdatedRows, converted_values
 from delta_core.operations.row_changes import begin_changes, has_applied
 from delta_core.operations.temporary import check_limits
 from delta_core.schema.evolution import Accept
@@ -302,7 +302,7 @@ class _Merge:
                     own = chosen[first : first + BLOCK_ROWS]
                     rows = JoinedRows({SOURCE: (self.source, own)}, len(own))
                     made = {
-                        path[0]: convert(rows.evaluate(value), self.columns[path[0]], path)
+                        path[0]: converted_values(rows.evaluate(value), self.columns[path[0]], path)
                         for path, value in clause.values
                     }
                     yield pa.RecordBatch.from_arrays([made[n] for n in names], schema=schema)

@@ -24,7 +24,7 @@ from delta_core.schema.fields import Path
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["UpdatedRows", "convert"]
+__all__ = ["UpdatedRows", "converted_values"]
 
 
 class UpdatedRows:
@@ -122,7 +122,7 @@ class UpdatedRows:
         made: dict[str, pa.Array] = {}
         for path, value in clause.values:
             name = path[0]
-            new = convert(joined.evaluate(value), self._columns[name], path)
+            new = converted_values(joined.evaluate(value), self._columns[name], path)
             old = made[name] if name in made else joined.column((TARGET, name)) if len(path) > 1 else None
             made[name] = new if old is None else replace_field(old, path[1:], new)
         columns = [made[n] if n in made else joined.column((TARGET, n)) for n in self._names]
@@ -130,7 +130,7 @@ class UpdatedRows:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def convert(values: pa.Array, column: pa.DataType, path: Path) -> pa.Array:
+def converted_values(values: pa.Array, column: pa.DataType, path: Path) -> pa.Array:
     """Return values in the type of a column, or of the field within it that a path leads to."""
     wanted = column
     for name in path[1:]:

@@ -239,6 +239,9 @@ class Draft:
     def _lineage(self, fragment: NewFragment) -> Message:
         kept = np.zeros(0, np.uint64) if fragment.ids is None else fragment.ids
         first, fresh = int(self.message.get("next_row_id", 0)), fragment.rows - len(kept)
+        if len(kept):
+            # ids of a table that was converted come from elsewhere
+            first = max(first, int(kept.max()) + 1)
         self.message["next_row_id"] = first + fresh
         ids = np.concatenate([kept, np.arange(first, first + fresh, dtype=np.uint64)])
         now = np.full(fragment.rows, self.version, np.uint64)

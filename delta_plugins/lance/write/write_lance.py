@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from delta_core.api import (
@@ -19,6 +20,8 @@ from delta_core.api import (
     make_engine,
     open_source,
 )
+from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import one_array
 from delta_plugins.lance import flags
 from delta_plugins.lance.arrow_fields import lance_fields
 from delta_plugins.lance.changes import check_changeable, manifest_scheme
@@ -27,18 +30,22 @@ from delta_plugins.lance.commit.conflicts import is_retryable
 from delta_plugins.lance.commit.draft import Draft
 from delta_plugins.lance.commit.operations import Append, Operation, Overwrite
 from delta_plugins.lance.dataset import LanceDataset
-from delta_plugins.lance.format import FORMAT, Reopening
+from delta_plugins.lance.names import has_manifests
+from delta_plugins.lance.opened import Reopening
 from delta_plugins.lance.version_files import VersionFiles
 from delta_plugins.lance.write.fitting import fit_batches, sorted_columns
 from delta_plugins.lance.write.fragments_writer import MAX_BYTES, MAX_ROWS, FragmentsWriter, check_file_version
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from delta_plugins.lance.manifest import FileVersion, Manifest
     from delta_plugins.lance.schema import LanceField
 
-__all__ = ["write_lance"]
+__all__ = ["FILE_VERSIONS", "DatasetWrite", "write_lance"]
 
-_VERSIONS: Mapping[str, FileVersion] = {"2.0": (2, 0), "2.1": (2, 1), "2.2": (2, 2)}
+#: The versions of data files that are written; the last one by default.
+FILE_VERSIONS: Mapping[str, FileVersion] = {"2.0": (2, 0), "2.1": (2, 1), "2.2": (2, 2)}
 _NEWEST = "2.2"
 _BATCH_ROWS = 1 << 16
 _RETRIES = 15
@@ -112,8 +119,8 @@ def write_lance(
     """
     if mode not in ("create", "append", "overwrite"):
         raise InvalidArgumentError(f"Found mode {mode!r}, expected 'create', 'append' or 'overwrite'.")
-    if file_version is not None and file_version not in _VERSIONS:
-        raise InvalidArgumentError(f"Found file_version {file_version!r}, expected one of {', '.join(_VERSIONS)}.")
+    if file_version is not None and file_version not in FILE_VERSIONS:
+        raise InvalidArgumentError(f"Found file_version {file_version!r}, expected one of {', '.join(FILE_VERSIONS)}.")
     opening = Opening(uri, storage_options, engine, allow_external=allow_external)
     found = engine if isinstance(engine, Engine) else make_engine(engine, uri, storage_options, allow_external)
     base = _existing(found, uri, mode, branch, Reopening(opening))
@@ -122,7 +129,7 @@ def write_lance(
     if base is not None:
         _check_existing(base, file_version, stable_row_ids)
     source = open_source(data)
-    run = _Write(found, base, source, schema, _VERSIONS[file_version or _NEWEST])
+    run = DatasetWrite(found, base, source, schema, FILE_VERSIONS[file_version or _NEWEST])
     limits = {"max_rows": max_rows_per_file, "max_bytes": max_bytes_per_file}
     manifest = run.commit(mode, limits, dict(config or {}), dict(properties or {}), bool(stable_row_ids))
     return LanceDataset(VersionFiles(found, uri, manifest, run.branch, Reopening(opening)))
@@ -137,7 +144,7 @@ def _existing(engine: Engine, uri: str, mode: str, branch: str | None, opening: 
             "one, or write to the table with write_deltalake.",
             path=storage.uri(""),
         )
-    if FORMAT.recognise(engine):
+    if has_manifests(storage):
         if mode == "create":
             raise TableExistsError(
                 f"There is a dataset at {storage.uri('')}. Pass mode='append' or mode='overwrite', or choose another "
@@ -178,8 +185,35 @@ def _check_existing(base: LanceDataset, file_version: str | None, stable_row_ids
         )
 
 
-class _Write:
-    """One write, from its rows to the version."""
+def _lineage(hidden: Mapping[str, pa.Array], row_id: str | None) -> Iterator[NDArray[np.uint64]]:
+    """Yield the ids that rows keep, and the version that they are created in, which is the first one."""
+    if row_id is None:
+        return
+    ids = one_array(hidden[row_id])
+    if ids.null_count or (pa.types.is_signed_integer(ids.type) and len(ids) and pc.min(ids).as_py() < 0):
+        raise SchemaMismatchError("A row has no id, or a negative one, which Lance does not store. Pass row_ids=False.")
+    yield np.asarray(ids).astype(np.uint64, copy=False)
+    yield np.ones(len(ids), np.uint64)
+
+
+class DatasetWrite:
+    """One write, from its rows to the version.
+
+    Parameters
+    ----------
+    engine : Engine
+        Of the place.
+    base : LanceDataset, optional
+        The version that is written to; None for a new dataset.
+    source : pyarrow.Table or pyarrow.RecordBatchReader
+        The rows.
+    schema : pyarrow.Schema, optional
+        The columns of a new dataset; those of the rows unless given.
+    version : tuple of int
+        Of the data files of a new dataset.
+    row_id : str, optional
+        The column of the rows that has their stable ids, which they keep in a new dataset.
+    """
 
     def __init__(
         self,
@@ -188,7 +222,9 @@ class _Write:
         source: pa.Table | pa.RecordBatchReader,
         schema: pa.Schema | None,
         version: FileVersion,
+        row_id: str | None = None,
     ) -> None:
+        self._row_id = row_id
         self.storage = engine.storage
         self.base = base
         self.branch = None if base is None else base.branch
@@ -205,21 +241,28 @@ class _Write:
         properties: Mapping[str, str],
         stable_row_ids: bool,
     ) -> Manifest:
-        """Write the rows, and commit them."""
+        """Write the rows, and commit them.
+
+        Raises
+        ------
+        SchemaMismatchError
+            For rows without columns, and columns that don't fit.
+        """
         if mode == "append":
             assert self.base is not None
             fields = self.base.manifest.fields
             metadata = self.base.manifest.message["schema_metadata"]
         else:
             fields, metadata = self._new_fields()
-        places = sorted_columns(self._source.schema.names, fields)
+        rest = [] if self._row_id is None else [self._row_id]
+        places = sorted_columns([n for n in self._source.schema.names if n not in rest], fields)
         written = [f for f, p in zip(fields, places, strict=True) if p is not None or mode != "append"]
         if not written:
             raise SchemaMismatchError("The rows have no columns, so nothing would be stored of them.")
         writer = FragmentsWriter(self.storage, self.below, written, self.version, metadata, **limits)
         try:
-            for batch, _ in fit_batches(self._batches(), self._source.schema, written):
-                writer.write(batch)
+            for batch, hidden in fit_batches(self._batches(), self._source.schema, written, rest):
+                writer.write(batch, *_lineage(hidden, self._row_id))
             fragments = writer.finish()
         except BaseException as e:
             writer.abandon(e)
