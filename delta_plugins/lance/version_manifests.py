@@ -73,7 +73,14 @@ def _parsed(data: bytes | memoryview, path: str, version: int) -> Manifest:
 def read_latest(storage: Storage, below: str, listed: Versions | None = None) -> Manifest:
     """Read the manifest of the latest version, of those that were listed before if there are any.
 
-    Errors as of `read_version`.
+    Raises
+    ------
+    TableNotFoundError
+        If there is no dataset.
+    VersionNotFoundError
+        If the version was removed meanwhile.
+    CorruptTableError, UnsupportedFeatureError, SchemaError
+        If the manifest can't be read.
     """
     versions = list_latest(storage, below) if listed is None else listed
     if versions is None:

@@ -18,7 +18,7 @@ def main(seed: int, inputs: int, folder: Path, modules: str = "") -> None:
         import delta_plugins.lance
 
         delta_plugins.lance.__path__.insert(0, modules)
-    from tests.fuzz.lance.reading import read_damaged
+    from tests.fuzz.lance.reading import check_together, read_damaged
     from tests.fuzz.lance.seeds import VERSIONS, damaged, seeds
 
     for version in VERSIONS:
@@ -36,7 +36,9 @@ def main(seed: int, inputs: int, folder: Path, modules: str = "") -> None:
             made = damaged(data, choose, choose.choice(found)[0])
             (folder / "input.lance").write_bytes(made)
             paths = [sound / f"{name}-{i}.lance", folder / "input.lance"]
-            rejected += read_damaged(made, fields, columns, spelled, paths)
+            is_rejected = read_damaged(made, fields, columns, spelled)
+            check_together(fields, columns, spelled, paths, is_rejected)
+            rejected += is_rejected
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
         print(
             f"{name}: {inputs if found else 0} inputs of {len(found)} files, {rejected} rejected, {grown} MB",

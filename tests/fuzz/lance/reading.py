@@ -26,7 +26,7 @@ from delta_plugins.lance.schema import arrow_field
 from tests.lance.made_files import MemoryBytes
 from tests.lance.recorded_files import as_array
 
-__all__ = ["read_damaged"]
+__all__ = ["check_together", "read_damaged"]
 
 #: Files that claim more rows are read in part.
 _MOST_ROWS = 100_000
@@ -34,37 +34,17 @@ _MOST_ROWS = 100_000
 _OF_NUMBERS = ("whole number of days", "precision", "acceptable range")
 
 
-def read_damaged(
-    data: bytes, fields: Any, columns: dict[int, int], version: tuple[int, int], paths: Sequence[Path]
-) -> bool:
-    """Read all rows, two rows and the rows of conditions, check them, and return whether the file was rejected.
-
-    ``paths`` are the file before it was damaged and the damaged one, which are also read together.
-    """
-    source = MemoryBytes(data)
-    before = open_data_file(
-        MemoryBytes(paths[0].read_bytes()),
-        paths[0].stat().st_size,
-        path="sound.lance",
-        major=version[0],
-        minor=version[1],
-    )
-    together = _together(fields, columns, version, paths, before.num_rows)
+def read_damaged(data: bytes, fields: Any, columns: dict[int, int], version: tuple[int, int]) -> bool:
+    """Read all rows, two rows and the rows of conditions, check them, and return whether the file was rejected."""
     try:
-        file = open_data_file(source, source.size, path="damaged.lance", major=version[0], minor=version[1])
+        file = _opened(data, version)
         rows = None if file.num_rows < _MOST_ROWS else (0, 1000)
         arrays = [as_array(a) for a in file.read(fields, columns, rows)]
         if file.num_rows > 2:
             file.read(fields, columns, np.array([0, file.num_rows - 1]))
         _test(file, fields, columns, rows)
     except (CorruptTableError, UnsupportedFeatureError, SchemaError):
-        assert together is None, "files read together have rows that one of them by itself does not have"
         return True
-    if together is not None:
-        assert file.num_rows == before.num_rows
-        expected = [as_array(a) for a in before.read(fields, columns)]
-        for found, *parts in zip(together, expected, arrays, strict=True):
-            assert _are_equal(found, pa.concat_arrays(parts)), "rows of files that are read together differ"
     for array in arrays:
         why = _invalid(array)
         # any number may be stored
@@ -72,16 +52,30 @@ def read_damaged(
     return False
 
 
-def _together(
-    fields: Any, columns: dict[int, int], version: tuple[int, int], paths: Sequence[Path], num_rows: int
-) -> list[Any] | None:
-    """Return the rows of files that are read together, None if they can't be."""
+def check_together(
+    fields: Any, columns: dict[int, int], version: tuple[int, int], paths: Sequence[Path], is_rejected: bool
+) -> None:
+    """Read a sound file and a damaged copy of it together; the rows are those of the files by themselves."""
     sizes = [p.stat().st_size for p in paths]
     reader = SmallFilesReader(fields, columns, version)
     if not reader.is_usable or max(sizes) > MOST_SMALL_BYTES:
-        return None
-    rows = np.full(len(paths), num_rows, np.int64)
-    return reader.read([os.fspath(p) for p in paths], np.array(sizes, np.int64), rows)
+        return
+    sound = _opened(paths[0].read_bytes(), version)
+    rows = np.full(len(paths), sound.num_rows, np.int64)
+    together = reader.read([os.fspath(p) for p in paths], np.array(sizes, np.int64), rows)
+    if together is None:
+        return
+    assert not is_rejected, "files read together have rows that one of them by itself does not have"
+    files = [sound, _opened(paths[1].read_bytes(), version)]
+    assert files[1].num_rows == sound.num_rows
+    parts = [[as_array(a) for a in f.read(fields, columns)] for f in files]
+    for found, *expected in zip(together, *parts, strict=True):
+        assert _are_equal(found, pa.concat_arrays(expected)), "rows of files that are read together differ"
+
+
+def _opened(data: bytes, version: tuple[int, int]) -> DataFile:
+    source = MemoryBytes(data)
+    return open_data_file(source, source.size, path="damaged.lance", major=version[0], minor=version[1])
 
 
 def _are_equal(found: pa.Array, expected: pa.Array) -> bool:
