@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ __all__ = ["Places", "StoredFile"]
 
 #: The end of a file, which has the footer and the metadata of its columns; a smaller file is read whole.
 TAIL_BYTES = 64 << 10
+#: Most columns of one page have metadata of fewer bytes, with their part of the schema; more than this is not read.
+_COLUMN_BYTES, _MOST_MORE = 320, 1 << 20
 
 
 class StoredFile:
@@ -25,16 +28,22 @@ class StoredFile:
         As the storage takes it.
     size : int
         How many bytes it has.
+    num_columns : int
+        How many columns it has, at most; the last bytes of a remote file with many columns are more.
     """
 
-    __slots__ = ("_path", "_size", "_storage", "_tail", "_tail_start")
+    __slots__ = ("_ahead", "_path", "_size", "_starts", "_storage", "_tail", "_tail_start", "is_remote")
 
-    def __init__(self, storage: Storage, path: str, size: int) -> None:
+    def __init__(self, storage: Storage, path: str, size: int, num_columns: int = 0) -> None:
         self._storage = storage
         self._path = path
         self._size = size
-        self._tail_start = max(size - TAIL_BYTES, 0)
+        self.is_remote = storage.local_path(path) is None
+        more = min(_COLUMN_BYTES * num_columns, _MOST_MORE) if self.is_remote else 0
+        self._tail_start = max(size - TAIL_BYTES - more, 0)
         self._tail: memoryview | None = None
+        self._ahead: dict[tuple[int, int], memoryview] = {}
+        self._starts: list[tuple[int, int]] = []
 
     def read_at(self, offset: int, length: int) -> Any:
         """Return ``length`` bytes from ``offset`` on."""
@@ -56,7 +65,29 @@ class StoredFile:
                 [found] = self._read([(first, self._size - first)])
                 self._tail = memoryview(found)
             return [self._tail[at - first : at - first + size] for at, size in ranges]
-        return self._read(ranges)
+        if not self._ahead:
+            return self._read(ranges)
+        found = [self._kept(*r) for r in ranges]
+        missing = [r for r, data in zip(ranges, found, strict=True) if data is None]
+        more = iter(self._read(missing) if missing else ())
+        return [next(more) if data is None else data for data in found]
+
+    def read_ahead(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Read ranges that are requested soon at once, and keep them until the next call; of a remote file only."""
+        if not self.is_remote:
+            return
+        new = [r for r in ranges if r not in self._ahead]
+        kept = {r: self._ahead[r] for r in ranges if r in self._ahead}
+        self._ahead = kept | {r: memoryview(d) for r, d in zip(new, self._read(new) if new else (), strict=True)}
+        self._starts = sorted(self._ahead)
+
+    def _kept(self, offset: int, length: int) -> memoryview | None:
+        """Return bytes that were read ahead; None if they were not."""
+        i = bisect_right(self._starts, (offset, self._size)) - 1
+        if i < 0 or offset + length > sum(self._starts[i]):
+            return None
+        at = offset - self._starts[i][0]
+        return self._ahead[self._starts[i]][at : at + length]
 
     def _read(self, ranges: Sequence[tuple[int, int]]) -> Sequence[Any]:
         try:

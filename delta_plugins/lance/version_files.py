@@ -152,7 +152,7 @@ class VersionFiles:
                 [(size, _)] = self.engine.storage.stat([path])
             except FileNotFoundError as e:
                 raise missing(path) from e
-        source = StoredFile(self.engine.storage, path, size)
+        source = StoredFile(self.engine.storage, path, size, len(layout.fields))
         return open_data_file(source, size, path=path, major=layout.major, minor=layout.minor)
 
     # --- rows of fragments -----------------------------------------------------------------

@@ -32,6 +32,11 @@ class MemoryBytes:
         self.size = len(data)
         self.ranges: list[tuple[int, int]] = []
 
+    is_remote = False
+
+    def read_ahead(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Do nothing: the bytes are in memory."""
+
     def read_at(self, offset: int, length: int) -> bytes:
         assert offset >= 0
         assert 0 <= length <= self.size - offset

@@ -95,6 +95,11 @@ class LocalBytes:
         self.size = os.path.getsize(path)
         self.ranges: list[tuple[int, int]] = []
 
+    is_remote = False
+
+    def read_ahead(self, ranges: Any) -> None:
+        """Do nothing: the file is local."""
+
     def read_at(self, offset: int, length: int) -> bytes:
         self.ranges.append((offset, length))
         with open(self._path, "rb") as file:

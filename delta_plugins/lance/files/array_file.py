@@ -56,8 +56,10 @@ class ArrayFile:
         self, fields: Sequence[LanceField], column_of: Mapping[int, int], rows: Rows = None
     ) -> list[pa.Array[Any] | pa.ChunkedArray[Any]]:
         """Return requested rows of fields (`DataFile.read`)."""
-        self._open(fields, column_of)
-        return self._read(fields, column_of, ranges_of(rows, self.num_rows))
+        pages = self._open(fields, column_of)
+        ranges = ranges_of(rows, self.num_rows)
+        self._read_ahead(pages, ranges, self._pages_ahead(pages, ranges))
+        return self._read(fields, column_of, ranges)
 
     def passing(self, test: LeafTest, column_of: Mapping[int, int], rows: Rows = None) -> NDArray[np.int64] | None:
         """Return None: values are tested when they are decoded (`DataFile.passing`)."""
@@ -74,7 +76,10 @@ class ArrayFile:
         pages = self._open(fields, column_of)
         stored = sum(n for p in pages for buffers in p.buffers for _, n in buffers)
         step = rows_of_batches(batch_rows, stored / max(self.num_rows, 1))
-        for part in batches_of(ranges_of(rows, self.num_rows), step):
+        ranges = ranges_of(rows, self.num_rows)
+        ahead = self._pages_ahead(pages, ranges)
+        for part in batches_of(ranges, step):
+            self._read_ahead(pages, part, ahead)
             yield self._read(fields, column_of, part)
 
     def rows_within(self, fields: Sequence[LanceField], column_of: Mapping[int, int], most_bytes: int) -> int:
@@ -88,6 +93,18 @@ class ArrayFile:
     def _open(self, fields: Sequence[LanceField], column_of: Mapping[int, int]) -> list[ColumnPages]:
         """Read the metadata of all columns that fields have."""
         return self._container.pages([column_of[i] for f in fields for i in _ids(f) if i in column_of])
+
+    def _pages_ahead(self, columns: Sequence[ColumnPages], ranges: Ranges) -> list[set[int]]:
+        """Return the pages of columns that are read as a whole; not of columns of items, whose rows are others."""
+        found = self._container.pages_ahead(columns, ranges)
+        return [n if c.starts[-1] == self.num_rows else set() for c, n in zip(columns, found, strict=True)]
+
+    def _read_ahead(self, columns: Sequence[ColumnPages], ranges: Ranges, ahead: Sequence[set[int]]) -> None:
+        """Read pages as a whole that have some of the rows."""
+        if not any(ahead) or not len(ranges):
+            return
+        ends = [np.searchsorted(c.starts, [ranges[0, 0], ranges[-1, 1] - 1], "right") for c in columns]
+        self._container.read_ahead(columns, [n & set(range(e[0] - 1, e[1])) for n, e in zip(ahead, ends, strict=True)])
 
     def _read(
         self, fields: Sequence[LanceField], column_of: Mapping[int, int], ranges: Ranges

@@ -21,6 +21,12 @@ MAGIC = b"LANC"
 TAIL_BYTES = 64 << 10
 #: Metadata of columns up to this size are read at once; of larger ones those of the requested columns.
 MOST_METADATA = 4 << 20
+#: Of remote files: pages of all requested columns of up to this size (`_MOST_AHEAD` for all rows) are read at once,
+_SMALL_COLUMNS = 4 << 20
+#: and else pages of up to this size, or half of whose rows are requested,
+_SMALL_PAGE = 1 << 20
+#: unless they are larger together.
+_MOST_AHEAD = 16 << 20
 #: Rows of a column, at most.
 MOST_ROWS = 1 << 48
 
@@ -28,8 +34,8 @@ MOST_ROWS = 1 << 48
 class ByteSource(Protocol):
     """The bytes of a file.
 
-    Both methods return the bytes of exactly the ranges that are requested, as objects with the buffer protocol, and
-    raise an error of `delta_core.errors` otherwise.
+    The methods that return bytes return those of exactly the ranges that are requested, as objects with the buffer
+    protocol, and raise an error of `delta_core.errors` otherwise.
     """
 
     def read_at(self, offset: int, length: int) -> Any:
@@ -37,6 +43,13 @@ class ByteSource(Protocol):
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Sequence[Any]:
         """Return the bytes of each (offset, length); a store may read them at once, and near ones together."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a read takes long, however few bytes it returns."""
+
+    def read_ahead(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Read ranges that are requested soon at once, and keep them until the next call; of remote sources only."""
 
 
 def damaged(path: str, why: str, **facts: Any) -> DataFileError:
@@ -106,6 +119,8 @@ class Container:
         (position, size) of the metadata of each column, and of each global buffer.
     tail : tuple of int and bytes
         The last bytes that were read, and where they begin.
+    descriptor : bytes, optional
+        The first global buffer, if it was read.
     """
 
     def __init__(
@@ -117,6 +132,7 @@ class Container:
         columns: NDArray[np.uint64],
         global_buffers: NDArray[np.uint64],
         tail: tuple[int, Any],
+        descriptor: Any = None,
     ) -> None:
         self.path = path
         self.source = source
@@ -126,6 +142,7 @@ class Container:
         self._columns = columns
         self._globals = global_buffers
         self._tail = tail
+        self._descriptor = descriptor
         #: The layouts that pages have, by their bytes; many pages and columns have the same.
         self.layouts: dict[bytes, Any] = {}
         self._pages: dict[int, ColumnPages] = {}
@@ -168,6 +185,8 @@ class Container:
         """
         if not 0 <= number < len(self._globals):
             raise damaged(self.path, f"it has {len(self._globals)} global buffers, and number {number} is requested")
+        if number == 0 and self._descriptor is not None:
+            return self._descriptor
         [data] = self.read([self._range(self._globals[number], f"global buffer {number}")])
         return data
 
@@ -187,6 +206,51 @@ class Container:
         for i, data in zip(new, self.read(ranges), strict=True):
             self._pages[i] = self._parsed_pages(i, data)
         return [self._pages[i] for i in indices]
+
+    def pages_ahead(self, columns: Sequence[ColumnPages], ranges: NDArray[np.int64]) -> list[set[int]]:
+        """Return the pages of each column that are to be read as a whole, before their first rows are.
+
+        Small columns are read at once.
+
+        Parameters
+        ----------
+        columns : sequence of ColumnPages
+            The requested columns.
+        ranges : int64[n, 2]
+            The requested rows, in the unit of the pages: the first, and the one after the last.
+        """
+        if not self.source.is_remote:
+            return [set() for _ in columns]
+        sizes = [np.array([sum(n for _, n in page) for page in c.buffers], np.int64) for c in columns]
+        are_all = int((ranges[:, 1] - ranges[:, 0]).sum()) == self.num_rows()
+        if sum(int(s.sum()) for s in sizes) <= (_MOST_AHEAD if are_all else _SMALL_COLUMNS):
+            self.read_ahead(columns, [set(range(len(s))) for s in sizes])
+            return [set() for _ in columns]
+        firsts, lasts = ranges[:, 0], ranges[:, 1]
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(lasts - firsts)])
+        found: list[set[int]] = []
+        for c, size in zip(columns, sizes, strict=True):
+            # the requested rows before each page
+            at = np.searchsorted(lasts, c.starts, "right")
+            within = np.append(firsts, MOST_ROWS)[at]
+            requested = np.diff(before[at] + np.maximum(c.starts - within, 0))
+            is_chosen = (requested > 0) & ((size <= _SMALL_PAGE) | (2 * requested >= c.lengths))
+            found.append(set(np.flatnonzero(is_chosen).tolist()))
+        return found
+
+    def read_ahead(self, columns: Sequence[ColumnPages], chosen: Sequence[set[int]], needed: int = 0) -> None:
+        """Read pages of columns as a whole, which are kept until the next call.
+
+        Nothing is read if they take too much memory, compared with the ``needed`` bytes that are requested next.
+        """
+        spans = sorted(
+            (min(at for at, n in c.buffers[i] if n), max(at + n for at, n in c.buffers[i] if n))
+            for c, numbers in zip(columns, chosen, strict=True)
+            for i in numbers
+            if any(n for _, n in c.buffers[i])
+        )
+        if sum(last - first for first, last in spans) <= max(_MOST_AHEAD, 2 * needed):
+            self.source.read_ahead([(first, last - first) for first, last in spans])
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Any]:
         """Return the bytes of ranges, from those that were read with the footer if they have them."""
@@ -264,11 +328,16 @@ def open_container(path: str, source: ByteSource, size: int) -> Container:
     first = min(table, globals_at)
     if start - metadata <= MOST_METADATA:
         first = min(first, metadata)
+    descriptor = None
     if first < start:
-        more = source.read_at(first, start - first)
-        start, tail = first, b"".join([bytes(more), bytes(tail)])
+        # the descriptor is read by the same call, if the place of it is known
+        place = struct.unpack_from("<QQ", tail, globals_at - start) if globals_at >= start and num_globals else (0, 0)
+        is_apart = 0 < place[1] <= MOST_METADATA and place[0] <= first - place[1]
+        more = source.read_ranges([(first, start - first), *([place] if is_apart else [])])
+        descriptor = more[1] if is_apart else None
+        start, tail = first, b"".join([bytes(more[0]), bytes(tail)])
     numbers = [
         np.frombuffer(tail, "<u8", 2 * n, at - start).reshape(n, 2)
         for at, n in ((table, num_columns), (globals_at, num_globals))
     ]
-    return Container(path, source, size, version, numbers[0], numbers[1], (start, tail))
+    return Container(path, source, size, version, numbers[0], numbers[1], (start, tail), descriptor)

@@ -201,6 +201,8 @@ class StructuralFile:
     def __init__(self, container: Container) -> None:
         self._container = container
         self._columns: dict[tuple[int, int], StructuralColumn] = {}
+        #: Pages of remote files that are read as a whole before their first rows are.
+        self._ahead: dict[StructuralColumn, set[int]] = {}
 
     @property
     def num_rows(self) -> int:
@@ -217,7 +219,9 @@ class StructuralFile:
     ) -> list[pa.Array[Any] | pa.ChunkedArray[Any]]:
         """Return requested rows of fields (`DataFile.read`)."""
         columns = self._opened(fields, column_of)
-        return self._read(fields, columns, ranges_of(rows, self._rows(columns)))
+        ranges = ranges_of(rows, self._rows(columns))
+        self._choose_ahead(columns, ranges)
+        return self._read(fields, columns, ranges)
 
     def batches(
         self,
@@ -229,7 +233,9 @@ class StructuralFile:
         """Yield requested rows of fields, part after part (`DataFile.batches`)."""
         columns = self._opened(fields, column_of)
         step = rows_of_batches(batch_rows, sum(c.row_bytes for c in columns))
-        for part in batches_of(ranges_of(rows, self._rows(columns)), step):
+        ranges = ranges_of(rows, self._rows(columns))
+        self._choose_ahead(columns, ranges)
+        for part in batches_of(ranges, step):
             yield self._read(fields, columns, part)
 
     def rows_within(self, fields: Sequence[LanceField], column_of: Mapping[int, int], most_bytes: int) -> int:
@@ -245,6 +251,7 @@ class StructuralFile:
         if not columns:
             return positions_of(ranges) if test.passes_null else found[0]
         [column] = columns
+        self._choose_ahead(columns, ranges)
         for part in batches_of(ranges, rows_of_tests(column.row_bytes)):
             [(wanted, parts)] = self._fetched(columns, part)
             indices = np.flatnonzero(column.flags(wanted, parts, test))
@@ -310,6 +317,11 @@ class StructuralFile:
     ) -> list[tuple[list[PageRows], list[list[tuple[int, Any]]]]]:
         """Return for each column the rows of its pages, and their bytes, all of which are read together."""
         wanted = self._wanted(columns, ranges)
+        if self._ahead:
+            pairs = [*zip(columns, wanted, strict=True)]
+            chosen = [self._ahead.get(c, set()) & {w.page for w in some} for c, some in pairs]
+            needed = sum(c.row_bytes * row_count(w.ranges) for c, some in pairs for w in some)
+            self._container.read_ahead([c.pages for c in columns], chosen, int(needed))
         heads = [c.heads(w) for c, w in zip(columns, wanted, strict=True)]
         self._hand_out(heads, columns)
         plans = [c.plan(w) for c, w in zip(columns, wanted, strict=True)]
@@ -317,6 +329,13 @@ class StructuralFile:
         return [
             (w, [[(at, next(data)) for at, _ in page] for page in plan]) for w, plan in zip(wanted, plans, strict=True)
         ]
+
+    def _choose_ahead(self, columns: Sequence[StructuralColumn], ranges: NDArray[np.int64]) -> None:
+        """Decide which pages are read as a whole for rows that are requested, part after part."""
+        self._ahead = {}
+        if all(c.leaf.multiple == 1 for c in columns):
+            chosen = self._container.pages_ahead([c.pages for c in columns], ranges)
+            self._ahead = {c: pages for c, pages in zip(columns, chosen, strict=True) if pages}
 
     def _wanted(self, columns: Sequence[StructuralColumn], ranges: NDArray[np.int64]) -> list[list[PageRows]]:
         """Return the rows of pages that each column needs; columns with the same pages need the same."""
