@@ -410,6 +410,51 @@ class ChangeMethods:
         found: dict[str, Any] = parts.clean_dataset(self._target, given)
         return found
 
+    def repair(
+        self, *, dry_run: bool = False, deep: bool = False, commit_properties: CommitProperties | None = None
+    ) -> dict[str, Any]:
+        """Remove the fragments of the latest version that can't be read, in a new version; their rows are lost.
+
+        A fragment can't be read if one of its data files or its deletion file is missing, has another size or another
+        number of rows than the manifest specifies, or is damaged. Nothing is deleted, so that an earlier version has
+        the fragments again if their files are restored. If all can be read, nothing is committed.
+
+        Parameters
+        ----------
+        dry_run : bool
+            Whether the fragments are only listed.
+        deep : bool
+            Whether all rows are read; otherwise the ends of data files and all of the deletion files.
+        commit_properties : CommitProperties, optional
+            As of `delete`.
+
+        Returns
+        -------
+        dict
+            ``version``, and ``removed_fragments``, each with ``fragment`` (its id), ``rows`` (those that the manifest
+            specifies, less deleted ones), ``file`` and ``reason``.
+
+        Raises
+        ------
+        CorruptTableError
+            If the manifest itself is damaged: restore an earlier version.
+        EngineError
+            If a file can't be reached: it is not known whether it is damaged.
+        """
+        found: list[Any] = []
+
+        def operation(latest: Dataset) -> Operation:
+            found[:] = parts.unreadable_fragments(latest, deep=deep)
+            made: Operation = parts.removal_of(latest, found)
+            return made
+
+        latest = self.latest()
+        found[:] = parts.unreadable_fragments(latest, deep=deep)
+        if dry_run or not found:
+            return {"version": latest.version, "removed_fragments": parts.described(found)}
+        done = self._commit(operation, commit_properties)
+        return {"version": done["version"], "removed_fragments": parts.described(found)}
+
     def _change(self, run: Callable[[], Changed], options: Mapping[str, Any]) -> dict[str, int]:
         """Run a change of rows, again if it lost a race, and take its version."""
         done = _with_retries(run, options["max_commit_retries"])

@@ -53,12 +53,25 @@ def _vacuum(dataset: Any, options: Options, confirm: Confirm, progress: Progress
     return {"version": dataset.version, **dataset.cleanup(**age)}
 
 
+def _repair(dataset: Any, options: Options, confirm: Confirm, progress: Progress) -> dict[str, Any]:
+    deep = bool(options.get("deep"))
+    planned: dict[str, Any] = dataset.repair(dry_run=True, deep=deep)
+    lost = planned["removed_fragments"]
+    if options.get("dry_run") or not lost:
+        return planned
+    if not options.get("yes"):
+        confirm(f"Remove {len(lost):,} fragments with {sum(f['rows'] for f in lost):,} rows that can't be read?")
+    done: dict[str, Any] = dataset.repair(deep=deep)
+    return done
+
+
 #: Each command, with the options that it takes.
 _COMMANDS: Mapping[str, tuple[Callable[..., dict[str, Any]], frozenset[str]]] = {
     "delete": (_delete, frozenset({"where", "every", "dry_run"})),
     "update": (_update, frozenset({"updates", "where", "every", "dry_run"})),
     "restore": (_restore, frozenset({"to_version", "to_timestamp"})),
     "optimize": (_optimize, frozenset({"target_size"})),
+    "repair": (_repair, frozenset({"deep", "dry_run", "yes"})),
     "vacuum": (_vacuum, frozenset({"retention_hours", "dry_run", "yes"})),
 }
 CHANGES = frozenset(_COMMANDS)

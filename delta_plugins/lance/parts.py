@@ -23,5 +23,10 @@ with lazy_imports(__name__):
     from delta_plugins.lance.commit.operations import Restore as Restore, UpdateConfig as UpdateConfig
     from delta_plugins.lance.compacting import CompactOptions as CompactOptions, compact_dataset as compact_dataset
     from delta_plugins.lance.projection import find_path as find_path
+    from delta_plugins.lance.repairing import (
+        described as described,
+        removal_of as removal_of,
+        unreadable_fragments as unreadable_fragments,
+    )
     from delta_plugins.lance.rewrites import LanceRewrites as LanceRewrites
     from delta_plugins.lance.tags import Tags as Tags

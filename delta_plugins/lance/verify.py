@@ -11,6 +11,7 @@ import numpy as np
 # the report is loaded with the first check
 from delta_core import api
 from delta_core.api import DataFileError, DataFileNotFoundError, DeltaError, UnsupportedFeatureError
+from delta_core.kernels.row_set import RowSet
 from delta_plugins.lance.index.listing import list_indices, listed_indices
 from delta_plugins.lance.row_ids import columns_of
 from delta_plugins.lance.version_files import VersionFiles
@@ -125,7 +126,10 @@ def _indices(dataset: VersionFiles, messages: list[Any]) -> Iterator[Finding]:
     listed: list[Any] = []
     yield from _guarded("index-damaged", dataset.manifest.path, lambda: listed.extend(listed_indices(dataset)))
     folders = {i.folder: i for i in listed}
+    most = dataset.manifest.message["max_fragment_id"]
     for message in messages:
+        where = f"index {message['name']!r} in {dataset.manifest.path}"
+        yield from _guarded("index-damaged", where, lambda m=message: _check_bitmap(m, most))  # type: ignore[misc]
         folder = next((f for f in folders if f.endswith(_uuid(message))), None)
         if folder is None:
             continue
@@ -138,6 +142,13 @@ def _indices(dataset: VersionFiles, messages: list[Any]) -> Iterator[Finding]:
                 continue
             if size != file["size_bytes"]:
                 yield _finding("index-file-size", path, f"{size} bytes", f"{file['size_bytes']} bytes", "warning")
+
+
+def _check_bitmap(index: Any, most: int | None) -> None:
+    """Check that the fragments of an index can be decoded, and that none of them was never there."""
+    last = RowSet.from_roaring(index["fragment_bitmap"], 32).max if index["fragment_bitmap"] else None
+    if last is not None and most is not None and last > most:
+        raise api.CorruptTableError(f"It has fragment {last}, but the last one that ever was is {most}.")
 
 
 def _uuid(message: Any) -> str:

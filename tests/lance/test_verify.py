@@ -8,8 +8,15 @@ from pathlib import Path
 import pytest
 
 from delta_core.cli.app import main
+from delta_core.kernels.row_set import RowSet
+from delta_plugins.lance.commit.draft import Draft
+from delta_plugins.lance.commit.indices import index_messages
 from delta_plugins.lance.dataset import LanceDataset
 from delta_plugins.lance.format import open_dataset
+from delta_plugins.lance.names import manifest_names
+from delta_plugins.lance.version_manifests import manifest_path
+from delta_plugins.lance.wire import decode, encode
+from tests.lance.changed_datasets import made
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -63,3 +70,18 @@ def test_command_prints_the_report_and_its_exit_code_states_findings(
     assert main(["verify", str(folder)]) == 1
     assert "data-file-missing" in capsys.readouterr().out
     assert main(["verify", str(folder), "--deep"]) == 2
+
+
+@pytest.mark.parametrize("bitmap", [b"nothing", RowSet.from_positions([0, 1 << 20]).to_roaring(32)])
+def test_fragments_of_an_index_that_are_damaged_or_were_never_there_are_found(tmp_path: Path, bitmap: bytes) -> None:
+    lance = pytest.importorskip("lance", reason="pylance is not installed")
+    where = made(tmp_path).uri
+    lance.dataset(where).create_scalar_index("id", "BTREE")
+    dataset = open_dataset(where)
+    assert not dataset.verify().findings
+    [index] = index_messages(dataset.storage, dataset.manifest)
+    message = {**decode("IndexMetadata", index, "a test"), "fragment_bitmap": bitmap}
+    draft = Draft(dataset.manifest, [encode("IndexMetadata", message)])
+    damaged = Path(where) / manifest_path("", manifest_names(draft.version)[0])
+    damaged.write_bytes(draft.encode(b"", ""))
+    assert "index-damaged" in open_dataset(where).verify().rules()
