@@ -9,7 +9,7 @@ import numpy as np
 
 from delta_core.errors import CorruptTableError, InvalidArgumentError
 from delta_core.kernels import _roaring
-from delta_core.kernels.row_set import RowSet
+from delta_core.kernels.row_set import RowSet, fresh_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,7 +50,7 @@ def decode_positions(data: Buffer, bits: int = 64) -> NDArray[np.int64]:
     CorruptTableError
         The bytes break the format.
     """
-    return _roaring.decode_positions(data, bits)
+    return _roaring.decode_positions(data, bits, fresh_array)
 
 
 def decode_bits(

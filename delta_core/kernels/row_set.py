@@ -14,12 +14,35 @@ import numpy as np
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels._roaring import ManyRows, Rows
+from delta_core.kernels.memory import LEAST_KEPT, allocate
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Buffer
 
 __all__ = ["RowSet", "RowSets"]
+
+
+class _Lent:
+    """Memory of `allocate` as NumPy takes it; it is the base of the array, and returns the memory with it."""
+
+    __slots__ = ("__array_interface__", "_buffer")
+
+    def __init__(self, size: int) -> None:
+        self._buffer = allocate(8 * size)
+        address = (self._buffer.address, False)
+        self.__array_interface__ = {"data": address, "shape": (size,), "typestr": np.dtype(np.int64).str, "version": 3}
+
+
+def fresh_array(size: int) -> NDArray[np.int64]:
+    """Return int64 of **shape (size,)** that is not initialised; a large one is of memory that `allocate` kept.
+
+    Parameters
+    ----------
+    size : int
+        Values, from 0 on.
+    """
+    return np.empty(size, np.int64) if 8 * size < LEAST_KEPT else np.asarray(_Lent(size))
 
 
 class RowSet:
@@ -216,7 +239,7 @@ class RowSet:
 
     def positions(self) -> NDArray[np.int64]:
         """Return the positions in ascending order, int64 of **shape (cardinality,)**."""
-        return self._rows.positions()
+        return self._rows.positions(fresh_array)
 
     def __eq__(self, other: object) -> bool:
         return self._rows.equals(other._rows) if isinstance(other, RowSet) else NotImplemented

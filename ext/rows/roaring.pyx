@@ -202,11 +202,14 @@ cdef class Rows:
             with nogil:
                 rows_fill_bits(&self.rows, start, num_rows, &out[0], invert)
 
-    def positions(self):
+    def positions(self, make_array):
+        """Return the positions in the array that a function makes for their number."""
         cdef int64_t[::1] view
-        out = np.empty(self.rows.count, np.int64)
+        out = make_array(self.rows.count)
         if self.rows.count:
             view = out
+            if view.shape[0] != self.rows.count:
+                raise InvalidArgumentError(f"the array has {view.shape[0]} values, the set has {self.rows.count} rows")
             with nogil:
                 rows_positions(&self.rows, &view[0])
         return out
@@ -493,5 +496,5 @@ def decode_mask(source, uint8_t[::1] out, int64_t num_rows, int bits, bint inver
     return rows.rows.count
 
 
-def decode_positions(source, int bits):
-    return borrow(source, bits, False).positions()
+def decode_positions(source, int bits, make_array):
+    return borrow(source, bits, False).positions(make_array)
