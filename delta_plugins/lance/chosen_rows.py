@@ -53,6 +53,8 @@ class ChosenScan(LanceScan):
         The fragments by index, in the order in which they are read, and which of their live rows; None for all.
     batch_bytes : int, optional
         About the most bytes of a batch, and half of those of batches that wait.
+    **options : object
+        Other arguments of `LanceScan`.
     """
 
     def __init__(
@@ -63,8 +65,9 @@ class ChosenScan(LanceScan):
         metadata: Sequence[str],
         chosen: Mapping[int, RowSet | None],
         batch_bytes: int | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(dataset, columns, predicate, metadata=metadata)
+        super().__init__(dataset, columns, predicate, metadata=metadata, **options)
         self._chosen = chosen
         self._batch_bytes = batch_bytes
 

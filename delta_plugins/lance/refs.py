@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from delta_core.api import CorruptTableError, RangeRequest, Storage, VersionNotFoundError, decode_json
 
-__all__ = ["TAGS", "Branch", "Tag", "branch_folder", "find_tag", "read_branches", "read_tags", "tag_path"]
+__all__ = ["MAIN", "TAGS", "Branch", "Tag", "branch_folder", "find_tag", "read_branches", "read_tags", "tag_path"]
 
 MAIN = "main"
 """The name of the branch that is the dataset itself."""
