@@ -330,6 +330,17 @@ def _other_cases() -> list[Case]:
         *(Case("Tags", "get_version", (t,)) for t in ("first", "no")),
         *(Case("Tags", "list_ordered", a) for a in ((), ("asc",), ("other",))),
         Case("Tags", "list"),
+        *(
+            Case("DatasetOptimizer", "compact_files", (), n)
+            for n in (
+                {},
+                {"target_rows_per_fragment": 4},
+                {"target_rows_per_fragment": 2, "materialize_deletions": False},
+                {"target_rows_per_fragment": 2, "materialize_deletions_threshold": 0.3},
+                {"target_rows_per_fragment": 2, "materialize_deletions_threshold": 0.2},
+                {"max_bytes_per_file": 1 << 30},
+            )
+        ),
         *(Case("Tags", "replace_metadata", a) for a in (("first", {"a": "b"}), ("no", {}))),
         *(Case("module", "dataset", (), {"version": v}) for v in (1, "first", 99, "no")),
         Case("module", "dataset", (), {"asof": datetime(2100, 1, 1, tzinfo=UTC).replace(tzinfo=None)}),
@@ -511,6 +522,8 @@ def plain(found: Any) -> Any:
         return [found.fragment_id, found.count_rows()]
     if kind == "FragmentMetadata":
         return [found.id, found.physical_rows, found.num_deletions]
+    if kind == "CompactionMetrics":
+        return [found.fragments_removed, found.fragments_added, found.files_removed, found.files_added]
     if hasattr(found, "__next__"):
         return plain(pa.Table.from_batches([*found]))
     return kind

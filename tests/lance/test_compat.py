@@ -30,6 +30,8 @@ DIFFERENT = {
     "LanceDataset.take([4, 0, 4], ['p.n', 'id', 'p.x'])": "fields of a struct are in the order of the request",
     "LanceDataset.to_table(order_by=order('k', True), columns=['id'], limit=3)": "pylance sorts by returned columns",
     "LanceDataset.update({'f': 'id + 0.5'}": "pylance does not add a fraction to a whole number",
+    "DatasetOptimizer.compact_files(target_rows_per_fragment=4)": "fragments end at other rows",
+    "DatasetOptimizer.compact_files(target_rows_per_fragment=2, materialize_deletions_threshold=0.2)": "as above",
     "MergeInsertBuilder.execute(6 rows of id,s,k,p,f": "rows of the source that match one row are judged as of Delta",
 }
 #: Values that are not defaults, of arguments that have to be rejected.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.api import CommitProperties, InvalidArgumentError, SchemaMismatchError, TableNotFoundError
 from delta_core.kernels.row_set import RowSet
@@ -291,7 +292,7 @@ class LanceDataset:
 
         Raises
         ------
-        CompatError (of InvalidArgumentError)
+        CompatError, InvalidArgumentError
             There are fewer rows.
         """
         reject("LanceDataset.sample", others)
@@ -366,7 +367,7 @@ class LanceDataset:
 
         Raises
         ------
-        CompatError (of InvalidArgumentError)
+        CompatError, InvalidArgumentError
             A change has other keys, or a column is not there.
         """
         for given in alterations:
@@ -434,16 +435,14 @@ class LanceDataset:
             How often another version is tried if other writers commit.
         commit_message : str, optional
             Kept in the transaction.
-        enable_stable_row_ids : bool, optional
-            Whether the rows of a new dataset have ids that stay.
-        commit_lock, enable_v2_manifest_paths, detached
+        commit_lock, enable_v2_manifest_paths, detached, enable_stable_row_ids
             Not offered.
         **others : object
             Not offered.
 
         Raises
         ------
-        CompatError (of InvalidArgumentError)
+        CompatError, InvalidArgumentError
             Fragments are of another version, or there is none.
         CommitConflictError
             Another writer's commit contradicts this one.
@@ -452,18 +451,15 @@ class LanceDataset:
         """
         given = {"commit_lock": commit_lock, "detached": detached or None, **others}
         given["enable_v2_manifest_paths"] = False if enable_v2_manifest_paths is False else None
+        given["enable_stable_row_ids"] = enable_stable_row_ids
         reject("LanceDataset.commit", given)
         uri, branch = _place(base_uri)
         is_overwrite = isinstance(operation, LanceOperation.Overwrite)
         if read_version is None and not is_overwrite:
             raise InvalidArgumentError("read_version is needed: the version that the fragments were made for.")
         base = _base(uri, read_version, storage_options, is_overwrite, branch)
-        if base is None or (enable_stable_row_ids not in (None, base.manifest.has_stable_row_ids)):
-            raise NotOfferedError(
-                "commit makes no new dataset, and does not change whether it has stable row ids: create it with "
-                "write_dataset.",
-                name="commit",
-            )
+        if base is None:
+            raise NotOfferedError("commit makes no new dataset: create it with write_dataset.", name="commit")
         done = commit_operation(
             base.storage,
             _operation(operation, base),
@@ -598,7 +594,7 @@ class Tags:
 
         Raises
         ------
-        CompatError (of InvalidArgumentError)
+        CompatError, InvalidArgumentError
             There is no such tag.
         """
         if tag not in (found := self._dataset.tags()):
@@ -616,7 +612,7 @@ class Tags:
 
         Raises
         ------
-        CompatError (of InvalidArgumentError)
+        CompatError, InvalidArgumentError
             The order is another one.
         """
         if order not in (None, "asc", "desc"):
@@ -630,7 +626,7 @@ class Tags:
 
         Raises
         ------
-        CompatError (of InvalidArgumentError)
+        CompatError, InvalidArgumentError
             There is no such tag.
         """
         before = self._dataset.tags().get(tag)
@@ -694,6 +690,23 @@ class LanceStats:
         }
 
 
+class CompactionMetrics(Struct, frozen=True):
+    """The result of a compaction.
+
+    Parameters
+    ----------
+    fragments_removed, fragments_added : int
+        Fragments that were written again, and the new ones.
+    files_removed, files_added : int
+        Their data files and deletion files.
+    """
+
+    fragments_removed: int
+    fragments_added: int
+    files_removed: int
+    files_added: int
+
+
 class DatasetOptimizer:
     """The maintenance of data files, with pylance's names.
 
@@ -710,6 +723,42 @@ class DatasetOptimizer:
         if name.startswith("_"):
             raise AttributeError(name)
         raise not_offered(name, "DatasetOptimizer")
+
+    @translated
+    def compact_files(
+        self,
+        *,
+        target_rows_per_fragment: int | None = None,
+        max_bytes_per_file: int | None = None,
+        materialize_deletions: bool | None = None,
+        materialize_deletions_threshold: float | None = None,
+        **others: Any,
+    ) -> CompactionMetrics:
+        """Join small fragments, and leave out deleted rows where there are many.
+
+        Parameters
+        ----------
+        target_rows_per_fragment, max_bytes_per_file : int, optional
+            A fragment with as many rows, or bytes, is not touched.
+        materialize_deletions : bool, optional
+            Whether fragments are written again for their deleted rows alone, True by default.
+        materialize_deletions_threshold : float, optional
+            The share of deleted rows from which on they are, 0.1 by default.
+        **others : object
+            Not offered.
+        """
+        reject("DatasetOptimizer.compact_files", others)
+        ours = self._dataset.ours
+        share = 0.1 if materialize_deletions_threshold is None else materialize_deletions_threshold
+        before = ours.stats()
+        done = ours.compact(
+            target_rows=MAX_ROWS if target_rows_per_fragment is None else target_rows_per_fragment,
+            max_bytes=MAX_BYTES if max_bytes_per_file is None else max_bytes_per_file,
+            materialize_deletions=None if materialize_deletions is False else share,
+        )
+        after, added = ours.stats(), done["num_added_fragments"]
+        files = [s.num_data_files + s.num_deletion_files for s in (before, after)]
+        return CompactionMetrics(done["num_removed_fragments"], added, files[0] - files[1] + added, added)
 
 
 @translated
@@ -743,7 +792,7 @@ def dataset(
 
     Raises
     ------
-    CompatError (of InvalidArgumentError)
+    CompatError, InvalidArgumentError
         There is no such dataset or version.
     """
     given = {"block_size": block_size, "commit_lock": commit_lock, "index_cache_size": index_cache_size}
@@ -804,7 +853,7 @@ def write_dataset(
 
     Raises
     ------
-    CompatError (of InvalidArgumentError, SchemaMismatchError and others)
+    CompatError, InvalidArgumentError, SchemaMismatchError
         There is no place, the dataset exists or does not, or the rows do not fit.
     NotOfferedError
         For arguments that are not offered.
@@ -878,7 +927,7 @@ def write_fragments(
 
     Raises
     ------
-    CompatError (of InvalidArgumentError)
+    CompatError, InvalidArgumentError
         The mode is another one, or the rows do not fit.
     """
     reject("write_fragments", {"max_rows_per_group": others.pop("max_rows_per_group", None), **others})

@@ -87,7 +87,7 @@ class MergeInsertBuilder:
 
         Raises
         ------
-        CompatError (of InvalidArgumentError)
+        CompatError, InvalidArgumentError
             There is no clause, or the rows do not fit.
         """
         if not (self._matched or self._inserts or self._orphans):

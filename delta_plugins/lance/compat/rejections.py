@@ -65,6 +65,7 @@ OURS: Mapping[str, str] = {
     "update_field_metadata": "call open_table(uri).set_config(field_metadata=...)",
     "delete_config_keys": "call update_config with None for each key",
     "fragments": "call open_table(uri).fragments()",
+    "max_source_fragments": "call open_table(uri).compact",
     "data_stats": "call open_table(uri).stats()",
     "list_indices": "call open_table(uri).scan(predicate=...).explain()",
 }

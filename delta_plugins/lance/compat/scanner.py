@@ -185,7 +185,7 @@ class LanceScanner:
 
         Raises
         ------
-        CompatError (of InvalidArgumentError)
+        CompatError, InvalidArgumentError
             If a limit is set, as in pylance.
         """
         if self._limit is not None or self._offset:
