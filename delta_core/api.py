@@ -93,6 +93,9 @@ with lazy_imports(__name__):
         ExchangeFormat as ExchangeFormat,
         FormatTable as FormatTable,
         SplitTable as SplitTable,
+        SpreadFormat as SpreadFormat,
+        SpreadPart as SpreadPart,
+        SpreadWrite as SpreadWrite,
         TableFormat as TableFormat,
     )
     from delta_core.handles.opening import Opening as Opening

@@ -30,6 +30,9 @@ __all__ = [
     "ExchangeFormat",
     "FormatTable",
     "SplitTable",
+    "SpreadFormat",
+    "SpreadPart",
+    "SpreadWrite",
     "TableFormat",
     "check_place_is_free",
     "format_named",
@@ -258,6 +261,96 @@ class ExchangeFormat(Protocol):
         ------
         SchemaError
             For a column whose type has no counterpart; the message names it and what to do.
+        """
+        ...
+
+
+class SpreadPart(Protocol):
+    """The part of a `SpreadWrite` that writes the rows of one task; it can be pickled."""
+
+    def write(self, engine: Engine, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> str:
+        """Write rows to files that no version has yet, and return a text of them for `SpreadWrite.commit`.
+
+        Parameters
+        ----------
+        engine : Engine
+            Of the table's place.
+        schema : pyarrow.Schema
+            Of the rows.
+        rows : iterator of pyarrow.RecordBatch
+            The rows.
+        """
+        ...
+
+
+class SpreadWrite(Protocol):
+    """A write of one version whose rows several processes write.
+
+    Attributes
+    ----------
+    part : SpreadPart
+        Writes the rows of a task.
+    """
+
+    @property
+    def part(self) -> SpreadPart:
+        """Writes the rows of a task."""
+        ...
+
+    def commit(self, parts: Sequence[str]) -> int:
+        """Commit the files of all tasks as one version, and return its number.
+
+        Parameters
+        ----------
+        parts : sequence of str
+            The texts that `SpreadPart.write` returned, of the tasks that count.
+        """
+        ...
+
+    def abandon(self, parts: Sequence[str]) -> None:
+        """Delete the files of tasks.
+
+        Parameters
+        ----------
+        parts : sequence of str
+            The texts of these tasks.
+        """
+        ...
+
+
+class SpreadFormat(Protocol):
+    """A format that Spark writes: the part of `TableFormat` for it.
+
+    Attributes
+    ----------
+    write_options : Mapping of str to type
+        The options of writes: int, str or bool.
+    """
+
+    write_options: Mapping[str, type[int | str | bool]]
+
+    def begin_spread_write(
+        self, engine: Engine, uri: str, schema: pa.Schema, mode: str, options: Mapping[str, Any]
+    ) -> SpreadWrite:
+        """Begin a write; nothing is written yet.
+
+        Parameters
+        ----------
+        engine : Engine
+            Of the place.
+        uri : str
+            As the caller wrote it.
+        schema : pyarrow.Schema
+            Of the rows.
+        mode : "create", "append" or "overwrite"
+            The treatment of a table that is there; ``append`` creates one that is not.
+        options : Mapping
+            Those of ``write_options``.
+
+        Raises
+        ------
+        TableExistsError
+            With ``create``, if there is a table.
         """
         ...
 

@@ -12,7 +12,7 @@ from delta_plugins.lance.names import has_manifests, list_latest
 from delta_plugins.lance.opened import Reopening, engine_of, reopening_of
 
 if TYPE_CHECKING:
-    from delta_core.api import Incoming, Outgoing
+    from delta_core.api import Incoming, Outgoing, SpreadWrite
 
 __all__ = ["FORMAT", "LanceFormat", "open_dataset"]
 
@@ -22,6 +22,13 @@ class LanceFormat:
 
     name = "lance"
     split_options: Mapping[str, type[int | str]] = {"version": int, "timestamp": str, "tag": str, "branch": str}
+    write_options: Mapping[str, type[int | str | bool]] = {
+        "file_version": str,
+        "max_rows_per_file": int,
+        "max_bytes_per_file": int,
+        "stable_row_ids": bool,
+        "branch": str,
+    }
 
     def recognise(self, engine: Engine) -> bool:
         """Whether the engine's place has manifests of Lance: one listing."""
@@ -35,6 +42,12 @@ class LanceFormat:
     def open(self, engine: Engine, uri: str, **options: Any) -> LanceDataset:
         """Open a dataset; the options are those of `LanceDataset.open`: version, timestamp, tag, branch."""
         return LanceDataset.open(engine, uri, opening=reopening_of(engine, uri), **options)
+
+    def begin_spread_write(
+        self, engine: Engine, uri: str, schema: Any, mode: str, options: Mapping[str, Any]
+    ) -> SpreadWrite:
+        """See `delta_core.api.SpreadFormat.begin_spread_write`."""
+        return exchanges.begin_spread_write(engine, uri, schema, mode, options)
 
     def outgoing(self, table: Any, columns: Sequence[str] | None, row_ids: bool) -> Outgoing:
         """See `delta_core.api.ExchangeFormat.outgoing`."""

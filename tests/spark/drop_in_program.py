@@ -409,6 +409,52 @@ def check_options(spark: Any, folder: Path) -> None:
     assert rows(other) == [0, 1, 2]
 
 
+def check_lance_writes(spark: Any, place: str) -> None:
+    from delta_plugins.lance import write_lance
+
+    def write(frame: Any, mode: str, **options: Any) -> None:
+        frame.write.format("lance").mode(mode).options(**options).save(place)
+
+    columns = "id", "cast(id AS string) AS s", "named_struct('a', id, 'b', array(id, null)) AS st", "map('k', id) AS m"
+    first = spark.range(0, 1000, 1, 4).selectExpr(*columns, "timestamp'2024-01-01 00:00:07Z' AS at")
+    write(first, "errorifexists", stable_row_ids=True)
+    made = open_table(place)
+    assert (made.version, made.manifest.has_stable_row_ids, made.stats().num_fragments) == (1, True, 4)
+    expected = {r.id: r.asDict(True) for r in first.collect()}
+    assert {r.id: r.asDict(True) for r in spark.read.format("lance").load(place).collect()} == expected
+    with pytest.raises(TableExistsError, match="append"):
+        write(first, "errorifexists")
+    write(first, "ignore")
+    write(spark.range(1000, 1010).selectExpr("id"), "append")
+    made = open_table(place)
+    assert (made.version, made.count(), made.count("s is null")) == (2, 1010, 10)
+    files = sorted(Path(place, "data").iterdir())
+    # a task that fails leaves no visible row
+    failing = spark.range(0, 100, 1, 4).selectExpr("id", "if(id = 90, raise_error('stop'), 'x') AS s")
+    with pytest.raises(Exception, match="stop"):
+        write(failing, "append")
+    assert open_table(place).version == 2
+    assert set(files) <= set(Path(place, "data").iterdir())
+    for frame in (spark.sql("SELECT 1 AS other"), spark.sql("SELECT 'x' AS id")):
+        with pytest.raises(SchemaMismatchError):
+            write(frame, "append")
+    with pytest.raises(UnsupportedOperationError, match=r"(?i)maxrows.*max_rows_per_file"):
+        write(first, "append", maxRows=3)
+    with pytest.raises(InvalidArgumentError, match="whole number"):
+        write(first, "append", max_rows_per_file="many")
+    with pytest.raises(UnsupportedOperationError, match="partition"):
+        spark.range(3).write.format("lance").partitionBy("id").mode("append").save(place)
+    write(spark.range(5).selectExpr("id AS n"), "overwrite", max_rows_per_file=2)
+    made = open_table(place)
+    assert (made.version, made.schema().names) == (3, ["n"])
+    assert sorted(made.to_pyarrow_table()["n"].to_pylist()) == [*range(5)]
+    assert made.history(1)[0]["operation"].lower() == "overwrite"
+    write(spark.range(0).selectExpr("id AS n"), "append")
+    assert open_table(place).count() == 5
+    write_lance(place, made.to_pyarrow_table(), "append")
+    assert rows(spark.read.format("lance").load(place).selectExpr("n AS id")) == sorted([*range(5)] * 2)
+
+
 def check_lance(spark: Any, folder: Path) -> None:
     place = str(ROOT / "tests" / "lance" / "fixtures" / "plain")
     table = open_table(place)
@@ -439,9 +485,7 @@ def check_lance(spark: Any, folder: Path) -> None:
         spark.read.format("lance").load(str(folder / "nothing"))
     with pytest.raises(InvalidArgumentError, match="path"):
         spark.read.format("lance").load()
-    with pytest.raises(UnsupportedOperationError, match="lance"):
-        spark.range(3).write.format("lance").save(str(folder / "made.lance"))
-    assert not (folder / "made.lance").exists()
+    check_lance_writes(spark, str(folder / "made.lance"))
     plan = load(**{"storage.secret_access_key": "hush-hush"})._jdf.queryExecution().toString()
     assert "hush-hush" not in plan
     spark.range(3, 5).write.format("delta").save(str(folder / "beside-lance"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from delta_core.api import (
     LOG_DIRECTORY,
     CommitConflictError,
     Engine,
+    EngineError,
     InvalidArgumentError,
     Opening,
     SchemaMismatchError,
@@ -39,10 +41,11 @@ from delta_plugins.lance.write.fragments_writer import MAX_BYTES, MAX_ROWS, Frag
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from delta_plugins.lance.commit.draft import NewFragment
     from delta_plugins.lance.manifest import FileVersion, Manifest
     from delta_plugins.lance.schema import LanceField
 
-__all__ = ["FILE_VERSIONS", "DatasetWrite", "write_lance"]
+__all__ = ["FILE_VERSIONS", "DatasetWrite", "check_existing", "existing_dataset", "write_lance"]
 
 #: The versions of data files that are written; the last one by default.
 FILE_VERSIONS: Mapping[str, FileVersion] = {"2.0": (2, 0), "2.1": (2, 1), "2.2": (2, 2)}
@@ -123,11 +126,11 @@ def write_lance(
         raise InvalidArgumentError(f"Found file_version {file_version!r}, expected one of {', '.join(FILE_VERSIONS)}.")
     opening = Opening(uri, storage_options, engine, allow_external=allow_external)
     found = engine if isinstance(engine, Engine) else make_engine(engine, uri, storage_options, allow_external)
-    base = _existing(found, uri, mode, branch, Reopening(opening))
+    base = existing_dataset(found, uri, mode, branch, Reopening(opening))
     if mode == "append":
         _check_append(schema, config)
     if base is not None:
-        _check_existing(base, file_version, stable_row_ids)
+        check_existing(base, file_version, stable_row_ids)
     source = open_source(data)
     run = DatasetWrite(found, base, source, schema, FILE_VERSIONS[file_version or _NEWEST])
     limits = {"max_rows": max_rows_per_file, "max_bytes": max_bytes_per_file}
@@ -135,8 +138,18 @@ def write_lance(
     return LanceDataset(VersionFiles(found, uri, manifest, run.branch, Reopening(opening)))
 
 
-def _existing(engine: Engine, uri: str, mode: str, branch: str | None, opening: Reopening) -> LanceDataset | None:
-    """Return the latest version of the dataset that is there."""
+def existing_dataset(
+    engine: Engine, uri: str, mode: str, branch: str | None, opening: Reopening | None
+) -> LanceDataset | None:
+    """Return the latest version of the dataset that is there, None if there is none.
+
+    Raises
+    ------
+    TableExistsError
+        If there is a dataset and ``create`` is the mode, or a Delta table.
+    TableNotFoundError
+        If there is none to append to.
+    """
     storage = engine.storage
     if any(n.endswith((".json", ".parquet", "_last_checkpoint")) for n in storage.list_from(LOG_DIRECTORY).names):
         raise TableExistsError(
@@ -166,7 +179,14 @@ def _check_append(schema: Any, config: Any) -> None:
         )
 
 
-def _check_existing(base: LanceDataset, file_version: str | None, stable_row_ids: bool | None) -> None:
+def check_existing(base: LanceDataset, file_version: str | None, stable_row_ids: bool | None) -> None:
+    """Check that a dataset can be written, and is as the arguments request it.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is not as requested.
+    """
     manifest = base.manifest
     check_changeable(base)
     check_file_version(manifest)
@@ -248,17 +268,8 @@ class DatasetWrite:
         SchemaMismatchError
             For rows without columns, and columns that don't fit.
         """
-        if mode == "append":
-            assert self.base is not None
-            fields = self.base.manifest.fields
-            metadata = self.base.manifest.message["schema_metadata"]
-        else:
-            fields, metadata = self._new_fields()
+        fields, metadata, written = self.columns(mode)
         rest = [] if self._row_id is None else [self._row_id]
-        places = sorted_columns([n for n in self._source.schema.names if n not in rest], fields)
-        written = [f for f, p in zip(fields, places, strict=True) if p is not None or mode != "append"]
-        if not written:
-            raise SchemaMismatchError("The rows have no columns, so nothing would be stored of them.")
         writer = FragmentsWriter(self.storage, self.below, written, self.version, metadata, **limits)
         try:
             for batch, hidden in fit_batches(self._batches(), self._source.schema, written, rest):
@@ -267,11 +278,42 @@ class DatasetWrite:
         except BaseException as e:
             writer.abandon(e)
             raise
-        operation: Operation = Append(fragments)
-        if mode != "append":
-            shown = None if self.base is not None else ".".join(map(str, self.version))
-            operation = Overwrite(fragments, fields, metadata, config, shown)
-        return self._committed(operation, properties, stable_row_ids, writer)
+        operation = self.operation(mode, fragments, fields, metadata, config)
+        return self.committed(operation, properties, stable_row_ids, writer.paths)
+
+    def columns(self, mode: str) -> tuple[tuple[LanceField, ...], Mapping[str, bytes], list[LanceField]]:
+        """Return the columns of the new version, the metadata of its schema, and the columns that files get.
+
+        Raises
+        ------
+        SchemaMismatchError
+            For rows without columns, and columns that the dataset does not have.
+        """
+        if mode == "append":
+            assert self.base is not None
+            fields: tuple[LanceField, ...] = self.base.manifest.fields
+            metadata: Mapping[str, bytes] = self.base.manifest.message["schema_metadata"]
+        else:
+            fields, metadata = self._new_fields()
+        places = sorted_columns([n for n in self._source.schema.names if n != self._row_id], fields)
+        written = [f for f, p in zip(fields, places, strict=True) if p is not None or mode != "append"]
+        if not written:
+            raise SchemaMismatchError("The rows have no columns, so nothing would be stored of them.")
+        return fields, metadata, written
+
+    def operation(
+        self,
+        mode: str,
+        fragments: Sequence[NewFragment],
+        fields: tuple[LanceField, ...],
+        metadata: Mapping[str, bytes],
+        config: Mapping[str, str],
+    ) -> Operation:
+        """Return the operation that adds fragments, or puts them in place of all."""
+        if mode == "append":
+            return Append(fragments)
+        shown = None if self.base is not None else ".".join(map(str, self.version))
+        return Overwrite(fragments, fields, metadata, config, shown)
 
     def _batches(self) -> Any:
         source = self._source
@@ -285,10 +327,13 @@ class DatasetWrite:
         metadata = {k.decode(): v for k, v in (schema.metadata or {}).items()}
         return lance_fields(schema, first), metadata
 
-    def _committed(
-        self, operation: Operation, properties: Mapping[str, str], stable_row_ids: bool, writer: FragmentsWriter
+    def committed(
+        self, operation: Operation, properties: Mapping[str, str], stable_row_ids: bool, paths: Sequence[str]
     ) -> Manifest:
-        """Commit, again if another writer replaced everything meanwhile, which the rows do not depend on."""
+        """Commit, again if another writer replaced everything meanwhile, which the rows do not depend on.
+
+        ``paths``: the data files, which are deleted if the commit certainly did not land.
+        """
         base = self.base
         for left in reversed(range(_RETRIES + 1)):
             is_last = base is None or isinstance(operation, Append) or not left
@@ -301,13 +346,14 @@ class DatasetWrite:
                     scheme=2 if base is None else manifest_scheme(base.manifest.path),
                     properties=properties,
                     stable_row_ids=stable_row_ids,
-                    written=writer.paths if is_last else (),
+                    written=paths if is_last else (),
                 ).manifest
             except CommitConflictError as e:
                 if is_last:
                     raise
                 if not is_retryable(e):
-                    writer.abandon(e)
+                    with suppress(EngineError):
+                        self.storage.delete(paths)
                     raise
                 assert base is not None
                 base = base.latest()

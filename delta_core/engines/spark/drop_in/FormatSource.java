@@ -16,6 +16,7 @@ public class FormatSource implements RelationProvider, CreatableRelationProvider
     return new Rows(context, Python.call(new Object[]{"format", name, context.sparkSession(), CollectionConverters.asJava(options)}));
   }
   public BaseRelation createRelation(SQLContext context, SaveMode mode, scala.collection.immutable.Map options, Dataset data) {
-    throw (RuntimeException) Python.call(new Object[]{"unwritable", name});
+    Python.call(new Object[]{"save", name, context.sparkSession(), CollectionConverters.asJava(options), mode.name(), data});
+    return new Rows(context, data);
   }
 }

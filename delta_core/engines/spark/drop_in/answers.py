@@ -11,7 +11,14 @@ from pyspark.sql import DataFrame, SparkSession, types as T
 
 from delta_core.engines.spark.chars import with_declared_types
 from delta_core.engines.spark.drop_in.definitions import create
-from delta_core.engines.spark.drop_in.options import Options, format_frame, read_frame, stream_frame, write_arguments
+from delta_core.engines.spark.drop_in.options import (
+    Options,
+    format_frame,
+    read_frame,
+    save_format,
+    stream_frame,
+    write_arguments,
+)
 from delta_core.engines.spark.drop_in.statements import change, parse_text, run_text
 from delta_core.engines.spark.drop_in.writes import save, save_batch
 from delta_core.engines.spark.plan.frame import frame
@@ -67,10 +74,8 @@ class Answers:
     def _format(self, name: str, session: Any, options: Any) -> Any:
         return format_frame(self._session(session), str(name), Options.of(options))._jdf
 
-    def _unwritable(self, name: str) -> None:
-        raise UnsupportedOperationError(
-            f"Found a write of the format {name}, which Spark only reads here. Write it with the package of the format."
-        )
+    def _save(self, name: str, session: Any, options: Any, mode: str, rows: Any) -> None:
+        save_format(DataFrame(rows, self._session(session)), str(name), Options.of(options), str(mode))
 
     def _write(self, session: Any, options: Any, mode: str, rows: Any) -> None:
         save(DataFrame(rows, self._session(session)), Options.of(options), mode)

@@ -11,13 +11,14 @@ from msgspec import Struct
 from pyspark.sql import DataFrame
 
 from delta_core.engines.spark.format_read import check_options, place_of, read_format
+from delta_core.engines.spark.format_write import check_write_options, write_format
 from delta_core.engines.spark.read import read, read_changes
 from delta_core.engines.spark.source import STORAGE, prefixes
 from delta_core.engines.spark.stream_changes import read_changes_stream
 from delta_core.engines.spark.stream_read import read_stream
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 
-__all__ = ["Options", "read_frame", "stream_frame", "write_arguments"]
+__all__ = ["Options", "read_frame", "save_format", "stream_frame", "write_arguments"]
 
 _READ = frozenset({"path", "versionasof", "timestampasof"})
 _CHANGES = frozenset({"readchangefeed", "readchangedata"})
@@ -171,6 +172,25 @@ def format_frame(spark: Any, name: str, options: Options) -> DataFrame:
     if path is None:
         raise InvalidArgumentError(f"Found no path for the format {name}. Pass the table's path to load.")
     return read_format(spark, place_of(name, path, storage or None, external), check_options(name, own))
+
+
+def save_format(rows: DataFrame, name: str, options: Options, mode: str) -> None:
+    """Write rows as ``df.write.format(name).save`` does.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        For an option that the format does not have, and partition columns.
+    InvalidArgumentError
+        There is no path, or a value is none of the option's type.
+    """
+    storage = {n[len(STORAGE) :]: text for n, text in options.texts.items() if n.startswith(STORAGE)}
+    own = {n: text for n, text in options.texts.items() if not n.startswith(STORAGE)}
+    path = own.pop("path", None)
+    if path is None:
+        raise InvalidArgumentError(f"Found no path for the format {name}. Pass the table's path to save.")
+    place = place_of(name, path, storage or None, None)
+    write_format(rows, place, mode, check_write_options(name, place.table_format, own))
 
 
 def stream_frame(spark: Any, options: Options) -> DataFrame:
