@@ -49,6 +49,8 @@ LANCE_CASES = (
     LanceCase("equals", "string equals, no index", "equals", "rows-2.2", 0.4),
     LanceCase("fragments-open", "open 10,000 fragments of 10 rows", "open", "fragments", 1),
     LanceCase("fragments-scan", "scan 10,000 fragments of 10 rows", "stream", "fragments", 0.4),
+    LanceCase("fragments-compact", "compact 10,000 fragments of 10 rows", "compact", "fragments", 0.4),
+    LanceCase("deleted-compact", "compact after 20 % were deleted, 2.2", "compact", "deleted", 0.3, 400),
     LanceCase("fresh", "fresh process: import, open, one row", "fresh", "rows-2.2", 0.5),
     LanceCase("wide", "stream 1,000 columns", "stream", "wide", 1),
     LanceCase("wide-one", "one of 1,000 columns", "one_of_many", "wide", 1),

@@ -5,7 +5,9 @@ Prints ``{cpu, peak_mb, answer}`` as JSON. The processor time is that of all thr
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
 import time
 
 START = time.process_time()
@@ -44,6 +46,9 @@ class _Ours:
         found: int = self.open(place).version
         return found
 
+    def compact(self, place: str) -> None:
+        self.open(place).compact()
+
 
 class _Peer:
     """Reads with pylance."""
@@ -71,6 +76,9 @@ class _Peer:
     def version(self, place: str) -> int:
         return int(self.open(place).version)
 
+    def compact(self, place: str) -> None:
+        self.open(place).optimize.compact_files()
+
 
 def _run(side: Any, work: str, place: str, seen: dict[str, Any]) -> Any:
     """Do the work; what is summed afterwards is kept in ``seen``."""
@@ -83,6 +91,9 @@ def _run(side: Any, work: str, place: str, seen: dict[str, Any]) -> Any:
         return num_rows
     if work == "open":
         return side.version(place)
+    if work == "compact":
+        side.compact(seen["copy"])
+        return side.count(seen["copy"])
     if work == "fresh":
         seen["table"] = side.head(place)
     elif work == "table":
@@ -104,6 +115,10 @@ def _seen(side: Any, work: str, place: str) -> dict[str, Any]:
         total = side.count(place)
         first = total // 3
         return {"where": f"i >= {first} and i < {first + max(total // 10_000, 1)}"}
+    if work == "compact":
+        # the copy goes with the process
+        folder = tempfile.TemporaryDirectory()
+        return {"folder": folder, "copy": shutil.copytree(place, f"{folder.name}/copy")}
     return {"where": "s = '0123456'"} if work == "equals" else {}
 
 

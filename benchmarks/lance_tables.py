@@ -64,6 +64,15 @@ def _indexed(place: Path, sizes: Sizes) -> None:
     lance.dataset(str(place)).create_scalar_index("i", "BTREE")
 
 
+def _deleted(place: Path, sizes: Sizes) -> None:
+    import lance
+
+    num_rows = sizes.of(NUM_ROWS, 1000)
+    schema = pa.schema([("i", pa.int64()), ("d", pa.float64()), ("s", pa.string())])
+    reader = pa.RecordBatchReader.from_batches(schema, _batches(num_rows))
+    lance.write_dataset(reader, str(place)).delete("i % 5 = 0")
+
+
 def _fragments(place: Path, sizes: Sizes) -> None:
     import lance
 
@@ -116,6 +125,7 @@ def _versions(place: Path, sizes: Sizes) -> None:
 LANCE_GENERATORS: Mapping[str, Callable[[Path, Sizes], None]] = {
     **{f"rows-{version}": partial(_rows, version) for version in ("2.0", "2.1", "2.2")},
     "indexed": _indexed,
+    "deleted": _deleted,
     "fragments": _fragments,
     "wide": _wide,
     "nested": _nested,

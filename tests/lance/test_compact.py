@@ -243,6 +243,25 @@ def test_ids_and_versions_of_updated_rows_stay(tmp_path: Path) -> None:
     check_with_pylance(dataset.uri, every_version=True)
 
 
+@pytest.mark.parametrize("step", [2, 3, 7, 40, 200])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_rows_between_deleted_ones_are_read_alike_however_many_these_are(
+    tmp_path: Path, step: int, version: str
+) -> None:
+    where = str(tmp_path / "d")
+    table = rows(1, 1000).drop_columns(["point"]) if version == "2.0" else rows(1, 1000)
+    write_lance(where, table, stable_row_ids=True, file_version=version, max_rows_per_file=600)
+    dataset = open_dataset(where)
+    dataset.delete(f"id % {step} = 0")
+    left = [i for i in range(1000) if (i + 1) % step]
+    found = dataset.scan(metadata=METADATA, batch_rows=100).to_table()
+    assert repr(found.select(table.column_names).to_pylist()) == repr(table.take(left).to_pylist())
+    assert found.column("_rowid").to_pylist() == left
+    before = content(dataset, *METADATA)
+    dataset.compact()
+    assert content(dataset, *METADATA) == before
+
+
 def test_numbers_in_hidden_columns_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the fast path reads of the manifest, columns have in datasets with spilled lineage."""
     dataset = made(tmp_path, stable=True)
