@@ -18,7 +18,6 @@ from delta_core.errors import EngineError, ExternalPathError
 from delta_core.kernels.arrow_buffers import number_array
 from delta_core.runtime.threads import ThreadPool
 from delta_core.storage import parts
-from delta_core.storage._folders import first_files
 from delta_core.storage.boundary import AllowExternal, CrossStoreStorage, Opener, are_plain, is_plain
 from delta_core.storage.open_files import check_regular, identity_of, open_regular, read_fully
 from delta_core.storage.places import StoreErrors, store_error
@@ -98,7 +97,10 @@ class LocalStorage(CrossStoreStorage):
             return self._other(directory).list_from(directory, start, limit)
         try:
             with StoreErrors("list", directory, self.root, _MISSING):
-                found, count = first_files(os.fsencode(local), os.fsencode(start), -1 if limit is None else limit)
+                if limit is None:
+                    with os.scandir(local) as entries:
+                        return Listing(sorted(e.name for e in entries if e.name >= start and not e.is_dir()))
+                found, count = parts.first_files(os.fsencode(local), os.fsencode(start), limit)
                 return Listing([os.fsdecode(name) for name in found], is_complete=count == len(found))
         except _MISSING:
             return Listing([])

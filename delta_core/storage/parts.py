@@ -5,6 +5,7 @@ from __future__ import annotations
 from delta_core.runtime.lazy import lazy_imports
 
 with lazy_imports(__name__):
+    from delta_core.storage._folders import first_files as first_files
     from delta_core.storage.credentials import (
         fsspec_options as fsspec_options,
         without_credentials as without_credentials,
