@@ -9,17 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from msgspec import structs
 
 from delta_core.errors import CommitConflictError, CommitStateUnknownError, EngineError, UnsupportedFeatureError
 from delta_core.kernels.row_set import RowSet
+from delta_plugins.lance import open_dataset, write_lance
+from delta_plugins.lance.columns import dropped_columns
 from delta_plugins.lance.commit import conflicts
 from delta_plugins.lance.commit.commits import commit_operation
 from delta_plugins.lance.commit.conflicts import Winner, check, is_retryable
+from delta_plugins.lance.commit.draft import NewFragment
 from delta_plugins.lance.commit.operations import (
     Append,
     Delete,
+    Merge,
     Operation,
     Overwrite,
     Project,
@@ -32,8 +37,9 @@ from delta_plugins.lance.commit.operations import (
     UpdateConfig,
 )
 from delta_plugins.lance.dataset import LanceDataset
-from delta_plugins.lance.format import open_dataset
+from delta_plugins.lance.history import read_transaction, transaction_operation
 from delta_plugins.lance.wire import decode, encode
+from delta_plugins.lance.write.write_lance import DatasetWrite
 from tests.lance.test_dataset import FIXTURES, NAMES
 
 
@@ -252,6 +258,91 @@ def test_dataset_that_can_not_be_written_is_rejected(root: Path, flag: int) -> N
     assert files_of(root) == before
 
 
+# --- schemas that change meanwhile ---------------------------------------------------------
+
+
+def append(dataset: LanceDataset, rows: pa.Table) -> None:
+    """Append rows that are written for a version, which may not be the latest one."""
+    limits = {"max_rows": 100, "max_bytes": 1 << 20}
+    DatasetWrite(dataset.engine, dataset, rows, None, (2, 2)).commit("append", limits, {}, {}, False)
+
+
+@pytest.mark.parametrize("column", ["x", "point.y"])
+def test_nulls_are_not_appended_to_a_column_that_was_made_required(tmp_path: Path, column: str) -> None:
+    lance = pytest.importorskip("lance", reason="pylance is not installed")
+    root = str(tmp_path / "d")
+    before = write_lance(root, pa.table({"x": [1, 2], "point": [{"y": 1}, {"y": 2}]}))
+    lance.dataset(root).alter_columns({"path": column, "nullable": False})
+    files = files_of(tmp_path)
+    with pytest.raises(CommitConflictError, match="it did project") as caught:
+        append(before, pa.table({"x": [None], "point": [{"y": None}]}, before.schema()))
+    assert is_retryable(caught.value)
+    assert files_of(tmp_path) == files
+    assert open_dataset(root).to_pyarrow_table().num_rows == 2
+
+
+@pytest.mark.parametrize("column", ["x", "point.y"])
+def test_values_of_a_column_that_was_cast_are_not_appended(tmp_path: Path, column: str) -> None:
+    root = str(tmp_path / "d")
+    before = write_lance(root, pa.table({"x": [1, 2], "point": [{"y": 1}, {"y": 2}]}))
+    open_dataset(root).cast_column(column, pa.int32())
+    with pytest.raises(CommitConflictError, match="it did merge"):
+        append(before, pa.table({"x": [3], "point": [{"y": 3}]}))
+    append(open_dataset(root), pa.table({"x": [3], "point": [{"y": 3}]}))
+    assert open_dataset(root).to_pyarrow_table().to_pylist()[-1] == {"x": 3, "point": {"y": 3}}
+
+
+def test_rows_are_appended_after_a_column_was_added_renamed_or_dropped(tmp_path: Path) -> None:
+    root = str(tmp_path / "d")
+    before = write_lance(root, pa.table({"x": [1], "y": [1], "z": [1]}))
+    later = open_dataset(root)
+    later.add_columns({"w": "x + 1"})
+    later.rename_column("x", "renamed")
+    later.drop_columns(["z"])
+    append(before, pa.table({"x": [2], "y": [2], "z": [2]}))
+    assert open_dataset(root).to_pyarrow_table().to_pylist() == [
+        {"renamed": 1, "y": 1, "w": 2}, {"renamed": 2, "y": 2, "w": None},
+    ]  # fmt: skip
+
+
+def committed_operation(dataset: LanceDataset) -> dict[str, Any]:
+    data = memoryview((Path(dataset.files.uri) / dataset.manifest.path).read_bytes())
+    found = read_transaction(dataset.storage, "", data, dataset.manifest)
+    assert found is not None
+    name = transaction_operation(found)
+    assert name is not None
+    body: dict[str, Any] = found[name]
+    return body
+
+
+def test_other_writers_are_warned_of_required_columns_alone(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("x", pa.int64(), False), pa.field("y", pa.int64())])
+    dataset = write_lance(str(tmp_path / "d"), pa.table({"x": [1], "y": [1]}, schema))
+    changes: list[Callable[[], Any]] = [
+        lambda: dataset.cast_column("y", pa.int32()),
+        lambda: dataset.add_columns({"z": "x"}),
+        lambda: dataset.rename_column("x", "w"),
+        lambda: dataset.drop_columns(["z"]),
+        lambda: dataset.cast_column("w", pa.int32()),
+    ]
+    found = []
+    for change in changes:
+        change()
+        found.append(committed_operation(dataset)["preserves_nullability"])
+    assert found == [True, True, True, True, False]
+
+
+def test_metadata_that_was_set_meanwhile_stays(tmp_path: Path) -> None:
+    dataset = write_lance(str(tmp_path / "d"), pa.table({"x": [1], "y": [1]}))
+    project = dropped_columns(dataset, ["y"])
+    open_dataset(dataset.files.uri).set_config(field_metadata={"x": {"unit": "m"}})
+    with pytest.raises(CommitConflictError, match="update_config") as caught:
+        commit(dataset, project)
+    assert is_retryable(caught.value)
+    dataset.drop_columns(["y"])
+    assert dataset.schema().field("x").metadata[b"unit"] == b"m"
+
+
 # --- the matrix ----------------------------------------------------------------------------
 
 GOES, AGAIN, FINAL = "goes", "again", "final"
@@ -265,19 +356,27 @@ WINNERS: Mapping[str, dict[str, Any]] = {
         "new_indices": [{"name": "i", "fields": [0], "fragment_bitmap": RowSet.from_positions([1]).to_roaring(32)}]
     },
     "rewrite": {"groups": [{"old_fragments": [FRAGMENT], "new_fragments": [{"id": 9}]}]},
-    "merge": {},
+    "merge": {"schema": [{"id": 0}], "preserves_nullability": True},
+    "merge that replaces": {"schema": [{"id": 9}], "preserves_nullability": True},
+    "merge that requires": {"schema": [{"id": 0}]},
     "restore": {"version": 1},
     "reserve_fragments": {"num_fragments": 1},
     "update": {"updated_fragments": [FRAGMENT], "new_fragments": [{"id": 9}]},
-    "project": {"schema": []},
+    "project": {"schema": [], "preserves_nullability": True},
+    "project that keeps": {"schema": [{"id": 0}], "preserves_nullability": True},
+    "project that requires": {"schema": [{"id": 0}]},
     "update_config": {"config_updates": {"update_entries": [{"key": "k", "value": "v"}]}},
+    "update_config of fields": {"field_metadata_updates": {0: {"update_entries": [{"key": "unit", "value": "m"}]}}},
     "data_replacement": {"replacements": [{"fragment_id": 1}]},
     "update_mem_wal_state": {},
     "update_bases": {},
 }
 #: For each of my operations, the winners that it does not go with.
 MATRIX: Mapping[str, Mapping[str, str]] = {
-    "append": {"overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL},
+    "append": {
+        "project that requires": AGAIN, "merge that requires": AGAIN, "merge that replaces": AGAIN,
+        "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
+    },
     "delete rows": {
         "rewrite": AGAIN, "data_replacement": AGAIN, "merge": AGAIN,
         "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
@@ -288,25 +387,34 @@ MATRIX: Mapping[str, Mapping[str, str]] = {
     },
     "update": {
         "rewrite": AGAIN, "data_replacement": AGAIN, "merge": AGAIN, "project": AGAIN,
-        "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
+        "project that requires": AGAIN, "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
     },
     "merge rows": {
         "append": AGAIN, "update": AGAIN, "rewrite": AGAIN, "data_replacement": AGAIN, "merge": AGAIN, "project": AGAIN,
-        "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
+        "project that requires": AGAIN, "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
     },
     "rewrite": {
         "delete": AGAIN, "update": AGAIN, "rewrite": AGAIN, "data_replacement": AGAIN, "merge": AGAIN,
         "create_index": AGAIN, "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
     },
     "project": {
-        "merge": AGAIN, "project": AGAIN, "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
+        "merge": AGAIN, "project": AGAIN, "project that keeps": AGAIN, "project that requires": AGAIN,
+        "update_config of fields": AGAIN, "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
+    },
+    "merge": {
+        "append": AGAIN, "delete": AGAIN, "update": AGAIN, "rewrite": AGAIN, "data_replacement": AGAIN, "merge": AGAIN,
+        "project": FINAL, "project that keeps": FINAL, "project that requires": FINAL, "update_config of fields": AGAIN,
+        "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
     },
     "overwrite": {"overwrite": AGAIN, "update_mem_wal_state": FINAL},
     "overwrite with config": {"overwrite": FINAL, "update_config": FINAL, "update_mem_wal_state": FINAL},
-    "restore": {"update_mem_wal_state": FINAL},
+    "restore": {"update_mem_wal_state": FINAL, "update_config of fields": FINAL},
     "reserve_fragments": {"overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL},
     "update_config": {"update_config": FINAL, "overwrite": FINAL},
     "other config": {},
+    "config of fields": {
+        "update_config of fields": FINAL, "merge": AGAIN, "overwrite": FINAL, "restore": FINAL,
+    },
 }  # fmt: skip
 
 
@@ -315,7 +423,7 @@ def my_operations() -> Mapping[str, Operation]:
     rows = RowRemoval(base, {1: RowSet.from_positions([0])}, {})
     none = RowRemoval(base, {}, {})
     return {
-        "append": Append([]),
+        "append": Append([NewFragment(1, [{"fields": [0]}])]),
         "delete rows": Delete(rows),
         "delete fragments": Delete(none, whole=[1]),
         "update": Update(rows, [], fields_modified=[0]),
@@ -328,20 +436,25 @@ def my_operations() -> Mapping[str, Operation]:
         "reserve_fragments": ReserveFragments(1),
         "update_config": UpdateConfig({"k": "w"}),
         "other config": UpdateConfig({"other": "w"}),
+        "config of fields": UpdateConfig(fields={0: {"unit": "km"}}),
+        "merge": Merge(base, base.fields, {}),
     }
 
 
 @pytest.mark.parametrize("mine", MATRIX)
 @pytest.mark.parametrize("winner", WINNERS)
 def test_operations_go_together_as_the_protocol_specifies(mine: str, winner: str) -> None:
-    body = decode("Transaction", encode("Transaction", {winner: WINNERS[winner]}), "a test")[winner]
-    expected = MATRIX[mine].get(winner, GOES)
+    name = winner.partition(" ")[0]
+    body = decode("Transaction", encode("Transaction", {name: WINNERS[winner]}), "a test")[name]
+    row = MATRIX[mine]
+    # what holds for each merge holds for those that require a column, too
+    expected = row.get(winner, row.get(name, GOES) if name == "merge" else GOES)
     operation = my_operations()[mine]
     if expected == GOES:
-        check(operation, Winner(7, winner, body, "u"))
+        check(operation, Winner(7, name, body, "u"))
         return
-    with pytest.raises(CommitConflictError, match=f"Version 7.*{winner}") as caught:
-        check(operation, Winner(7, winner, body, "u"))
+    with pytest.raises(CommitConflictError, match=f"Version 7.*{name}") as caught:
+        check(operation, Winner(7, name, body, "u"))
     assert (AGAIN if is_retryable(caught.value) else FINAL) == expected
 
 
@@ -353,4 +466,4 @@ def test_unknown_operation_is_a_conflict(mine: str) -> None:
 
 
 def test_every_operation_has_rules() -> None:
-    assert {o.name for o in my_operations().values()} | {"merge"} == {*conflicts.RULES}
+    assert {o.name for o in my_operations().values()} == {*conflicts.RULES}

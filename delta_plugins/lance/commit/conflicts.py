@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from delta_core.api import CommitConflictError
 from delta_core.kernels.row_set import RowSet
-from delta_plugins.lance.commit.operations import Delete, Operation, Overwrite, Rewrite, Update, UpdateConfig
+from delta_plugins.lance.commit.operations import Append, Delete, Operation, Overwrite, Rewrite, Update, UpdateConfig
 from delta_plugins.lance.wire import Message
 
 __all__ = ["Winner", "check", "is_retryable", "touched_fragments"]
@@ -123,7 +123,41 @@ def _index_of_groups(mine: Rewrite, body: Message) -> Verdict:
 
 def _projected(mine: Update, body: Message) -> Verdict:
     kept = {f["id"] for f in body["schema"]}
-    return "fine" if kept.issuperset(mine.fields_modified) else "again"
+    return _may_require(mine, body) if kept.issuperset(mine.fields_modified) else "again"
+
+
+def _may_require(mine: Operation, body: Message) -> Verdict:
+    """Judge rows, which may have nulls, or no value, in columns that the winner may have made required."""
+    return "fine" if body["preserves_nullability"] else "again"
+
+
+def _replaced_columns(mine: Append, body: Message) -> Verdict:
+    """Judge rows that may have values in columns that the winner wrote again under other ids, as casts do."""
+    kept = {f["id"] for f in body["schema"]}
+    written = {i for fragment in mine.fragments for file in fragment.files for i in file["fields"] if i >= 0}
+    return _may_require(mine, body) if kept.issuperset(written) else "again"
+
+
+def _describes_columns(body: Message) -> bool:
+    """Whether an operation changes the metadata of the schema or of fields."""
+    _, _, schema, fields, _ = _config_keys(body)
+    return bool(schema or fields)
+
+
+def _described(mine: Operation, body: Message) -> Verdict:
+    """Judge a schema, which has none of the metadata that the winner set."""
+    return "again" if _describes_columns(body) else "fine"
+
+
+def _described_then_restored(mine: Operation, body: Message) -> Verdict:
+    return "final" if _describes_columns(body) else "fine"
+
+
+def _if_describing(verdict: Verdict) -> Rule:
+    def rule(mine: UpdateConfig, body: Message) -> Verdict:
+        return verdict if mine.schema or mine.fields else "fine"
+
+    return rule
 
 
 def _config_keys(body: Message) -> tuple[set[str], set[str], set[str], set[int], bool]:
@@ -172,7 +206,7 @@ _OF_ROWS: Mapping[str, Rule] = {
 _ALL_DATA = ("append", "delete", "update", "rewrite", "merge", "data_replacement", "data_overlay")
 #: My operation, and the winners that it does not go with; it goes with all others that are known.
 RULES: Mapping[str, Mapping[str, Rule]] = {
-    "append": _NEVER,
+    "append": {**_NEVER, "project": _may_require, "merge": _replaced_columns},
     "delete": _OF_ROWS,
     "update": {**_OF_ROWS, "append": _if_reads_all(), "update": _new_rows, "project": _projected},
     "rewrite": {
@@ -182,12 +216,18 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
         "merge": _AGAIN,
         "create_index": _index_of_groups,
     },
-    "merge": {**_NEVER, **dict.fromkeys(_ALL_DATA, _AGAIN), "project": _FINAL},
-    "project": {**_NEVER, "merge": _AGAIN, "project": _AGAIN},
+    "merge": {**_NEVER, **dict.fromkeys(_ALL_DATA, _AGAIN), "project": _FINAL, "update_config": _described},
+    # no projection of ours makes a column required, so that rows of others go with it
+    "project": {**_NEVER, "merge": _AGAIN, "project": _AGAIN, "update_config": _described},
     "overwrite": {"overwrite": _overwritten_config, "update_config": _updated_config, "update_mem_wal_state": _FINAL},
-    "restore": {"update_mem_wal_state": _FINAL},
+    "restore": {"update_mem_wal_state": _FINAL, "update_config": _described_then_restored},
     "reserve_fragments": _NEVER,
-    "update_config": {"update_config": _same_keys, "overwrite": _config_of_overwrite},
+    "update_config": {
+        "update_config": _same_keys,
+        "overwrite": _config_of_overwrite,
+        "merge": _if_describing("again"),
+        "restore": _if_describing("final"),
+    },
 }
 
 

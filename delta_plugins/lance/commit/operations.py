@@ -276,8 +276,6 @@ class Merge(Struct, frozen=True):
         The data files of those fragments that get others, by id: all files of the fragment.
     schema_metadata : Mapping of str to bytes, optional
         By default that of the base.
-    preserves_nullability : bool
-        Whether no column takes nulls that it did not take before.
     """
 
     base: Manifest
@@ -296,6 +294,7 @@ class Merge(Struct, frozen=True):
                 message["files"] = list(self.files[fragment])
                 draft.replace(fragment, [message])
             messages.append(message)
+        preserves_nullability = _preserves_nullability(draft.fields, self.fields)
         draft.set_fields(self.fields)
         if self.schema_metadata is not None:
             draft.message["schema_metadata"] = dict(self.schema_metadata)
@@ -304,11 +303,24 @@ class Merge(Struct, frozen=True):
             "fragments": messages,
             "schema": [message_of(f) for f in fields_of_schema(self.fields)],
             "schema_metadata": dict(draft.message.get("schema_metadata") or {}),
+            "preserves_nullability": preserves_nullability,
         }
 
 
+def _preserves_nullability(before: Sequence[LanceField], after: Sequence[LanceField]) -> bool:
+    """Whether rows that fit the earlier fields have a value wherever the later ones require it.
+
+    If not, other writers don't commit rows that they wrote with the earlier fields.
+    """
+    required = {f.id for f in walk_fields(before) if not f.nullable}
+    return all(f.nullable or f.id in required for f in walk_fields(after))
+
+
 class Project(Struct, frozen=True):
-    """Fewer columns, or other names. Files whose fields are all gone are dropped."""
+    """Fewer columns, or other names. Files whose fields are all gone are dropped.
+
+    None of the columns is required that was not required before.
+    """
 
     fields: tuple[LanceField, ...]
     name = "project"
@@ -329,9 +341,13 @@ class Project(Struct, frozen=True):
                 message = fragment_message(draft.base, index)
                 message["files"] = [f for f, i in zip(message["files"], layouts, strict=True) if is_left[i]]
                 draft.replace(int(listed.id[index]), [message])
+        preserves_nullability = _preserves_nullability(draft.fields, self.fields)
         draft.set_fields(self.fields)
         draft.indices = of_fields(draft.indices, kept)
-        return {"schema": [message_of(f) for f in fields_of_schema(self.fields)]}
+        return {
+            "schema": [message_of(f) for f in fields_of_schema(self.fields)],
+            "preserves_nullability": preserves_nullability,
+        }
 
 
 def _is_lineage(fields: Sequence[int]) -> bool:
