@@ -29,7 +29,13 @@ class FoundFiles:
         self._stream: Any = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add files: columns of `WALKED_FILE`."""
+        """Add files.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+            Columns of `WALKED_FILE`.
+        """
         if not batch.num_rows:
             return
         self.num_files += batch.num_rows

@@ -40,7 +40,13 @@ class PathSet:
         self._names = _Hashes()
 
     def add(self, paths: pa.Array) -> None:
-        """Add files by decoded paths; null is none."""
+        """Add files.
+
+        Parameters
+        ----------
+        paths : pyarrow.StringArray
+            Their decoded paths; null is none.
+        """
         paths = pc.drop_null(paths)
         if not len(paths):
             return
@@ -50,7 +56,13 @@ class PathSet:
             self._names.append(text_hashes(_names_of(pc.filter(paths, odd)), self._secret))
 
     def contains(self, paths: pa.Array) -> NDArray[np.bool_]:
-        """Return which files, by paths from the root, are in the set."""
+        """Return which files are in the set, bool[n_files].
+
+        Parameters
+        ----------
+        paths : pyarrow.StringArray, shape (n_files,)
+            Their decoded paths from the root.
+        """
         found = self._paths.contain(text_hashes(paths, self._secret))
         return found | self._names.contain(text_hashes(_names_of(paths), self._secret)) if self._names else found
 
