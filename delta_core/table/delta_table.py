@@ -20,11 +20,10 @@ from delta_core.errors import (
     ProtocolError,
     SchemaError,
     TableExistsError,
-    TableNotFoundError,
     VersionNotFoundError,
 )
 from delta_core.kernel import log as delta_log
-from delta_core.kernel.snapshot import open_context, open_snapshot
+from delta_core.kernel.snapshot import open_context
 from delta_core.runtime.arguments import path_text
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import StructType
@@ -290,9 +289,6 @@ class DeltaTable(ReadMethods, ChangeMethods, UpkeepMethods):
         False
         """
         try:
-            open_snapshot(path_text(table_uri), storage_options=storage_options)
-        except TableNotFoundError:
-            return False
+            return open_context(path_text(table_uri), storage_options).find() is not None
         except (CorruptTableError, ProtocolError, SchemaError, VersionNotFoundError):
             return True
-        return True

@@ -72,8 +72,7 @@ class ChosenScan(LanceScan):
         self._batch_bytes = batch_bytes
 
     def _fragments(self) -> Iterator[int]:
-        self._indices()
-        listed = list(self._chosen)
+        listed = self._may_pass(list(self._chosen))
         for start in range(0, len(listed), _AT_ONCE):
             some = listed[start : start + _AT_ONCE]
             self._dataset.deleted_rows([i for i in some if self._chosen[i] is None])

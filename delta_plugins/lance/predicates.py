@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,8 +56,22 @@ class Predicate:
             dict.fromkeys(x for x in api.leaves(expression) if isinstance(x, api.Column))
         )
         self.names = tuple(dict.fromkeys(x.path[0] for x in self.columns))
-        types: dict[Leaf, pa.DataType] = {x: _type_at(schema, x.path) for x in self.columns}
-        self._compiled: Compiled = evaluator.compile(expression, types)
+        self._evaluator = evaluator
+
+    @cached_property
+    def _compiled(self) -> Compiled:
+        types: dict[Leaf, pa.DataType] = {x: _type_at(self._arrow, x.path) for x in self.columns}
+        return self._evaluator.compile(self.expression, types)
+
+    def check(self) -> None:
+        """Compile the condition, which is done for the first rows otherwise.
+
+        Raises
+        ------
+        ExpressionError, UnsupportedExpressionError
+            If a part does not fit its arguments, or can't be evaluated.
+        """
+        _ = self._compiled
 
     def __str__(self) -> str:
         return api.format_sql(self.expression)
@@ -103,8 +118,7 @@ def bind_predicate(predicate: Any, fields: Sequence[LanceField], evaluator: Eval
     Raises
     ------
     UnsupportedExpressionError
-        If it needs a column of blobs or of JSON, or one whose name is not unique, or has a part that can't be
-        evaluated.
+        If it needs a column of blobs or of JSON, or one whose name is not unique.
     ColumnNotFoundError, ExpressionError
         If it can't be parsed, or does not fit the columns.
     """

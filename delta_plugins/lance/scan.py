@@ -423,8 +423,12 @@ class LanceScan(PlannedRows):
             evaluator = dataset.engine.evaluator
             self._tested = self._reader_of(self._predicate)
             self._encoded = plan_tests(self._predicate, self._tested.fields, evaluator)
-            if self._encoded is not None and self._encoded.rest is not None:
-                self._rest = self._reader_of(self._encoded.rest)
+            rest = self._predicate if self._encoded is None else self._encoded.rest
+            if rest is not None:
+                # parts that are tested on encoded values can always be evaluated
+                rest.check()
+            if self._encoded is not None and rest is not None:
+                self._rest = self._reader_of(rest)
 
     def _reader_of(self, predicate: Predicate) -> RowReader:
         """Return the reader of the columns that a condition needs."""
@@ -600,12 +604,17 @@ class LanceScan(PlannedRows):
         yield from self._listed(range(len(self._dataset.manifest.fragments)))
 
     def _listed(self, fragments: range) -> Iterator[int]:
-        """Yield the indices of fragments; deleted rows are loaded for many of them at a time."""
-        self._indices()
-        for start in range(0, len(fragments), _FRAGMENTS_AT_ONCE):
-            some = fragments[start : start + _FRAGMENTS_AT_ONCE]
+        """Yield the indices of fragments that may have rows; deleted rows are loaded for many of them at a time."""
+        left = self._may_pass(fragments)
+        for start in range(0, len(left), _FRAGMENTS_AT_ONCE):
+            some = left[start : start + _FRAGMENTS_AT_ONCE]
             self._dataset.deleted_rows(some if self._limit is None else some[:1])
             yield from some
+
+    def _may_pass(self, fragments: Sequence[int]) -> Sequence[int]:
+        """Return those of some fragments that indices leave rows of, all of them without indices."""
+        indices = self._indices()
+        return fragments if indices is None else indices.left(fragments)
 
     def _passing(self, fragment: int) -> Iterator[tuple[FragmentReader, NDArray[np.int64]]]:
         """Yield the positions of rows of a fragment for which the predicate is true, window by window."""

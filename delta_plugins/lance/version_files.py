@@ -201,6 +201,13 @@ class VersionFiles:
         """Return the path of a file below a base path (-1 = the dataset's own), as the storage takes it."""
         return self._places.other(base, path)
 
+    def rows_of(self, fragments: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many rows each of some fragments has, deleted ones too; they are given by index."""
+        found = self._rows[fragments]
+        for i in np.unique(fragments[found < 0]).tolist():
+            self.physical_rows(i)
+        return self._rows[fragments]
+
     def all_rows(self) -> NDArray[np.int64]:
         """Return how many rows each fragment has, deleted ones too, int64[n_fragments]."""
         for i in np.flatnonzero(self._rows < 0).tolist():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,17 +11,17 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core import api
-from delta_core.kernels.arrow_buffers import mask_of, number_array, one_array
+from delta_core.kernels.arrow_buffers import is_valid, mask_of, number_array, one_array, values_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from delta_core.api import Column, Evaluator, Expression, Schema
+    from delta_core.api import Column, Evaluator, Expression, Schema, ValueRange
 
 __all__ = ["Condition"]
 
 
-class Condition(Struct, frozen=True):
+class Condition(Struct, frozen=True, dict=True):
     """A condition on one column.
 
     Parameters
@@ -51,6 +52,9 @@ class Condition(Struct, frozen=True):
         values : pyarrow.Array, **shape (n,)**
             Of the type of the column.
         """
+        accepted = self._range
+        if accepted is not None:
+            return _within(accepted, values, values) & is_valid(values)
         compiled = self.evaluator.compile(self.expression, {self.column: self.type})
         return self._mask(compiled([values for _ in compiled.leaves], len(values)), len(values), False)
 
@@ -64,6 +68,12 @@ class Condition(Struct, frozen=True):
         num_rows : int64[n]
             Of each group.
         """
+        accepted = self._range
+        if accepted is not None:
+            least, greatest = bounds["min"], bounds["max"]
+            is_known = is_valid(least) & is_valid(greatest)
+            has_values = values_of(bounds["nullCount"]) < num_rows
+            return (_within(accepted, least, greatest) | ~is_known) & has_values
         plan = api.plan_skipping(self.expression, self.schema, api.ColumnMap.identity(self.schema), ())
         count = len(num_rows)
         if plan.statistics is None:
@@ -73,9 +83,25 @@ class Condition(Struct, frozen=True):
         compiled = self.evaluator.compile(plan.statistics, {x: arrays[x.kind].type for x in leaves})  # type: ignore[union-attr]
         return self._mask(compiled([arrays[x.kind] for x in compiled.leaves], count), count, True)  # type: ignore[union-attr]
 
+    @cached_property
+    def _range(self) -> ValueRange | None:
+        """Return the whole numbers that the condition is true for, if they are a range without null."""
+        if not pa.types.is_signed_integer(self.type):
+            return None
+        sources: dict[Any, Any] = {self.column: api.PhysicalSource(0)}
+        parts = [api.part_test(part, sources, {self.column: self.type}) for part in api.conjuncts(self.expression)]
+        found = api.joined_test(parts)
+        return found if isinstance(found, api.ValueRange) else None
+
     @staticmethod
     def _mask(found: Any, count: int, null: bool) -> NDArray[np.bool_]:
         if isinstance(found, pa.Scalar):
             value = found.as_py()
             return np.full(count, null if value is None else value, np.bool_)
         return mask_of(one_array(found), null)
+
+
+def _within(accepted: ValueRange, least: pa.Array, greatest: pa.Array) -> NDArray[np.bool_]:
+    """Return which ranges of whole numbers have one that is accepted; of nulls any answer."""
+    found: NDArray[np.bool_] = (values_of(least) <= accepted.most) & (values_of(greatest) >= accepted.least)
+    return found

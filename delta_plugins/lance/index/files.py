@@ -44,15 +44,16 @@ class IndexFile:
     def __init__(self, dataset: VersionFiles, index: Index, name: str) -> None:
         self.path = dataset.other_path(index.base, f"{index.folder}/{name}")
         try:
-            [(size, _)] = dataset.engine.storage.stat([self.path])
-        except FileNotFoundError as e:
+            # early writers do not list the sizes of files
+            size = index.sizes.get(name, 0) or dataset.engine.storage.stat([self.path])[0][0]
+            source = StoredFile(dataset.engine.storage, self.path, size)
+            self._file, descriptor = open_described_file(source, size, path=self.path)
+        except (FileNotFoundError, DataFileNotFoundError) as e:
             raise DataFileNotFoundError(
                 f"File {self.path!r} of index {index.name!r} is not there. If the dataset was cleaned up since it was "
                 "opened, open its latest version; otherwise create the index again, or scan with use_indices=False.",
                 path=self.path,
             ) from e
-        source = StoredFile(dataset.engine.storage, self.path, size)
-        self._file, descriptor = open_described_file(source, size, path=self.path)
         try:
             schema = descriptor["schema"]
             self._fields = {f.name: f for f in field_tree(field_of(f) for f in schema["fields"])}

@@ -57,6 +57,8 @@ class Index(Struct, frozen=True):
         Those that it has all rows of.
     reason : str, optional
         Why it can't be used.
+    sizes : Mapping of str to int
+        The bytes of its files by their names, as far as its writer listed them.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Index(Struct, frozen=True):
     has_addresses: bool
     fragments: NDArray[np.bool_]
     reason: str | None = None
+    sizes: Mapping[str, int] = {}
 
 
 def list_indices(dataset: VersionFiles) -> list[Message]:
@@ -129,7 +132,8 @@ def _index(dataset: VersionFiles, message: Message) -> Index:
     base = -1 if message["base_id"] is None else message["base_id"]
     if reason is None and not folder:
         reason = "it has no UUID"
-    return Index(message["name"], kind, column, folder, base, has_addresses, is_covered, reason)
+    sizes = {f["path"]: f["size_bytes"] for f in message["files"]}
+    return Index(message["name"], kind, column, folder, base, has_addresses, is_covered, reason, sizes)
 
 
 def _reason(dataset: VersionFiles, message: Message, kind: str, version: int, column: Sequence[str]) -> str | None:

@@ -89,6 +89,16 @@ class IndexPlan:
         self._positions = None if found is None else found.rows.positions()
         self.notes = tuple(notes.items())
 
+    def left(self, fragments: Sequence[int]) -> list[int]:
+        """Return those of some fragments, given by index, that may have a row that passes."""
+        if self._found is None or self._positions is None:
+            return list(fragments)
+        may_pass = ~self._found.covered
+        may_pass[self._positions >> 32] = True
+        chosen = np.asarray(fragments, np.int64)
+        found: list[int] = chosen[may_pass[chosen]].tolist()
+        return found
+
     def positions(self, fragment: int) -> NDArray[np.int64] | None:
         """Return the positions of the rows of a fragment that may pass, deleted ones too; None: all rows."""
         if self._found is None or self._positions is None or not self._found.covered[fragment]:
@@ -209,16 +219,14 @@ class _Lookup:
             fragment, position = matches.fragment, matches.position
         is_chosen = (fragment >= 0) & covered[fragment]
         fragment, position = fragment[is_chosen], position[is_chosen]
-        last = np.zeros(len(covered), np.int64)
-        np.maximum.at(last, fragment, position + 1)
-        for i in np.flatnonzero(last).tolist():
-            if last[i] > dataset.physical_rows(i):
-                raise DataFileError(
-                    f"Index {index.name!r} is damaged: it lists row {int(last[i]) - 1} of fragment "
-                    f"{dataset.manifest.fragments.id[i]}, which has {dataset.physical_rows(i)} rows. Create the index "
-                    "again, or scan with use_indices=False.",
-                    path=index.folder,
-                )
+        rows = dataset.rows_of(fragment)
+        for i in np.flatnonzero(position >= rows)[:1].tolist():
+            raise DataFileError(
+                f"Index {index.name!r} is damaged: it lists row {position[i]} of fragment "
+                f"{dataset.manifest.fragments.id[fragment[i]]}, which has {rows[i]} rows. Create the index again, or "
+                "scan with use_indices=False.",
+                path=index.folder,
+            )
         return (fragment << 32) | position
 
     def _note(self, index: Index, text: str, is_used: bool) -> None:
