@@ -396,7 +396,7 @@ class ChangeMethods:
         Raises
         ------
         InvalidArgumentError
-            For an age or a number that is none.
+            For an age or a number that is none, or a branch that was opened by the path of its folder.
         CorruptTableError, UnsupportedFeatureError
             If a manifest, a tag or a branch can't be read: it is not known what it needs. Nothing was deleted.
         EngineError

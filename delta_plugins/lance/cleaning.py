@@ -33,7 +33,7 @@ from delta_plugins.lance.history import transaction_path
 from delta_plugins.lance.index.listing import list_indices
 from delta_plugins.lance.manifest import Manifest, parse_manifest
 from delta_plugins.lance.names import MANIFESTS, is_detached, parse_versions
-from delta_plugins.lance.refs import Branch, Tag, branch_folder, read_branches, read_tags
+from delta_plugins.lance.refs import Branch, Tag, branch_folder, check_not_a_branch, read_branches, read_tags
 from delta_plugins.lance.scan import LanceScan
 from delta_plugins.lance.schema import LanceField, blob_kind, walk_fields
 from delta_plugins.lance.version_files import VersionFiles
@@ -237,7 +237,7 @@ def clean_dataset(dataset: DatasetVersion, options: CleanupOptions) -> dict[str,
     Raises
     ------
     InvalidArgumentError
-        For an age or a number that is none.
+        For an age or a number that is none, or a branch that was opened by the path of its folder.
     CorruptTableError, UnsupportedFeatureError
         If a manifest, a tag or a branch can't be read, so that it is not known what it needs. Nothing was deleted.
     EngineError
@@ -350,6 +350,7 @@ class _Cleanup:
             read = iter(()) if versions is None else read_versions(self._storage, versions, below, found)
             for _, manifest in (*read, *self._detached(below, names)):
                 _check_known(manifest)
+                check_not_a_branch(self._storage.root, manifest.base_paths.values())
                 files = self._files(manifest, below)
                 is_own = below == self._below and manifest.version in found
                 if is_own and self._chosen(manifest, found, pinned, now_us):

@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
-from delta_core.api import CorruptTableError, RangeRequest, Storage, VersionNotFoundError, decode_json
+from delta_core.api import (
+    CorruptTableError,
+    InvalidArgumentError,
+    RangeRequest,
+    Storage,
+    VersionNotFoundError,
+    decode_json,
+)
 
-__all__ = ["MAIN", "TAGS", "Branch", "Tag", "branch_folder", "find_tag", "read_branches", "read_tags", "tag_path"]
+if TYPE_CHECKING:
+    from delta_plugins.lance.manifest import BasePath
+
+__all__ = [
+    "MAIN",
+    "TAGS",
+    "Branch",
+    "Tag",
+    "branch_folder",
+    "check_not_a_branch",
+    "find_tag",
+    "read_branches",
+    "read_tags",
+    "tag_path",
+]
 
 MAIN = "main"
 """The name of the branch that is the dataset itself."""
@@ -64,6 +86,33 @@ class Branch(Struct, frozen=True):
 def branch_folder(branch: str | None) -> str:
     """Return the folder of a branch below the root of the dataset, empty for the main one."""
     return f"tree/{branch}" if branch not in (None, MAIN) else ""
+
+
+def check_not_a_branch(root: str, bases: Iterable[BasePath]) -> None:
+    """Reject a branch that was opened by the path of its folder: tags and branches of it are in the dataset above.
+
+    Parameters
+    ----------
+    root : str
+        The place that was opened.
+    bases : iterable of BasePath
+        Of a manifest in it: a branch names the dataset that it began in, maybe by another path to the same place.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is a branch.
+    """
+    names = {b.path.rstrip("/").rpartition("/")[2] for b in bases if b.is_dataset_root}
+    parts = root.rstrip("/").split("/tree/")
+    for i in range(1, len(parts)):
+        if parts[i - 1].rpartition("/")[2] in names:
+            above, branch = "/tree/".join(parts[:i]), "/tree/".join(parts[i:])
+            raise InvalidArgumentError(
+                f"{root} is the folder of a branch: its tags, and the branches that began in it, are in {above}. "
+                f"Nothing was changed. Open {above} with branch={branch!r}.",
+                path=root,
+            )
 
 
 def tag_path(name: str) -> str:

@@ -18,7 +18,7 @@ from delta_core.api import (
     Unsettled,
     publish_file,
 )
-from delta_plugins.lance.refs import TAGS, Tag, branch_folder, find_tag, read_tags, tag_path
+from delta_plugins.lance.refs import TAGS, Tag, branch_folder, check_not_a_branch, find_tag, read_tags, tag_path
 from delta_plugins.lance.version_manifests import read_latest, read_version
 
 __all__ = ["Tags"]
@@ -105,7 +105,8 @@ class Tags(Mapping[str, Tag]):
         Raises
         ------
         InvalidArgumentError
-            If there is such a tag, or the name is none that every reader can list.
+            If there is such a tag, or the name is none that every reader can list, or the dataset is a branch that
+            was opened by the path of its folder.
         VersionNotFoundError
             If there is no such version.
         TableNotFoundError
@@ -157,6 +158,8 @@ class Tags(Mapping[str, Tag]):
 
         Raises
         ------
+        InvalidArgumentError
+            If the dataset is a branch that was opened by the path of its folder.
         VersionNotFoundError
             If there is no such tag, or no such version.
         TableNotFoundError
@@ -187,6 +190,7 @@ class Tags(Mapping[str, Tag]):
         if version is None and branch is None:
             version = here
         manifest = read_latest(self._storage, below) if version is None else read_version(self._storage, version, below)
+        check_not_a_branch(self._storage.root, manifest.base_paths.values())
         [(size, _)] = self._storage.stat([manifest.path])
         return Tag(manifest.version, named if below else None, tag.metadata, tag.created_at, tag.updated_at, size)
 

@@ -175,6 +175,33 @@ def test_branch_without_its_reference_keeps_its_files(tmp_path: Path) -> None:
     assert content(where, branch="dev", version=version) == before
 
 
+@pytest.mark.parametrize("branch", ["dev", "deep/er"])
+def test_branch_that_is_opened_by_its_folder_is_not_cleaned(tmp_path: Path, branch: str) -> None:
+    """Tags and branches of it are in the dataset above."""
+    where = changed(tmp_path / "tree")
+    theirs = peer(where).create_branch("dev", ("main", 3))
+    theirs.insert(rows(900, 3))
+    theirs.create_branch("deep/er", ("dev", 4)).insert(rows(950, 2))
+    (tmp_path / "link").symlink_to(tmp_path / "tree")
+    make_old(where)
+    before = files_of(where)
+    for place in (f"{where}/tree/{branch}", f"{tmp_path}/link/dataset/tree/{branch}"):
+        dataset = open_dataset(place, allow_external=[str(tmp_path)])
+        with pytest.raises(InvalidArgumentError, match=f"branch={branch!r}"):
+            dataset.cleanup(older_than=NOW)
+        with pytest.raises(InvalidArgumentError, match=f"branch={branch!r}"):
+            dataset.tags.create("kept")
+    assert files_of(where) == before
+
+
+def test_clone_in_a_folder_of_the_name_of_branches_is_cleaned(tmp_path: Path) -> None:
+    where = changed(tmp_path / "tree")
+    clone = str(tmp_path / "tree/clone")
+    peer(where).shallow_clone(clone, 3)
+    open_dataset(clone, allow_external=[where]).cleanup(older_than=NOW)
+    assert content(clone, allow_external=[where]) == content(where, version=3)
+
+
 def test_detached_version_keeps_its_files(tmp_path: Path) -> None:
     lance: Any = pytest.importorskip("lance", reason="pylance is not installed")
     where = changed(tmp_path)

@@ -30,14 +30,14 @@ from delta_core.api import (
 )
 from delta_core.kernels.arrow_buffers import number_array
 from delta_plugins.lance import flags
-from delta_plugins.lance.commit.conflicts import Winner, check, rows_conflict
+from delta_plugins.lance.commit.conflicts import Winner, check, removed_version, rows_conflict
 from delta_plugins.lance.commit.draft import Draft
 from delta_plugins.lance.commit.indices import index_messages, index_names
 from delta_plugins.lance.commit.operations import Delete, Operation, RowRemoval, Update
 from delta_plugins.lance.deletions import ARROW, BITMAP, read_deletions
 from delta_plugins.lance.history import read_transaction, transaction_operation, transaction_path
 from delta_plugins.lance.manifest import Manifest, parse_manifest
-from delta_plugins.lance.names import deletion_name, list_versions, manifest_names
+from delta_plugins.lance.names import deletion_name, list_latest, list_versions, manifest_names
 from delta_plugins.lance.version_manifests import manifest_path, read_versions
 from delta_plugins.lance.wire import Message, encode
 
@@ -184,7 +184,24 @@ class _Commit:
         return Attempt(draft.version, path, draft.encode(transaction, name), name, index_names(draft.indices), names)
 
     def publish(self, attempt: Attempt) -> Outcome:
-        """Put the manifest, if there is none of the version."""
+        """Put the manifest, if there is none of the version or of a later one.
+
+        Raises
+        ------
+        CommitError, CommitStateUnknownError
+            See `commit_operation`.
+        """
+        listed = list_latest(self.storage, self.below)
+        latest = 0 if listed is None else listed.latest
+        if latest >= attempt.version:
+            # a cleanup may have removed this version: one that is put in its place would come before the latest one
+            return Conflict(attempt.version)
+        if latest < attempt.version - 1:
+            raise CommitError(
+                f"Version {attempt.version - 1}, which this commit follows, is not there any more: the dataset was "
+                "removed. Nothing was committed. Create the dataset, then run it again.",
+                version=attempt.version,
+            )
         folder = attempt.path.rpartition("/")[0]
         self.may_have_landed = True
         outcome = publish_file(self.storage, attempt.path, attempt.data, folder=folder, is_ours=self._is_ours)
@@ -231,6 +248,8 @@ class _Commit:
             )
         started = base.manifest.version
         chosen = [v for v in versions.names if v > started]
+        if missing := {*range(started + 1, versions.latest)}.difference(chosen):
+            raise removed_version(base.operation, min(missing))
         latest, data = base.manifest, None
         for data, latest in read_versions(self.storage, versions, self.below, chosen):
             flags.check_writable(

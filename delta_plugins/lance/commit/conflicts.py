@@ -13,7 +13,7 @@ from delta_core.kernels.row_set import RowSet
 from delta_plugins.lance.commit.operations import Append, Delete, Operation, Overwrite, Rewrite, Update, UpdateConfig
 from delta_plugins.lance.wire import Message
 
-__all__ = ["Winner", "check", "is_retryable", "touched_fragments"]
+__all__ = ["Winner", "check", "is_retryable", "removed_version", "rows_conflict", "touched_fragments"]
 
 #: The operation can't land any more; it has to run again; or both can.
 Verdict = Literal["final", "again", "fine"]
@@ -250,6 +250,11 @@ def check(mine: Operation, winner: Winner) -> None:
 def rows_conflict(mine: Operation, version: int, why: str) -> CommitConflictError:
     """Return the error of rows that a winner changed too."""
     return _error(mine, version, None, "again", why)
+
+
+def removed_version(mine: Operation, version: int) -> CommitConflictError:
+    """Return the error of a version whose operation is not known, because a cleanup removed it."""
+    return _error(mine, version, None, "again", "a cleanup removed it, so that what it did is not known")
 
 
 def _conflict(mine: Operation, winner: Winner, verdict: Verdict, why: str) -> CommitConflictError:
