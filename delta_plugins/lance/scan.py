@@ -202,6 +202,11 @@ class FragmentReader:
         deleted = self._dataset.deleted_rows([self._fragment])[0]
         return None if deleted is None else np.flatnonzero(~deleted.mask(self.num_rows()))
 
+    @property
+    def has_joined_fields(self) -> bool:
+        """Whether a field is joined from several files, which may contradict each other in deleted rows."""
+        return any(len(sources) > 1 for sources in self._plan.sources)
+
     def read(self, positions: NDArray[np.int64]) -> Arrays:
         """Return the columns of the reader for rows at positions, which rise."""
         found = [self._opened(p).read(p.fields, p.column_of, positions) for p in self._plan.parts]
@@ -529,7 +534,8 @@ class LanceScan(PlannedRows):
         batch_rows = self._batch_rows
         if self._batch_bytes is not None:
             batch_rows = min(batch_rows, reader.rows_within(self._batch_bytes))
-        if self._limit is None and positions is not None and _is_dense(positions, reader.num_rows()):
+        is_dense = positions is not None and _is_dense(positions, reader.num_rows())
+        if positions is not None and is_dense and self._limit is None and not reader.has_joined_fields:
             yield from self._filtered(reader, positions, batch_rows)
             return
         for window in reader.windows(positions, batch_rows):
@@ -568,10 +574,11 @@ class LanceScan(PlannedRows):
         shapes = self._dataset.manifest.fragments.shape[numbers]
         if not small.are_small[numbers].all() or (shapes != shapes[0]).any():
             return None
-        arrays = FragmentReader(reader, fragments[0]).together(small, numbers)
+        first = FragmentReader(reader, fragments[0])
+        live = small.live_rows(numbers)
+        arrays = None if first.has_joined_fields and live is not None else first.together(small, numbers)
         if arrays is None:
             return None
-        live = small.live_rows(numbers)
         if live is None:
             return reader.batch(arrays, int(self._dataset.manifest.fragments.physical_rows[numbers].sum()))
         return reader.batch([a.filter(live) for a in arrays], live.true_count)

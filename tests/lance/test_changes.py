@@ -190,6 +190,19 @@ def test_columns_are_added_cast_renamed_and_dropped(tmp_path: Path, version: str
     check_with_pylance(dataset.uri, every_version=True)
 
 
+@pytest.mark.parametrize("fragments", [1, 5])
+def test_struct_in_several_files_is_read_where_they_differ_in_deleted_rows(tmp_path: Path, fragments: int) -> None:
+    points = pa.array([None if i % 5 == 0 else {"x": i, "y": str(i)} for i in range(100)])
+    dataset = write_lance(
+        str(tmp_path), pa.table({"id": range(100), "point": points}), max_rows_per_file=100 // fragments
+    )
+    dataset.delete("id % 4 = 1")
+    dataset.cast_column("point.x", pa.string())
+    expected = [None if i % 5 == 0 else {"x": str(i), "y": str(i)} for i in range(100) if i % 4 != 1]
+    assert dataset.to_pyarrow_table()["point"].to_pylist() == expected
+    assert dataset.to_pyarrow_table(predicate="id >= 0")["point"].to_pylist() == expected
+
+
 def test_ids_of_dropped_columns_are_not_used_again(tmp_path: Path) -> None:
     dataset = made(tmp_path)
     dataset.add_columns({"late": "id"})
