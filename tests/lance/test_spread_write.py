@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,20 @@ def test_files_of_tasks_that_do_not_count_are_not_rows(tmp_path: Path) -> None:
     assert data_files(place) == 3
     write.abandon([twice])
     assert data_files(place) == 2
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_cleanup_finds_files_of_tasks_whose_write_did_not_end(tmp_path: Path, mode: str) -> None:
+    place = str(tmp_path / "d")
+    write_lance(place, ROWS)
+    write = begin(place, mode, max_rows_per_file=2)
+    part(write, place, ROWS)
+    kept = data_files(place)
+    assert kept == 3
+    assert open_table(place).cleanup()["num_files"] == 0, "a writer that is not done may still commit them"
+    found = open_table(place).cleanup(unreferenced_older_than=timedelta(0))
+    assert (found["num_files"], data_files(place)) == (2, 1)
+    assert open_table(place).to_pyarrow_table() == ROWS
 
 
 def test_task_that_fails_leaves_no_file(tmp_path: Path) -> None:
