@@ -1,4 +1,4 @@
-"""What is measured on Lance datasets: each case, its dataset, and at most how much of pylance's processor time."""
+"""What is measured on Lance datasets: each case, its dataset, and its share of pylance's processor time."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ class LanceCase:
         The share of pylance's processor time.
     most_mb : float, optional
         The peak of the process at scale 1.
+    most_bytes : float, optional
+        The share of the bytes of the other side's files.
     """
 
     key: str
@@ -33,6 +35,7 @@ class LanceCase:
     table: str
     at_most: float
     most_mb: float | None = None
+    most_bytes: float | None = None
 
 
 LANCE_CASES = (
@@ -51,6 +54,14 @@ LANCE_CASES = (
     LanceCase("fragments-scan", "scan 10,000 fragments of 10 rows", "stream", "fragments", 0.4),
     LanceCase("fragments-compact", "compact 10,000 fragments of 10 rows", "compact", "fragments", 0.4),
     LanceCase("deleted-compact", "compact after 20 % were deleted, 2.2", "compact", "deleted", 0.3, 400),
+    LanceCase("append-2.2", "append all rows, 2.2", "append_2.2", "stream", 0.8, 400, 1.1),
+    LanceCase("append-2.0", "append all rows, 2.0", "append_2.0", "stream", 1, 400, 1.1),
+    LanceCase("delete", "delete 1 %, 2.2", "delete", "rows-2.2", 1, 232),
+    LanceCase("update", "update 1 %, 2.2", "update", "rows-2.2", 0.5, 232),
+    LanceCase("merge", "merge 110,000 rows, 2.2", "merge", "rows-2.2", 0.4, 232),
+    LanceCase("appends", "200 appends of 3 rows", "appends", "few", 1.5),
+    LanceCase("to-delta", "convert to Delta, beside our read and write", "to_delta", "rows-2.2", 1.2, 300),
+    LanceCase("from-delta", "convert from Delta, beside our read and write", "to_lance", "delta", 1.2, 300),
     LanceCase("fresh", "fresh process: import, open, one row", "fresh", "rows-2.2", 0.5),
     LanceCase("wide", "stream 1,000 columns", "stream", "wide", 1),
     LanceCase("wide-one", "one of 1,000 columns", "one_of_many", "wide", 1),

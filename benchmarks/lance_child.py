@@ -1,6 +1,7 @@
 """One measurement in a fresh process: ``python -m benchmarks.lance_child SIDE WORK TABLE SMALL``.
 
-Prints ``{cpu, peak_mb, answer}`` as JSON. The processor time is that of all threads.
+Prints ``{cpu, peak_mb, num_bytes, answer}`` as JSON. The processor time is that of all threads, ``num_bytes`` is the
+size of a new table's files.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import shutil
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 START = time.process_time()
 
@@ -16,10 +18,16 @@ from collections.abc import Iterable  # noqa: E402
 from typing import Any  # noqa: E402
 
 TAKEN, FEW, VECTORS = 10_000, 100, 1_000
+#: Rows of a merge that are in the dataset, and new ones.
+MERGED, INSERTED, APPENDS = 100_000, 10_000, 200
+#: What is changed in a copy of the dataset, and what is written to a new place.
+CHANGES = ("compact", "delete", "update", "merge", "appends")
+NEW = ("append_2.2", "append_2.0", "to_delta", "to_lance")
+ONE_PERCENT = "i % 100 = 7"
 
 
 class _Ours:
-    """Reads with this project."""
+    """Reads, writes and changes with this project."""
 
     def __init__(self) -> None:
         from delta_core import open_table
@@ -49,9 +57,35 @@ class _Ours:
     def compact(self, place: str) -> None:
         self.open(place).compact()
 
+    def append(self, place: str, rows: Any, version: str) -> None:
+        from delta_plugins.lance import write_lance
+
+        write_lance(place, rows, file_version=version)
+
+    def appends(self, place: str, rows: Any) -> None:
+        from delta_plugins.lance import write_lance
+
+        for _ in range(APPENDS):
+            write_lance(place, rows, "append")
+
+    def delete(self, place: str) -> None:
+        self.open(place).delete(ONE_PERCENT)
+
+    def update(self, place: str) -> None:
+        self.open(place).update({"d": "d + 1"}, predicate=ONE_PERCENT)
+
+    def merge(self, place: str, rows: Any) -> None:
+        merge = self.open(place).merge(rows, "target.i = source.i")
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    def convert(self, place: str, target: str, to: str) -> None:
+        from delta_core import convert
+
+        convert(place, target, to)
+
 
 class _Peer:
-    """Reads with pylance."""
+    """Reads, writes and changes with pylance; converts with our reader and our writer."""
 
     def __init__(self) -> None:
         import lance
@@ -79,6 +113,37 @@ class _Peer:
     def compact(self, place: str) -> None:
         self.open(place).optimize.compact_files()
 
+    def append(self, place: str, rows: Any, version: str) -> None:
+        import lance
+
+        lance.write_dataset(rows, place, data_storage_version=version)
+
+    def appends(self, place: str, rows: Any) -> None:
+        import lance
+
+        for _ in range(APPENDS):
+            lance.write_dataset(rows, place, mode="append")
+
+    def delete(self, place: str) -> None:
+        self.open(place).delete(ONE_PERCENT)
+
+    def update(self, place: str) -> None:
+        self.open(place).update({"d": "d + 1"}, where=ONE_PERCENT)
+
+    def merge(self, place: str, rows: Any) -> None:
+        merge = self.open(place).merge_insert("i")
+        merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
+
+    def convert(self, place: str, target: str, to: str) -> None:
+        from delta_core import open_table, write_deltalake
+        from delta_plugins.lance import write_lance
+
+        rows = open_table(place).scan().to_reader()
+        if to == "delta":
+            write_deltalake(target, rows)
+        else:
+            write_lance(target, rows)
+
 
 def _run(side: Any, work: str, place: str, seen: dict[str, Any]) -> Any:
     """Do the work; what is summed afterwards is kept in ``seen``."""
@@ -91,9 +156,8 @@ def _run(side: Any, work: str, place: str, seen: dict[str, Any]) -> Any:
         return num_rows
     if work == "open":
         return side.version(place)
-    if work == "compact":
-        side.compact(seen["copy"])
-        return side.count(seen["copy"])
+    if work in CHANGES or work in NEW:
+        return _write(side, work, place, seen)
     if work == "fresh":
         seen["table"] = side.head(place)
     elif work == "table":
@@ -101,6 +165,33 @@ def _run(side: Any, work: str, place: str, seen: dict[str, Any]) -> Any:
     else:
         seen["table"] = side.take(place, seen["rows"])
     return seen["table"].num_rows
+
+
+def _write(side: Any, work: str, place: str, seen: dict[str, Any]) -> int:
+    """Change the copy of a dataset, or write a new table."""
+    if work in ("merge", "appends"):
+        getattr(side, work)(seen["copy"], seen["source"])
+    elif work in CHANGES:
+        getattr(side, work)(seen["copy"])
+    elif work.startswith("append"):
+        side.append(seen["copy"], seen["source"], work.removeprefix("append_"))
+    else:
+        side.convert(place, seen["copy"], work.removeprefix("to_"))
+    return 0
+
+
+def _source(work: str, place: str, total: int) -> Any:
+    """Return the rows that are written."""
+    import numpy as np
+    import pyarrow as pa
+
+    if work.startswith("append_"):
+        return pa.ipc.open_stream(pa.OSFile(f"{place}/rows.arrows"))
+    ids = np.arange(3)
+    if work == "merge":
+        old = np.random.default_rng(6).choice(total, min(MERGED, total // 2), replace=False)
+        ids = np.concatenate([old, np.arange(total, total + min(INSERTED, total))])
+    return pa.table({"i": ids, "d": ids / 2, "s": [f"{i % 10_000_000:07}" for i in ids.tolist()]})
 
 
 def _seen(side: Any, work: str, place: str) -> dict[str, Any]:
@@ -115,10 +206,14 @@ def _seen(side: Any, work: str, place: str) -> dict[str, Any]:
         total = side.count(place)
         first = total // 3
         return {"where": f"i >= {first} and i < {first + max(total // 10_000, 1)}"}
-    if work == "compact":
+    if work in CHANGES or work in NEW:
         # the copy goes with the process
         folder = tempfile.TemporaryDirectory()
-        return {"folder": folder, "copy": shutil.copytree(place, f"{folder.name}/copy")}
+        found = {"folder": folder, "copy": f"{folder.name}/copy"}
+        if work in CHANGES:
+            shutil.copytree(place, found["copy"])
+        total = side.count(place) if work == "merge" else 0
+        return found if work.startswith("to_") else {**found, "source": _source(work, place, total)}
     return {"where": "s = '0123456'"} if work == "equals" else {}
 
 
@@ -127,6 +222,11 @@ def _answer(side: Any, work: str, place: str, found: Any, seen: dict[str, Any]) 
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if "copy" in seen:
+        from delta_core import open_table
+
+        table = open_table(seen["copy"]).to_pyarrow_table(columns=["i", "d"])
+        return [table.num_rows, *(round(pc.sum(c).as_py()) for c in table.columns)]
     table = seen.get("table")
     if table is None and work in ("some", "equals"):
         batches = list(side.batches(place, None, seen["where"]))
@@ -157,6 +257,8 @@ def main() -> None:
     from benchmarks.child import peak_mb
 
     figures = {"cpu": cpu, "peak_mb": peak_mb()}
+    if work in NEW:
+        figures["num_bytes"] = sum(p.stat().st_size for p in Path(seen["copy"]).rglob("*") if p.is_file())
     print(json.dumps(figures | {"answer": _answer(side, work, place, found, seen)}))
 
 

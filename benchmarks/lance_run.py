@@ -24,11 +24,12 @@ HEAD = ("work", "pylance", "delta_core", "ratio", "MB pylance / ours", "target",
 
 @dataclass(frozen=True)
 class LanceResult:
-    """One case's figures: medians of processor time in seconds and of the peak in MB, by side."""
+    """One case's figures: medians of processor time in seconds, of the peak in MB and of bytes of files, by side."""
 
     case: LanceCase
     cpu: dict[str, float]
     peak_mb: dict[str, float]
+    num_bytes: dict[str, float]
     error: str | None = None
 
     @property
@@ -40,11 +41,14 @@ class LanceResult:
     def met(self) -> bool:
         """Whether the answers agree and the target is reached."""
         small = self.case.most_mb is None or self.peak_mb["ours"] <= self.case.most_mb
-        return self.error is None and self.ratio <= self.case.at_most and small
+        most = None if self.case.most_bytes is None else self.case.most_bytes * self.num_bytes["pylance"]
+        is_short = most is None or self.num_bytes["ours"] <= most
+        return self.error is None and self.ratio <= self.case.at_most and small and is_short
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures for a JSON file."""
-        return {"case": self.case.key, "cpu": self.cpu, "peak_mb": self.peak_mb, "ratio": self.ratio, "met": self.met}
+        figures = {"cpu": self.cpu, "peak_mb": self.peak_mb, "num_bytes": self.num_bytes, "ratio": self.ratio}
+        return {"case": self.case.key, **figures, "met": self.met}
 
 
 def run_lance_case(case: LanceCase, tables: Path, sizes: Sizes, repeat: int, say: Callable[[str], None]) -> LanceResult:
@@ -63,8 +67,8 @@ def run_lance_case(case: LanceCase, tables: Path, sizes: Sizes, repeat: int, say
                 sys.exit(f"{case.key}: {side} failed: {last}")
             figures.append(json.loads(done.stdout.splitlines()[-1]))
     medians = [
-        {side: statistics.median(f[figure] for f in figures) for side, figures in found.items()}
-        for figure in ("cpu", "peak_mb")
+        {side: statistics.median(f.get(figure, 0) for f in figures) for side, figures in found.items()}
+        for figure in ("cpu", "peak_mb", "num_bytes")
     ]
     answers = {json.dumps(f["answer"]) for figures in found.values() for f in figures}
     return LanceResult(case, *medians, None if len(answers) == 1 else f"answers differ: {sorted(answers)}")
@@ -79,12 +83,13 @@ def format_lance_markdown(results: Sequence[LanceResult]) -> str:
 def _row(result: LanceResult) -> Sequence[str]:
     case = result.case
     memory = "" if case.most_mb is None else f", {case.most_mb:g} MB"
+    size = "" if case.most_bytes is None else f", {case.most_bytes:g} of its bytes"
     return (
         case.title,
         f"{result.cpu['pylance']:.3g} s",
         f"{result.cpu['ours']:.3g} s",
         f"{result.ratio:.2f}",
         f"{result.peak_mb['pylance']:.0f} / {result.peak_mb['ours']:.0f}",
-        f"{case.at_most:g}{memory}",
+        f"{case.at_most:g}{memory}{size}",
         result.error or ("yes" if result.met else "no"),
     )

@@ -1,4 +1,4 @@
-"""Datasets that the Lance cases read, written by pylance; each is made once and kept in a folder outside git."""
+"""What the Lance cases read, most of it written by pylance; each is made once and kept in a folder outside git."""
 
 from __future__ import annotations
 
@@ -48,12 +48,33 @@ def _batches(num_rows: int) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch(columns, names=["i", "d", "s"])
 
 
+_SCHEMA = pa.schema([("i", pa.int64()), ("d", pa.float64()), ("s", pa.string())])
+
+
+def _stream(place: Path, sizes: Sizes) -> None:
+    place.mkdir(parents=True)
+    with pa.ipc.new_stream(str(place / "rows.arrows"), _SCHEMA) as out:
+        for batch in _batches(sizes.of(NUM_ROWS, 1000)):
+            out.write_batch(batch)
+
+
+def _delta(place: Path, sizes: Sizes) -> None:
+    from delta_core import write_deltalake
+
+    write_deltalake(place, pa.RecordBatchReader.from_batches(_SCHEMA, _batches(sizes.of(NUM_ROWS, 1000))))
+
+
+def _few(place: Path, sizes: Sizes) -> None:
+    import lance
+
+    lance.write_dataset(pa.Table.from_batches(_batches(sizes.of(3, 3))), str(place))
+
+
 def _rows(version: str, place: Path, sizes: Sizes) -> None:
     import lance
 
     num_rows = sizes.of(NUM_ROWS, 1000)
-    schema = pa.schema([("i", pa.int64()), ("d", pa.float64()), ("s", pa.string())])
-    reader = pa.RecordBatchReader.from_batches(schema, _batches(num_rows))
+    reader = pa.RecordBatchReader.from_batches(_SCHEMA, _batches(num_rows))
     lance.write_dataset(reader, str(place), data_storage_version=version, max_rows_per_file=num_rows)
 
 
@@ -68,8 +89,7 @@ def _deleted(place: Path, sizes: Sizes) -> None:
     import lance
 
     num_rows = sizes.of(NUM_ROWS, 1000)
-    schema = pa.schema([("i", pa.int64()), ("d", pa.float64()), ("s", pa.string())])
-    reader = pa.RecordBatchReader.from_batches(schema, _batches(num_rows))
+    reader = pa.RecordBatchReader.from_batches(_SCHEMA, _batches(num_rows))
     lance.write_dataset(reader, str(place)).delete("i % 5 = 0")
 
 
@@ -124,6 +144,9 @@ def _versions(place: Path, sizes: Sizes) -> None:
 
 LANCE_GENERATORS: Mapping[str, Callable[[Path, Sizes], None]] = {
     **{f"rows-{version}": partial(_rows, version) for version in ("2.0", "2.1", "2.2")},
+    "stream": _stream,
+    "delta": _delta,
+    "few": _few,
     "indexed": _indexed,
     "deleted": _deleted,
     "fragments": _fragments,
