@@ -90,6 +90,7 @@ with lazy_imports(__name__):
     from delta_core.expressions.skipping import plan_skipping as plan_skipping
     from delta_core.expressions.sql import parse_sql as parse_sql, portable_sql as portable_sql
     from delta_core.formats import (
+        ChangedTable as ChangedTable,
         ExchangeFormat as ExchangeFormat,
         FormatTable as FormatTable,
         SplitTable as SplitTable,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMATS_GROUP",
+    "ChangedTable",
     "ExchangeFormat",
     "FormatTable",
     "SplitTable",
@@ -118,6 +119,66 @@ class FormatTable(Scannable, Protocol):
 
     def verify(self) -> Any:
         """Return a VerifyReport of the version; called only if ``commands`` has ``verify``."""
+        ...
+
+
+class ChangedTable(FormatTable, Protocol):
+    """A table whose rows can be changed: what Spark's DELETE, UPDATE and MERGE call, in the driver's process.
+
+    The methods are those of `DeltaTable`, and the object then has the new version.
+    """
+
+    def delete(self, predicate: Any = None, *, commit_properties: Any = None) -> Mapping[str, int]:
+        """Delete rows; return ``num_deleted_rows``.
+
+        Parameters
+        ----------
+        predicate : str or Expression, optional
+            Which rows; all unless given.
+        commit_properties : delta_core.CommitProperties, optional
+            Of the commit; what the format does not record is rejected.
+        """
+        ...
+
+    def update(
+        self, updates: Mapping[str, Any], *, predicate: Any = None, commit_properties: Any = None
+    ) -> Mapping[str, int]:
+        """Assign new values; return ``num_updated_rows``.
+
+        Parameters
+        ----------
+        updates : Mapping of str to (str or Expression)
+            By column.
+        predicate, commit_properties
+            As of `delete`.
+        """
+        ...
+
+    def merge(
+        self,
+        source: Any,
+        predicate: Any,
+        source_alias: str | None = None,
+        target_alias: str | None = None,
+        *,
+        max_spill_size: int | None = None,
+        commit_properties: Any = None,
+    ) -> Any:
+        """Begin a merge, as `DeltaTable.merge` does; return its TableMerger.
+
+        Parameters
+        ----------
+        source : object with the Arrow PyCapsule interface
+            The rows; each attempt requests a stream of them.
+        predicate : str or Expression
+            Which rows match.
+        source_alias, target_alias : str, optional
+            Qualifiers of columns.
+        max_spill_size : int, optional
+            Bytes of the source in memory.
+        commit_properties : delta_core.CommitProperties, optional
+            As of `delete`.
+        """
         ...
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import zipfile
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -434,7 +434,13 @@ def check_lance_writes(spark: Any, place: str) -> None:
     with pytest.raises(Exception, match="stop"):
         write(failing, "append")
     assert open_table(place).version == 2
-    assert set(files) <= set(Path(place, "data").iterdir())
+    # the files of tasks that ended before are in no version, and cleanup finds them
+    left = set(Path(place, "data").iterdir()) - set(files)
+    done = open_table(place).cleanup(unreferenced_older_than=timedelta(0))
+    assert (done["num_files"], done["removed_versions"]) == (len(left), [])
+    assert left
+    assert sorted(Path(place, "data").iterdir()) == files
+    assert open_table(place).count() == 1010
     for frame in (spark.sql("SELECT 1 AS other"), spark.sql("SELECT 'x' AS id")):
         with pytest.raises(SchemaMismatchError):
             write(frame, "append")
@@ -453,6 +459,50 @@ def check_lance_writes(spark: Any, place: str) -> None:
     assert open_table(place).count() == 5
     write_lance(place, made.to_pyarrow_table(), "append")
     assert rows(spark.read.format("lance").load(place).selectExpr("n AS id")) == sorted([*range(5)] * 2)
+
+
+def check_lance_changes(spark: Any, place: str) -> None:
+    """Statements with a path, and with an entry of the catalog."""
+
+    def count(text: str) -> int:
+        return int(spark.sql(text).first()[0])
+
+    spark.range(0).write.format("lance").save(place)
+    spark.range(5).selectExpr("id", "'t' AS text").write.format("lance").mode("overwrite").save(place)
+    name = f"lance.`{place}`"
+    assert rows(spark.sql(f"SELECT l.id FROM {name} l WHERE l.id > 2")) == [3, 4]
+    assert rows(spark.sql(f"SELECT id FROM {name} VERSION AS OF 1")) == []
+    assert count(f"DELETE FROM {name} AS l WHERE l.id = 4") == 1
+    assert count(f"UPDATE {name} SET text = concat(text, id) WHERE id IN (0, 3)") == 2
+    spark.range(2, 7).selectExpr("id", "'new' AS text").createOrReplaceTempView("news")
+    merge = f"MERGE INTO {name} t USING news s ON t.id = s.id WHEN MATCHED THEN UPDATE SET text = s.text"
+    assert count(merge + " WHEN NOT MATCHED AND s.id > 5 THEN INSERT *") == 3
+    spark.sql(f"CREATE TABLE people USING lance LOCATION '{place}'")
+    assert rows(spark.table("people")) == [0, 1, 2, 3, 6]
+    assert count("DELETE FROM people p WHERE p.id = 1 OR p.text = 't0'") == 2
+    spark.sql("INSERT INTO people VALUES (9, 'x'), (8, NULL)")
+    found = ds.DeltaTable.forName(spark, "people").merge(spark.table("news").alias("s"), "target.id = s.id")
+    assert found.whenMatchedDelete().execute().first()[0] == 3
+    assert open_table(place).to_pyarrow_table().sort_by("id").to_pydict() == {"id": [8, 9], "text": [None, "x"]}
+    assert ds.DeltaTable.forName(spark, name).toDF().count() == 2
+    spark.sql(f"CREATE TABLE people_1 USING lance OPTIONS (path '{place}', version '1')")
+    for text in (
+        "DELETE FROM people_1",
+        f"INSERT OVERWRITE {name} VALUES (1, 'a')",
+        f"SELECT * FROM {name} TIMESTAMP AS OF '2024-01-01'",
+        f"DELETE FROM {name} WHERE id IN (SELECT id FROM news)",
+    ):
+        with pytest.raises(DeltaError):
+            spark.sql(text).collect()
+    assert open_table(place).count() == 2
+    # a Delta table is not made in the folder of a dataset
+    for write in (
+        lambda: spark.range(3).write.format("delta").save(place),
+        lambda: spark.sql(f"CREATE TABLE beside (id INT) USING delta LOCATION '{place}'"),
+    ):
+        with pytest.raises(TableExistsError, match="lance"):
+            write()
+    spark.sql("DROP TABLE people")
 
 
 def check_lance(spark: Any, folder: Path) -> None:
@@ -486,6 +536,7 @@ def check_lance(spark: Any, folder: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="path"):
         spark.read.format("lance").load()
     check_lance_writes(spark, str(folder / "made.lance"))
+    check_lance_changes(spark, str(folder / "changed.lance"))
     plan = load(**{"storage.secret_access_key": "hush-hush"})._jdf.queryExecution().toString()
     assert "hush-hush" not in plan
     spark.range(3, 5).write.format("delta").save(str(folder / "beside-lance"))

@@ -12,22 +12,29 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 import delta_core.spark as ds
 from delta_core import open_table
 from delta_core.engines.spark import format_read
+from delta_core.engines.spark.format_table import NOT_OFFERED
+from delta_core.engines.spark.table import SparkTable
 from delta_core.errors import (
     ColumnNotFoundError,
     DataFileError,
     DataFileNotFoundError,
+    EngineError,
     InvalidArgumentError,
+    TableExistsError,
     TableNotFoundError,
+    UnsupportedExpressionError,
     UnsupportedFeatureError,
     UnsupportedOperationError,
     VersionNotFoundError,
 )
 from delta_core.expressions.printing import format_sql
 from delta_core.testing.table_builder import TableBuilder
+from delta_plugins.lance import write_lance
 from delta_plugins.lance.format import LanceFormat
 from tests.example_counts import IS_LONG
 from tests.lance.recorded_files import FOLDER, datasets
@@ -349,3 +356,126 @@ def test_format_that_plans_no_splits_is_rejected(spark: Any, monkeypatch: pytest
     monkeypatch.delattr(LanceFormat, "split_options")
     with pytest.raises(UnsupportedOperationError, match=r"lance.*open_table"):
         ds.read(spark, PLAIN)
+
+
+# --- changes ---
+
+
+@pytest.fixture
+def staff(tmp_path: Path) -> str:
+    place = str(tmp_path / "staff")
+    rows = pa.table(
+        {"id": pa.array(range(6), pa.int32()), "name": [f"n{i}" for i in range(6)], "x": [i / 2 for i in range(6)]}
+    )
+    write_lance(place, rows, stable_row_ids=True, max_rows_per_file=4)
+    return place
+
+
+def contents(place: str) -> list[tuple[Any, ...]]:
+    rows = open_table(place).scan(["id", "name", "x"], metadata=["_rowid"]).to_table()
+    return sorted(tuple(r.values()) for r in rows.to_pylist())
+
+
+def twin(place: str) -> str:
+    return shutil.copytree(place, place + "-twin")
+
+
+def counts(frame: Any) -> dict[str, int]:
+    [row] = frame.collect()
+    return row.asDict()  # type: ignore[no-any-return]
+
+
+def test_delete_and_update_equal_those_of_the_dataset(spark: Any, staff: str) -> None:
+    other = open_table(twin(staff))
+    table = ds.DeltaTable.forPath(spark, staff).alias("t")
+    assert counts(table.delete(F.col("t.id") == 1)) == {"num_affected_rows": 1}
+    other.delete("id = 1")
+    updates = {"t.name": "upper(t.name)", "x": F.col("id") + 0.5}
+    assert counts(table.update("t.id >= 4 or name is null", updates)) == {"num_affected_rows": 2}
+    other.update({"name": "upper(name)", "x": "id + 0.5"}, predicate="id >= 4")
+    assert counts(table.delete("id > 100")) == {"num_affected_rows": 0}
+    assert contents(staff) == contents(other.uri)
+    assert open_table(staff).version == other.version == table.table.version
+    assert sorted(r.id for r in table.toDF().where("t.id < 4").collect()) == [0, 2, 3]
+
+
+def test_merge_of_a_frame_equals_that_of_the_dataset(spark: Any, staff: str) -> None:
+    other = open_table(twin(staff))
+    columns = "cast(id AS int) AS id", "concat('m', id) AS name", "cast(id AS double) AS x"
+    source = spark.range(3, 9, 1, 3).selectExpr(*columns)
+    merge = ds.DeltaTable.forPath(spark, staff).alias("t").merge(source.alias("s"), "t.id = s.id")
+    merge = merge.whenMatchedDelete("s.id = 4").whenMatchedUpdate(
+        "s.x > 0", {"name": F.col("s.name"), "t.x": "t.x + s.x"}
+    )
+    merge = merge.whenNotMatchedInsertAll("s.id <> 8").whenNotMatchedBySourceUpdate("t.id = 0", {"x": "-1"})
+    found = counts(merge.execute())
+    assert found == {"num_affected_rows": 6, "num_updated_rows": 3, "num_deleted_rows": 1, "num_inserted_rows": 2}
+    same = other.merge(source.toArrow(), "t.id = s.id", "s", "t").when_matched_delete("s.id = 4")
+    same = same.when_matched_update({"name": "s.name", "x": "t.x + s.x"}, "s.x > 0")
+    same = same.when_not_matched_insert_all("s.id <> 8").when_not_matched_by_source_update({"x": "-1"}, "t.id = 0")
+    same.execute()
+    assert contents(staff) == contents(other.uri)
+    failing = spark.range(3).selectExpr("cast(if(id = 2, raise_error('stop'), id) AS int) AS id")
+    with pytest.raises(EngineError, match="stop"):
+        ds.DeltaTable.forPath(spark, staff).merge(failing, "target.id = source.id").whenMatchedDelete().execute()
+    assert open_table(staff).version == other.version
+
+
+def test_statements_by_path_change_a_dataset(spark: Any, staff: str) -> None:
+    name = f"delta_core.`{staff}`"
+    assert counts(ds.sql(spark, f"DELETE FROM {name} AS t WHERE t.id < 2")) == {"num_affected_rows": 2}
+    assert counts(ds.sql(spark, f"UPDATE {name} SET x = x * 2, name = DEFAULT WHERE id = 3")) == {
+        "num_affected_rows": 1
+    }
+    text = f"MERGE INTO {name} t USING (SELECT * FROM {name} WHERE id > 3) s ON t.id = s.id WHEN MATCHED THEN DELETE"
+    assert counts(ds.sql(spark, text))["num_deleted_rows"] == 2
+    ds.sql(spark, f"INSERT INTO {name} (id, x) SELECT 7, 1.5")
+    assert [r[:3] for r in contents(staff)] == [(2, "n2", 1.0), (3, None, 3.0), (7, None, 1.5)]
+    rejected = f"INSERT OVERWRITE {name} SELECT 1, 'a', 2.0", f"OPTIMIZE {name}", f"ALTER TABLE {name} CLUSTER BY (id)"
+    for text in rejected:
+        with pytest.raises(UnsupportedOperationError, match="lance"):
+            ds.sql(spark, text)
+    assert len(contents(staff)) == 3
+
+
+def test_calls_and_arguments_that_a_dataset_lacks_are_rejected_by_name(spark: Any, staff: str) -> None:
+    table: Any = ds.DeltaTable.forPath(spark, staff)
+    offered = {n for n in dir(SparkTable) if not n.startswith("_")}
+    of_class = {n for n in offered if isinstance(vars(SparkTable).get(n), classmethod)}
+    missing = {n for n in offered - of_class if n not in dir(type(table))}
+    assert missing == NOT_OFFERED, "each call of a Delta table is offered or rejected by name"
+    for name in missing:
+        with pytest.raises(UnsupportedOperationError, match=f"{name}.*table"):
+            getattr(table, name)
+    assert not hasattr(table, "no_such")
+    merge = table.merge(spark.range(2), "target.id = source.id").whenMatchedDelete()
+    with pytest.raises(UnsupportedOperationError, match="adds no columns"):
+        merge.withSchemaEvolution().execute()
+    with pytest.raises(UnsupportedOperationError, match="plugins"):
+        ds.DeltaTable.forPath(spark, staff, plugins=object())
+    with pytest.raises(ColumnNotFoundError):
+        table.delete("no_such = 1")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        with pytest.raises(UnsupportedExpressionError, match="Asia/Tokyo"):
+            table.update(set={"name": "cast(timestamp'2024-01-01' AS string)"})
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    for setting in ("txnAppId", "txnVersion"):
+        spark.conf.set(f"spark.databricks.delta.write.{setting}", "1")
+    try:
+        with pytest.raises(UnsupportedOperationError, match="applications"):
+            table.delete("id = 1")
+    finally:
+        for setting in ("txnAppId", "txnVersion"):
+            spark.conf.unset(f"spark.databricks.delta.write.{setting}")
+    assert open_table(staff).version == 1
+
+
+def test_no_delta_table_is_written_into_a_dataset(spark: Any, staff: str) -> None:
+    files = sorted(str(p) for p in Path(staff).rglob("*"))
+    with pytest.raises(TableExistsError, match="lance"):
+        ds.write(spark.range(3), staff)
+    with pytest.raises(TableExistsError, match="lance"):
+        ds.DeltaTable.createIfNotExists(spark).location(staff).addColumn("id", "int").execute()
+    assert sorted(str(p) for p in Path(staff).rglob("*")) == files

@@ -9,12 +9,15 @@ from typing import Any
 from msgspec import Struct
 
 from delta_core.engines.spark.failures import reason
+from delta_core.engines.spark.format_read import split_formats
 from delta_core.engines.spark.plan import private
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError, UnsupportedOperationError
 
 __all__ = ["TablePlan", "is_path_name", "path_in", "plan_table", "table_path"]
 
 _PATH = re.compile(r"(?:delta|delta_core|parquet)\s*\.\s*`((?:[^`]|``)+)`", re.IGNORECASE)
+
+_FORMAT_PATH = re.compile(r"(\w+)\s*\.\s*`((?:[^`]|``)*/(?:[^`]|``)*)`")
 
 
 class TablePlan(Struct, frozen=True):
@@ -52,11 +55,11 @@ def table_path(spark: Any, name: str) -> str:
     Raises
     ------
     TableNotFoundError
-        The catalog has no such table, or it is not a Delta table.
+        The catalog has no such table, or it is neither a Delta table nor one of a format that Spark reads here.
     UnsupportedOperationError
         For a catalog of Spark Connect.
     """
-    path = path_in(name)
+    path = path_in(name) or _format_path(name)
     if path is not None:
         return path
     _check_classic(spark, "forName", "Use forPath.")
@@ -64,11 +67,17 @@ def table_path(spark: Any, name: str) -> str:
         location, provider = private.table_location(spark, name)
     except Exception as e:
         raise TableNotFoundError(f"The session's catalog has no table {name!r}: {reason(e)}", path=name) from e
-    if provider.lower() != "delta":
+    if provider.lower() != "delta" and provider.lower() not in split_formats():
         raise TableNotFoundError(
             f"The table {name!r} is one of {provider or 'no provider'}, expected delta.", path=name
         )
     return location
+
+
+def _format_path(name: str) -> str | None:
+    """Return the path in a name such as ``lance.`path```, None if it is another name."""
+    found = _FORMAT_PATH.fullmatch(name.strip())
+    return found[2].replace("``", "`") if found is not None and found[1].lower() in split_formats() else None
 
 
 def is_path_name(name: Sequence[str]) -> bool:

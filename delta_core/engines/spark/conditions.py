@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, types as T
 
 from delta_core.engines.spark.failures import reason
 from delta_core.engines.spark.plan import private
@@ -20,7 +20,8 @@ from delta_core.kernel.protocol.actions import Metadata
 from delta_core.schema.types import Field, StructType, TypeDef
 
 __all__ = [
-    "empty_rows", "parse_condition", "parse_value", "portable_definition", "portable_text", "without_alias",
+    "empty_rows", "empty_rows_of", "parse_condition", "parse_value", "portable_definition", "portable_text",
+    "without_alias",
 ]  # fmt: skip
 
 _RAW_TEXTS = "spark.sql.parser.escapedStringLiterals"
@@ -50,7 +51,11 @@ def _double_quotes(spark: Any) -> DoubleQuotes:
 def empty_rows(spark: Any, schema: StructType, types: Mapping[str, TypeDef], alias: str | None = None) -> DataFrame:
     """Return a DataFrame of a table's columns without rows, on which Columns are resolved."""
     private.check_loads(spark, schema)
-    columns = spark_schema(schema, types)
+    return empty_rows_of(spark, spark_schema(schema, types), alias)
+
+
+def empty_rows_of(spark: Any, columns: T.StructType, alias: str | None = None) -> DataFrame:
+    """Return a DataFrame of Spark's columns without rows."""
     rows = private.empty_frame(spark, columns) if private.is_available(spark) else spark.createDataFrame([], columns)
     return rows if alias is None else rows.alias(alias)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from delta_core.engines.spark.plan import private
 from delta_core.errors import InvalidArgumentError, UnsupportedFeatureError, UnsupportedOperationError
 from delta_core.formats import SpreadPart
 
-__all__ = ["check_write_options", "write_format"]
+__all__ = ["FrameStream", "check_write_options", "write_format"]
 
 #: Spark's modes, as `SpreadFormat.begin_spread_write` has them.
 _MODES = {
@@ -73,6 +74,62 @@ def write_format(df: DataFrame, place: FormatPlace, mode: str, options: Mapping[
     return int(write.commit([r.part for r in rows]))
 
 
+class FrameStream:
+    """The rows of a DataFrame as a stream of Arrow batches in the driver's Python process.
+
+    Each stream runs the query, one partition at a time: the driver's Java holds the rows of a partition, this process a
+    batch.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The rows.
+    """
+
+    def __init__(self, rows: DataFrame) -> None:
+        self._rows, self._schema = rows, _arrow_schema(rows.schema)
+        self._query_failure: Exception | None = None
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return pa.RecordBatchReader.from_batches(self._schema, self._batches()).__arrow_c_stream__(requested_schema)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            with private.own_python(self._rows.sparkSession):
+                packed = self._rows.mapInArrow(_packing(self._schema), "batch binary").toLocalIterator()
+            for row in packed:
+                yield from pa.ipc.open_stream(row.batch)
+        except Exception as e:
+            self._query_failure = e
+            raise
+
+    @contextmanager
+    def raising(self) -> Iterator[None]:
+        """Raise the error of the query, which a stream of Arrow has as a text only, if it fails what is done within."""
+        try:
+            yield
+        except Exception as e:
+            if self._query_failure is None:
+                raise
+            raise self._query_failure from e
+
+
+def _packing(schema: pa.Schema) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def pack(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, schema) as out:
+                out.write_batch(_named(batch, schema))
+            yield pa.RecordBatch.from_pydict({"batch": pa.array([sink.getvalue().to_pybytes()], pa.binary())})
+
+    return pack
+
+
+def _named(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return rows in the types of a schema, which Spark has by place."""
+    return pa.RecordBatch.from_arrays(batch.columns, names=schema.names).cast(schema)
+
+
 def _arrow_schema(schema: T.StructType) -> pa.Schema:
     """Return the types of rows as Python gets them; every column takes nulls."""
     fields = []
@@ -94,8 +151,7 @@ def _writing(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def write_rows(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         engine = make_engine("arrow", place.uri, place.storage_options, place.allow_external)
-        named = (pa.RecordBatch.from_arrays(b.columns, names=schema.names).cast(schema) for b in rows)
-        text = part.write(engine, schema, named)
+        text = part.write(engine, schema, (_named(b, schema) for b in rows))
         yield pa.RecordBatch.from_pydict({"part": [text]})
 
     return write_rows

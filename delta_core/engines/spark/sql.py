@@ -17,7 +17,7 @@ from delta_core.engines.spark.read import read
 from delta_core.engines.spark.source import DeltaSource
 from delta_core.engines.spark.sql_changes import run_statement
 from delta_core.engines.spark.sql_commands import parse_command
-from delta_core.engines.spark.sql_definitions import empty, target_table
+from delta_core.engines.spark.sql_definitions import changed_table, empty
 from delta_core.engines.spark.sql_text import (
     TABLE_FUNCTION,
     NamedTable,
@@ -149,7 +149,7 @@ def sql(spark: SparkSession, text: str, args: Any = None, **options: Any) -> Dat
         return _with_views(spark, places, options, lambda: spark.sql(named, args))
     given = _table_options(args, options)
     statement = parsed.read()
-    table = target_table(spark, target, given)
+    table = changed_table(spark, target, given)
     places.pop(statement.target[0], None)
     return _with_views(
         spark, places, options, lambda: run_statement(spark, statement, table, lambda: empty(spark), given)

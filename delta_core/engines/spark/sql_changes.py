@@ -9,13 +9,14 @@ from msgspec.structs import replace
 from pyspark.sql import Column, DataFrame, functions as F
 
 from delta_core.engines.spark.conditions import empty_rows, parse_condition
+from delta_core.engines.spark.format_table import SparkFormatTable
 from delta_core.engines.spark.plan.statements import Assignments, Delete, Insert, Merge, Statement, Update, run_query
 from delta_core.engines.spark.save import write
 from delta_core.engines.spark.settings import session_settings
 from delta_core.engines.spark.table import SparkTable
 from delta_core.engines.spark.types import spark_type
 from delta_core.engines.spark.write.rows import given_schema
-from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaMismatchError
+from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaMismatchError, UnsupportedOperationError
 from delta_core.expressions import ast
 from delta_core.expressions.ast import Call, Cast, Expression, Literal
 from delta_core.expressions.printing import format_sql, quote_name
@@ -30,7 +31,11 @@ _STRING = PrimitiveType("string")
 
 
 def run_statement(
-    spark: Any, statement: Statement, table: SparkTable, empty: Callable[[], DataFrame], options: Mapping[str, Any]
+    spark: Any,
+    statement: Statement,
+    table: SparkTable | SparkFormatTable,
+    empty: Callable[[], DataFrame],
+    options: Mapping[str, Any],
 ) -> DataFrame:
     """Run a statement, and return what delta-spark returns of it.
 
@@ -40,7 +45,7 @@ def run_statement(
         The session that runs the jobs.
     statement : Statement
         The change.
-    table : SparkTable
+    table : SparkTable or SparkFormatTable
         The table that it changes.
     empty : function() -> DataFrame
         Makes the result of an INSERT.
@@ -55,10 +60,13 @@ def run_statement(
         As of `SparkTable.delete`, `update` and `merge`, and of `write`.
     """
     if isinstance(statement, Insert):
-        _insert(spark, statement, table, options)
+        if isinstance(table, SparkTable):
+            _insert(spark, statement, table, options)
+        else:
+            _insert_format(spark, statement, table)
         return empty()
     named = table.alias(statement.alias or statement.target[-1])
-    schema = named.table.snapshot().schema
+    schema = named.schema
     own = (statement.alias or statement.target[-1]).lower()
 
     def values(given: Assignments) -> dict[str, str]:
@@ -82,7 +90,7 @@ def _name(schema: StructType, alias: str, path: Path) -> str:
 
 
 def _merge(
-    spark: Any, statement: Merge, table: SparkTable, values: Callable[[Assignments], dict[str, str]]
+    spark: Any, statement: Merge, table: SparkTable | SparkFormatTable, values: Callable[[Assignments], dict[str, str]]
 ) -> DataFrame:
     merger = table.merge(run_query(spark, statement.source), statement.condition)
     clauses = [
@@ -123,6 +131,26 @@ def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[s
         **statement.arguments,
     }
     write(rows, table.path, "overwrite" if statement.is_overwrite else "append", **arguments, **options)
+
+
+def _insert_format(spark: Any, statement: Insert, table: SparkFormatTable) -> None:
+    """Append the rows of an INSERT to a table of another format."""
+    other = {
+        "OVERWRITE": statement.is_overwrite or statement.replace_where is not None or statement.replace_using,
+        "PARTITION": statement.partition,
+        "WITH SCHEMA EVOLUTION": statement.is_evolving,
+        "options": statement.arguments,
+    }
+    found = next((name for name, is_there in other.items() if is_there), None)
+    if found is not None:
+        raise UnsupportedOperationError(
+            f"INSERT with {found} is not possible on {table.place!r}. Write the rows with df.write.format, or call the "
+            "methods of delta_core.open_table(path)."
+        )
+    schema, rows = table.schema, run_query(spark, statement.query)
+    if not statement.is_by_name:
+        rows = _by_place(rows, list(statement.columns) or schema.names, schema, False)
+    table.insert(_with_doubles(rows, schema))
 
 
 def _field(schema: StructType, name: str) -> Field:

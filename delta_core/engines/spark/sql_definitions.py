@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession, types as T
 from delta_core.engines.spark.catalog import plan_table
 from delta_core.engines.spark.chars import declared_field
 from delta_core.engines.spark.conditions import portable_definition, portable_text
+from delta_core.engines.spark.format_table import SparkFormatTable
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.results import result_frame
 from delta_core.engines.spark.sql_text import Reader, TablePlace
@@ -21,7 +22,7 @@ from delta_core.schema.fields import find, format_path
 from delta_core.schema.types import Field, parse_type
 from delta_core.table.alterer import TableAlterer
 
-__all__ = ["DEFINITIONS", "Command", "Run", "bigints", "empty", "shared_table", "target_table"]
+__all__ = ["DEFINITIONS", "Command", "Run", "bigints", "changed_table", "empty", "shared_table", "target_table"]
 
 #: Runs a statement, with the arguments of `SparkTable` for the table.
 Run: TypeAlias = Callable[[SparkSession, Mapping[str, Any]], DataFrame]
@@ -82,14 +83,36 @@ def bigints(names: Iterable[str]) -> T.StructType:
 
 
 def target_table(spark: SparkSession, table: TablePlace | str, options: Mapping[str, Any]) -> SparkTable:
-    """Return a table that a statement changes or describes.
+    """Return a Delta table that a statement changes or describes.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        The statement names an older version of it, or a table of another format.
+    TableNotFoundError
+        There is no such Delta table.
+    """
+    found = changed_table(spark, table, options)
+    if isinstance(found, SparkFormatTable):
+        raise UnsupportedOperationError(
+            f"This statement is for Delta tables; {found.place!r} is a table of another format. Use the methods of "
+            "delta_core.open_table(path).",
+            path=found.path,
+        )
+    return found
+
+
+def changed_table(
+    spark: SparkSession, table: TablePlace | str, options: Mapping[str, Any]
+) -> SparkTable | SparkFormatTable:
+    """Return a table, of any format, whose rows a statement changes.
 
     Raises
     ------
     UnsupportedOperationError
         The statement names an older version of it.
     TableNotFoundError
-        There is no such Delta table.
+        There is no table.
     """
     if isinstance(table, str):
         return SparkTable.forName(spark, table, **options)
@@ -98,7 +121,7 @@ def target_table(spark: SparkSession, table: TablePlace | str, options: Mapping[
             "An older version of a table can't be changed or described. Leave VERSION or TIMESTAMP AS OF out.",
             path=table.uri,
         )
-    return SparkTable(spark, table.uri, **options)
+    return SparkTable.forPath(spark, table.uri, **options)
 
 
 def empty(spark: SparkSession) -> DataFrame:

@@ -25,6 +25,7 @@ from delta_core.engines.spark.conditions import (
     without_alias,
 )
 from delta_core.engines.spark.failures import convert_failures, failing_as
+from delta_core.engines.spark.format_table import format_table_at
 from delta_core.engines.spark.merge import merge_frame
 from delta_core.engines.spark.merger import SparkMerger
 from delta_core.engines.spark.optimized import OPTIMIZED, optimized_row
@@ -44,6 +45,7 @@ from delta_core.operations.changes import Changed
 from delta_core.operations.facts import has_transactions
 from delta_core.operations.merge.builder import MergeClause
 from delta_core.schema.fields import Schema
+from delta_core.schema.types import StructType
 from delta_core.table import interop
 from delta_core.table.delta_table import DeltaTable
 from delta_core.table.optimizer import TableOptimizer
@@ -135,7 +137,7 @@ class SparkTable:
         plugins: Any = None,
         allow_external: Sequence[str] | Literal[False] | None = None,
     ) -> SparkTable:
-        """Return the table at a path.
+        """Return the table at a path; for one of another format than Delta, a `SparkFormatTable`.
 
         Parameters
         ----------
@@ -164,7 +166,18 @@ class SparkTable:
                 "Found hadoopConf, which only this table would use. Set its entries in the session as "
                 "spark.hadoop.<name>, and pass the credentials for the log in storage_options."
             )
-        return cls(sparkSession, path, storage_options=storage_options, plugins=plugins, allow_external=allow_external)
+        given = {"storage_options": storage_options, "plugins": plugins, "allow_external": allow_external}
+        return cls._at(sparkSession, os.fspath(path), given)
+
+    @classmethod
+    def _at(cls, spark: SparkSession, path: str, options: Mapping[str, Any]) -> SparkTable:
+        try:
+            return cls(spark, path, **options)
+        except TableNotFoundError:
+            found: Any = format_table_at(spark, path, **options)
+            if found is None:
+                raise
+            return found  # type: ignore[no-any-return]  # callers of delta-spark's calls have one class for them
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str, **options: Any) -> SparkTable:
@@ -175,7 +188,7 @@ class SparkTable:
         sparkSession : SparkSession
             A classic session, unless the name contains a path.
         tableOrViewName : str
-            A table whose provider is ``delta``.
+            A table whose provider is ``delta``, or another format that Spark reads here, such as ``lance``.
         **options
             As of `forPath`.
 
@@ -186,7 +199,7 @@ class SparkTable:
         UnsupportedOperationError
             On Spark Connect, whose catalog does not return a table's location.
         """
-        return cls(sparkSession, table_path(sparkSession, tableOrViewName), **options)
+        return cls._at(sparkSession, table_path(sparkSession, tableOrViewName), options)
 
     @classmethod
     def isDeltaTable(
@@ -206,6 +219,11 @@ class SparkTable:
         """The latest version as `delta_core.DeltaTable`, whose operations run on Spark."""
         self._latest()
         return self._table
+
+    @property
+    def schema(self) -> StructType:
+        """The columns of the latest version."""
+        return self._latest().schema
 
     @property
     def sparkSession(self) -> SparkSession:

@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.connector.catalog.*;
 import org.apache.spark.sql.connector.expressions.Transform;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * The session's own catalog, in which tables of the format delta have the schema and properties of their logs.
@@ -25,6 +26,24 @@ public class Catalog extends DelegatingCatalogExtension {
     if (path(name) != null) return true;
     try { return entry(super.loadTable(name)) != null; }
     catch (Exception e) { return false; }  // Spark reports what is wrong with the name
+  }
+  // the format, the place and the options' names of a table of another format of this library; null for other tables
+  List format(Identifier name) {
+    CatalogTable found;
+    try {
+      Table table = path(name) == null ? super.loadTable(name) : null;
+      if (!(table instanceof V1Table)) return null;
+      found = ((V1Table) table).v1Table();
+    }
+    catch (Exception e) { return null; }
+    if (!found.provider().isDefined() || !FormatSource.isName((String) found.provider().get())) return null;
+    ArrayList out = new ArrayList();
+    out.add(found.provider().get());
+    out.add(new org.apache.hadoop.fs.Path(found.location()).toString());
+    for (Object option : CollectionConverters.asJava(found.storage().properties()).keySet()) {
+      if (!"path".equalsIgnoreCase((String) option) && !"serialization.format".equals(option)) out.add(option);
+    }
+    return out;
   }
   private NamedTable table(Identifier name, Table found, Object version, Object micros) {
     if (path(name) != null) return new NamedTable(name, path(name), null, version, micros);

@@ -42,9 +42,15 @@ public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
   // --- relations ---
 
   private LogicalPlan relation(LogicalPlan node, String kind) {
-    if (kind.equals("UnresolvedRelation")) return withCatalog(node, (UnresolvedRelation) node);
+    if (kind.equals("UnresolvedRelation")) {
+      LogicalPlan rows = ofFormat((UnresolvedRelation) node, null);
+      return rows == null ? withCatalog(node, (UnresolvedRelation) node) : rows;
+    }
     if (kind.equals("RelationTimeTravel")) {
       RelationTimeTravel travel = (RelationTimeTravel) node;
+      LogicalPlan rows = travel.relation() instanceof UnresolvedRelation
+        ? ofFormat((UnresolvedRelation) travel.relation(), travel) : null;
+      if (rows != null) return rows;
       LogicalPlan found = travel.relation() instanceof UnresolvedRelation
         ? withCatalog(travel.relation(), (UnresolvedRelation) travel.relation()) : null;
       return found == null ? null : travel.copy(found, travel.timestamp(), travel.version());
@@ -71,6 +77,20 @@ public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
       return Python.under(Python.call(new Object[]{"stream", session, options}), node.output(), "the table");
     }
     return null;
+  }
+  // the rows of a name such as lance.`path`, null for other names
+  private LogicalPlan ofFormat(UnresolvedRelation relation, RelationTimeTravel travel) {
+    List names = CollectionConverters.asJava(relation.multipartIdentifier());
+    if (relation.isStreaming() || !FormatSource.isPath(names)) return null;
+    String format = ((String) names.get(0)).toLowerCase(Locale.ROOT);
+    HashMap options = new HashMap(relation.options());
+    options.put("path", names.get(1));
+    // Python rejects a time, which is an expression, and names the option that takes one
+    if (travel != null) options.put(travel.version().isDefined() ? "version" : "timestampAsOf", travel.version().isDefined() ? travel.version().get() : "");
+    LogicalPlan rows = ((org.apache.spark.sql.classic.Dataset) Python.call(
+      new Object[]{"format", format, session, options})).queryExecution().analyzed();
+    return new SubqueryAlias(new org.apache.spark.sql.catalyst.AliasIdentifier(
+      (String) names.get(1), Python.seq(Collections.singletonList(names.get(0)))), rows);
   }
   // delta.`path` is found in the session's own catalog, whichever is the current one
   private LogicalPlan withCatalog(LogicalPlan node, UnresolvedRelation relation) {
@@ -104,10 +124,24 @@ public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
       // Spark's own error is an internal one
       throw reject("a view as the target of DELETE, UPDATE or MERGE. Name its table");
     }
-    if (table instanceof UnresolvedRelation) return ours(((UnresolvedRelation) table).multipartIdentifier(), true);
+    if (table instanceof UnresolvedRelation) {
+      scala.collection.immutable.Seq names = ((UnresolvedRelation) table).multipartIdentifier();
+      List other = format(names);
+      return other == null ? ours(names, true) : other;
+    }
     boolean named = table != null && table.getClass().getSimpleName().equals("DataSourceV2Relation")
       && Python.part(table, "table") instanceof NamedTable;
     return named ? Arrays.asList(new Object[]{"delta", ((NamedTable) Python.part(table, "table")).place}) : null;
+  }
+  // the format, the place and the options' names of a table of another format; null for other names
+  private List format(scala.collection.immutable.Seq names) {
+    List parts = CollectionConverters.asJava(names);
+    if (FormatSource.isPath(parts)) return new ArrayList(parts);
+    org.apache.spark.sql.internal.SessionState state = ((org.apache.spark.sql.classic.SparkSession) session).sessionState();
+    if (state.catalog().isTempView(names)) return null;
+    scala.Option found = state.analyzer().CatalogAndIdentifier().unapply(names);
+    Object catalog = found.isEmpty() ? null : ((scala.Tuple2) found.get())._1();
+    return catalog instanceof Catalog ? ((Catalog) catalog).format((Identifier) ((scala.Tuple2) found.get())._2()) : null;
   }
   // the name in the session's catalog of a table of ours, or of one that is to be made there; null for other names
   private List ours(scala.collection.immutable.Seq names, boolean exists) {

@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame, types as T
 
 from delta_core.engines.spark.catalog import is_path_name, table_path
 from delta_core.engines.spark.drop_in.options import Options, write_arguments
+from delta_core.engines.spark.format_read import place_of as place_of_format, split_formats
+from delta_core.engines.spark.format_table import SparkFormatTable
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.statements import Insert, Merge, read_statement
 from delta_core.engines.spark.sql import sql
@@ -18,7 +20,7 @@ from delta_core.engines.spark.sql_commands import parse_command
 from delta_core.engines.spark.sql_definitions import empty, shared_table
 from delta_core.engines.spark.sql_text import Reader, find_tables, tokenize
 from delta_core.engines.spark.table import SparkTable
-from delta_core.errors import InvalidArgumentError
+from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 from delta_core.expressions.printing import quote_name
 
 __all__ = ["change", "parse_text", "place_of", "run_text"]
@@ -50,10 +52,23 @@ def place_of(spark: Any, target: Sequence[str]) -> str:
     return table_path(spark, ".".join(map(quote_name, target)))
 
 
+def _format_table(spark: Any, target: Sequence[str]) -> SparkFormatTable | None:
+    """Return the table of another format than Delta, whose target is its format, its place and the options' names."""
+    name, place = target[0].lower(), target[1] if len(target) > 1 else ""
+    if "/" not in place or name == "delta" or name not in split_formats():
+        return None
+    if len(target) > 2:
+        raise UnsupportedOperationError(
+            f"The table at {place} has the options {', '.join(target[2:])} in the session's catalog, with which it is "
+            "only read. Change it by its path, or make an entry without options."
+        )
+    return SparkFormatTable(spark, place_of_format(name, private.local_place(place)))
+
+
 def change(spark: Any, node: Any, target: Sequence[str], query: Any) -> DataFrame | None:
     """Run a node of Spark that changes the rows of a table, with those of an analysed query; return what it returns."""
     statement, options = read_statement(spark, node, tuple(target))
-    table = SparkTable(spark, place_of(spark, target))
+    table = _format_table(spark, target) or SparkTable(spark, place_of(spark, target))
     if isinstance(statement, Insert):
         statement = structs.replace(statement, query=query, arguments=write_arguments(Options.of(options)))
     elif isinstance(statement, Merge):
