@@ -230,6 +230,7 @@ with lazy_imports(__name__):
     from delta_core.operations.sweep.found_files import FoundFiles as FoundFiles
     from delta_core.operations.sweep.listing import garbage as garbage
     from delta_core.operations.sweep.paths import PathSet as PathSet
+    from delta_core.operations.temporary import temporary_files as temporary_files
     from delta_core.operations.update import UpdateOptions as UpdateOptions, update_rows as update_rows
     from delta_core.operations.verify.operation import VerifyReport as VerifyReport
     from delta_core.operations.write import WriteOptions as WriteOptions, write_table as write_table

@@ -28,7 +28,7 @@ def temporary_files() -> Iterator[None]:
         where = tempfile.tempdir or "the temporary directory"
         raise SpillError(
             f"Temporary files below {where} could not be written or read: {e}. Make room there, choose another "
-            "directory by the environment variable TMPDIR, or allow more memory with max_spill_size.",
+            "directory by the environment variable TMPDIR, or allow the operation more memory.",
             path=tempfile.tempdir,
         ) from e
 

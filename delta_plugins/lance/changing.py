@@ -676,6 +676,82 @@ class ChangeMethods:
         """
         return self._commit(lambda latest: parts.cast_column(latest, name, type), commit_properties)
 
+    # --- indices ---------------------------------------------------------------------------
+
+    def create_index(
+        self,
+        column: str,
+        kind: Literal["btree", "bitmap", "zonemap"] = "btree",
+        name: str | None = None,
+        replace: bool = False,
+        *,
+        max_memory: int = 256 << 20,
+        commit_properties: CommitProperties | None = None,
+    ) -> dict[str, Any]:
+        """Create a scalar index of all rows of a column; rows that are added later are scanned.
+
+        Parameters
+        ----------
+        column : str
+            A column with numbers, booleans, dates, times, strings or binary values; a dotted name is a field of a
+            struct.
+        kind : "btree", "bitmap" or "zonemap"
+            Sorted values; the rows of each of a few distinct values; or the bounds of each 8,192 rows.
+        name : str, optional
+            ``<column>_idx`` unless it is passed.
+        replace : bool
+            Whether an index of the column with the name goes; otherwise it is an error.
+        max_memory : int
+            Bytes of values in memory, about; the rest is in temporary files while the values are sorted.
+        commit_properties : CommitProperties, optional
+            As of `delete`.
+
+        Returns
+        -------
+        dict
+            ``version`` and ``dropped_indices``.
+
+        Raises
+        ------
+        ColumnNotFoundError
+            If there is no such column.
+        InvalidArgumentError
+            For an unknown kind, and a name that is in use.
+        UnsupportedFeatureError
+            For a column of another type.
+        SpillError
+            If temporary files can't be written.
+        CommitConflictError
+            Another writer's commit contradicts this one; nothing of it is left.
+        """
+        return self._commit(
+            lambda latest: parts.created_index(latest, column, kind, name, replace, max_memory), commit_properties
+        )
+
+    def drop_index(self, name: str, *, commit_properties: CommitProperties | None = None) -> dict[str, Any]:
+        """Drop an index; its files stay until `cleanup` finds that no version needs them.
+
+        Parameters
+        ----------
+        name : str
+            Of the index.
+        commit_properties : CommitProperties, optional
+            As of `delete`.
+
+        Returns
+        -------
+        dict
+            ``version`` and ``dropped_indices``.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If there is no such index.
+        CommitConflictError
+            Another writer's commit contradicts this one.
+        """
+        return self._commit(lambda latest: parts.dropped_index(latest, name), commit_properties)
+
     def _commit(self, operation: Callable[[Dataset], Any], properties: CommitProperties | None) -> dict[str, Any]:
         """Commit an operation that is made from the latest version, and take the new one."""
         options = _arguments(properties)

@@ -22,6 +22,7 @@ with lazy_imports(__name__):
     from delta_plugins.lance.commit.indices import index_messages as index_messages
     from delta_plugins.lance.commit.operations import Restore as Restore, UpdateConfig as UpdateConfig
     from delta_plugins.lance.compacting import CompactOptions as CompactOptions, compact_dataset as compact_dataset
+    from delta_plugins.lance.index.creating import created_index as created_index, dropped_index as dropped_index
     from delta_plugins.lance.projection import find_path as find_path
     from delta_plugins.lance.repairing import (
         described as described,

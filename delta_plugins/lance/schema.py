@@ -22,6 +22,7 @@ __all__ = [
     "message_of",
     "registered",
     "walk_fields",
+    "walk_paths",
 ]
 
 #: Deeper schemas are rejected: every step over a schema is recursive, in Arrow too.
@@ -226,6 +227,16 @@ def walk_fields(fields: Iterable[LanceField]) -> Iterator[LanceField]:
     for field in fields:
         yield field
         yield from walk_fields(field.children)
+
+
+def walk_paths(
+    fields: Iterable[LanceField], above: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], LanceField]]:
+    """Yield the path of each field that is not in a list or map, and the field."""
+    for field in fields:
+        yield (*above, field.name), field
+        if field.logical_type == "struct":
+            yield from walk_paths(field.children, (*above, field.name))
 
 
 def is_list_of_structs(logical_type: str) -> bool:

@@ -33,6 +33,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         *("merge_insert", "add_columns", "drop_columns", "alter_columns", "insert", "versions", "version"),
         *("latest_version", "checkout_version", "restore", "tags", "get_fragments", "get_fragment", "optimize"),
         *("cleanup_old_versions", "stats", "schema", "uri", "update_config", "config", "commit", "to_pandas"),
+        *("create_scalar_index", "drop_index", "list_indices"),
     ),
     "LanceFragment": ("scanner", "to_table", "to_batches", "count_rows", "delete", "head", "to_pandas", "metadata"),
     "MergeInsertBuilder": (
@@ -114,6 +115,11 @@ class Case(NamedTuple):
         """A name that stays the same."""
         shown = [*map(_shown, self.arguments), *(f"{k}={_shown(v)}" for k, v in self.named.items())]
         return f"{self.owner}.{self.name}({', '.join(shown)})" + (f".{self.then.__name__}" if self.then else "")
+
+
+def _num_versions(found: Any) -> int:
+    number: int = found.old_versions
+    return number
 
 
 class Of(NamedTuple):
@@ -316,6 +322,30 @@ def _other_cases() -> list[Case]:
             for v in (1, "first", (None, 2), ("main", 1), 99, "no", (None, None))
         ),
         Case("LanceDataset", "restore"),
+        *(
+            Case("LanceDataset", "create_scalar_index", a, n)
+            for a, n in (
+                (("k", "BTREE"), {}),
+                (("s", "bitmap", "mine"), {}),
+                (("p.x", "ZONEMAP"), {"replace": False}),
+                (("nope", "BTREE"), {}),
+                (("p", "BTREE"), {}),
+            )
+        ),
+        Case("LanceDataset", "drop_index", ("no",)),
+        Case("LanceDataset", "list_indices"),
+        *(
+            Case("LanceDataset", "cleanup_old_versions", a, n, _num_versions)
+            for a, n in (
+                ((), {}),
+                ((timedelta(0),), {}),
+                ((timedelta(0),), {"error_if_tagged_old_versions": False, "delete_unverified": True}),
+                ((None, 1), {"error_if_tagged_old_versions": False}),
+                ((None, 3), {}),
+                ((timedelta(days=1), 1), {}),
+                ((None, 0), {}),
+            )
+        ),
         Case("LanceDataset", "get_fragments"),
         *(Case("LanceDataset", "get_fragment", (i,)) for i in (1, 99)),
         *(Case("LanceDataset", "update_config", (c,)) for c in ({"a": "b"}, {"a": "b", "c": None})),

@@ -23,6 +23,7 @@ from delta_plugins.lance.commit.conflicts import Winner, check, is_retryable
 from delta_plugins.lance.commit.draft import NewFragment
 from delta_plugins.lance.commit.operations import (
     Append,
+    CreateIndex,
     Delete,
     Merge,
     Operation,
@@ -347,14 +348,14 @@ def test_metadata_that_was_set_meanwhile_stays(tmp_path: Path) -> None:
 
 GOES, AGAIN, FINAL = "goes", "again", "final"
 FRAGMENT = {"id": 1}
+OTHER = RowSet.from_positions([7]).to_roaring(32)
+INDEX: dict[str, Any] = {"name": "i", "fields": [0], "fragment_bitmap": RowSet.from_positions([1]).to_roaring(32)}
 #: An operation, touching fragment 1 and field 0, as a winner's message.
 WINNERS: Mapping[str, dict[str, Any]] = {
     "append": {"fragments": [FRAGMENT]},
     "delete": {"updated_fragments": [FRAGMENT]},
     "overwrite": {"config_upsert_values": {"k": "v"}},
-    "create_index": {
-        "new_indices": [{"name": "i", "fields": [0], "fragment_bitmap": RowSet.from_positions([1]).to_roaring(32)}]
-    },
+    "create_index": {"new_indices": [INDEX]},
     "rewrite": {"groups": [{"old_fragments": [FRAGMENT], "new_fragments": [{"id": 9}]}]},
     "merge": {"schema": [{"id": 0}], "preserves_nullability": True},
     "merge that replaces": {"schema": [{"id": 9}], "preserves_nullability": True},
@@ -362,12 +363,18 @@ WINNERS: Mapping[str, dict[str, Any]] = {
     "restore": {"version": 1},
     "reserve_fragments": {"num_fragments": 1},
     "update": {"updated_fragments": [FRAGMENT], "new_fragments": [{"id": 9}]},
+    "update of columns": {
+        "updated_fragments": [FRAGMENT],
+        "new_fragments": [{"id": 9}],
+        "fields_modified": [0],
+        "update_mode": 1,
+    },
     "project": {"schema": [], "preserves_nullability": True},
     "project that keeps": {"schema": [{"id": 0}], "preserves_nullability": True},
     "project that requires": {"schema": [{"id": 0}]},
     "update_config": {"config_updates": {"update_entries": [{"key": "k", "value": "v"}]}},
     "update_config of fields": {"field_metadata_updates": {0: {"update_entries": [{"key": "unit", "value": "m"}]}}},
-    "data_replacement": {"replacements": [{"fragment_id": 1}]},
+    "data_replacement": {"replacements": [{"fragment_id": 1, "new_file": {"fields": [0]}}]},
     "update_mem_wal_state": {},
     "update_bases": {},
 }
@@ -408,6 +415,18 @@ MATRIX: Mapping[str, Mapping[str, str]] = {
     },
     "overwrite": {"overwrite": AGAIN, "update_mem_wal_state": FINAL},
     "overwrite with config": {"overwrite": FINAL, "update_config": FINAL, "update_mem_wal_state": FINAL},
+    "create_index": {
+        "create_index": AGAIN, "rewrite": AGAIN, "data_replacement": AGAIN, "project": AGAIN,
+        "merge that replaces": AGAIN, "update of columns": AGAIN,
+        "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
+    },
+    "drop_index": {
+        "create_index": AGAIN, "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
+    },
+    "other index": {
+        "data_replacement": AGAIN, "project": AGAIN, "merge that replaces": AGAIN,
+        "overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL,
+    },
     "restore": {"update_mem_wal_state": FINAL, "update_config of fields": FINAL},
     "reserve_fragments": {"overwrite": FINAL, "restore": FINAL, "update_mem_wal_state": FINAL},
     "update_config": {"update_config": FINAL, "overwrite": FINAL},
@@ -438,6 +457,9 @@ def my_operations() -> Mapping[str, Operation]:
         "other config": UpdateConfig({"other": "w"}),
         "config of fields": UpdateConfig(fields={0: {"unit": "km"}}),
         "merge": Merge(base, base.fields, {}),
+        "create_index": CreateIndex([INDEX]),
+        "drop_index": CreateIndex([], [INDEX]),
+        "other index": CreateIndex([{**INDEX, "name": "j", "fragment_bitmap": OTHER}]),
     }
 
 
@@ -447,8 +469,8 @@ def test_operations_go_together_as_the_protocol_specifies(mine: str, winner: str
     name = winner.partition(" ")[0]
     body = decode("Transaction", encode("Transaction", {name: WINNERS[winner]}), "a test")[name]
     row = MATRIX[mine]
-    # what holds for each merge holds for those that require a column, too
-    expected = row.get(winner, row.get(name, GOES) if name == "merge" else GOES)
+    # what holds for each merge or update holds for those of some kind, too
+    expected = row.get(winner, row.get(name, GOES) if name in ("merge", "update") else GOES)
     operation = my_operations()[mine]
     if expected == GOES:
         check(operation, Winner(7, name, body, "u"))

@@ -42,6 +42,7 @@ VALUES: dict[str, Any] = {
     "max_rows_per_group": 7,
     "batch_readahead": 3,
     "blob_mode": "bytes",
+    "train": False,
 }
 #: Arguments of clauses and plans, which the calls of `execute` and the texts of plans cover.
 INDIRECT = {
@@ -62,6 +63,8 @@ NEEDED: dict[str, tuple[Any, ...]] = {
     "update": ({"s": "'x'"},),
     "add_columns": ({"x": "id"},),
     "update_config": ({"a": "b"},),
+    "create_scalar_index": ("k", "BTREE"),
+    "drop_index": ("no",),
     "commit": ("nowhere", ours.LanceOperation.Append([])),
     "use_index": (False,),
     "retry_timeout": (timedelta(seconds=1),),

@@ -6,14 +6,27 @@ A conflict that `check` finds is either final, or the operation can run again on
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Any, Literal
 
 from delta_core.api import CommitConflictError
 from delta_core.kernels.row_set import RowSet
-from delta_plugins.lance.commit.operations import Append, Delete, Operation, Overwrite, Rewrite, Update, UpdateConfig
+from delta_plugins.lance.commit.operations import (
+    Append,
+    CreateIndex,
+    Delete,
+    Operation,
+    Overwrite,
+    Rewrite,
+    Update,
+    UpdateConfig,
+)
 from delta_plugins.lance.wire import Message
 
 __all__ = ["Winner", "check", "is_retryable", "removed_version", "rows_conflict", "touched_fragments"]
+
+#: The mode of an update that writes columns of fragments again, in place of moving rows.
+_REWRITES_COLUMNS = 1
 
 #: The operation can't land any more; it has to run again; or both can.
 Verdict = Literal["final", "again", "fine"]
@@ -193,6 +206,42 @@ def _updated_config(mine: Overwrite, body: Message) -> Verdict:
     return "final" if {*mine.config} & _config_keys(body)[0] else "fine"
 
 
+def _same_index(mine: CreateIndex, body: Message) -> Verdict:
+    names = {i["name"] for i in (*mine.new, *mine.removed)}
+    return "fine" if names.isdisjoint(i["name"] for i in (*body["new_indices"], *body["removed_indices"])) else "again"
+
+
+def _indexed_fragments(mine: CreateIndex) -> RowSet:
+    maps = [RowSet.from_roaring(i["fragment_bitmap"], 32) for i in mine.new]
+    return reduce(RowSet.__or__, maps, RowSet.empty())
+
+
+def _indexed_fields(mine: CreateIndex) -> set[int]:
+    return {f for i in mine.new for f in i["fields"]}
+
+
+def _moved_rows(mine: CreateIndex, body: Message) -> Verdict:
+    moved = RowSet.from_positions(sorted(touched_fragments("rewrite", body)))
+    return "fine" if moved.isdisjoint(_indexed_fragments(mine)) else "again"
+
+
+def _replaced_values(mine: CreateIndex, body: Message) -> Verdict:
+    replaced = {f for r in body["replacements"] for f in (r["new_file"] or {"fields": []})["fields"]}
+    return "fine" if _indexed_fields(mine).isdisjoint(replaced) else "again"
+
+
+def _values_in_place(mine: CreateIndex, body: Message) -> Verdict:
+    """Judge an update, which may have written columns of fragments again instead of moving rows."""
+    if body["update_mode"] != _REWRITES_COLUMNS or _indexed_fields(mine).isdisjoint(body["fields_modified"]):
+        return "fine"
+    changed = RowSet.from_positions(sorted(f["id"] for f in body["updated_fragments"]))
+    return "fine" if changed.isdisjoint(_indexed_fragments(mine)) else "again"
+
+
+def _indexed_columns(mine: CreateIndex, body: Message) -> Verdict:
+    return "fine" if _indexed_fields(mine) <= {f["id"] for f in body["schema"]} else "again"
+
+
 _FINAL, _AGAIN = _always("final"), _always("again")
 _NEVER = {"overwrite": _FINAL, "restore": _FINAL, "update_mem_wal_state": _FINAL}
 _OF_ROWS: Mapping[str, Rule] = {
@@ -220,6 +269,16 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
     # no projection of ours makes a column required, so that rows of others go with it
     "project": {**_NEVER, "merge": _AGAIN, "project": _AGAIN, "update_config": _described},
     "overwrite": {"overwrite": _overwritten_config, "update_config": _updated_config, "update_mem_wal_state": _FINAL},
+    "create_index": {
+        **_NEVER,
+        "create_index": _same_index,
+        "rewrite": _moved_rows,
+        "update": _values_in_place,
+        "data_replacement": _replaced_values,
+        "data_overlay": _AGAIN,
+        "merge": _indexed_columns,
+        "project": _indexed_columns,
+    },
     "restore": {"update_mem_wal_state": _FINAL, "update_config": _described_then_restored},
     "reserve_fragments": _NEVER,
     "update_config": {

@@ -9,7 +9,7 @@ from delta_core.kernels.row_set import RowSet
 from delta_plugins.lance.manifest import Manifest, read_section
 from delta_plugins.lance.wire import UNKNOWN, Message, decode, encode
 
-__all__ = ["after_moves", "covered_fragments", "index_messages", "index_names", "of_fields"]
+__all__ = ["after_moves", "covered_fragments", "decoded_index", "index_messages", "index_names", "of_fields"]
 
 #: Kinds of indices that list rows by their stable ids; B-trees of version 0 do so too, later ones by addresses.
 _WITH_IDS = {f"{n}IndexDetails" for n in ("Bitmap", "LabelList", "Inverted", "NGram", "Vector")}
@@ -43,18 +43,19 @@ def index_messages(storage: Storage, manifest: Manifest, data: bytes | memoryvie
     return found
 
 
-def _decoded(index: bytes) -> Message:
+def decoded_index(index: bytes) -> Message:
+    """Return the message of an encoded index."""
     return decode("IndexMetadata", index, "An index of the manifest")
 
 
 def index_names(indices: Iterable[bytes]) -> list[str]:
     """Return the names of indices, in their order."""
-    return [_decoded(i)["name"] for i in indices]
+    return [decoded_index(i)["name"] for i in indices]
 
 
 def of_fields(indices: Sequence[bytes], fields: Collection[int]) -> list[bytes]:
     """Return those indices all of whose columns are among some field ids."""
-    return [i for i in indices if all(f in fields for f in _decoded(i)["fields"])]
+    return [i for i in indices if all(f in fields for f in decoded_index(i)["fields"])]
 
 
 def covered_fragments(index: bytes, *, has_stable_ids: bool) -> tuple[RowSet | None, bool]:
@@ -62,7 +63,7 @@ def covered_fragments(index: bytes, *, has_stable_ids: bool) -> tuple[RowSet | N
 
     None: it is not known which ones.
     """
-    message = _decoded(index)
+    message = decoded_index(index)
     bitmap = message["fragment_bitmap"]
     return RowSet.from_roaring(bitmap, 32) if bitmap else None, has_stable_ids and _lists_ids(message)
 
@@ -90,7 +91,7 @@ def after_moves(
 
 
 def _after_moves(index: bytes, groups: Sequence[tuple[RowSet, RowSet]], has_stable_ids: bool) -> bytes | None:
-    message = _decoded(index)
+    message = decoded_index(index)
     bitmap = message["fragment_bitmap"]
     if not bitmap:
         return None  # it is not known which fragments it has

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from delta_core.api import InternalError
 from delta_plugins.lance.commit.draft import Draft, NewFragment, fragment_message
-from delta_plugins.lance.commit.indices import after_moves, of_fields
+from delta_plugins.lance.commit.indices import after_moves, decoded_index, of_fields
 from delta_plugins.lance.manifest import Manifest
 from delta_plugins.lance.schema import LanceField, fields_of_schema, message_of, walk_fields
 from delta_plugins.lance.wire import Message, encode
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Append",
+    "CreateIndex",
     "Delete",
     "Merge",
     "Operation",
@@ -353,6 +354,29 @@ class Project(Struct, frozen=True):
 def _is_lineage(fields: Sequence[int]) -> bool:
     """Whether a file has a hidden column."""
     return any(f < -2 for f in fields)
+
+
+class CreateIndex(Struct, frozen=True):
+    """Indices that come, and others that go; their files are written.
+
+    Parameters
+    ----------
+    new : sequence of Message
+        Those that come.
+    removed : sequence of Message
+        Those that go, as they were when the operation began.
+    """
+
+    new: Sequence[Message] = ()
+    removed: Sequence[Message] = ()
+    name = "create_index"
+
+    def apply(self, draft: Draft, deletions: DeletionWriter) -> Message:
+        """See `Operation.apply`."""
+        gone = [i["uuid"] for i in self.removed]
+        draft.indices = [i for i in draft.indices if decoded_index(i)["uuid"] not in gone]
+        draft.indices += [encode("IndexMetadata", i) for i in self.new]
+        return {"new_indices": list(self.new), "removed_indices": list(self.removed)}
 
 
 class Restore(Struct, frozen=True):

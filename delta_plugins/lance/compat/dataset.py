@@ -22,6 +22,7 @@ from delta_plugins.lance.compat.merging import MergeInsertBuilder, rows_of
 from delta_plugins.lance.compat.rejections import NotOfferedError, not_offered, reject, translated
 from delta_plugins.lance.compat.scanner import LanceScanner, make_scanner
 from delta_plugins.lance.compat.sql import condition, value
+from delta_plugins.lance.compat.upkeep import UpkeepMethods
 from delta_plugins.lance.dataset import LanceDataset as Dataset
 from delta_plugins.lance.format import open_dataset
 from delta_plugins.lance.projection import METADATA
@@ -38,7 +39,7 @@ _MESSAGE = "__lance_commit_message"
 _RETRY_SECONDS = 30
 
 
-class LanceDataset:
+class LanceDataset(UpkeepMethods):
     """One version of a dataset, with pylance's names.
 
     Parameters

@@ -53,8 +53,13 @@ OURS: Mapping[str, str] = {
     "max_rows_per_group": "leave it out: data files have pages, not groups",
     "data_storage_version": "datasets are written in their own version, and created in '2.0' to '2.2'",
     "enable_v2_manifest_paths": "leave it out: new datasets have names of the second scheme",
-    "create_scalar_index": "call open_table(uri).create_index",
-    "drop_index": "call open_table(uri).drop_index",
+    "create_index": "create scalar indices with create_scalar_index, others with pylance",
+    "describe_indices": "call list_indices",
+    "optimize_indices": "call create_scalar_index, which replaces the index",
+    "train": "leave it out: indices are created of the rows that are there",
+    "delete_rate_limit": "leave it out, or call open_table(uri).cleanup",
+    "delete_concurrency": "leave it out, or call open_table(uri).cleanup",
+    "versions": "call open_table(uri).cleanup with older_than or keep_versions",
     "take_blobs": "call open_table(uri).take_blobs",
     "sql": "call delta_core.QueryBuilder",
     "validate": "call open_table(uri).verify()",
@@ -67,7 +72,6 @@ OURS: Mapping[str, str] = {
     "fragments": "call open_table(uri).fragments()",
     "max_source_fragments": "call open_table(uri).compact",
     "data_stats": "call open_table(uri).stats()",
-    "list_indices": "call open_table(uri).scan(predicate=...).explain()",
 }
 _OTHERWISE = "use delta_core.open_table(uri), whose calls docs/lance.md lists beside those of pylance"
 

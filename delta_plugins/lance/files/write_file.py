@@ -187,16 +187,27 @@ class DataFileWriter:
         self._sink.write(data)
         self._size += len(data)
 
-    def finish(self) -> WrittenFile:
-        """Write the rows that are collected, and the end of the file; the writer is not used any more."""
+    def finish(self, metadata: Mapping[str, bytes] | None = None, buffers: Sequence[bytes] = ()) -> WrittenFile:
+        """Write the rows that are collected, and the end of the file; the writer is not used any more.
+
+        Parameters
+        ----------
+        metadata : Mapping of str to bytes, optional
+            Added to that of the schema.
+        buffers : sequence of bytes
+            Global buffers, from number 1 on: the first one of the file is its schema.
+        """
         columns = [c for group in self._columns for c in group]
         for column in columns:
             # lists without items have a page of them
             if column.num_rows or (column.is_item and self._num_rows and not len(column.pages)):
                 self._write_page(column)
         fields = [message_of(f) for f in fields_of_schema(self._fields)]
-        descriptor = {"schema": {"fields": fields, "metadata": self._metadata}, "length": self._num_rows}
-        described = self._put(encode("FileDescriptor", descriptor))
+        descriptor = {
+            "schema": {"fields": fields, "metadata": {**self._metadata, **(metadata or {})}},
+            "length": self._num_rows,
+        }
+        places_of_buffers = [self._put(encode("FileDescriptor", descriptor)), *map(self._put, buffers)]
         start = self._size
         # readers expect these one after the other
         places = []
@@ -209,8 +220,9 @@ class DataFileWriter:
         global_table = self._size
         # files of version 2.0 have this one
         footer = (0, 3) if self._is_array_file else self._version
-        self._end(struct.pack("<QQ", *described))
-        self._end(struct.pack("<QQQIIHH4s", start, table, global_table, 1, len(columns), *footer, MAGIC))
+        self._end(b"".join(struct.pack("<QQ", *place) for place in places_of_buffers))
+        counts = len(places_of_buffers), len(columns)
+        self._end(struct.pack("<QQQIIHH4s", start, table, global_table, *counts, *footer, MAGIC))
         ids = [c.field.id for c in columns]
         return WrittenFile(self._num_rows, self._size, self._version, ids, list(range(len(columns))))
 

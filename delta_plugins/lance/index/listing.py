@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -14,13 +14,12 @@ from delta_core.kernels.row_set import RowSet
 from delta_plugins.lance import flags
 from delta_plugins.lance.manifest import read_section
 from delta_plugins.lance.row_ids import columns_of
+from delta_plugins.lance.schema import walk_paths
 from delta_plugins.lance.version_files import VersionFiles
 from delta_plugins.lance.wire import Message, decode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from delta_plugins.lance.schema import LanceField
 
 __all__ = ["Index", "index_name", "list_indices", "listed_indices"]
 
@@ -115,7 +114,7 @@ def listed_indices(dataset: VersionFiles) -> list[Index]:
 def _index(dataset: VersionFiles, message: Message) -> Index:
     kind, manifest = index_name(message), dataset.manifest
     version = message["index_version"] or 0
-    paths = dict(_paths(manifest.fields, ()))
+    paths = {f.id: p for p, f in walk_paths(manifest.fields)}
     column = paths.get(message["fields"][0], ()) if len(message["fields"]) == 1 else ()
     has_addresses = not manifest.has_stable_row_ids or (kind == "BTree" and version == 1)
     is_covered = np.zeros(len(manifest.fragments), np.bool_)
@@ -172,11 +171,3 @@ def _covered(dataset: VersionFiles, message: Message) -> NDArray[np.bool_]:
     found = np.zeros(len(manifest.fragments), np.bool_)
     found[at[at >= 0]] = True
     return found
-
-
-def _paths(fields: Sequence[LanceField], above: tuple[str, ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield the id and the path of each field that is not in a list or map."""
-    for f in fields:
-        yield f.id, (*above, f.name)
-        if f.logical_type == "struct":
-            yield from _paths(f.children, (*above, f.name))
