@@ -498,6 +498,8 @@ class ChangeMethods:
             Both or none of them are given, or the tag is of another branch.
         DataFileNotFoundError
             Files of the version are gone.
+        DataFileError
+            A data file of the version has another size, or a deletion file is damaged.
         """
         if (target is None) == (tag is None):
             raise InvalidArgumentError("Pass either a version (or a point in time) or a tag.")

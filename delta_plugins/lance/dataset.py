@@ -15,6 +15,7 @@ from msgspec import Struct
 # views for other libraries are loaded with the first one
 from delta_core import api
 from delta_core.api import (
+    DataFileError,
     DataFileNotFoundError,
     Engine,
     InvalidArgumentError,
@@ -372,17 +373,20 @@ class LanceDataset(ChangeMethods):
         )
 
     def check_files(self) -> None:
-        """Check that the data files and deletion files of the version are there.
+        """Check that data files of the version are there, with their sizes, and that its deletion files can be read.
 
         Raises
         ------
         DataFileNotFoundError
             If some are missing; the message names the first ones.
+        DataFileError
+            If a data file has another size than the manifest specifies, or a deletion file is damaged.
         """
         files, listed = self.files, self.manifest.fragments
         counts = np.diff(listed.first_file).tolist()
         paths = [files.file_path(i, n) for i, count in enumerate(counts) for n in range(count)]
-        paths += [files.deletion_path(int(i)) for i in np.flatnonzero(listed.deletion_kind >= 0)]
+        deletions = np.flatnonzero(listed.deletion_kind >= 0).tolist()
+        paths += [files.deletion_path(i) for i in deletions]
         sizes, _ = self.storage.find(strings_of(paths))
         gone = [paths[i] for i in np.flatnonzero(sizes < 0).tolist()]
         if gone:
@@ -391,6 +395,14 @@ class LanceDataset(ChangeMethods):
                 "Restore them from a copy, or choose another version.",
                 path=gone[0],
             )
+        known, found = listed.file_size, sizes[: len(listed.file_size)]
+        for i in np.flatnonzero((known > 0) & (found != known)).tolist():
+            raise DataFileError(
+                f"Data file {paths[i]!r} of version {self.version} has {found[i]} bytes, expected {known[i]}. "
+                "Restore it from a copy, or choose another version.",
+                path=paths[i],
+            )
+        files.deleted_rows(deletions)
 
     def run_command(
         self,

@@ -1,7 +1,7 @@
 """Earlier versions of pylance read what is written here: rows, filters, counts, rows by id, and compaction.
 
-``DELTA_CORE_PYLANCE`` names the interpreters of environments that have them, separated by colons; each is tried. Without it,
-the installed one reads datasets that all operations changed.
+``DELTA_CORE_PYLANCE`` names the interpreters of environments that have them, separated by colons; each is tried.
+Without it, the installed one reads datasets that all operations changed.
 """
 
 from __future__ import annotations

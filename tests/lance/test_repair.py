@@ -112,3 +112,14 @@ def test_command_removes_after_a_confirmation(tmp_path: Path, capsys: pytest.Cap
     assert main(["repair", where, "--yes", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["version"] == 3
     assert main(["verify", where]) == 0
+
+
+@pytest.mark.parametrize("damage", [d for d in DAMAGE if d not in ("footer", "another file")])
+def test_damaged_version_is_not_restored(tmp_path: Path, damage: str) -> None:
+    where, data, deletions = broken(tmp_path)
+    write_lance(where, rows(500, 5), "overwrite")
+    DAMAGE[damage](data, deletions)
+    with pytest.raises((CorruptTableError, EngineError)):
+        open_dataset(where).restore(2)
+    assert open_dataset(where).version == 3
+    assert ids_of(open_dataset(where)) == [500, 501, 502, 503, 504]
