@@ -277,12 +277,15 @@ class Merge(Struct, frozen=True):
         The data files of those fragments that get others, by id: all files of the fragment.
     schema_metadata : Mapping of str to bytes, optional
         By default that of the base.
+    fragments : sequence of NewFragment
+        Further rows.
     """
 
     base: Manifest
     fields: tuple[LanceField, ...]
     files: Mapping[int, Sequence[Message]]
     schema_metadata: Mapping[str, bytes] | None = None
+    fragments: Sequence[NewFragment] = ()
     name = "merge"
 
     def apply(self, draft: Draft, deletions: DeletionWriter) -> Message:
@@ -295,6 +298,7 @@ class Merge(Struct, frozen=True):
                 message["files"] = list(self.files[fragment])
                 draft.replace(fragment, [message])
             messages.append(message)
+        messages += draft.append(self.fragments)
         preserves_nullability = _preserves_nullability(draft.fields, self.fields)
         draft.set_fields(self.fields)
         if self.schema_metadata is not None:

@@ -30,7 +30,7 @@ from delta_plugins.lance.changes import check_changeable, manifest_scheme
 from delta_plugins.lance.commit.commits import commit_operation
 from delta_plugins.lance.commit.conflicts import is_retryable
 from delta_plugins.lance.commit.draft import Draft
-from delta_plugins.lance.commit.operations import Append, Operation, Overwrite
+from delta_plugins.lance.commit.operations import Append, Merge, Operation, Overwrite
 from delta_plugins.lance.dataset import LanceDataset
 from delta_plugins.lance.names import has_manifests
 from delta_plugins.lance.opened import Reopening
@@ -67,6 +67,7 @@ def write_lance(
     config: Mapping[str, str] | None = None,
     properties: Mapping[str, str] | None = None,
     branch: str | None = None,
+    merge_schema: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     engine: str | Engine = "arrow",
     allow_external: Sequence[str] | Literal[False] | None = None,
@@ -96,6 +97,9 @@ def write_lance(
         Kept in the transaction.
     branch : str, optional
         The branch of an existing dataset.
+    merge_schema : bool
+        Whether columns that the dataset does not have are added to it, with ``append``: they take nulls, and are null
+        in earlier rows. Otherwise they are an error. Fields of structs are not added.
     storage_options, engine, allow_external
         As of `delta_core.DeltaTable`.
 
@@ -129,10 +133,13 @@ def write_lance(
     base = existing_dataset(found, uri, mode, branch, Reopening(opening))
     if mode == "append":
         _check_append(schema, config)
+    elif merge_schema:
+        raise InvalidArgumentError(f"merge_schema is for mode='append', found mode={mode!r}. Leave it out.")
     if base is not None:
         check_existing(base, file_version, stable_row_ids)
     source = open_source(data)
-    run = DatasetWrite(found, base, source, schema, FILE_VERSIONS[file_version or _NEWEST])
+    version = FILE_VERSIONS[file_version or _NEWEST]
+    run = DatasetWrite(found, base, source, schema, version, merge_schema=merge_schema)
     limits = {"max_rows": max_rows_per_file, "max_bytes": max_bytes_per_file}
     manifest = run.commit(mode, limits, dict(config or {}), dict(properties or {}), bool(stable_row_ids))
     return LanceDataset(VersionFiles(found, uri, manifest, run.branch, Reopening(opening)))
@@ -233,6 +240,8 @@ class DatasetWrite:
         Of the data files of a new dataset.
     row_id : str, optional
         The column of the rows that has their stable ids, which they keep in a new dataset.
+    merge_schema : bool
+        Whether columns that the version does not have are added to it.
     """
 
     def __init__(
@@ -243,8 +252,10 @@ class DatasetWrite:
         schema: pa.Schema | None,
         version: FileVersion,
         row_id: str | None = None,
+        merge_schema: bool = False,
     ) -> None:
         self._row_id = row_id
+        self._merges_schema = merge_schema
         self.storage = engine.storage
         self.base = base
         self.branch = None if base is None else base.branch
@@ -291,7 +302,7 @@ class DatasetWrite:
         """
         if mode == "append":
             assert self.base is not None
-            fields: tuple[LanceField, ...] = self.base.manifest.fields
+            fields: tuple[LanceField, ...] = (*self.base.manifest.fields, *self._added_fields(self.base.manifest))
             metadata: Mapping[str, bytes] = self.base.manifest.message["schema_metadata"]
         else:
             fields, metadata = self._new_fields()
@@ -311,9 +322,17 @@ class DatasetWrite:
     ) -> Operation:
         """Return the operation that adds fragments, or puts them in place of all."""
         if mode == "append":
-            return Append(fragments)
+            assert self.base is not None
+            base = self.base.manifest
+            return Append(fragments) if len(fields) == len(base.fields) else Merge(base, fields, {}, None, fragments)
         shown = None if self.base is not None else ".".join(map(str, self.version))
         return Overwrite(fragments, fields, metadata, config, shown)
+
+    def _added_fields(self, manifest: Manifest) -> tuple[LanceField, ...]:
+        """Return fields for the columns of the rows that an existing version does not have, if they are to be added."""
+        names = {f.name.lower() for f in manifest.fields}
+        new = [f.with_nullable(True) for f in self._source.schema if f.name.lower() not in names]
+        return lance_fields(pa.schema(new), Draft(manifest).next_field()) if self._merges_schema and new else ()
 
     def _batches(self) -> Any:
         source = self._source
@@ -336,7 +355,7 @@ class DatasetWrite:
         """
         base = self.base
         for left in reversed(range(_RETRIES + 1)):
-            is_last = base is None or isinstance(operation, Append) or not left
+            is_last = base is None or isinstance(operation, (Append, Merge)) or not left
             try:
                 return commit_operation(
                     self.storage,
