@@ -6,10 +6,15 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from delta_core.kernels._kept_memory import blocks_address, lent_buffer, release_kept, used_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = [
     "LEAST_KEPT",
@@ -17,6 +22,7 @@ __all__ = [
     "allocate",
     "allocated_bytes",
     "call_at_release",
+    "fresh_array",
     "kept_blocks",
     "release_unused",
     "zeros",
@@ -56,6 +62,28 @@ def allocate(size: int) -> pa.Buffer:
         if found is not None:
             return found
     return pa.allocate_buffer(size, memory_pool=POOL_OF_BATCHES)
+
+
+class _Lent:
+    """Memory of `allocate` as NumPy takes it; it is the base of the array, and returns the memory with it."""
+
+    __slots__ = ("__array_interface__", "_buffer")
+
+    def __init__(self, size: int) -> None:
+        self._buffer = allocate(8 * size)
+        address = (self._buffer.address, False)
+        self.__array_interface__ = {"data": address, "shape": (size,), "typestr": np.dtype(np.int64).str, "version": 3}
+
+
+def fresh_array(size: int) -> NDArray[np.int64]:
+    """Return int64 of **shape (size,)** that is not initialised; a large one is of memory that `allocate` kept.
+
+    Parameters
+    ----------
+    size : int
+        Values, from 0 on.
+    """
+    return np.empty(size, np.int64) if 8 * size < LEAST_KEPT else np.asarray(_Lent(size))
 
 
 def kept_blocks() -> int:

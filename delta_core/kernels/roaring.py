@@ -9,7 +9,8 @@ import numpy as np
 
 from delta_core.errors import CorruptTableError, InvalidArgumentError
 from delta_core.kernels import _roaring
-from delta_core.kernels.row_set import RowSet, fresh_array
+from delta_core.kernels.memory import fresh_array
+from delta_core.kernels.row_set import RowSet
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

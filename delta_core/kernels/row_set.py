@@ -14,35 +14,13 @@ import numpy as np
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels._roaring import ManyRows, Rows
-from delta_core.kernels.memory import LEAST_KEPT, allocate
+from delta_core.kernels.memory import fresh_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Buffer
 
 __all__ = ["RowSet", "RowSets"]
-
-
-class _Lent:
-    """Memory of `allocate` as NumPy takes it; it is the base of the array, and returns the memory with it."""
-
-    __slots__ = ("__array_interface__", "_buffer")
-
-    def __init__(self, size: int) -> None:
-        self._buffer = allocate(8 * size)
-        address = (self._buffer.address, False)
-        self.__array_interface__ = {"data": address, "shape": (size,), "typestr": np.dtype(np.int64).str, "version": 3}
-
-
-def fresh_array(size: int) -> NDArray[np.int64]:
-    """Return int64 of **shape (size,)** that is not initialised; a large one is of memory that `allocate` kept.
-
-    Parameters
-    ----------
-    size : int
-        Values, from 0 on.
-    """
-    return np.empty(size, np.int64) if 8 * size < LEAST_KEPT else np.asarray(_Lent(size))
 
 
 class RowSet:

@@ -8,6 +8,7 @@ from typing import Any
 
 from delta_core.engines.records import FileIdentity
 from delta_core.errors import IrregularFileError
+from delta_core.kernels.memory import LEAST_KEPT, fresh_array
 
 __all__ = ["check_regular", "identity_of", "open_regular", "read_fully"]
 
@@ -20,16 +21,31 @@ def identity_of(found: os.stat_result) -> FileIdentity:
     return FileIdentity(found.st_size, f"{found.st_dev}:{found.st_ino}:{found.st_mtime_ns}")
 
 
-def read_fully(file: Any, length: int | None) -> bytes:
-    """Read ``length`` bytes of an unbuffered file, fewer only at its end."""
+def read_fully(file: Any, length: int | None) -> bytes | memoryview:
+    """Read ``length`` bytes of an unbuffered file, fewer only at its end.
+
+    Many go to memory that is used again: to take fresh memory from the system takes longer than to copy to it.
+    """
     if length is None:
         data: bytes = file.readall()
         return data
+    if length >= LEAST_KEPT:
+        return _read_kept(file, length)
     parts = []
     while length > 0 and (part := file.read(length)):
         parts.append(part)
         length -= len(part)
     return b"".join(parts) if len(parts) != 1 else parts[0]
+
+
+def _read_kept(file: Any, length: int) -> memoryview:
+    # a damaged table may request more than there is
+    size = max(min(length, os.fstat(file.fileno()).st_size - file.tell()), 0)
+    view = fresh_array(size // 8 + 1).data.cast("B")[:size]
+    done = 0
+    while done < size and (count := file.readinto(view[done:])):
+        done += count
+    return view[:done].toreadonly()
 
 
 def open_regular(path: str, flags: int = os.O_RDONLY) -> int:

@@ -20,6 +20,7 @@ from delta_core.engines.records import RangeRequest
 from delta_core.errors import CommitError, EngineError
 from delta_core.kernel.commit.committer import StoreCommitter
 from delta_core.kernel.plugins.committer import Conflict, Proposal
+from delta_core.kernels.memory import LEAST_KEPT, allocated_bytes
 from delta_core.storage import local_files
 from delta_core.storage.stores import open_storage
 from delta_core.testing.storage_contract import StorageContract
@@ -55,6 +56,28 @@ class TestLocalDiskByRename(StorageContract):
     @pytest.fixture(autouse=True)
     def _no_links(self, monkeypatch: pytest.MonkeyPatch) -> None:
         _forbid_links(monkeypatch)
+
+
+@pytest.mark.parametrize("size", [LEAST_KEPT - 1, LEAST_KEPT, LEAST_KEPT + 1, 5 * LEAST_KEPT + 3])
+def test_large_ranges_have_the_bytes_of_the_file(storage: Storage, tmp_path: Path, size: int) -> None:
+    data = bytes(range(256)) * (6 * LEAST_KEPT // 256)
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "f").write_bytes(data)
+    places = [0, 7, LEAST_KEPT // 2]
+    # all of them are used at the same time
+    found = storage.read([RangeRequest("f", at, size) for at in places])
+    assert [bytes(d) for d in found] == [data[at : at + size] for at in places]
+    assert all(memoryview(d).readonly for d in found)
+
+
+@pytest.mark.parametrize("at", [0, 3, 100, 1000])
+def test_range_beyond_the_end_takes_the_memory_of_what_is_there(storage: Storage, tmp_path: Path, at: int) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "f").write_bytes(b"x" * 100)
+    before = allocated_bytes()
+    [found] = storage.read([RangeRequest("f", at, 1 << 40)])
+    assert bytes(found) == b"x" * max(100 - at, 0)
+    assert allocated_bytes() - before < 1 << 20
 
 
 def _forbid_links(monkeypatch: pytest.MonkeyPatch, error: int = errno.EPERM) -> None:
