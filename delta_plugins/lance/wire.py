@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from delta_core.api import CorruptTableError, InvalidArgumentError
@@ -22,6 +23,7 @@ Message = dict[str, Any]
 
 #: The key of the fields of a message that its table does not list.
 UNKNOWN = _wire.UNKNOWN
+_NUMBER = itemgetter(0)
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 
@@ -92,6 +94,7 @@ def _parsed_field(text: str) -> FieldTable:
 
 class _Table(NamedTuple):
     fields: dict[int, FieldTable]
+    by_name: dict[str, FieldTable]
     #: For the compiled decoder.
     compiled: _wire.Table
 
@@ -102,7 +105,8 @@ def _parsed_tables(*texts: str) -> dict[str, _Table]:
         for name, body in re.findall(r"^(\w+)\n((?: .*\n)*)", text, re.MULTILINE):
             parts = [p.strip() for p in re.split(r"[;\n]", body)]
             fields = [_parsed_field(p) for p in parts if p]
-            found[name] = _Table({f.number: f for f in fields}, _wire.Table(name))
+            numbers, names = {f.number: f for f in fields}, {f.name: f for f in fields}
+            found[name] = _Table(numbers, names, _wire.Table(name))
     for table in found.values():
         for f in table.fields.values():
             inner = None if f.kind in _KINDS else found[f.kind].compiled
@@ -181,17 +185,20 @@ def encode(name: str, message: Mapping[str, Any]) -> bytes:
     InvalidArgumentError
         For a name that is no field of the message, or a number that its kind does not hold.
     """
-    table = _TABLES[name]
-    known = {f.name for f in table.fields.values()} | {UNKNOWN}
-    others = [k for k in message if k not in known]
-    if others:
-        raise InvalidArgumentError(f"message {name} has no field {others[0]!r}")
+    by_name = _TABLES[name].by_name
+    present = []
+    # only what is there: messages of alternatives have many fields
+    for key, value in message.items():
+        field = by_name.get(key)
+        if field is None:
+            if key != UNKNOWN:
+                raise InvalidArgumentError(f"message {name} has no field {key!r}")
+        elif value is not None:
+            present.append((field.number, field, value))
+    present.sort(key=_NUMBER)
     out = bytearray()
-    for number in sorted(table.fields):
-        field = table.fields[number]
-        value = message.get(field.name)
-        if value is not None:
-            _write_field(out, field, value)
+    for _, field, value in present:
+        _write_field(out, field, value)
     return bytes(out)
 
 
@@ -208,8 +215,12 @@ def _write_bytes(out: bytearray, number: int, data: bytes | memoryview) -> None:
     out += data
 
 
-def _write_scalar(out: bytearray, number: int, kind: str, value: Any) -> None:
-    expected = _KINDS[kind]
+def _write_value(out: bytearray, number: int, kind: str, value: Any) -> None:
+    expected = _KINDS.get(kind)
+    if expected is None:
+        is_encoded = isinstance(value, (bytes, memoryview))
+        _write_bytes(out, number, value if is_encoded else encode(kind, value))
+        return
     stored = expected.dump(value)
     if expected.wire == _BYTES:
         _write_bytes(out, number, stored)
@@ -219,14 +230,6 @@ def _write_scalar(out: bytearray, number: int, kind: str, value: Any) -> None:
         _write_varint(out, stored)
     else:
         out += stored
-
-
-def _write_value(out: bytearray, number: int, kind: str, value: Any) -> None:
-    if kind in _KINDS:
-        _write_scalar(out, number, kind, value)
-    else:
-        is_encoded = isinstance(value, (bytes, memoryview))
-        _write_bytes(out, number, value if is_encoded else encode(kind, value))
 
 
 def _write_field(out: bytearray, field: FieldTable, value: Any) -> None:

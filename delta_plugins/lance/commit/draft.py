@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,12 @@ _TAIL = struct.Struct("<QHH4s")
 _FRAGMENTS, _BYTES = 2, 2
 #: Positions of sections in the file of the version before, and what belongs to it alone.
 _NOT_CARRIED = ("version_aux_data", "index_section", "earlier_transaction_section", "transaction_section", "tag")
+
+
+@cache
+def _release() -> str:
+    """Return the installed release; finding it takes longer than to encode a manifest."""
+    return version("delta-core-lake")
 
 
 class NewFragment(Struct, frozen=True):
@@ -333,7 +340,7 @@ class Draft:
             "reader_feature_flags": reader,
             "writer_feature_flags": writer,
             "transaction_file": transaction_file,
-            "writer_version": {"library": "delta_core", "version": version("delta-core-lake")},
+            "writer_version": {"library": "delta_core", "version": _release()},
         }
         manifest = encode("Manifest", message) + self.fragments
         return bytes(body) + struct.pack("<I", len(manifest)) + manifest + _TAIL.pack(position, 0, 2, b"LANC")
