@@ -24,6 +24,9 @@ class Counted:
         self.calls.append([(r.offset, r.length) for r in requests])
         return self._storage.read(requests)
 
+    def local_path(self, path: str) -> str | None:
+        return self._storage.local_path(path)
+
 
 def stored(folder: Path, size: int, listed: int | None = None) -> tuple[bytes, StoredFile, Counted]:
     data = bytes(i * 7 % 251 for i in range(size))
