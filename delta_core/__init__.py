@@ -19,6 +19,7 @@ from delta_core.runtime.lazy import lazy_imports
 
 with lazy_imports(__name__):
     from delta_core import exceptions as exceptions
+    from delta_core.deltalake_names.finder import install_as_deltalake as install_as_deltalake
     from delta_core.engines.writer_properties import (
         BloomFilterProperties as BloomFilterProperties,
         ColumnProperties as ColumnProperties,

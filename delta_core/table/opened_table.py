@@ -19,7 +19,7 @@ from delta_core.kernel.snapshot import Snapshot, open_snapshot
 from delta_core.runtime.arguments import path_text
 from delta_core.runtime.lazy import load_object
 from delta_core.schema.fields import Schema
-from delta_core.table import interop
+from delta_core.table import interop, parts as table_parts
 
 if TYPE_CHECKING:
     pass
@@ -141,6 +141,17 @@ class OpenedTable:
         self._config = DeltaTableConfig(without_files, log_buffer_size, skip_stats)
         self._committer = committer
         self._snapshot = open_snapshot(self._uri, version, **self._options)
+
+    @property
+    def _storage_options(self) -> dict[str, Any] | None:
+        """The options of the file system, which libraries written for `deltalake` pass on."""
+        options = self._options["storage_options"]
+        return None if options is None else dict(options)
+
+    @property
+    def _table(self) -> table_parts.RawTable:
+        """The methods of `deltalake`'s inner object that public libraries call."""
+        return table_parts.RawTable(self)
 
     @classmethod
     def _of(cls, uri: str, options: Mapping[str, Any], snapshot: Snapshot) -> Self:

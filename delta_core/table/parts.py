@@ -16,3 +16,4 @@ with lazy_imports(__name__):
     from delta_core.operations.merge.builder import MergeClause as MergeClause, TableMerger as TableMerger
     from delta_core.table.alterer import TableAlterer as TableAlterer
     from delta_core.table.optimizer import TableOptimizer as TableOptimizer
+    from delta_core.table.raw_table import RawTable as RawTable

@@ -17,14 +17,19 @@ from tests.architecture.source import ROOT, imports, is_ours, modules, tree
 LAYOUT = (
     "errors", "exceptions", "runtime", "schema", "types", "kernels", "expressions", "engine seam", "handles", "storage",
     "scan", "formats", "parquet", "kernel", "snapshot", "operations", "api", "table", "interop", "transaction",
-    "alterer", "optimizer", "writer", "query", "version", "", "cli", "testing", "engines", "spark",
+    "alterer", "optimizer", "writer", "query", "version", "deltalake_names", "",
+    "as_deltalake", "cli", "testing", "engines", "spark",
 )  # fmt: skip
 #: What the core imports of `engines`.
 SEAM = tuple(
     ["engines", name] for name in ("conditions", "engine", "interface", "opening", "records", "writer_properties")
 )
 #: The only module that imports by text.
-BY_TEXT = {"delta_core.runtime.lazy": "the helper", "delta_core.runtime.entry_points": "what installed packages offer"}
+BY_TEXT = {
+    "delta_core.runtime.lazy": "the helper",
+    "delta_core.runtime.entry_points": "what installed packages offer",
+    "delta_core.as_deltalake": "runs the module that its command line names",
+}
 #: What reaches for files or another process's engine, and who may: engines, and the public modules whose task it is.
 OUTWARD = ("fsspec", "pyarrow.fs", "pyarrow.json", "pyarrow.parquet", "pyarrow.dataset", "pyspark")
 OUTWARD_FACES = {
@@ -34,6 +39,7 @@ OUTWARD_FACES = {
     "delta_core.testing": "makes tables for contract suites, independently of what it tests",
     "delta_core.scan.interop": "hands rows to other libraries as their own objects",
     "delta_core.table.interop": "hands a table to other libraries as their own objects",
+    "delta_core.deltalake_names": "offers a table's folder as a file system of PyArrow",
     "delta_core.cli": "writes what the user requested to a file",
 }
 
