@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 from delta_core.engines.arrow import map_threads_wide
 from delta_core.runtime.processes import PerProcess, cached_property, num_forks
+from tests.example_counts import chosen
 from tests.stores.conftest import place
 from tests.stores.servers import SERVERS, Server
 
@@ -24,8 +26,12 @@ ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 120
 METHODS = ("fork", "forkserver", "spawn")
 STORES = ("local", "moto with DynamoDB", *SERVERS)
-#: A process that is not forked has a memory of its own, without the tables of its parent.
-CASES = [*((method, store) for method in METHODS for store in STORES), ("fork", "memory")]
+#: A process that is not forked has a memory of its own, without the tables of its parent. The short form tries one
+#: store with each other method, which imports everything again.
+CASES = chosen(
+    [*product(METHODS, STORES), ("fork", "memory")],
+    [*product(["fork"], [*STORES, "memory"]), ("forkserver", "versitygw"), ("spawn", "moto with DynamoDB")],
+)
 
 
 @pytest.mark.parametrize(("method", "store"), CASES)
