@@ -57,11 +57,10 @@ def install_as_deltalake() -> None:
 
     Examples
     --------
-    >>> import delta_core
-    >>> delta_core.install_as_deltalake()
-    >>> from deltalake import DeltaTable
-    >>> DeltaTable is delta_core.DeltaTable
-    True
+    >>> import subprocess, sys
+    >>> program = "import delta_core; delta_core.install_as_deltalake(); import deltalake; print(deltalake.DeltaTable)"
+    >>> subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip()
+    "<class 'delta_core.table.delta_table.DeltaTable'>"
     """
     if is_installed():
         return

@@ -140,6 +140,9 @@ def _check_readme(names: dict[str, Any]) -> None:
     assert names["scan"].to_table().num_rows == 12
     assert names["scan"].to_table().column_names == ["id", "name", "_file_path"]
     assert names["table"].to_pyarrow_table().num_rows == 13, "appended, then replaced"
+    kept = names["people"].to_pyarrow_table()
+    assert kept.num_rows
+    assert DeltaTable("people").to_pyarrow_table().sort_by("id").equals(kept.sort_by("id"))
 
 
 def _api(folder: Path) -> dict[str, Any]:
