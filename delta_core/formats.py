@@ -482,7 +482,7 @@ def check_place_is_free(engine: Engine) -> None:
     if found is not None:
         place = shown_uri(engine.storage.uri("")).rstrip("/")
         raise TableExistsError(
-            f"There is a table of the format {found.name!r} at {place}; a Delta table needs a place of its own. Choose "
+            f"There is a table of the format {found.name!r} at {place}; a new table needs a place of its own. Choose "
             "another one, or open the table there with open_table.",
             path=place,
             format=found.name,
