@@ -19,7 +19,7 @@ from delta_plugins.lance.commit.commits import commit_operation
 from delta_plugins.lance.commit.operations import Append, Delete, Operation, Overwrite, RowRemoval
 from delta_plugins.lance.compat.fragments import FragmentMetadata, LanceFragment, LanceOperation, staged_fragments
 from delta_plugins.lance.compat.merging import MergeInsertBuilder, rows_of
-from delta_plugins.lance.compat.rejections import NotOfferedError, not_offered, reject, translated
+from delta_plugins.lance.compat.rejections import NotOfferedError, OfferedNames, not_offered, reject, translated
 from delta_plugins.lance.compat.scanner import LanceScanner, make_scanner
 from delta_plugins.lance.compat.sql import condition, value
 from delta_plugins.lance.compat.upkeep import UpkeepMethods
@@ -39,7 +39,7 @@ _MESSAGE = "__lance_commit_message"
 _RETRY_SECONDS = 30
 
 
-class LanceDataset(UpkeepMethods):
+class LanceDataset(OfferedNames, UpkeepMethods):
     """One version of a dataset, with pylance's names.
 
     Parameters
@@ -73,9 +73,9 @@ class LanceDataset(UpkeepMethods):
         return _again, (self.ours, self._options)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "ours":
+        if name == "ours":  # requested before it is assigned, as by copies
             raise AttributeError(name)
-        raise not_offered(name, "LanceDataset")
+        return super().__getattr__(name)
 
     def __repr__(self) -> str:
         return f"LanceDataset({self.ours!r})"
@@ -663,7 +663,7 @@ def _parsed(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-class LanceStats:
+class LanceStats(OfferedNames):
     """The sizes of a version, with pylance's names.
 
     Parameters
@@ -674,11 +674,6 @@ class LanceStats:
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise not_offered(name, "LanceStats")
 
     @translated
     def dataset_stats(self, max_rows_per_group: int = 1024) -> dict[str, int]:
@@ -708,7 +703,7 @@ class CompactionMetrics(Struct, frozen=True):
     files_added: int
 
 
-class DatasetOptimizer:
+class DatasetOptimizer(OfferedNames):
     """The maintenance of data files, with pylance's names.
 
     Parameters
@@ -719,11 +714,6 @@ class DatasetOptimizer:
 
     def __init__(self, dataset: LanceDataset) -> None:
         self._dataset = dataset
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise not_offered(name, "DatasetOptimizer")
 
     @translated
     def compact_files(

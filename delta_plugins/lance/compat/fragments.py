@@ -13,7 +13,7 @@ from delta_core.api import InvalidArgumentError, open_source
 from delta_core.kernels.arrow_buffers import values_of
 from delta_core.kernels.row_set import RowSet
 from delta_plugins.lance.arrow_fields import lance_fields
-from delta_plugins.lance.compat.rejections import not_offered, reject, translated
+from delta_plugins.lance.compat.rejections import OfferedNames, not_offered, reject, translated
 from delta_plugins.lance.compat.scanner import LanceScanner, make_scanner
 from delta_plugins.lance.dataset import LanceDataset as Dataset
 from delta_plugins.lance.write.fitting import fit_batches, sorted_columns
@@ -56,7 +56,7 @@ class FragmentMetadata(Struct, frozen=True):
         return self.physical_rows - self.num_deletions
 
 
-class LanceFragment:
+class LanceFragment(OfferedNames):
     """A fragment of a version.
 
     Parameters
@@ -77,11 +77,6 @@ class LanceFragment:
 
     def __repr__(self) -> str:
         return f"LanceFragment(id={self._id}, physical_rows={self.physical_rows})"
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise not_offered(name, "LanceFragment")
 
     @property
     def fragment_id(self) -> int:

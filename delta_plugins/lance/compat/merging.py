@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from delta_core.api import CommitProperties, InvalidArgumentError, open_source
-from delta_plugins.lance.compat.rejections import not_offered, reject, translated
+from delta_plugins.lance.compat.rejections import OfferedNames, reject, translated
 from delta_plugins.lance.compat.sql import condition
 from delta_plugins.lance.projection import find_path
 
@@ -22,7 +22,7 @@ def _quoted(name: str) -> str:
     return ".".join(f"`{p.replace('`', '``')}`" for p in name.split("."))
 
 
-class MergeInsertBuilder:
+class MergeInsertBuilder(OfferedNames):
     """A merge by equal values of columns, to which clauses are added; nulls equal nothing.
 
     Parameters
@@ -44,11 +44,6 @@ class MergeInsertBuilder:
         self._inserts = False
         self._orphans: tuple[Any] | None = None
         self._retries = 10
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise not_offered(name, "MergeInsertBuilder")
 
     @translated
     def when_matched_update_all(self, condition: str | None = None) -> Self:

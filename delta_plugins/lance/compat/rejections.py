@@ -9,7 +9,16 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 from delta_core import api
 from delta_core.api import DeltaError, UnsupportedOperationError
 
-__all__ = ["OURS", "CommitConflictError", "CompatError", "NotOfferedError", "not_offered", "reject", "translated"]
+__all__ = [
+    "OURS",
+    "CommitConflictError",
+    "CompatError",
+    "NotOfferedError",
+    "OfferedNames",
+    "not_offered",
+    "reject",
+    "translated",
+]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -104,6 +113,15 @@ def reject(call: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | No
                 f"{call} was called with {name}={value!r:.80}, which is not offered: {OURS.get(name, _OTHERWISE)}.",
                 name=name,
             )
+
+
+class OfferedNames:
+    """Base of the classes with pylance's names: any other name is rejected with the way that this library has."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise not_offered(name, type(self).__name__)
 
 
 def translated(call: Callable[_P, _R]) -> Callable[_P, _R]:

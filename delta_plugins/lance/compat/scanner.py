@@ -13,7 +13,7 @@ from delta_core.api import Column, DeltaError, Expression, InvalidArgumentError,
 from delta_core.kernels.arrow_buffers import one_array
 from delta_plugins.lance.blobs import Blobs
 from delta_plugins.lance.chosen_rows import ChosenScan
-from delta_plugins.lance.compat.rejections import NotOfferedError, not_offered, raise_translated, reject, translated
+from delta_plugins.lance.compat.rejections import NotOfferedError, OfferedNames, raise_translated, reject, translated
 from delta_plugins.lance.compat.sql import condition, value
 from delta_plugins.lance.dataset import LanceDataset as Dataset
 from delta_plugins.lance.projection import METADATA, find_path
@@ -50,7 +50,7 @@ class _Output(Struct, frozen=True):
     expression: Any = None
 
 
-class LanceScanner:
+class LanceScanner(OfferedNames):
     """A scan; `LanceDataset.scanner` makes it.
 
     Parameters
@@ -135,11 +135,6 @@ class LanceScanner:
     def _compile(self, output: _Output) -> Any:
         types: dict[Leaf, pa.DataType] = {x: _type_at(self._scan.schema, x.path) for x in _columns(output.expression)}
         return self._dataset.engine.evaluator.compile(output.expression, types)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise not_offered(name, "LanceScanner")
 
     @property
     def dataset_schema(self) -> pa.Schema:
