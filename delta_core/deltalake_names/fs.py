@@ -9,8 +9,9 @@ from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from pyarrow.fs import FSSpecHandler
 
-from delta_core.storage.filesystems import open_filesystem
-from delta_core.storage.places import LOCAL_SCHEMES, local_root, scheme_of
+from delta_core.storage.filesystems import open_chain, open_filesystem
+from delta_core.storage.places import LINK, LOCAL_SCHEMES, local_root, scheme_of
+from delta_core.storage.stores import open_storage
 from delta_core.table.raw_table import RawTable
 
 __all__ = ["DeltaStorageHandler"]
@@ -33,8 +34,11 @@ class DeltaStorageHandler(FSSpecHandler):  # type: ignore[misc]  # PyArrow has n
         self, table_uri: str, options: Mapping[str, Any] | None = None, known_sizes: Mapping[str, int] | None = None
     ) -> None:
         del known_sizes
+        open_storage(table_uri, options)  # rejects a place that no table has, as one with a password
         if scheme_of(table_uri) in LOCAL_SCHEMES:
             root, inner = local_root(table_uri), LocalFileSystem(auto_mkdir=True)
+        elif LINK in table_uri:
+            inner, root = open_chain(table_uri, dict(options or {}))
         else:
             inner = open_filesystem(table_uri, dict(options or {}))
             root = inner._strip_protocol(table_uri.rstrip("/"))

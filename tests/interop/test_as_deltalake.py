@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import zipfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -207,3 +208,17 @@ def test_folder_is_a_file_system_of_pyarrow(uri: str, tmp_path: Path) -> None:
         assert names == ["city=Oslo/part.parquet"]
         assert pq.read_table(system.open_input_file("city=Oslo/part.parquet")).num_rows == 1
         system.delete_file("city=Oslo/part.parquet")
+
+
+@pytest.mark.parametrize("uri", ["", "s3://user:hidden@bucket/t", "s3://"])
+def test_place_that_no_table_has_is_rejected(uri: str) -> None:
+    with pytest.raises(InvalidArgumentError) as e:
+        DeltaStorageHandler(uri)
+    assert "hidden" not in str(e.value)
+
+
+def test_folder_in_a_chain_of_file_systems_is_read(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "tables.zip", "w") as archive:
+        archive.writestr("t/part.txt", "rows")
+    system = PyFileSystem(DeltaStorageHandler(f"zip://t::{tmp_path}/tables.zip"))
+    assert system.open_input_file("part.txt").read() == b"rows"
