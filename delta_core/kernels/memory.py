@@ -6,7 +6,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -69,21 +69,24 @@ class _Lent:
 
     __slots__ = ("__array_interface__", "_buffer")
 
-    def __init__(self, size: int) -> None:
-        self._buffer = allocate(8 * size)
+    def __init__(self, size: int, kind: np.dtype[Any]) -> None:
+        self._buffer = allocate(kind.itemsize * size)
         address = (self._buffer.address, False)
-        self.__array_interface__ = {"data": address, "shape": (size,), "typestr": np.dtype(np.int64).str, "version": 3}
+        self.__array_interface__ = {"data": address, "shape": (size,), "typestr": kind.str, "version": 3}
 
 
-def fresh_array(size: int) -> NDArray[np.int64]:
-    """Return int64 of **shape (size,)** that is not initialised; a large one is of memory that `allocate` kept.
+def fresh_array(size: int, dtype: Any = np.int64) -> NDArray[Any]:
+    """Return numbers of **shape (size,)** that are not initialised; a large array is of memory that `allocate` kept.
 
     Parameters
     ----------
     size : int
         Values, from 0 on.
+    dtype : NumPy type of numbers
+        Of the values.
     """
-    return np.empty(size, np.int64) if 8 * size < LEAST_KEPT else np.asarray(_Lent(size))
+    kind = np.dtype(dtype)
+    return np.empty(size, kind) if kind.itemsize * size < LEAST_KEPT else np.asarray(_Lent(size, kind))
 
 
 def kept_blocks() -> int:

@@ -63,6 +63,8 @@ _FRAGMENTS_AT_ONCE = 256
 _JOINED_FRAGMENTS, _JOINED_ROWS, _JOINED_BYTES = 256, 1 << 13, 16 << 20
 #: Ranges of fewer rows than this, on average, are not read one by one.
 _SHORT_RANGE = 32
+#: Bytes of the columns of a condition that are evaluated at once; a call for fewer takes longer than the values.
+_WINDOW_BYTES = 2 << 20
 #: Rows whose encoded values are tested before the rows that pass are read.
 _TESTED_ROWS = 1 << 20
 _SEQUENCES: Mapping[str, Kind] = {
@@ -638,7 +640,7 @@ class LanceScan(PlannedRows):
         elif self._encoded is not None and rows.can_test(self._encoded):
             found = self._passing_encoded(self._encoded, rows, positions, fragment)
         else:
-            found = _passing_windows(predicate, tested.fields, rows.windows(positions, self._batch_rows))
+            found = _passing_windows(predicate, tested.fields, rows.windows(positions, self._window_rows(rows)))
         for passing in found:
             for start in range(0, len(passing), self._batch_rows):
                 yield reader, passing[start : start + self._batch_rows]
@@ -657,7 +659,14 @@ class LanceScan(PlannedRows):
             if rest is None or self._rest is None or tests.rest is None:
                 yield passing
             elif len(passing):
-                yield from _passing_windows(tests.rest, self._rest.fields, rest.windows(passing, self._batch_rows))
+                windows = rest.windows(passing, self._window_rows(rest))
+                yield from _passing_windows(tests.rest, self._rest.fields, windows)
+
+    def _window_rows(self, reader: FragmentReader) -> int:
+        """Return for how many rows a condition is evaluated at once: more than those of a batch if they are short."""
+        if self._limit is not None:
+            return self._batch_rows
+        return max(self._batch_rows, min(reader.rows_within(_WINDOW_BYTES), _TESTED_ROWS))
 
     def _live(self, reader: FragmentReader, fragment: int) -> NDArray[np.int64] | None:
         """Return the positions of the rows of a fragment that are read; None for all."""

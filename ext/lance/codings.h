@@ -117,6 +117,22 @@ struct Values {
         for (Block *block : {&fixed, &offsets, &text}) block->clear();
         count = 0;
     }
+    // Have room for `n` values in all: blocks that grow are copied, and the pages of their memory are cleared each time. The
+    // system has no memory for the room until it is written. Of values of any length, those that are there show how long
+    // they are. Without memory for it, or of more than MOST_RESERVED bytes, blocks grow as usual.
+    void reserve(uint64_t n) {
+        if (n <= count || n > MOST_RESERVED / 8) return;
+        if (bits) {
+            const uint64_t bytes = bytes_of(bits <= 64 ? n + FASTLANES_VALUES : n);
+            if (bytes <= MOST_RESERVED) fixed.reserve(bytes);
+            return;
+        }
+        offsets.reserve((n + 1) * (is_wide ? 8 : 4));
+        if (!count) return;
+        const double bytes = 1.05 * static_cast<double>(text.size()) / static_cast<double>(count) * static_cast<double>(n) + static_cast<double>(text.room());
+        if (bytes <= static_cast<double>(MOST_RESERVED)) text.reserve(static_cast<uint64_t>(bytes));
+    }
+    static constexpr uint64_t MOST_RESERVED = 16 << 20;
     bool fits(uint64_t bytes) const { return is_wide || text.size() + bytes <= INT32_MAX; }
     Error append_text(const uint8_t *from, uint64_t n) {
         if (!fits(n)) return TOO_LONG;

@@ -248,12 +248,21 @@ class Column {
         return nullptr;
     }
 
+    // Expect rows of a page to be appended: room for all rows that are expected is taken with the first ones.
+    void expect(const Page &page, uint64_t rows) {
+        const bool has_items = page.layout == MINI_BLOCK && page.num_rows;
+        const double each = has_items ? static_cast<double>(page.num_items) / static_cast<double>(page.num_rows) : 1;
+        const double items = each * static_cast<double>(list_items) * static_cast<double>(rows);
+        expected_ += static_cast<uint64_t>(std::min(items, static_cast<double>(Values::MOST_RESERVED)));
+    }
+
     Error append(Context &context, const Page &page, const std::vector<Range> &ranges, const std::vector<Part> &parts) {
         const auto &kinds = page.is_blob ? page.outer.kinds() : page.layers.kinds();
         if (kinds.size() != layers.size()) return "a page has another number of layers than its column";
         for (size_t i = 0; i < kinds.size(); i++)
             if (is_list(kinds[i]) != layers[i].is_list) return "a page is nested in another way than its column";
         levels_.clear();
+        if (children.empty() && !values.count) values.reserve(expected_);
         const uint64_t count = values_count(), before = values.count;
         uint64_t rows = 0, appended = 0;
         for (const Range &range : ranges) {
@@ -368,6 +377,13 @@ class Column {
         return Codings::append_chosen(codes_, page.entries, list_items, out);
     }
 
+    Error append_to_values(Context &context, const Page &page, const ChunkParts &found, uint64_t n, uint64_t first, uint64_t last) {
+        const bool is_first = !values.count;
+        if (Error e = append_values(context, page, found, n, first, last, values)) return e;
+        if (is_first && !values.bits) values.reserve(expected_);
+        return nullptr;
+    }
+
     // Decode codes first to last of a chunk, which choose entries of its page's dictionary.
     Error read_codes(Context &context, const Page &page, const ChunkParts &found, uint64_t n, uint64_t first, uint64_t last) {
         codes_.bits = static_cast<unsigned>(page.codings.bits_of(page.value));
@@ -412,7 +428,7 @@ class Column {
                 }
                 levels_.count += last - first;
                 if (decoded_.first == decoded_.last && !is_picked(page, ranges, r, chunk)) {
-                    if (Error e = append_values(context, page, found, chunk.count, first, last, values)) return e;
+                    if (Error e = append_to_values(context, page, found, chunk.count, first, last)) return e;
                     continue;
                 }
                 if (decoded_.first == decoded_.last) {
@@ -482,7 +498,7 @@ class Column {
         levels_.rep.insert(levels_.rep.end(), rep + levels.first, rep + levels.last);
         if (levels_.has_def) levels_.def.insert(levels_.def.end(), def + levels.first, def + levels.last);
         levels_.count += levels.last - levels.first;
-        return append_values(context, page, found, chunk.count, items.first, items.last, values);
+        return append_to_values(context, page, found, chunk.count, items.first, items.last);
     }
 
     // --- full-zip ---
@@ -688,6 +704,7 @@ class Column {
     }
 
    protected:
+    uint64_t expected_ = 0;  // values
     Levels levels_;
     Values codes_;
     ChunkParts chunk_;

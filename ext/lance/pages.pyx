@@ -95,6 +95,7 @@ cdef extern from "lance/pages.h" namespace "delta_lance" nogil:
         uint64_t list_items
         vector[uint64_t] list_sizes
         vector[vector[uint64_t]] child_sizes
+        void expect(const CPage& page, uint64_t rows)
         Error read_dictionary(Context& context, CPage& page, Bytes data)
         Error append(Context& context, const CPage& page, const vector[Range]& ranges, const vector[Part]& parts)
 
@@ -375,6 +376,10 @@ cdef class Column:
         with nogil:
             error = self.column.read_dictionary(self.context[0], page.page, found)
         check(error)
+
+    def expect(self, Page page, uint64_t rows):
+        """Expect rows of a page: room for all rows that are expected is taken when the first ones are appended."""
+        self.column.expect(page.page, rows)
 
     def append(self, Page page, const int64_t[:, ::1] ranges, parts):
         """Append ranges of the rows of a page; ``parts`` are (offset, bytes) of what `Page.plan` specifies.

@@ -16,7 +16,7 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.kernels._kept_memory import kept_bytes, limit, used_bytes
-from delta_core.kernels.memory import LEAST_KEPT, allocate, allocated_bytes, release_unused
+from delta_core.kernels.memory import LEAST_KEPT, allocate, allocated_bytes, fresh_array, release_unused
 from delta_core.parquet import pages as parquet_pages
 
 MB = 1 << 20
@@ -44,6 +44,24 @@ def test_dropped_memory_is_used_again() -> None:
     again = allocate(MB - 1000)
     assert again.address == address
     assert kept_bytes() == 0
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.float64, np.uint8])
+def test_memory_of_a_dropped_array_is_used_again(kind: type) -> None:
+    size = LEAST_KEPT // np.dtype(kind).itemsize + 1
+    first = fresh_array(size, kind)
+    assert first.dtype == kind
+    assert first.shape == (size,)
+    first[:] = 7
+    address, held = first.ctypes.data, used_bytes()
+    part = first[3:5]
+    del first
+    assert used_bytes() == held  # the slice holds it
+    assert part.tolist() == [7, 7]
+    del part
+    assert kept_bytes() > 0
+    assert fresh_array(size, kind).ctypes.data == address
+    assert fresh_array(5, kind).shape == (5,)
 
 
 def test_release_drops_what_the_decoder_keeps() -> None:

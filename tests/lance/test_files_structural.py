@@ -417,3 +417,51 @@ def test_a_page_is_read_for_requested_rows_only() -> None:
     [found] = file.read([leaf("int64")], {0: 0}, np.array([10, 20_000, 20_001]))
     assert found.to_pylist() == [10, 20_000, 20_001]
     assert sum(n for _, n in source.ranges) < 40_000
+
+
+_COLUMNS = {
+    "packed": ({"inline_bitpacking": {"uncompressed_bits_per_value": 64}}, "int64"),
+    "flat": (flat(64), "int64"),
+    "texts": ({"variable": {"offsets": flat(32)}}, "string"),
+}
+
+
+@given(
+    st.sampled_from(sorted(_COLUMNS)),
+    st.lists(st.integers(1, 1024), min_size=1, max_size=6),
+    st.lists(st.sampled_from([0, 1, 5, 700, 10_000, 1 << 20, 1 << 62]), min_size=1, max_size=2),
+    st.data(),
+)
+def test_rows_are_the_same_whatever_number_of_rows_was_expected(
+    name: str, counts: list[int], expected: list[int], data: st.DataObject
+) -> None:
+    """Room for expected rows is taken at once; too small a number, or far too large a one, changes nothing."""
+    coding, kind = _COLUMNS[name]
+    counts[:-1] = [1 << (n.bit_length() - 1) for n in counts[:-1]]  # all chunks but the last one have a power of two
+    total = sum(counts)
+    ends = np.cumsum([0, *counts])
+    values = [i * 37 % 65536 for i in range(total)]
+    chunks = []
+    for start, count in zip(ends, counts, strict=False):
+        some = values[start : start + count]
+        if name == "texts":
+            offsets = np.arange(count + 1, dtype="<i4") * 5 + 4 * (count + 1)
+            body = offsets.tobytes() + b"".join(b"%05d" % v for v in some)
+        elif name == "flat":
+            body = np.array(some, "<i8").tobytes()
+        else:
+            body = (16).to_bytes(8, "little") + _packed([*some, *[0] * (1024 - count)], 64, 16)
+        chunks.append((count, chunk([body])))
+    page = mini_blocks(coding, chunks, total)
+    first = data.draw(st.integers(0, total - 1))
+    last = data.draw(st.integers(first + 1, total))
+
+    class Expecting(_pages.Column):
+        def expect(self, page: Any, rows: int) -> None:
+            for n in expected:
+                super().expect(page, n)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_pages, "Column", Expecting)
+        found = read_page(page, leaf(kind), (first, last))
+    assert found == [f"{v:05}" if kind == "string" else v for v in values[first:last]]

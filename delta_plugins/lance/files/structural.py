@@ -169,6 +169,8 @@ class StructuralColumn:
         is_split = layout.bits == 0 or any(self._open[w.page].layout.fields for w in wanted)
         fields = [(c.bits, c.is_wide, c.list_sizes) for c in layout.children] if is_split else []
         column = _pages.Column(self.leaf.layers, layout.bits, layout.is_wide, layout.list_sizes, fields)
+        for w in wanted:
+            column.expect(self._open[w.page].handle, row_count(w.ranges))
         for w, found in zip(wanted, parts, strict=True):
             page = self._open[w.page]
             try:

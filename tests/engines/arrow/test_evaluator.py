@@ -677,3 +677,14 @@ def test_remainder_by_a_constant_has_the_sign_of_java(bits: int, data: st.DataOb
     assert run(f"x % {text}", pa.table({"x": column})) == expected
     if divisor > 0:
         assert run(f"pmod(x, {text})", pa.table({"x": column})) == [None if v is None else v % divisor for v in values]
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.int64()])
+def test_remainders_of_many_rows_are_those_of_a_few(kind: pa.DataType) -> None:
+    """Large results lie in memory that is used again: those of the first call must stay."""
+    few = pa.array([-128, -7, -1, 0, None, 1, 6, 127], kind)
+    many = pa.concat_arrays([few] * 40_000)
+    texts = ("x % 7", "x % 5", "pmod(x, 7)")
+    results = [run(text, pa.table({"x": many})) for text in texts]
+    for found, text in zip(results, texts, strict=True):
+        assert found == run(text, pa.table({"x": few})) * 40_000

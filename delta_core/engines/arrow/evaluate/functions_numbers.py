@@ -26,6 +26,7 @@ from delta_core.expressions.coercion import as_decimal, is_integral, is_interval
 from delta_core.expressions.literals import parse_decimal_text
 from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.decimals import round_half_up
+from delta_core.kernels.memory import fresh_array
 from delta_core.schema.logical import facts
 
 __all__ = ["MAKERS"]
@@ -92,11 +93,15 @@ def _remainder_by(divisor: int, is_positive: bool, other: Kernel) -> Kernel:
         if isinstance(a, pa.Scalar):
             return other(a, b)
         x, nulls = to_numpy(a)
+        by = x.dtype.type(divisor)
+        # NumPy's own large arrays are returned to the system each time
+        rest = np.floor_divide(x, by, out=fresh_array(len(x), x.dtype))
         # what wraps in the product wraps back in the difference
-        rest = x - x // x.dtype.type(divisor) * x.dtype.type(divisor)
+        np.multiply(rest, by, out=rest)
+        np.subtract(x, rest, out=rest)
         if not is_positive and x.min(initial=0) < 0:
             # it has the sign of the dividend
-            rest = np.where((x < 0) & (rest != 0), rest - x.dtype.type(divisor), rest)
+            np.subtract(rest, by, out=rest, where=(x < 0) & (rest != 0))
         return number_array(rest, a.type, None if nulls is None else ~nulls)
 
     return kernel
