@@ -21,7 +21,7 @@ with lazy_imports(__name__):
     from delta_core.engines.engine import Engine as Engine
     from delta_core.engines.interface import Compiled as Compiled, Evaluator as Evaluator, Storage as Storage
     from delta_core.engines.opening import make_engine as make_engine
-    from delta_core.engines.records import FolderFiles as FolderFiles, RangeRequest as RangeRequest
+    from delta_core.engines.records import FolderFiles as FolderFiles, Listing as Listing, RangeRequest as RangeRequest
     from delta_core.errors import (
         CatalogRequiredError as CatalogRequiredError,
         ColumnNotFoundError as ColumnNotFoundError,
@@ -108,6 +108,7 @@ with lazy_imports(__name__):
     from delta_core.kernel.commit.publishing import (
         Rejected as Rejected,
         Unsettled as Unsettled,
+        prove_exclusive as prove_exclusive,
         publish_file as publish_file,
     )
     from delta_core.kernel.commit.transaction import Transaction as Transaction
@@ -289,3 +290,12 @@ with lazy_imports(__name__):
         arrow_to_type as arrow_to_type,
         parse_decimal as parse_decimal,
     )
+    from delta_core.storage.dynamodb import (
+        DynamoAccess as DynamoAccess,
+        DynamoTable as DynamoTable,
+        EntryTakenError as EntryTakenError,
+        TableMissingError as TableMissingError,
+        is_dynamo_rejection as is_dynamo_rejection,
+        known_dynamo_options as known_dynamo_options,
+    )
+    from delta_core.storage.stores import open_storage as open_storage

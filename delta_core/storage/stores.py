@@ -6,16 +6,50 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from delta_core import storage
-from delta_core.errors import InvalidArgumentError
+from delta_core.errors import InvalidArgumentError, PluginConflictError
 from delta_core.runtime.arguments import check_options
+from delta_core.runtime.entry_points import entry_points
 from delta_core.storage.boundary import AllowExternal
 from delta_core.storage.local import LocalStorage
 from delta_core.storage.places import LINK, LOCAL_SCHEMES, local_root, scheme_of
 
 if TYPE_CHECKING:
+    from delta_core.engines.interface import Storage
     from delta_core.storage import FsspecStorage
 
-__all__ = ["LocalStorage", "open_storage"]
+__all__ = ["STORES_GROUP", "LocalStorage", "open_offered", "open_storage"]
+
+STORES_GROUP = "delta_core.stores"
+"""Entry points that are named after schemes: functions of a URI, its options and ``allow_external``, which return the
+storage."""
+
+
+def open_offered(uri: str, options: Mapping[str, Any] | None = None, allow_external: AllowExternal = None) -> Storage:
+    """Return the storage for a table's URI or path, also of a scheme that an entry point offers; does no I/O.
+
+    Parameters
+    ----------
+    uri, options, allow_external
+        As of `open_storage`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        See `open_storage`, and what the entry point rejects.
+    PluginConflictError
+        If two packages offer a storage for the scheme.
+    """
+    scheme = scheme_of(uri) if uri else ""
+    points = () if scheme in LOCAL_SCHEMES else entry_points(STORES_GROUP)
+    offered = [p for p in points if p.name.lower() == scheme]
+    if not offered:
+        return open_storage(uri, options, allow_external)
+    if len(offered) > 1:
+        names = " and ".join(p.value for p in offered)
+        raise PluginConflictError(f"{names} both offer a storage for {scheme}://; remove one of their packages.")
+    check_options(options)
+    found: Storage = offered[0].load()(uri, dict(options or {}), allow_external)
+    return found
 
 
 def open_storage(

@@ -21,14 +21,16 @@ from delta_core.api import (
     Committed,
     Conflict,
     EngineError,
+    EntryTakenError,
     Outcome,
     Proposal,
     RangeRequest,
     Storage,
     commit_name,
     holds_transaction,
+    is_dynamo_rejection,
 )
-from delta_plugins.dynamodb.items import Entry, EntryTable, TakenError, is_rejected
+from delta_plugins.dynamodb.items import Entry, EntryTable
 from delta_plugins.dynamodb.options import Settings, read_settings
 
 __all__ = ["DynamoCommitter", "committer"]
@@ -179,11 +181,11 @@ class DynamoCommitter:
             try:
                 self._table.put(entry)
                 return True
-            except TakenError:
+            except EntryTakenError:
                 pass  # maybe by this very entry
             except EngineError as e:
                 failure = e
-                if attempt == 0 and is_rejected(e.__cause__):
+                if attempt == 0 and is_dynamo_rejection(e.__cause__):
                     self._drop(entry)
                     raise
                 continue

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
 
-from delta_core.api import InvalidArgumentError
+from delta_core.api import DynamoAccess, InvalidArgumentError, known_dynamo_options
 
 __all__ = ["Settings", "read_settings"]
 
@@ -26,15 +25,16 @@ class Settings(Struct, frozen=True):
         The path that other writers use for the Delta table; empty: as it was opened.
     ttl_s : int
         How long a finished entry must stay, in seconds.
-    session, client, billing : Mapping
-        Arguments of boto3's session, client and ``create_table``.
+    access : DynamoAccess
+        How DynamoDB is reached.
+    billing : Mapping
+        Arguments of boto3's ``create_table``.
     """
 
     table: str = "delta_log"
     table_path: str = ""
     ttl_s: int = DAY_S
-    session: Mapping[str, Any] = {}
-    client: Mapping[str, Any] = {}
+    access: DynamoAccess = DynamoAccess()
     billing: Mapping[str, Any] = field(default_factory=lambda: {"BillingMode": "PAY_PER_REQUEST"})
 
 
@@ -44,7 +44,7 @@ def read_settings(options: Mapping[str, Any]) -> Settings | None:
     They do by a table's name (``DELTA_DYNAMO_TABLE_NAME`` or Spark's ``...ddb.tableName``) or by
     ``AWS_S3_LOCKING_PROVIDER`` = ``dynamodb``. Options go before the environment, and take any case.
     """
-    known = {**_environment(), **{_short(k): v for k, v in options.items()}}
+    known = known_dynamo_options({_short(k): v for k, v in options.items()})
     table = known.get("delta_dynamo_table_name") or known.get("ddb.tablename")
     if not table and str(known.get("aws_s3_locking_provider", "")).lower() != "dynamodb":
         return None
@@ -52,8 +52,7 @@ def read_settings(options: Mapping[str, Any]) -> Settings | None:
         str(table or "delta_log"),
         str(known.get("delta_dynamo_table_path", "")).rstrip("/"),
         _ttl(known),
-        _session(known),
-        _client(known),
+        DynamoAccess.of(known),
         _billing(known),
     )
 
@@ -63,42 +62,6 @@ def _short(name: str) -> str:
     for prefix in _SPARK:
         plain = plain.removeprefix(prefix)
     return plain
-
-
-def _environment() -> dict[str, Any]:
-    prefixes = ("delta_dynamo_", "aws_s3_locking_provider", "aws_endpoint_url", "aws_region")
-    found = {k.lower(): v for k, v in os.environ.items()}
-    return {k: v for k, v in found.items() if k.startswith(prefixes) or k.endswith("_dynamodb")}
-
-
-def _first(known: Mapping[str, Any], *names: str) -> Any:
-    return next((known[n] for n in names if known.get(n)), None)
-
-
-def _session(known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return credentials: DynamoDB's own if they are given, else the store's, else what boto3 finds."""
-    given = {
-        "aws_access_key_id": _first(known, "aws_access_key_id_dynamodb", "aws_access_key_id", "access_key_id", "key"),
-        "aws_secret_access_key": _first(
-            known, "aws_secret_access_key_dynamodb", "aws_secret_access_key", "secret_access_key", "secret"
-        ),
-        "aws_session_token": _first(known, "aws_session_token_dynamodb", "aws_session_token", "session_token", "token"),
-        "profile_name": _first(known, "aws_profile", "profile"),
-    }
-    return {k: v for k, v in given.items() if v is not None}
-
-
-def _client(known: Mapping[str, Any]) -> dict[str, Any]:
-    nested = known.get("client_kwargs") or {}
-    given = {
-        "region_name": _first(known, "aws_region_dynamodb", "ddb.region", "aws_region", "region", "aws_default_region")
-        or nested.get("region_name"),
-        "endpoint_url": _first(
-            known, "aws_endpoint_url_dynamodb", "aws_endpoint_url", "endpoint_url", "aws_endpoint", "endpoint"
-        )
-        or nested.get("endpoint_url"),
-    }
-    return {k: v for k, v in given.items() if v is not None}
 
 
 def _ttl(known: Mapping[str, Any]) -> int:

@@ -32,7 +32,7 @@ from delta_plugins.lance.fragments import EXTERNAL
 from delta_plugins.lance.history import transaction_path
 from delta_plugins.lance.index.listing import list_indices
 from delta_plugins.lance.manifest import Manifest, parse_manifest
-from delta_plugins.lance.names import MANIFESTS, is_detached, parse_versions
+from delta_plugins.lance.names import MANIFESTS, is_detached, parse_versions, staged_version
 from delta_plugins.lance.refs import Branch, Tag, branch_folder, check_not_a_branch, read_branches, read_tags
 from delta_plugins.lance.scan import LanceScan
 from delta_plugins.lance.schema import LanceField, blob_kind, walk_fields
@@ -60,7 +60,7 @@ _SWEPT = ("data", "_deletions", "_transactions", "_indices", MANIFESTS)
 _KNOWN = (
     r"^(?:"
     r"data/[^/]+\.lance|data/[^/]+/[^/]+\.blob|_deletions/[^/]+\.(?:arrow|bin)|_transactions/[^/]+\.txn"
-    r"|_indices/[0-9a-f-]{36}/.+|_versions/[^/]+\.manifest"
+    r"|_indices/[0-9a-f-]{36}/.+|_versions/[^/]+\.manifest(?:-[0-9A-Za-z-]+)?"
     r"|(?:data|_deletions|_transactions|_versions)/(?:[^/]+/)?(?:\.[^/]*tmp[^/]*|[^/]+#\d+)"
     r")$"
 )
@@ -290,6 +290,7 @@ class _Cleanup:
 
     def _listed(self) -> _Listed:
         manifests = {"": list(self._storage.list_from(MANIFESTS).names)}
+        folders: set[str] = set()
         tags, branches = read_tags(self._storage), read_branches(self._storage)
         for part in self._storage.walk(_skips_data, [_TREE]):
             if part.links_to_folders:
@@ -299,9 +300,11 @@ class _Cleanup:
                     feature="symbolic links to branches",
                 )
             for path in part.files.column("path").to_pylist():
-                folder, _, name = path.rpartition("/")
+                folder = path.rpartition("/")[0]
                 if folder.endswith(f"/{MANIFESTS}"):
-                    manifests.setdefault(folder.removesuffix(f"/{MANIFESTS}"), []).append(name)
+                    folders.add(folder)
+        # by a listing, which a storage may have to prepare, not by the walk
+        manifests |= {f.removesuffix(f"/{MANIFESTS}"): list(self._storage.list_from(f).names) for f in sorted(folders)}
         for name in branches:
             folder = branch_folder(name)
             if not _versions_of(manifests.get(folder, ()), folder):
@@ -348,7 +351,8 @@ class _Cleanup:
             versions = parse_versions(names, self._storage.uri(f"{below}/{MANIFESTS}"))
             found = [] if versions is None else list(versions.names)
             read = iter(()) if versions is None else read_versions(self._storage, versions, below, found)
-            for _, manifest in (*read, *self._detached(below, names)):
+            latest = found[-1] if found else 0
+            for _, manifest in (*read, *self._detached(below, names), *self._staged(below, names, latest)):
                 _check_known(manifest)
                 check_not_a_branch(self._storage.root, manifest.base_paths.values())
                 files = self._files(manifest, below)
@@ -367,6 +371,17 @@ class _Cleanup:
             path = manifest_path(below, name)
             [data] = self._storage.read([RangeRequest(path)])
             yield data, parse_manifest(data, path)
+
+    def _staged(self, below: str, names: Sequence[str], latest: int) -> Iterator[tuple[bytes | memoryview, Manifest]]:
+        """Yield manifests that a manifest store may have made, or may make, versions after the latest one."""
+        for name in names:
+            if (staged_version(name) or 0) > latest:
+                path = manifest_path(below, name)
+                try:
+                    [data] = self._storage.read([RangeRequest(path)])
+                except FileNotFoundError:  # it was copied to its own name: the plan is made again
+                    continue
+                yield data, parse_manifest(data, path)
 
     def _files(self, manifest: Manifest, below: str) -> VersionFiles:
         files = self._dataset.files

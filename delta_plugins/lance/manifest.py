@@ -41,6 +41,12 @@ _WRONG_ROWS = (0, 8, 0)
 _UNIQUE_IDS = (0, 11, 0)
 
 
+def _without_store(path: str) -> str:
+    """Return the place of files without the manifest store that the writer of a base path opened it with."""
+    scheme, separator, rest = path.partition("+ddb://")
+    return f"{scheme}://{rest.partition('?ddbTableName=')[0]}" if separator and scheme == "s3" else path
+
+
 class BasePath(Struct, frozen=True):
     """Another place that files of a dataset are in.
 
@@ -49,7 +55,7 @@ class BasePath(Struct, frozen=True):
     id : int
         The number that files refer to.
     path : str
-        An absolute path or URI.
+        An absolute path or URI; of ``s3+ddb://bucket/path?ddbTableName=table`` the place of the files.
     is_dataset_root : bool
         Whether the files are in the folders of a dataset there, rather than directly in it.
     name : str, optional
@@ -187,7 +193,10 @@ def parse_manifest(data: bytes | memoryview, path: str) -> Manifest:
         fields,
         fragments,
         _dataset_version(message, fragments, path),
-        {b["id"]: BasePath(b["id"], b["path"], b["is_dataset_root"], b["name"]) for b in message["base_paths"]},
+        {
+            b["id"]: BasePath(b["id"], _without_store(b["path"]), b["is_dataset_root"], b["name"])
+            for b in message["base_paths"]
+        },
         _is_after(message, _WRONG_ROWS),
         _is_after(message, _UNIQUE_IDS),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
@@ -16,8 +17,10 @@ __all__ = [
     "list_latest",
     "list_versions",
     "manifest_names",
+    "manifest_version",
     "no_dataset",
     "parse_versions",
+    "staged_version",
 ]
 
 MANIFESTS = "_versions"
@@ -25,6 +28,7 @@ _LAST = (1 << 64) - 1
 #: A detached version has the top bit set: no other version comes after it.
 _DETACHED = 1 << 63
 _SUFFIX = ".manifest"
+_STAGED = re.compile(r"(.+\.manifest)-[0-9A-Za-z-]+")
 #: Of the numbers in names of scheme 2.
 _DIGITS = 20
 #: Versions in a message, at most.
@@ -55,13 +59,13 @@ class Versions:
     @cached_property
     def names(self) -> dict[int, str]:
         """The file of each version, in ascending order of versions."""
-        found = {v: n for n in self._listed if (v := _version_of(n)) is not None}
+        found = {v: n for n in self._listed if (v := manifest_version(n)) is not None}
         return {v: found[v] for v in sorted(found)}
 
     @cached_property
     def latest(self) -> int:
         """The latest version."""
-        found = _version_of(min(self._listed)) if self.scheme == 2 else None
+        found = manifest_version(min(self._listed)) if self.scheme == 2 else None
         return next(reversed(self.names)) if found is None else found
 
     def name_of(self, version: int) -> str:
@@ -85,7 +89,7 @@ class Versions:
         return self.names[version]
 
 
-def _version_of(name: str) -> int | None:
+def manifest_version(name: str) -> int | None:
     """Return the version that a file is of, None if it is no manifest of one."""
     text = name.removesuffix(_SUFFIX)
     if len(text) == len(name) or not (text.isascii() and text.isdigit()):
@@ -105,6 +109,12 @@ def is_detached(name: str) -> bool:
     return len(text) < len(name) and text[:1] == "d" and text[1:].isdigit()
 
 
+def staged_version(name: str) -> int | None:
+    """Return the version of a manifest that is staged for a manifest store, under its name and an id; else None."""
+    found = _STAGED.fullmatch(name)
+    return None if found is None else manifest_version(found[1])
+
+
 def manifest_names(version: int) -> tuple[str, str]:
     """Return the names that the file of a version has in scheme 2 and in scheme 1."""
     return f"{_LAST - version:020d}{_SUFFIX}", f"{version}{_SUFFIX}"
@@ -121,10 +131,10 @@ def parse_versions(names: Iterable[str], where: str) -> Versions | None:
         If both naming schemes occur.
     """
     numbered = [n for n in names if "0" <= n < ":"]
-    if {*map(len, numbered)} == {_DIGITS + len(_SUFFIX)} and _version_of(min(numbered)) is not None:
+    if {*map(len, numbered)} == {_DIGITS + len(_SUFFIX)} and manifest_version(min(numbered)) is not None:
         # names of this length are of scheme 2, or no manifests
         return Versions(numbered, 2)
-    valid = [n for n in numbered if _version_of(n) is not None]
+    valid = [n for n in numbered if manifest_version(n) is not None]
     first = [n for n in valid if len(n) < _DIGITS + len(_SUFFIX)]
     if first and len(first) < len(valid):
         second = next(n for n in valid if len(n) == _DIGITS + len(_SUFFIX))

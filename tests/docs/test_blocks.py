@@ -29,6 +29,7 @@ from delta_core import DeltaTable, Field, PrimitiveType, Schema, write_deltalake
 from delta_core.kernel.plugins.registry import PluginRegistry
 from delta_core.kernel.snapshot import open_snapshot
 from delta_core.kernel.write import files, plan
+from delta_core.storage.dynamodb import DynamoAccess, DynamoTable, known_dynamo_options
 from delta_core.testing.feature_contract import FeatureContract
 from delta_core.testing.table_builder import TableBuilder
 from delta_core.testing.variant_bytes import variants
@@ -251,6 +252,13 @@ def _check_stores(names: dict[str, Any]) -> None:
 #: What a page takes for granted, and what must be true after its blocks have run.
 def _lance(folder: Path) -> dict[str, Any]:
     shutil.copytree(ROOT / "tests" / "lance" / "fixtures" / "plain", folder / "people.lance")
+    keys = {"base_uri": ("HASH", "S"), "version": ("RANGE", "N")}
+    DynamoTable("manifests", DynamoAccess.of(known_dynamo_options({"AWS_REGION": "eu-north-1"}))).call(
+        "create_table",
+        AttributeDefinitions=[{"AttributeName": n, "AttributeType": t} for n, (_, t) in keys.items()],
+        KeySchema=[{"AttributeName": n, "KeyType": k} for n, (k, _) in keys.items()],
+        BillingMode="PAY_PER_REQUEST",
+    )
     return {}
 
 
@@ -259,6 +267,7 @@ def _check_lance(names: dict[str, Any]) -> None:
     assert names["again"].select(["id"]).equals(names["row_ids"].select(["id"]))
     assert names["tagged"].version == names["before"].version == 3
     assert min(names["adults"]["id"].to_pylist()) == 18
+    assert (names["shared"].version, names["shared"].count()) == (2, 2)
 
 
 def _check_convert(names: dict[str, Any]) -> None:

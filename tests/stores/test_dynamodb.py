@@ -267,7 +267,7 @@ def test_lost_answer_of_dynamodb_is_settled(
 ) -> None:
     monkeypatch.setattr(module, "PAUSE", 0.0)
     made, ours = make_committer(), proposal(0)
-    made._table._client = PerProcess(lambda: _Client(client, plan))
+    made._table._table._client = PerProcess(lambda: _Client(client, plan))
     assert made.commit(ours) == Committed(0, commit_name(0))
     assert read(storage, 0) == ours.data
 
@@ -277,7 +277,7 @@ def test_state_that_stays_unknown_is_reported_and_the_bytes_stay(
 ) -> None:
     monkeypatch.setattr(module, "PAUSE", 0.0)
     made = make_committer()
-    made._table._client = PerProcess(lambda: _Client(client, ["before"] * module.TRIES))
+    made._table._table._client = PerProcess(lambda: _Client(client, ["before"] * module.TRIES))
     with pytest.raises(CommitStateUnknownError, match="tempPath"):
         made.commit(proposal(0))
     assert len(storage.list_from("_delta_log/.tmp").names) == 1
@@ -289,7 +289,7 @@ def test_claim_that_can_not_be_looked_up_is_not_called_lost(
     """The put landed, its answer was lost, and then DynamoDB is away."""
     monkeypatch.setattr(module, "PAUSE", 0.0)
     made = make_committer()
-    made._table._client = PerProcess(lambda: _Client(client, ["after"]))
+    made._table._table._client = PerProcess(lambda: _Client(client, ["after"]))
     get = made._table.get
 
     def fail_for_ours(name: str) -> Any:
@@ -314,7 +314,7 @@ def test_rejection_of_dynamodb_is_certain(
             found = {"Error": {"Code": "AccessDeniedException"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
             raise ClientError(found, "PutItem")
 
-    made._table._client = PerProcess(lambda: Forbidden(client, []))
+    made._table._table._client = PerProcess(lambda: Forbidden(client, []))
     with pytest.raises(CommitError, match="Nothing was committed") as caught:
         made.commit(proposal(0))
     assert type(caught.value) is CommitError
@@ -466,7 +466,7 @@ def test_nothing_is_configured_by_default(monkeypatch: pytest.MonkeyPatch) -> No
 def test_names_of_spark_and_deltalake_are_taken(options: dict[str, Any], table: str, region: str, ttl: int) -> None:
     found = read_settings(options)
     assert found is not None
-    assert (found.table, found.client["region_name"], found.ttl_s) == (table, region, ttl)
+    assert (found.table, found.access.client["region_name"], found.ttl_s) == (table, region, ttl)
 
 
 def test_environment_configures_too_and_options_go_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -487,8 +487,8 @@ def test_keys_of_dynamodb_alone_go_before_those_of_the_store() -> None:
     }
     found = read_settings(options)
     assert found is not None
-    assert found.session == {"aws_access_key_id": "d", "aws_secret_access_key": "e"}
-    assert found.client["endpoint_url"] == "http://d"
+    assert found.access.session == {"aws_access_key_id": "d", "aws_secret_access_key": "e"}
+    assert found.access.client["endpoint_url"] == "http://d"
 
 
 def test_provisioned_throughput_is_taken() -> None:

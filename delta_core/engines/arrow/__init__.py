@@ -17,7 +17,7 @@ from delta_core.engines.engine import Engine
 from delta_core.runtime.processes import PerProcess
 from delta_core.runtime.threads import ThreadPool
 from delta_core.storage.boundary import AllowExternal
-from delta_core.storage.stores import open_storage
+from delta_core.storage.stores import open_offered
 
 if TYPE_CHECKING:
     from delta_core.engines.interface import Storage
@@ -27,7 +27,7 @@ __all__ = ["engine", "map_threads"]
 
 def engine(uri: str, storage_options: Mapping[str, Any] | None = None, allow_external: AllowExternal = None) -> Engine:
     """Return the engine for one table; does no I/O."""
-    storage = open_storage(uri, storage_options, allow_external)
+    storage = open_offered(uri, storage_options, allow_external)
     run = map_threads if storage.local_path("") is not None else map_threads_wide
 
     evaluating: Any = _Late(_evaluator)

@@ -157,6 +157,13 @@ def prove_exclusive(storage: Storage, folder: str) -> None:
 
     Does nothing for local disks. Its files are deleted again.
 
+    Parameters
+    ----------
+    storage : Storage
+        The store.
+    folder : str
+        Where files are put for the proof, from the root.
+
     Raises
     ------
     CommitError
