@@ -380,7 +380,8 @@ class ChangeMethods:
         older_than : timedelta, optional
             Only versions that were committed longer ago; 14 days unless this or ``keep_versions`` is given.
         keep_versions : int, optional
-            That many of the latest versions stay.
+            That many of the latest versions stay; unless ``older_than`` is given, all others go, whatever their
+            timestamps are.
         unreferenced_older_than : timedelta, optional
             Files that are in no version go if they are older: a writer that is not done may still commit younger ones.
             7 days unless given.

@@ -336,9 +336,10 @@ class _Cleanup:
         options = self._options
         if manifest.version in pinned or manifest.version in latest[-(options.keep_versions or 1) :]:
             return False
-        age = options.older_than
-        if age is None:
-            age = OLD if options.keep_versions is None else timedelta(0)
+        if options.older_than is None and options.keep_versions is not None:
+            # the number alone decides, whatever the clocks of writers were
+            return True
+        age = OLD if options.older_than is None else options.older_than
         return 0 < manifest.timestamp_us <= now_us - age // timedelta(microseconds=1)
 
     def _references(self, listed: _Listed) -> tuple[_References, _References, list[int], list[VersionFiles]]:

@@ -136,8 +136,8 @@ def load_numbers(
         except FileNotFoundError as e:
             names = ", ".join(dict.fromkeys(repr(r.path) for r in requests[:3]))
             raise DataFileNotFoundError(
-                f"A file of row ids that the manifest {path} names is not there, such as {names}. Restore it from a "
-                "copy.",
+                f"A file of row ids that the manifest {path} names is not there, such as {names}. If the "
+                "dataset was cleaned up since it was opened, open its latest version; otherwise restore the file.",
                 path=requests[0].path,
             ) from e
         source = memoryview(b"".join([bytes(data), *(bytes(f) for f in found)]))

@@ -13,6 +13,8 @@ __all__ = ["manifest_path", "read_at", "read_latest", "read_version", "read_vers
 
 #: Manifests are read for this many versions at a time.
 _VERSIONS_AT_ONCE = 64
+#: How often the latest version is looked for, if a cleanup removes it before it is read.
+_MOST_LISTINGS = 5
 
 
 def _wrong_version(path: str, expected: int, found: int) -> CorruptTableError:
@@ -78,15 +80,22 @@ def read_latest(storage: Storage, below: str, listed: Versions | None = None) ->
     TableNotFoundError
         If there is no dataset.
     VersionNotFoundError
-        If the version was removed meanwhile.
+        If each version that was found was removed before it was read.
     CorruptTableError, UnsupportedFeatureError, SchemaError
         If the manifest can't be read.
     """
-    versions = list_latest(storage, below) if listed is None else listed
-    if versions is None:
-        raise no_dataset(storage, below)
-    latest = versions.latest
-    return _read_named(storage, versions.name_of(latest), below, latest)
+    for is_last in (False,) * (_MOST_LISTINGS - 1) + (True,):
+        versions = list_latest(storage, below) if listed is None else listed
+        if versions is None:
+            raise no_dataset(storage, below)
+        latest, listed = versions.latest, None
+        try:
+            return _read_named(storage, versions.name_of(latest), below, latest)
+        except VersionNotFoundError:
+            # a later version was committed since, and a cleanup removed this one
+            if is_last:
+                raise
+    raise AssertionError
 
 
 def read_versions(
