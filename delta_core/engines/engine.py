@@ -55,6 +55,8 @@ class Engine(Struct, frozen=True):
         Calls a function for each item, several at once if the engine has threads, and returns the results in order.
     defaults : function() -> CommitDefaults
         Returns what commits of this engine have unless a caller passes it.
+    committed : function()
+        Called after each commit.
     """
 
     name: str
@@ -70,3 +72,5 @@ class Engine(Struct, frozen=True):
     map: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]] = lambda f, items: [f(x) for x in items]
     #: Called for each commit and each new table.
     defaults: Callable[[], CommitDefaults] = CommitDefaults
+    #: Called when a version is in the log; an error of it is logged.
+    committed: Callable[[], None] = lambda: None

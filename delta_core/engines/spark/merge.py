@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from delta_core.engines.spark.expressions import to_sql
 from delta_core.engines.spark.failures import failing_as, is_checkpoint_lost
+from delta_core.engines.spark.latest import fixed_rows
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.frame import frame
 from delta_core.engines.spark.relations import SparkRelation, bitmaps_of, check_session, row_sets
@@ -104,7 +105,10 @@ def merge_frame(spark: Any, base: Snapshot, source: DataFrame, options: MergeOpt
 
 def _merged(spark: Any, base: Snapshot, source: DataFrame, options: MergeOptions) -> Changed:
     # an attempt that fails commits nothing, and deletes what it wrote
+    source, reads_base = fixed_rows(source, base)
     merge = _Merge(spark, base, source, options)
+    if reads_base:
+        merge.transaction.read(None, base.files.columns(["path", "dvId"]))
     with merge.changes, failing_as(f"Spark failed to merge rows into {base.uri}", path=base.uri):
         return merge.run(source)
 

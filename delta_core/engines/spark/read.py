@@ -49,6 +49,10 @@ def read(
 ) -> DataFrame:
     """Return a table's rows: of a Delta table, or of a table of another format that plans splits, such as Lance.
 
+    The version is fixed by this call: the DataFrame stays at it, whatever is committed later, also if no version is
+    passed. Written back to its table with mode ``overwrite``, it replaces rows that others added since.
+    `DeltaTable.toDF`, and the format ``delta`` of sessions made by `configure`, read the latest version in each query.
+
     Parameters
     ----------
     spark : SparkSession

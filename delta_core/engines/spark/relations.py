@@ -74,13 +74,15 @@ def spark_engine(
         How Spark writes files.
     """
     relations = SparkRelations(spark, files or FrameOptions())
+    made = arrow_engine(uri, storage_options, allow_external)
     return replace(
-        arrow_engine(uri, storage_options, allow_external),
+        made,
         name="spark",
         relations=relations,
         spread=spreading(spark),
         remote_rows=SparkRows(spark),
         defaults=lambda: _commit_defaults(spark),
+        committed=lambda: private.refresh_cached(spark, made.storage.uri("")),
     )
 
 

@@ -26,6 +26,7 @@ from delta_core.engines.spark.conditions import (
 )
 from delta_core.engines.spark.failures import convert_failures, failing_as
 from delta_core.engines.spark.format_table import format_table_at
+from delta_core.engines.spark.latest import latest_rows
 from delta_core.engines.spark.merge import merge_frame
 from delta_core.engines.spark.merger import SparkMerger
 from delta_core.engines.spark.optimized import OPTIMIZED, optimized_row
@@ -339,8 +340,10 @@ class SparkTable:
     # --- reading ---------------------------------------------------------------------------
 
     def toDF(self) -> DataFrame:
-        """Return the rows of the latest version, as `read` does."""
-        rows = read(self._spark, self._path, **self._options)
+        """Return the rows of the table: each query reads its latest version, with ``plugins`` that of now."""
+        options = {name: value for name, value in self._options.items() if value is not None}
+        is_plain = "plugins" not in options
+        rows = latest_rows(self._spark, self._path, **options) if is_plain else read(self._spark, self._path, **options)
         return rows if self._alias is None else rows.alias(self._alias)
 
     def alias(self, aliasName: str) -> SparkTable:

@@ -776,6 +776,7 @@ class Transaction(Generic[Base]):
             snapshot = base.with_commits([file], attempt.timestamp_ms, actions, self._plan)
         try:
             self.plugins.check("after_commit", table=snapshot.state, committed=committed, committer=committer)
+            self.context.log.engine.committed()
         except Exception as e:  # noqa: BLE001  (the commit is there, whatever a plugin's follow-up does)
             uri = self.context.log.uri
             _log.warning("Version %s of %s was committed; what follows a commit failed: %s", version, uri, e)

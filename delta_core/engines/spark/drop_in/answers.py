@@ -21,6 +21,7 @@ from delta_core.engines.spark.drop_in.options import (
 )
 from delta_core.engines.spark.drop_in.statements import change, parse_text, run_text
 from delta_core.engines.spark.drop_in.writes import save, save_batch
+from delta_core.engines.spark.latest import latest_rows
 from delta_core.engines.spark.plan.frame import frame
 from delta_core.engines.spark.plan.private import callback, local_place
 from delta_core.engines.spark.settings import session_settings
@@ -116,7 +117,7 @@ class Answers:
             snapshot = open_snapshot(uri, number, timezone=zone)
         else:
             snapshot = open_snapshot(uri, timestamp=_EPOCH + timedelta(microseconds=int(micros)), timezone=zone)
-        return callback(self._spark, _Table(spark, snapshot, uri).answer)
+        return callback(self._spark, _Table(spark, snapshot, uri, version is None and micros is None).answer)
 
     # --- statements ---
 
@@ -142,10 +143,10 @@ def without_query(options: Options) -> Options:
 
 
 class _Table:
-    """A version of a table that a query names."""
+    """A table that a query names, at its latest version or at one that the query names too."""
 
-    def __init__(self, spark: Any, snapshot: Snapshot, uri: str) -> None:
-        self._spark, self._snapshot, self._uri = spark, snapshot, uri
+    def __init__(self, spark: Any, snapshot: Snapshot, uri: str, is_latest: bool) -> None:
+        self._spark, self._snapshot, self._uri, self._is_latest = spark, snapshot, uri, is_latest
 
     def answer(self, request: Any) -> Any:
         """Return a fact as escaped texts; or, for options, the rows."""
@@ -176,6 +177,8 @@ class _Table:
             # a version that Spark did not look up, or changes, which have more columns than the relation
             return read_frame(self._spark, Options({**options.texts, "path": self._uri}))._jdf
         options.check(frozenset({"path"}), "Use the arguments of delta_core.spark.read.")
+        if self._is_latest:
+            return latest_rows(self._spark, self._uri, opened=self._snapshot)._jdf
         scan = self._snapshot.scan()
         rows = frame(self._spark, scan, "auto", None, None, identity(self._snapshot))
         return with_declared_types(rows, self._snapshot.schema, session_settings(self._spark))._jdf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Mapping
@@ -12,11 +13,12 @@ from pyspark.sql import DataFrame
 
 from delta_core.engines.spark.format_read import check_options, place_of, read_format
 from delta_core.engines.spark.format_write import check_write_options, write_format
+from delta_core.engines.spark.latest import latest_changes, latest_rows
 from delta_core.engines.spark.read import read, read_changes
 from delta_core.engines.spark.source import STORAGE, prefixes
 from delta_core.engines.spark.stream_changes import read_changes_stream
 from delta_core.engines.spark.stream_read import read_stream
-from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
+from delta_core.errors import InvalidArgumentError, TableNotFoundError, UnsupportedOperationError
 
 __all__ = ["Options", "read_frame", "save_format", "stream_frame", "write_arguments"]
 
@@ -142,16 +144,17 @@ def read_frame(spark: Any, options: Options) -> DataFrame:
     """Return the rows that ``spark.read`` loads."""
     if not _has_changes(options):
         options.check(_READ | _CHANGES, "Use the arguments of delta_core.spark.read.")
-        return read(spark, options.path, options.number("versionAsOf"), options.text("timestampAsOf"))
+        version, timestamp = options.number("versionAsOf"), options.text("timestampAsOf")
+        if version is None and timestamp is None:
+            with contextlib.suppress(TableNotFoundError):  # it may be a table of another format
+                return latest_rows(spark, options.path)
+        return read(spark, options.path, version, timestamp)
     options.check(_CHANGES_READ, "Use the arguments of delta_core.spark.read_changes.")
-    return read_changes(
-        spark,
-        options.path,
-        options.number("startingVersion"),
-        options.number("endingVersion"),
-        start_timestamp=options.text("startingTimestamp"),
-        end_timestamp=options.text("endingTimestamp"),
-    )
+    start, start_timestamp = options.number("startingVersion"), options.text("startingTimestamp")
+    end, end_timestamp = options.number("endingVersion"), options.text("endingTimestamp")
+    if end is None and end_timestamp is None:
+        return latest_changes(spark, options.path, start, start_timestamp)
+    return read_changes(spark, options.path, start, end, start_timestamp=start_timestamp, end_timestamp=end_timestamp)
 
 
 def format_frame(spark: Any, name: str, options: Options) -> DataFrame:

@@ -23,6 +23,24 @@ public class Driver {
       org.apache.spark.api.python.PythonUtils.toScalaMap(options), splitBytes > 0L ? split(session, splitBytes) : session);
     return session.baseRelationToDataFrame(relation);
   }
+  // the rows of the latest version of each query; Python opens it
+  public Object latest(org.apache.spark.sql.classic.SparkSession session, String root, String columns, String table,
+                       String key, java.util.function.Function python) {
+    LatestRule.install(session);
+    StructType none = new StructType(), shown = struct(columns);
+    HadoopFsRelation relation = new HadoopFsRelation(new LatestFiles(new Path(root), table, key, python), none, shown,
+      scala.Option.apply(null), new org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat(),
+      org.apache.spark.api.python.PythonUtils.toScalaMap(new HashMap()), session);
+    return session.baseRelationToDataFrame(relation);
+  }
+  // rows whose versions are chosen now, with what is cached of them; null if no version is left to choose
+  public Object fixed(org.apache.spark.sql.classic.Dataset rows, String request) {
+    if (!LatestRule.isInstalled()) return null;
+    LogicalPlan plan = org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(
+      rows.sparkSession(), rows.queryExecution().analyzed()).queryExecution().withCachedData();
+    LogicalPlan found = (LogicalPlan) plan.transformWithSubqueries(new LatestStep(new Versions(), request));
+    return found == plan ? null : org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(rows.sparkSession(), found);
+  }
   // the session that a relation takes its settings from: the bytes of files for each task
   private static org.apache.spark.sql.classic.SparkSession split(org.apache.spark.sql.classic.SparkSession session, long bytes) {
     org.apache.spark.sql.classic.SparkSession own = session.cloneSession();

@@ -27,6 +27,7 @@ from delta_core.engines.spark.java.sources import PACKAGE
 from delta_core.engines.spark.plan.files import hadoop_path
 from delta_core.errors import EngineError, InvalidArgumentError, UnsupportedFeatureError, UnsupportedOperationError
 from delta_core.expressions.printing import quote_name
+from delta_core.kernel.log.names import LOG_DIRECTORY
 from delta_core.schema.fields import format_path, walk
 from delta_core.schema.types import StructType, UserDefinedType
 
@@ -45,16 +46,19 @@ __all__ = [
     "default_location",
     "empty_frame",
     "file_relation",
+    "fixed",
     "format_relation",
     "heap_bytes",
     "is_available",
     "is_delta_table",
     "is_known_name",
     "is_local",
+    "latest_relation",
     "local_place",
     "num_tasks",
     "own_python",
     "qualified_place",
+    "refresh_cached",
     "register_delta_table",
     "register_table_function",
     "roaring_test",
@@ -213,6 +217,48 @@ def file_relation(
         split_bytes or 0,
     )
     return DataFrame(made, spark)
+
+
+def latest_relation(
+    spark: Any, root: str, columns: T.StructType, table: str, key: str, request: Callable[[str], Any]
+) -> DataFrame:
+    """Return the rows of a table at the version that is the latest one when each query is planned.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session.
+    root : str
+        The table's root, in the spelling of Python's file systems.
+    columns : StructType
+        The columns of all versions.
+    table : str
+        The same for relations that one query reads at one version.
+    key : str
+        The same for relations of the same rows, so that Spark reuses what it cached of them.
+    request : function(str) -> object
+        Called when a query is planned: with ``open`` and what `fixed` was called with, for a function that returns the
+        ``name`` of a version and a text, its ``identity``, that is the same for versions of the same rows; with
+        ``rows`` and such a name, for a Dataset; with ``changed`` and the schema as JSON of rows that do not have these
+        columns, to reject them.
+    """
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    ensure_callback_server_started(spark._sc._gateway)
+    made = _driver(spark).latest(spark._jsparkSession, root, columns.json(), table, key, _Function(request))
+    return DataFrame(made, spark)
+
+
+def fixed(rows: DataFrame, request: str) -> DataFrame:
+    """Return rows with the versions of `latest_relation` that are chosen now; ``request`` is what it is called with."""
+    found = _driver(rows.sparkSession).fixed(rows._jdf, request)
+    return rows if found is None else DataFrame(found, rows.sparkSession)
+
+
+def refresh_cached(spark: Any, root: str) -> None:
+    """Have Spark compute again what it cached of `latest_relation` of a table."""
+    if is_available(spark) and not spark._jsparkSession.sharedState().cacheManager().isEmpty():
+        spark._jsparkSession.catalog().refreshByPath(f"{hadoop_path(root).rstrip('/')}/{LOG_DIRECTORY}")
 
 
 def format_relation(

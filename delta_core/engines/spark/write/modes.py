@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 from delta_core.engines.spark.chars import padded_expression, with_declared_types
 from delta_core.engines.spark.conditions import empty_rows
 from delta_core.engines.spark.failures import failing_as, reason
+from delta_core.engines.spark.latest import fixed_rows
 from delta_core.engines.spark.plan.frame import frame
 from delta_core.engines.spark.relations import SparkRelation
 from delta_core.engines.spark.settings import column_paths, session_settings
@@ -88,7 +89,10 @@ class _FrameWrite(TableWrite):
     ) -> None:
         self.own = own
         self.spark = source.sparkSession
+        source, reads_base = fixed_rows(source, base)
         super().__init__(context, base, source, options if base is None else self._compared_options(base, options))
+        if base is not None and reads_base:
+            self.transaction.read(None, base.files.columns(["path", "dvId"]))
 
     def _compared_options(self, base: Snapshot, options: WriteOptions) -> WriteOptions:
         """Return options whose condition compares columns as a query of the session does."""
