@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 # the records of reports are loaded with the first one
 from delta_core import api
-from delta_plugins.lance.index import IndexPlan
 from delta_plugins.lance.predicates import Predicate
 from delta_plugins.lance.version_files import VersionFiles
 
 if TYPE_CHECKING:
     from delta_core.api import Expression, PlannedRows, RunReport, ScanReport
+    from delta_plugins.lance.index import IndexPlan
 
 __all__ = ["explain_scan"]
 

@@ -20,7 +20,7 @@ from delta_core.api import (
     run_quick,
 )
 from delta_core.kernels.arrow_buffers import bool_array, number_array, one_array
-from delta_plugins.lance import flags
+from delta_plugins.lance import flags, index
 from delta_plugins.lance.blobs import (
     BlobFile,
     Blobs,
@@ -33,7 +33,6 @@ from delta_plugins.lance.blobs import (
 from delta_plugins.lance.encoded import EncodedTests, plan_tests
 from delta_plugins.lance.explain import explain_scan
 from delta_plugins.lance.fragments import AS_COLUMN
-from delta_plugins.lance.index import IndexPlan, plan_indices
 from delta_plugins.lance.joining import join_parts
 from delta_plugins.lance.predicates import Predicate, bind_predicate
 from delta_plugins.lance.projection import METADATA, Columns, FilePart, ShapePlan, plan_shape, select_fields
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
 
     from delta_core.api import Expression, ScanReport, Texts
     from delta_plugins.lance.files import DataFile, LeafTest
+    from delta_plugins.lance.index import IndexPlan
 
 __all__ = ["BATCH_ROWS", "FragmentReader", "LanceScan", "RowReader"]
 
@@ -504,7 +504,7 @@ class LanceScan(PlannedRows):
     def _indices(self) -> IndexPlan | None:
         """Return what indices leave for the predicate; looked up once."""
         if self._found is None and self._predicate is not None and self._use_indices:
-            self._found = plan_indices(self._dataset, self._predicate)
+            self._found = index.plan_indices(self._dataset, self._predicate)
         return self._found
 
     def _all(self) -> Iterator[pa.RecordBatch]:

@@ -17,6 +17,7 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.testing.table_builder import TableBuilder
+from delta_plugins.lance import write_lance
 from tests.architecture.source import ROOT
 
 HEAVY = (
@@ -389,3 +390,21 @@ def test_open_imports_plugins_of_the_table_only(table: str) -> None:
         "assert not [m for m in sys.modules if m.startswith('delta_plugins.deletion')]"
     )
     assert _run(code, table) == ""
+
+
+def test_first_rows_of_a_lance_dataset_load_nothing_that_writes_or_plans(tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    write_lance(place, pa.table({"id": [1, 2], "text": ["a", None], "list": [[1], []]}))
+    slow = (
+        *SLOW_TO_IMPORT,
+        "delta_plugins.lance.write",
+        "delta_plugins.lance.commit",
+        "delta_plugins.lance.files.write_file",
+        "delta_plugins.lance.index.plan",
+    )
+    code = (
+        "from delta_core import open_table\n"
+        "assert open_table(sys.argv[1]).head(1).num_rows == 1\n"
+        f"print(*(m for m in {slow!r} if m in sys.modules))"
+    )
+    assert _run(code, place).split() == []

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from delta_core.api import UnsupportedFeatureError
+from delta_core.kernels import compute as pc
 from delta_plugins.lance.files.array_parts import check_nulls, packed_rows
 from delta_plugins.lance.files.leaves import ValueLayout, is_leaf, value_layout
 from delta_plugins.lance.files.write_requests import Requests, check_array_requests, requests_of

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from delta_plugins.lance.index.plan import IndexPlan, plan_indices
+from delta_core.api import lazy_imports
 
-__all__ = ["IndexPlan", "plan_indices"]
+# loaded with the first condition
+with lazy_imports(__name__):
+    from delta_plugins.lance.index.plan import IndexPlan as IndexPlan, plan_indices as plan_indices
