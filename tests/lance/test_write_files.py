@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 
 from delta_core.api import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
 from delta_plugins.lance.arrow_fields import lance_fields
-from delta_plugins.lance.files import DataFileWriter, column_map
+from delta_plugins.lance.files import DataFileWriter, column_map, data_file
 from delta_plugins.lance.schema import arrow_schema
 from tests.lance.made_arrays import CASES, INT, MISSING, made_array
 from tests.lance.made_files import opened_bytes
@@ -562,3 +562,34 @@ def test_schemas_become_fields_and_return() -> None:
     types = [of for of, _ in CASES.values()]
     schema = pa.schema([pa.field(f"c{i}", of) for i, of in enumerate(types)])
     assert arrow_schema(lance_fields(schema)).types == types
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@given(rows=st.sets(st.integers(0, 2999), min_size=1, max_size=60), first=st.integers(0, 2999))
+def test_many_bytes_are_read_page_by_page(version: str, rows: set[int], first: int) -> None:
+    """The bytes of scattered rows of many pages are not in memory together; the rows are the same."""
+    table = pa.table(
+        {
+            "i": [i * i for i in range(3000)],
+            "t": [f"text {i}" * (i % 3) if i % 5 else None for i in range(3000)],
+            "l": [[i] * (i % 4) if i % 7 else None for i in range(3000)],
+            "s": [{"x": i, "y": f"{i % 9}"} for i in range(3000)],
+        }
+    )
+    fields = lance_fields(table.schema)
+    out = io.BytesIO()
+    writer = DataFileWriter(out, fields, version=VERSIONS[version], page_bytes=4000)
+    for batch in table.to_batches(max_chunksize=200):
+        writer.write(batch)
+    file = writer.finish()
+    columns = column_map(file.fields, file.column_indices)
+    positions = np.array(sorted(rows), np.int64)
+    requests = [positions, (first, 3000)]
+    at_once, by_page = [], []
+    with pytest.MonkeyPatch.context() as patch:
+        for most, found in ((1 << 60, at_once), (0, by_page)):
+            patch.setattr(data_file, "_MOST_AT_ONCE", most)
+            reader = opened_bytes(out.getvalue())
+            found += [[a.to_pylist() for a in reader.read(list(fields), columns, r)] for r in requests]
+    assert by_page == at_once
+    assert by_page[0] == [c.to_pylist() for c in table.take(pa.array(positions)).columns]

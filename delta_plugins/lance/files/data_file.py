@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,6 +35,8 @@ __all__ = ["DataFile", "column_map", "open_data_file", "open_described_file"]
 
 #: Versions of files in the format 0.1, in their footers and in manifests.
 PLAIN = ((0, 0), (0, 1), (0, 2))
+#: Bytes of a local file that are read at once, of all columns, before their first page is decoded.
+_MOST_AT_ONCE = 16 << 20
 #: The id of a field whose column of a file is not valid any more.
 TOMBSTONE = -2
 
@@ -314,8 +316,11 @@ class StructuralFile:
 
     def _fetched(
         self, columns: Sequence[StructuralColumn], ranges: NDArray[np.int64]
-    ) -> list[tuple[list[PageRows], list[list[tuple[int, Any]]]]]:
-        """Return for each column the rows of its pages, and their bytes, all of which are read together."""
+    ) -> list[tuple[list[PageRows], Iterable[list[tuple[int, Any]]]]]:
+        """Return for each column the rows of its pages, and their bytes.
+
+        All are read together, or if they are many, such as those of scattered rows, page by page when they are decoded.
+        """
         wanted = self._wanted(columns, ranges)
         if self._ahead:
             pairs = [*zip(columns, wanted, strict=True)]
@@ -325,10 +330,17 @@ class StructuralFile:
         heads = [c.heads(w) for c, w in zip(columns, wanted, strict=True)]
         self._hand_out(heads, columns)
         plans = [c.plan(w) for c, w in zip(columns, wanted, strict=True)]
-        data = iter(self._container.read([r for plan in plans for page in plan for r in page]))
+        ranges_to_read = [r for plan in plans for page in plan for r in page]
+        if not self._container.source.is_remote and sum(n for _, n in ranges_to_read) > _MOST_AT_ONCE:
+            return [(w, self._page_by_page(plan)) for w, plan in zip(wanted, plans, strict=True)]
+        data = iter(self._container.read(ranges_to_read))
         return [
             (w, [[(at, next(data)) for at, _ in page] for page in plan]) for w, plan in zip(wanted, plans, strict=True)
         ]
+
+    def _page_by_page(self, plan: Sequence[list[tuple[int, int]]]) -> Iterator[list[tuple[int, Any]]]:
+        for page in plan:
+            yield [(at, data) for (at, _), data in zip(page, self._container.read(page), strict=True)]
 
     def _choose_ahead(self, columns: Sequence[StructuralColumn], ranges: NDArray[np.int64]) -> None:
         """Decide which pages are read as a whole for rows that are requested, part after part."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -156,7 +156,7 @@ class StructuralColumn:
             found.append([(page.data_at + at, n) for at, n in parts])
         return found
 
-    def decode(self, wanted: Sequence[PageRows], parts: Sequence[Sequence[tuple[int, Any]]]) -> LeafRows:
+    def decode(self, wanted: Sequence[PageRows], parts: Iterable[Sequence[tuple[int, Any]]]) -> LeafRows:
         """Decode rows of pages, from the bytes that `plan` requested: (position in the file, bytes) for each page.
 
         Raises
@@ -188,7 +188,7 @@ class StructuralColumn:
         return LeafRows(self.leaf, layers, values, children, layout)
 
     def flags(
-        self, wanted: Sequence[PageRows], parts: Sequence[Sequence[tuple[int, Any]]], test: LeafTest
+        self, wanted: Sequence[PageRows], parts: Iterable[Sequence[tuple[int, Any]]], test: LeafTest
     ) -> NDArray[np.bool_]:
         """Return which rows of pages pass a test, from the bytes that `plan` requested; the column is not in a list.
 
