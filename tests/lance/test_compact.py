@@ -217,11 +217,10 @@ def test_predicates_and_orders_are_rejected(tmp_path: Path) -> None:
 
 def test_blobs_are_rejected_by_name_and_leave_no_file(tmp_path: Path) -> None:
     lance: Any = pytest.importorskip("lance", reason="pylance is not installed")
-    field = pa.field("photo", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
-    table = pa.table([pa.array([b"a", b"b"], pa.large_binary())], schema=pa.schema([field]))
+    table = pa.table({"photo": lance.blob_array([b"a", b"b"])})
     where = str(tmp_path / "blobs")
     for _ in range(2):
-        lance.write_dataset(table, where, mode="append", data_storage_version="2.1")
+        lance.write_dataset(table, where, mode="append", data_storage_version="2.2")
     before = {p for p in tmp_path.rglob("*") if p.is_file()}
     with pytest.raises(UnsupportedFeatureError, match="blobs"):
         open_dataset(where).compact()

@@ -302,3 +302,33 @@ def test_storage_is_pickled_with_its_store(place: Place) -> None:
     assert again.root == f"s3://bucket/{place.base}"
     place.stage_again(1)
     assert again.list_from("_versions").names == [manifest_names(1)[0]]
+
+
+@pytest.mark.parametrize("through_store", [False, True])
+def test_cleanup_in_an_object_store_leaves_what_versions_need(place: Place, through_store: bool) -> None:
+    uri = place.uri if through_store else f"s3://bucket/{place.base}"
+    options = place.options if through_store else place.plain_options()
+    write_lance(uri, rows(1, 2), storage_options=options)
+    tagged = open_dataset(uri, storage_options=options)
+    tagged.tags.create("kept")
+    write_lance(uri, rows(3, 4), "overwrite", storage_options=options)
+    write_lance(uri, rows(5, 6), "overwrite", storage_options=options)
+    dataset = open_dataset(uri, storage_options=options)
+    dataset.delete("id = 5")
+    for name in ("data/0123456789abcdef0123456789abcdef.lance", "_transactions/9-abandoned.txn"):
+        place.s3.put_object(Bucket="bucket", Key=f"{place.base}/{name}", Body=b"of an abandoned writer")
+    before = place.objects()
+    dataset.cleanup(keep_versions=1)
+    young = place.objects()
+    assert {n for n in young if "0123456789abcdef" in n or "abandoned" in n}  # younger than a week
+    dataset.cleanup(keep_versions=1, unreferenced_older_than=timedelta(0))
+    assert open_dataset(uri, storage_options=options).versions() == [1, 4]
+    after = place.objects()
+    needed = {d.files.file_path(i, 0) for d in (dataset, tagged) for i in range(len(d.manifest.fragments))}
+    assert {n for n in after if n.startswith("data/")} == needed
+    assert len([n for n in after if n.startswith("_versions/")]) == len([n for n in after if ".txn" in n]) == 2
+    assert len(after) < len(young) < len(before)
+    for version, expected in ((1, [1, 2]), (4, [6])):
+        found = open_table(uri, version=version, storage_options=options)
+        assert found.to_pyarrow_table().column("id").to_pylist() == expected
+    assert open_table(uri, tag="kept", storage_options=options).count() == 2

@@ -11,13 +11,22 @@ import pyarrow as pa
 from delta_core.api import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
 from delta_plugins.lance import _page_writer
 from delta_plugins.lance.files.array_columns import array_columns, array_parts
-from delta_plugins.lance.files.array_parts import leaf_parts, storage_of
+from delta_plugins.lance.files.array_parts import check_nulls, leaf_parts, storage_of
+from delta_plugins.lance.files.blob_columns import blob_bytes, blob_page, descriptor_field, descriptors
 from delta_plugins.lance.files.container import MAGIC
 from delta_plugins.lance.files.leaves import Leaf, leaves_of, value_layout
 from delta_plugins.lance.files.page_layouts import page_layout
 from delta_plugins.lance.files.write_requests import Requests, check_requests, requests_of
 from delta_plugins.lance.files.written_pages import WrittenPages
-from delta_plugins.lance.schema import LanceField, blob_kind, fields_of_schema, is_packed, message_of, walk_fields
+from delta_plugins.lance.schema import (
+    LanceField,
+    arrow_field,
+    blob_kind,
+    fields_of_schema,
+    is_packed,
+    message_of,
+    walk_fields,
+)
 from delta_plugins.lance.wire import encode
 
 __all__ = ["PAGE_BYTES", "ByteSink", "DataFileWriter", "WrittenFile"]
@@ -59,6 +68,10 @@ class WrittenFile(NamedTuple):
     version: tuple[int, int]
     fields: list[int]
     column_indices: list[int]
+
+
+#: The position of a null blob from version 2.1 on: its definition level, above 16 bits of its repetition level.
+_NULL_LEVEL = 1 << 16
 
 
 class DataFileWriter:
@@ -111,9 +124,14 @@ class DataFileWriter:
         self._lent = 0
         self._is_array_file = version == (2, 0)
         self._columns: list[Sequence[Any]] = []
+        self._blobs = {f.id: f for f in self._fields if blob_kind(f)}
         for field in self._fields:
             _check_field(field, version)
-            self._columns.append(array_columns(field) if self._is_array_file else _page_columns(field, version))
+            stored = descriptor_field(field) if blob_kind(field) else field
+            columns = array_columns(stored) if self._is_array_file else _page_columns(stored, version)
+            if self._is_array_file and blob_kind(field):
+                columns[0].pages = WrittenPages("/lance.encodings.ArrayEncoding", has_priority=False, is_blob=True)
+            self._columns.append(columns)
         self._page_bytes = min(page_bytes, max(LEAST_PAGE, MOST_BYTES // max(sum(map(len, self._columns)), 1)))
 
     @property
@@ -162,15 +180,27 @@ class DataFileWriter:
         step = max(min(self._page_bytes // 4 * n // max(array.nbytes, 1), MOST_ROWS), 1)
         for start in range(0, n, step):
             part = array.slice(start, step)
-            parts: Iterator[Any] = array_parts(field, part) if self._is_array_file else leaf_parts(field, part)
+            stored = field
+            if field.id in self._blobs:
+                check_nulls(field, part)
+                stored, part = columns[0].field, self._put_blobs(part)
+            parts: Iterator[Any] = array_parts(stored, part) if self._is_array_file else leaf_parts(stored, part)
             for column, found in zip(columns, parts, strict=True):
                 column.append(found, len(part))
                 if column.num_bytes >= self._page_bytes:
                     self._write_page(column)
 
+    def _put_blobs(self, array: pa.Array[Any]) -> pa.Array[Any]:
+        """Write the bytes of blobs, and return where they are."""
+        data, bounds = blob_bytes(array)
+        start = self._put(data)[0] if len(data) else 0
+        return descriptors(array, bounds, start, 1 if self._is_array_file else _NULL_LEVEL)
+
     def _write_page(self, column: Any) -> None:
+        blobs = None if self._is_array_file else self._blobs.get(column.field.id)
         for encoding, buffers, rows in column.take_pages():
-            column.pages.add([self._put(*pieces) for pieces in buffers], encoding, rows)
+            kind = encoding if blobs is None else blob_page(encoding, blobs.nullable)
+            column.pages.add([self._put(*pieces) for pieces in buffers], kind, rows)
 
     def _put(self, *pieces: Any) -> tuple[int, int]:
         """Write the pieces of a buffer from the next multiple of 64 on, and return where it is."""
@@ -310,7 +340,7 @@ def _page_columns(field: LanceField, version: tuple[int, int]) -> list[_Column]:
 
 def _checked(field: LanceField, array: pa.Array[Any]) -> pa.Array[Any]:
     try:
-        return storage_of(array, field.arrow.type)
+        return storage_of(array, arrow_field(field, blobs="bytes").type)
     except SchemaMismatchError as e:
         raise SchemaMismatchError(f"Column {field.name!r} (id {field.id}): {e}") from e
 
@@ -319,8 +349,14 @@ def _check_field(field: LanceField, version: tuple[int, int]) -> None:
     """Reject what files of a version do not store."""
     for part in walk_fields([field]):
         kind = part.logical_type
-        if blob_kind(part) is not None:
-            raise _unsupported(part, version, "blobs", "Store the bytes in a column of type large_binary.")
+        if blob_kind(part) is not None and not (part is field and _takes_blobs(part, version)):
+            raise _unsupported(
+                part,
+                version,
+                "blobs",
+                "Files of versions 2.0 and 2.1 store columns of type large_binary with the metadata "
+                "'lance-encoding:blob', at the top of the schema. Or store the bytes in a column of type large_binary.",
+            )
         if kind == "struct" and not part.children:
             raise _unsupported(part, version, "structs without fields", "Add a field, or leave the column out.")
         if kind.startswith("dict:") and value_layout(part.arrow.type).bits == 1:
@@ -339,6 +375,11 @@ def _check_field(field: LanceField, version: tuple[int, int]) -> None:
             raise _unsupported(
                 part, version, "lists of a fixed size of structs", "Write files of version 2.2, or a list of structs."
             )
+
+
+def _takes_blobs(field: LanceField, version: tuple[int, int]) -> bool:
+    """Whether a column at the top of the schema has blobs that files of a version store."""
+    return blob_kind(field) == 1 and version < (2, 2) and field.logical_type == "large_binary"
 
 
 def _unsupported(field: LanceField, version: tuple[int, int], what: str, remedy: str) -> UnsupportedFeatureError:

@@ -9,6 +9,8 @@ from delta_plugins.lance.wire import Message, encode
 __all__ = ["WrittenPages"]
 
 _COLUMN_ENCODING = b"\x0a\x00"
+#: Values that are blobs.
+_BLOB_COLUMN_ENCODING = b"\x1a\x04\x0a\x02\x0a\x00"
 
 
 class WrittenPages:
@@ -20,11 +22,14 @@ class WrittenPages:
         The type of the encodings of pages.
     has_priority : bool
         Whether pages specify their first row.
+    is_blob : bool
+        Whether the column is marked as one of blobs.
     """
 
-    def __init__(self, kind: str, *, has_priority: bool) -> None:
+    def __init__(self, kind: str, *, has_priority: bool, is_blob: bool = False) -> None:
         self._kind = kind
         self._has_priority = has_priority
+        self._encoding = _BLOB_COLUMN_ENCODING if is_blob else _COLUMN_ENCODING
         self._pages: list[Message] = []
         self._rows = 0
 
@@ -46,7 +51,7 @@ class WrittenPages:
 
     def metadata(self) -> Message:
         """Return the ColumnMetadata."""
-        return {"encoding": _direct("/lance.encodings.ColumnEncoding", _COLUMN_ENCODING), "pages": self._pages}
+        return {"encoding": _direct("/lance.encodings.ColumnEncoding", self._encoding), "pages": self._pages}
 
 
 def _direct(kind: str, value: bytes) -> Message:

@@ -17,8 +17,8 @@ _T = pa.types
 
 
 def fitted_schema(fields: Sequence[LanceField]) -> pa.Schema:
-    """Return the columns that data files are written from: those of a scan, without extension types."""
-    return pa.schema([arrow_field(f) for f in fields])
+    """Return the columns that data files are written from: those of a scan, without extension types, and with bytes."""
+    return pa.schema([arrow_field(f, blobs="bytes") for f in fields])
 
 
 def sorted_columns(found: Sequence[str], fields: Sequence[LanceField]) -> list[int | None]:
