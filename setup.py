@@ -7,7 +7,6 @@ import sys
 import sysconfig
 from pathlib import Path
 
-import numpy
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -45,8 +44,7 @@ EXTENSIONS = [
     Extension(
         f"{PACKAGES.get(source.stem) or PACKAGES[source.parent.name]}._{source.stem}",
         [str(source)],
-        include_dirs=["ext", numpy.get_include()],
-        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+        include_dirs=["ext"],
         extra_compile_args=["-O3", "-g0"],
         depends=sorted(map(str, included(source, set()))),
     )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "confirm",
     "console",
+    "is_json",
     "plain",
     "print_facts",
     "print_json",
@@ -93,39 +94,35 @@ def values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     A map whose keys are nested becomes a list of ``key`` and ``value``. A time beyond what Python has dates for becomes
     the text of its number: days, or microseconds, since 1970.
     """
-    # pyarrow makes dicts of maps, whose keys must then be hashable
-    maps = None if _has_nested_keys(column.type) else "lossy"
-    has_json = _has_json(column.type)
     if column.type == _UTC_TIMES and isinstance(column, pa.ChunkedArray):
         # PyArrow imports pandas for a value with a zone
         local = [v for part in column.chunks for v in values(part.view(pa.timestamp("us")))]
         return [v.replace(tzinfo=dt.UTC) if isinstance(v, dt.datetime) else v for v in local]
     try:
-        found: list[Any] = column.to_pylist(maps_as_pydicts=maps)
+        found: list[Any] = column.to_pylist()
     except (OverflowError, ValueError):
-        found = [_value(scalar, maps) for scalar in column]
-    return found if maps and not has_json else [_with_objects(v, column.type) for v in found]
+        found = [_value(scalar) for scalar in column]
+    return [_with_objects(v, column.type) for v in found] if _has_objects(column.type) else found
 
 
-def _value(scalar: pa.Scalar, maps: str | None) -> Any:
+def _value(scalar: pa.Scalar) -> Any:
     try:
-        return scalar.as_py(maps_as_pydicts=maps)
+        return scalar.as_py()
     except (OverflowError, ValueError):
-        number = pc.cast(scalar, _numbers(scalar.type)).as_py(maps_as_pydicts=maps)
+        number = pc.cast(scalar, _numbers(scalar.type)).as_py()
         return str(number) if isinstance(number, int) else number
 
 
-def _has_nested_keys(kind: pa.DataType) -> bool:
-    """Whether a map in a type, at any depth, has keys that are nested."""
-    if pa.types.is_map(kind):
-        return pa.types.is_nested(kind.key_type) or _has_nested_keys(kind.item_type)
-    return pa.types.is_nested(kind) and any(_has_nested_keys(kind.field(i).type) for i in range(kind.num_fields))
-
-
-def _has_json(kind: pa.DataType) -> bool:
-    if isinstance(kind, pa.JsonType):
+def _has_objects(kind: pa.DataType) -> bool:
+    """Whether a type has a map or JSON text at any depth."""
+    if pa.types.is_map(kind) or is_json(kind):
         return True
-    return pa.types.is_nested(kind) and any(_has_json(kind.field(i).type) for i in range(kind.num_fields))
+    return pa.types.is_nested(kind) and any(_has_objects(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def is_json(kind: pa.DataType) -> bool:
+    """Whether a type is the extension type of JSON text."""
+    return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.json"
 
 
 def _number(text: str) -> float | str:
@@ -138,10 +135,8 @@ def _with_objects(value: Any, kind: pa.DataType) -> Any:
     """Return a value with dicts for maps that are lists of pairs, if the keys allow it, and values for JSON text."""
     if value is None:
         return None
-    if isinstance(kind, pa.JsonType):
+    if is_json(kind):
         return json.loads(value, parse_float=_number)
-    if pa.types.is_map(kind) and isinstance(value, dict):
-        return {k: _with_objects(v, kind.item_type) for k, v in value.items()}
     if pa.types.is_map(kind):
         pairs = [(_with_objects(k, kind.key_type), _with_objects(v, kind.item_type)) for k, v in value]
         return [{"key": k, "value": v} for k, v in pairs] if pa.types.is_nested(kind.key_type) else dict(pairs)

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 
-from delta_core.cli.output import plain, row_dicts, values
+from delta_core.cli.output import is_json, plain, row_dicts, values
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 from delta_core.kernels import compute as pc
 
@@ -179,7 +179,7 @@ class _Csv:
 
 
 def _flat(kind: pa.DataType) -> pa.DataType:
-    if isinstance(kind, pa.JsonType) or pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_null(kind):
+    if is_json(kind) or pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_null(kind):
         return pa.string()
     return kind
 
@@ -189,7 +189,7 @@ def _flatten(column: pa.Array, name: str) -> pa.Array:
         _check_year(column, name)
     if _flat(column.type) == column.type:
         return column
-    if isinstance(column.type, pa.JsonType):
+    if is_json(column.type):
         return column.storage
     if pa.types.is_null(column.type):
         return pc.cast(column, pa.string())

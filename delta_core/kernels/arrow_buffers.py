@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.errors import InvalidArgumentError
-from delta_core.kernels.memory import zeros
+from delta_core.kernels.memory import POOL_OF_BATCHES, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,6 +36,7 @@ __all__ = [
     "int64_values",
     "is_text",
     "is_valid",
+    "joined_batches",
     "mask_of",
     "null_array",
     "nulls_of",
@@ -112,6 +113,27 @@ def one_array(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.Array[Any]:
     if not isinstance(found, pa.ChunkedArray):
         return found
     return pa.concat_arrays(found.chunks)
+
+
+def joined_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the rows of batches as one batch, as ``pyarrow.concat_batches`` does, which PyArrow 18 lacks.
+
+    Parameters
+    ----------
+    batches : sequence of pyarrow.RecordBatch, **n rows** together
+        At least one, all of one schema; nulls stay. A single batch is returned itself and shares its memory.
+
+    Returns
+    -------
+    pyarrow.RecordBatch, **n rows**
+        The rows in order, with the schema of the first batch.
+    """
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    rows = pa.concat_arrays([b.to_struct_array() for b in batches], memory_pool=POOL_OF_BATCHES)
+    joined = pa.RecordBatch.from_struct_array(rows)
+    return joined if first.schema.metadata is None else joined.replace_schema_metadata(first.schema.metadata)
 
 
 def nulls_of(count: int, of: pa.DataType) -> pa.Array[Any]:

@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from delta_core.engines.conditions import ColumnTest, RowCondition, passes_null
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import null_array, number_array
-from delta_core.kernels.memory import POOL_OF_BATCHES
+from delta_core.kernels.arrow_buffers import joined_batches, null_array, number_array
 from delta_core.kernels.nested import batch_of
 from delta_core.parquet import columns as own_decoder, page_parts
 from delta_core.parquet.many_files import FileLayout, FilesRead, FileTest, FileTests, FlatColumn, NestedLeaf
@@ -143,7 +142,7 @@ def _rows_in_order(batches: Sequence[pa.RecordBatch], found: FilesRead) -> pa.Re
     begins[order] = np.cumsum(found.rows[order]) - found.rows[order]
     ends = np.cumsum(found.rows)
     numbers = np.arange(ends[-1]) + np.repeat(begins - (ends - found.rows), found.rows)
-    return pc.take(pa.concat_batches(batches, memory_pool=POOL_OF_BATCHES), number_array(numbers))
+    return pc.take(joined_batches(batches), number_array(numbers))
 
 
 def layout_columns(

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.engines.records import FileWrite
+from delta_core.kernels.arrow_buffers import joined_batches
 from delta_core.parquet.options import ROW_GROUP_ROWS
 from delta_core.parquet.types import num_leaves
 
@@ -166,18 +167,18 @@ def steps_of(batches: Iterator[pa.RecordBatch], first_row: int, write: FileWrite
     for batch in batches:
         for piece, nbytes in _cut(batch):
             if held and (rows + piece.num_rows > ROW_GROUP_ROWS or size + nbytes > PIECE_BYTES):
-                yield first_row, _joined(held)
+                yield first_row, joined_batches(held)
                 first_row += rows
                 held, rows, size = [], 0, 0
             held.append(piece)
             rows += piece.num_rows
             size += nbytes
             if rows >= STEP_ROWS * factor or size >= min(STEP_BYTES * factor, PIECE_BYTES):
-                yield first_row, _joined(held)
+                yield first_row, joined_batches(held)
                 first_row += rows
                 held, rows, size = [], 0, 0
     if rows:
-        yield first_row, _joined(held)
+        yield first_row, joined_batches(held)
 
 
 def _cut(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
@@ -221,7 +222,3 @@ def _bytes_of_slices(first: pa.Array, last: pa.Array, ends: Any) -> Any:
     if not (pa.types.is_primitive(t) or pa.types.is_decimal(t)):
         return None
     return (rows * t.bit_width + 7) // 8
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

@@ -14,7 +14,8 @@ from delta_core.engines.writer_properties import (
     WriterProperties,
     default_level,
 )
-from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, did_you_mean
+from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, UnsupportedOperationError, did_you_mean
+from delta_core.kernels.arrow_version import ARROW_VERSION
 from delta_core.parquet.statistics import parquet_leaves
 from delta_core.schema.fields import Path
 
@@ -22,6 +23,11 @@ __all__ = ["ROW_GROUP_ROWS", "columns_to_code", "parquet_options", "without_stat
 
 #: The most rows of a row group if nothing is specified, and the distinct values that Bloom filters are made for.
 ROW_GROUP_ROWS = 1 << 20
+#: Arguments of PyArrow's writer that older versions of it lack: the first version with each, and the property.
+_NEWER = {
+    "max_rows_per_page": (23, "data_page_row_count_limit"),
+    "bloom_filter_options": (24, "bloom_filter_properties"),
+}
 
 
 def parquet_options(schema: pa.Schema, properties: WriterProperties, statistics: Sequence[Path]) -> dict[str, Any]:
@@ -50,9 +56,10 @@ def parquet_options(schema: pa.Schema, properties: WriterProperties, statistics:
         "compression_level": default_level(codec) if level is None else level,
         "data_page_size": properties.data_page_size_limit,
         "dictionary_pagesize_limit": properties.dictionary_page_size_limit,
-        "max_rows_per_page": properties.data_page_row_count_limit,
         "write_batch_size": properties.write_batch_size,
     }
+    if properties.data_page_row_count_limit is not None:
+        options["max_rows_per_page"] = properties.data_page_row_count_limit
     encodings = {p: c.encoding.upper() for p, c in chosen.items() if c.encoding is not None and p not in dictionary}
     if encodings:
         options["column_encoding"] = {p: encodings.get(p, "PLAIN") for p in columns if p not in dictionary}
@@ -63,7 +70,17 @@ def parquet_options(schema: pa.Schema, properties: WriterProperties, statistics:
         options["bloom_filter_options"] = filters
     if any((c.statistics_enabled or "").upper() == "PAGE" for c in chosen.values()):
         options["write_page_index"] = True
+    _check_version(options)
     return options
+
+
+def _check_version(options: Mapping[str, Any]) -> None:
+    for argument, (version, given) in _NEWER.items():
+        if argument in options and version > ARROW_VERSION:
+            raise UnsupportedOperationError(
+                f"{given} needs pyarrow {version} or newer, and pyarrow {pa.__version__} is installed. Install a newer "
+                "one, or leave it out of the writer properties."
+            )
 
 
 def columns_to_code(schema: pa.Schema, properties: WriterProperties, options: Mapping[str, Any]) -> dict[str, int]:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_version import ARROW_VERSION
 from delta_core.parquet.pages import Source, page_values
 from delta_core.parquet.plain_schema import PLAIN_TYPES
 from delta_core.storage.open_files import check_regular
@@ -28,6 +29,8 @@ _BUFFER_BYTES = 64 << 10
 #: Whether checksums of pages that have one are compared, by our own decoder and by PyArrow: a damaged page may decode
 #: into other values without an error.
 _CHECKS_PAGES = os.environ.get("DELTA_CORE_PAGE_CHECKSUMS") != "ignore"
+#: Types of extensions are read as such; versions before 21 always read their storage.
+_EXTENSIONS = {"arrow_extensions_enabled": True} if ARROW_VERSION >= 21 else {}
 _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 
@@ -76,8 +79,8 @@ class ParquetFile:
             pre_buffer=pre_buffer,
             buffer_size=buffer_size,
             coerce_int96_timestamp_unit="us",
-            arrow_extensions_enabled=True,
             page_checksum_verification=_CHECKS_PAGES,
+            **_EXTENSIONS,
         )
         return reader
 

@@ -1056,7 +1056,7 @@ def _parameters(t: pa.DataType) -> str | None:
         return None
     if isinstance(t, pa.OpaqueType):
         return json.dumps({"type_name": t.type_name, "vendor_name": t.vendor_name}, separators=(",", ":"))
-    if isinstance(t, (pa.JsonType, pa.Bool8Type)):
+    if t.extension_name in ("arrow.json", "arrow.bool8"):
         return ""
     try:
         return str(t.__arrow_ext_serialize__().decode()) if isinstance(t, pa.ExtensionType) else None

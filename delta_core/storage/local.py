@@ -19,7 +19,7 @@ from delta_core.kernels.arrow_buffers import number_array
 from delta_core.runtime.threads import ThreadPool
 from delta_core.storage import parts
 from delta_core.storage.boundary import AllowExternal, CrossStoreStorage, Opener, are_plain, is_plain
-from delta_core.storage.open_files import check_regular, identity_of, open_regular, read_fully
+from delta_core.storage.open_files import arrow_file, check_regular, identity_of, open_regular, read_fully
 from delta_core.storage.places import StoreErrors, store_error
 
 if TYPE_CHECKING:
@@ -193,12 +193,12 @@ class LocalStorage(CrossStoreStorage):
         local = self._inside(path)
         with StoreErrors("create", path, self.root):
             try:
-                return pa.OSFile(local, "wb")
+                return arrow_file(local, "wb")
             except FileNotFoundError:
                 parts.make_directory(self._prefix.rstrip("/"))
                 # a write of many partitions syncs the folder that has all of theirs once
                 parts.make_directory(os.path.dirname(local), durable=False)
-                return pa.OSFile(local, "wb")
+                return arrow_file(local, "wb")
 
     @contextmanager
     def put_stream(self, path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:

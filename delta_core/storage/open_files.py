@@ -4,16 +4,53 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Any
+import weakref
+from typing import Any, Self
+
+import pyarrow as pa
 
 from delta_core.engines.records import FileIdentity
 from delta_core.errors import IrregularFileError
+from delta_core.kernels.arrow_version import ARROW_VERSION
 from delta_core.kernels.memory import LEAST_KEPT, fresh_array
 
-__all__ = ["check_regular", "identity_of", "open_regular", "read_fully"]
+__all__ = ["arrow_file", "check_regular", "identity_of", "open_regular", "read_fully"]
 
 #: A pipe without a writer is not waited for.
 _FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+class _FileWithDescriptor(pa.OSFile):  # type: ignore[misc]
+    """A file of PyArrow with a descriptor of its own, for versions before 25, whose `OSFile.fileno` always fails."""
+
+    def __new__(cls, path: str, mode: str) -> Self:
+        flags = os.O_RDONLY if mode == "rb" else os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0), 0o666)
+        release = None
+        try:
+            # the name may be that of another file by now; on Windows, no file that is open is replaced
+            self: Self = super().__new__(cls, path if os.name == "nt" else f"/dev/fd/{descriptor}", mode)
+            release = weakref.finalize(self, os.close, descriptor)
+        finally:
+            if release is None:
+                os.close(descriptor)
+        self._descriptor, self._release = descriptor, release
+        return self
+
+    def fileno(self) -> int:
+        return self._descriptor  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        super().close()
+        self._release()
+
+
+_ARROW_FILE = pa.OSFile if ARROW_VERSION >= 25 else _FileWithDescriptor
+
+
+def arrow_file(path: str, mode: str) -> pa.NativeFile:
+    """Open a file of this machine for PyArrow, with `fileno` in every version of PyArrow; the mode is "rb" or "wb"."""
+    return _ARROW_FILE(path, mode)
 
 
 def identity_of(found: os.stat_result) -> FileIdentity:

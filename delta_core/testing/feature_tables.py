@@ -231,7 +231,7 @@ def _own_path(snapshot: Snapshot, place: str) -> str:
 def as_values(table: pa.Table) -> list[str]:
     """Return rows in a form that can be compared, in a stable order."""
     names = sorted(table.column_names)
-    return sorted(repr(row) for row in table.select(names).to_pylist(maps_as_pydicts="lossy"))
+    return sorted(repr(row) for row in table.select(names).to_pylist())
 
 
 def tamper(folder: Path, column: str) -> Iterator[Path]:

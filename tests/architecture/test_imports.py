@@ -18,7 +18,7 @@ LAYOUT = (
     "errors", "exceptions", "runtime", "schema", "types", "kernels", "expressions", "engine seam", "handles", "storage",
     "scan", "formats", "parquet", "kernel", "snapshot", "operations", "api", "table", "interop", "transaction",
     "alterer", "optimizer", "writer", "query", "version", "deltalake_names", "",
-    "as_deltalake", "cli", "testing", "engines", "spark",
+    "as_deltalake", "cli", "__main__", "testing", "engines", "spark",
 )  # fmt: skip
 #: What the core imports of `engines`.
 SEAM = tuple(

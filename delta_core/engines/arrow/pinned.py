@@ -20,7 +20,7 @@ from delta_core.engines.interface import Storage
 from delta_core.engines.records import FileIdentity, RangeRequest
 from delta_core.errors import LogChangedError
 from delta_core.kernel.log.names import is_unique
-from delta_core.storage.open_files import check_regular, identity_of
+from delta_core.storage.open_files import arrow_file, check_regular, identity_of
 
 __all__ = ["PinnedFile"]
 
@@ -142,7 +142,7 @@ class PinnedFile:
 
     def _open(self, path: str) -> Any:
         check_regular(path)
-        file = pa.OSFile(path, "rb")
+        file = arrow_file(path, "rb")
         if self._identity is None:
             self._identity = identity_of(os.fstat(file.fileno()))
             # files with unique names are many, and are never replaced

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from delta_core.kernels.memory import POOL_OF_BATCHES
+from delta_core.kernels.arrow_buffers import joined_batches
 from delta_core.runtime.arguments import check_names
 from delta_core.scan.rows import Scannable
 
@@ -40,18 +40,18 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         is_small = batch.num_rows < FEW_ROWS and batch.nbytes < _FEW_BYTES
         if waiting and is_small and not batch.schema.equals(waiting[0].schema):
-            yield _joined(waiting)
+            yield joined_batches(waiting)
             waiting, rows, size = [], 0, 0
         if is_small:
             waiting.append(batch)
             rows, size = rows + batch.num_rows, size + batch.nbytes
         if waiting and (not is_small or rows >= _ENOUGH_ROWS or size >= _ENOUGH_BYTES):
-            yield _joined(waiting)
+            yield joined_batches(waiting)
             waiting, rows, size = [], 0, 0
         if not is_small:
             yield batch
     if waiting:
-        yield _joined(waiting)
+        yield joined_batches(waiting)
 
 
 def shared_out(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -67,10 +67,6 @@ def shared_out(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             first += _SHARE_ROWS
             shares += 1
         yield batch.slice(first) if first else batch
-
-
-def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches, memory_pool=POOL_OF_BATCHES)
 
 
 def with_repeated(columns: Sequence[str] | None, read: Callable[[list[str] | None], pa.Table]) -> pa.Table:
