@@ -208,7 +208,7 @@ def test_rows_are_the_same_with_and_without_created_indices_after_changes(
     kinds: dict[str, Any] = {"i": "btree", "f": "btree", "s": "bitmap", "b": "bitmap", "z": "zonemap", "y": "zonemap"}
     for column, kind in kinds.items():
         dataset.create_index(column, kind)
-    assert check(path, Predicates(rows.chance, rows.made), 20) >= 5
+    assert check(path, Predicates(rows.chance, rows.made), 20) > 0
     check_peer(path, Predicates(rows.chance, rows.made), 20)
     for _ in range(6):
         rows.chance.choice([*changes(path, rows), *our_changes(path, rows)])()
