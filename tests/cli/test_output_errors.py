@@ -30,7 +30,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_full_disk_behind_stdout_is_reported_with_2(table: str, command: str) -> None:
     name, *options = command.split()
     with open("/dev/full", "wb") as full:
-        arguments = [sys.executable, "-m", "delta_core.cli", name, table, *options]
+        arguments = [sys.executable, "-m", "delta_core", name, table, *options]
         done = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr.count("can't be written: [Errno 28]")) == (2, 1)
     assert "Traceback" not in done.stderr
