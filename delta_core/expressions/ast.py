@@ -19,9 +19,9 @@ from delta_core.runtime.recursion import MOST_NESTED, Steps, each, run
 from delta_core.schema.types import DataType, PrimitiveType
 
 __all__ = ["MANY", "NUM_RECORDS",
-    "Call", "Cast", "Column", "Expression", "FileConstant", "FileStatistic", "Leaf", "Literal", "PartitionValue",
-    "PhysicalColumn", "RowPosition", "TaskCount", "TaskIndex", "TaskRow", "Values", "all_of", "all_parts", "any_of",
-    "check_depth", "column", "conjuncts", "flatten", "leaves",
+    "Call", "Cast", "Column", "EngineCall", "Expression", "FileConstant", "FileStatistic", "Leaf", "Literal",
+    "PartitionValue", "PhysicalColumn", "RowPosition", "TaskCount", "TaskIndex", "TaskRow", "Values", "all_of",
+    "all_parts", "any_of", "check_depth", "column", "conjuncts", "flatten", "is_portable", "leaves",
     "literal", "negate", "too_deep", "transform", "uses",
 ]  # fmt: skip
 
@@ -251,20 +251,53 @@ class Cast(Struct, frozen=True):
         return _shown(self)
 
 
-Expression = Union[Leaf, Literal, Values, Call, Cast]
+@final
+class EngineCall(Struct, frozen=True):
+    """A call that one engine alone can evaluate, of a function that the library lacks; other engines reject it.
+
+    Parameters
+    ----------
+    args : tuple of Expression
+        The values that it is evaluated on.
+    type : DataType
+        The type of the result.
+    call : object
+        The call in the form of the engine that made it.
+    sql : str
+        The call as text, for commits and messages. Not compared.
+    """
+
+    args: tuple[Expression, ...]
+    type: DataType
+    call: Any
+    sql: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is EngineCall and _are_equal(self, other)
+
+    def __hash__(self) -> int:
+        return _shallow_hash(self)
+
+    def __repr__(self) -> str:
+        return _shown(self)
+
+
+Expression = Union[Leaf, Literal, Values, Call, Cast, EngineCall]
 #: Levels that a hash looks at, and that a message shows.
 _HASHED, _SHOWN = 4, 20
 
 
 def _parts(e: Any) -> tuple[Expression, ...]:
     """Return the expressions right below another one."""
-    return e.args if isinstance(e, Call) else (e.arg,) if isinstance(e, Cast) else ()
+    return e.args if isinstance(e, (Call, EngineCall)) else (e.arg,) if isinstance(e, Cast) else ()
 
 
 def _head(e: Any) -> Any:
     """Return what an expression is apart from those below it."""
     if isinstance(e, Call):
         return Call, e.function, len(e.args)
+    if isinstance(e, EngineCall):
+        return EngineCall, id(e.call), len(e.args)
     return (Cast, e.type, e.safe) if isinstance(e, Cast) else e
 
 
@@ -284,13 +317,15 @@ def _shallow_hash(e: Expression, levels: int = _HASHED) -> int:
 
 
 def _shown(e: Any, levels: int = _SHOWN) -> str:
-    if not isinstance(e, (Call, Cast)):
+    if not isinstance(e, (Call, Cast, EngineCall)):
         return repr(e)
     if not levels:
         return "..."
     parts = ", ".join(_shown(p, levels - 1) for p in _parts(e))
     if isinstance(e, Call):
         return f"Call({e.function!r}, {parts})"
+    if isinstance(e, EngineCall):
+        return f"EngineCall({e.sql!r}, {parts})"
     return f"Cast({parts}, {e.type!r}{', safe=True' if e.safe else ''})"
 
 
@@ -409,7 +444,7 @@ def leaves(expression: Expression) -> tuple[Leaf, ...]:
     left = [expression]
     while left:
         e = left.pop()
-        if type(e) is Call:
+        if type(e) is Call or type(e) is EngineCall:
             left += e.args[::-1]
         elif type(e) is Cast:
             left.append(e.arg)
@@ -426,6 +461,11 @@ def all_parts(expression: Expression) -> Iterator[Expression]:
         e = left.pop()
         yield e
         left.extend(reversed(_parts(e)))
+
+
+def is_portable(expression: Expression) -> bool:
+    """Return whether every engine evaluates an expression: it has no `EngineCall`."""
+    return not any(isinstance(part, EngineCall) for part in all_parts(expression))
 
 
 def check_depth(expression: Expression) -> None:
@@ -512,6 +552,9 @@ def _transform(e: Expression, change: Callable[[Leaf], Expression]) -> Steps[Exp
     if isinstance(e, Call):
         args = yield from each(_transform(a, change) for a in e.args)
         return replace(e, args=tuple(args), sql="")
+    if isinstance(e, EngineCall):
+        values = yield from each(_transform(a, change) for a in e.args)
+        return replace(e, args=tuple(values))
     if isinstance(e, Cast):
         arg = yield _transform(e.arg, change)
         return replace(e, arg=arg, sql="")

@@ -24,6 +24,7 @@ from delta_core.expressions.ast import (
     Call,
     Cast,
     Column,
+    EngineCall,
     Expression,
     Leaf,
     Literal,
@@ -36,7 +37,7 @@ from delta_core.expressions.coercion import VOID, can_cast, canonical, same_type
 from delta_core.expressions.functions import is_builtin, resolve_call, rewrite
 from delta_core.expressions.literals import cast_literal, typed
 from delta_core.expressions.typing_rules import Typed, cast_to
-from delta_core.runtime.recursion import Steps, run
+from delta_core.runtime.recursion import Steps, each, run
 from delta_core.schema.fields import find, format_path
 from delta_core.schema.logical import open_type
 from delta_core.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, arrow_to_type
@@ -247,6 +248,9 @@ def resolve(
     def visit(e: Expression) -> Steps[Typed]:
         if isinstance(e, Cast):
             return _cast(e, (yield visit(e.arg)))
+        if isinstance(e, EngineCall):
+            bound = yield from each(map(visit, e.args))
+            return Typed(replace(e, args=tuple(b.expression for b in bound)), canonical(e.type))
         if not isinstance(e, Call):
             return visit_leaf(e)
         name = e.function.lower()
@@ -258,7 +262,7 @@ def resolve(
             return found
         args: list[Typed] = []
         for arg in e.args:
-            found = (yield visit(arg)) if isinstance(arg, (Call, Cast)) else visit_leaf(arg)
+            found = (yield visit(arg)) if isinstance(arg, (Call, Cast, EngineCall)) else visit_leaf(arg)
             args.append(found)
         made = resolve_args(name, args, functions)
         return _as_path(made, locate) if name == "[]" else made

@@ -16,6 +16,7 @@ from delta_core.expressions.ast import (
     Call,
     Cast,
     Column,
+    EngineCall,
     Expression,
     FileConstant,
     FileStatistic,
@@ -81,6 +82,8 @@ def _format(e: Expression) -> Steps[str]:
     if isinstance(e, Cast):
         word = "TRY_CAST" if e.safe else "CAST"
         return f"{word}({(yield _format(e.arg))} AS {spark_name(e.type)})"
+    if isinstance(e, EngineCall):
+        return e.sql
     if not isinstance(e, Call):
         return _leaf(e)
     parts = _candidates(e) if e.function == "in" else e.args

@@ -40,6 +40,7 @@ from delta_core.expressions.ast import (
     all_of,
     any_of,
     conjuncts,
+    is_portable,
     leaves,
     negate,
     transform,
@@ -181,7 +182,7 @@ class _Scope:
 
     def as_partition(self, e: Expression) -> Expression | None:
         """Return the expression over partition values, None if it has other leaves."""
-        if not all(self.is_partition(leaf) for leaf in leaves(e)):
+        if not is_portable(e) or not all(self.is_partition(leaf) for leaf in leaves(e)):
             return None
         return transform(e, self._partition_value)
 

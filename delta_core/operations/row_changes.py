@@ -542,7 +542,9 @@ def predicate_text(given: Any, predicate: Expression | None) -> str:
     """Return a predicate as a commit's parameter: a JSON list of its text, as the user wrote it or as SQL."""
     if predicate is None:
         return "[]"
-    return json.dumps([portable_sql(given, "name") if isinstance(given, str) else format_sql(predicate)])
+    if isinstance(given, str):
+        return json.dumps([portable_sql(given, "name")])
+    return json.dumps([getattr(given, "sql", "") or format_sql(predicate)])
 
 
 def _num_dropped(files: pa.Table) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.settings import SessionSettings
 from delta_core.errors import ColumnNotFoundError
 from delta_core.expressions import ast
-from delta_core.expressions.ast import Call, Cast, Expression, Literal
+from delta_core.expressions.ast import Call, Cast, EngineCall, Expression, Literal
 from delta_core.expressions.printing import quote_name
 from delta_core.kernel.write.schema_checks import CHAR_VARCHAR, CharLengths, char_lengths, declared
 from delta_core.schema.fields import Path, find
@@ -155,6 +155,8 @@ def padded_expression(
     def change(e: Expression) -> Expression:
         if isinstance(e, Cast):
             return replace(e, arg=change(e.arg), sql="")
+        if isinstance(e, EngineCall):
+            return replace(e, args=tuple(change(a) for a in e.args))
         if isinstance(e, Call):
             lengths = [n for a in e.args if (n := length(a)) is not None and e.function in _COMPARISONS]
             args = [_compared(a, length(a), max(lengths)) if lengths else None for a in e.args]

@@ -1,12 +1,28 @@
-"""Rules' expressions as Spark SQL text."""
+"""Expressions as SQL and as Columns of Spark."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from delta_core.errors import UnsupportedExpressionError
-from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, Values, all_parts, leaves
+from msgspec.structs import replace
+from pyspark.sql import Column as SparkColumn, functions as F
+
+from delta_core.engines.spark.plan import private
+from delta_core.errors import InternalError, UnsupportedExpressionError
+from delta_core.expressions.ast import (
+    Call,
+    Cast,
+    Column,
+    EngineCall,
+    Expression,
+    Leaf,
+    Literal,
+    Values,
+    all_parts,
+    is_portable,
+    leaves,
+)
 from delta_core.expressions.functions import is_builtin
 from delta_core.expressions.members import expand
 from delta_core.expressions.plugin_functions import Function
@@ -14,7 +30,7 @@ from delta_core.expressions.printing import format_sql
 from delta_core.runtime.recursion import Steps, each, run
 from delta_core.schema.types import PrimitiveType
 
-__all__ = ["check_ansi", "check_zone", "to_sql"]
+__all__ = ["check_ansi", "check_zone", "to_column", "to_sql"]
 
 _TIMESTAMP, _STRING, _BINARY = (PrimitiveType(n) for n in ("timestamp", "string", "binary"))
 #: Functions that return the same with and without ANSI mode, whatever they are given.
@@ -51,6 +67,8 @@ def to_sql(expression: Expression, place: Callable[[Leaf], Expression], function
             return e
         if isinstance(e, Cast):
             return Cast((yield visit(e.arg)), e.type, e.safe)
+        if isinstance(e, EngineCall):
+            raise InternalError(f"{e.sql} has no text of its own; it is a part of a Column.")
         if not isinstance(e, Call):
             return place(e)
         first = tuple((yield from each(map(visit, e.args[: _num_values(e)]))))
@@ -68,6 +86,42 @@ def to_sql(expression: Expression, place: Callable[[Leaf], Expression], function
     for name, call in reversed(calls.items()):  # an outer call was made after those within it
         text = text.replace(name, call)
     return text
+
+
+def to_column(
+    expression: Expression,
+    place: Callable[[Leaf], Expression],
+    functions: Mapping[str, Function],
+    *,
+    has_strict_casts: bool = False,
+) -> SparkColumn:
+    """Return a bound expression as a Column, with the arguments of `to_sql`; it may have parts that Spark analyzed.
+
+    With ``has_strict_casts`` a value that does not fit the type that it is cast to fails, also without ANSI mode.
+    """
+    calls: dict[str, EngineCall] = {}
+
+    def visit(e: Expression) -> Steps[Expression]:
+        if isinstance(e, EngineCall):
+            name = f"call_{uuid.uuid4().hex}"
+            calls[name] = e
+            return Column((name,))
+        if isinstance(e, Call):
+            args = yield from each(map(visit, e.args))
+            return replace(e, args=tuple(args))
+        return replace(e, arg=(yield visit(e.arg))) if isinstance(e, Cast) else e
+
+    portable = expression if is_portable(expression) else run(visit(expression))
+    made = F.expr(to_sql(portable, lambda leaf: leaf if _is_call(leaf, calls) else place(leaf), functions))
+    if has_strict_casts and any(isinstance(p, Cast) and not p.safe for p in all_parts(portable)):
+        made = private.with_strict_casts(made)
+    for name, e in calls.items():
+        made = private.embedded(made, name, e.call, [to_sql(a, place, functions) for a in e.args])
+    return made
+
+
+def _is_call(leaf: Leaf, calls: Mapping[str, EngineCall]) -> bool:
+    return isinstance(leaf, Column) and leaf.path[0] in calls
 
 
 def _num_values(call: Call) -> int:

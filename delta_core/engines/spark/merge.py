@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, functions as F
 
-from delta_core.engines.spark.expressions import to_sql
+from delta_core.engines.spark.expressions import to_column
 from delta_core.engines.spark.failures import failing_as, is_checkpoint_lost
 from delta_core.engines.spark.latest import fixed_rows
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.frame import frame
-from delta_core.engines.spark.relations import SparkRelation, bitmaps_of, check_session, row_sets
+from delta_core.engines.spark.relations import SparkRelation, bitmaps_of, row_sets
 from delta_core.engines.spark.write.rows import given_schema
 from delta_core.errors import (
     EngineError,
@@ -136,8 +136,6 @@ class _Merge:
         bound = names.condition(options.predicate)
         self.condition = split_condition(bound)
         self.clauses = [names.clause(c) for c in options.clauses]
-        for expression in (bound, *_expressions(self.clauses)):
-            check_session(expression, spark)
         for clause in self.clauses:
             if clause.action == "update":
                 self.transaction.plan.check_assigned(clause.assigned)
@@ -401,7 +399,7 @@ class _Merge:
         return rows.select(*[F.col(quote_name(n)).alias(names[n]) for n in private.column_names(rows)])
 
     def _column(self, expression: Expression) -> Column:
-        return F.expr(to_sql(expression, self._place, self.base.plugins.functions))
+        return to_column(expression, self._place, self.base.plugins.functions, has_strict_casts=True)
 
     def _place(self, leaf: Leaf) -> Expression:
         return (

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, functions as F
 
 from delta_core.engines.spark.chars import has_chars
-from delta_core.engines.spark.expressions import to_sql
+from delta_core.engines.spark.expressions import to_column
 from delta_core.engines.spark.plan.frame import is_indexed
 from delta_core.engines.spark.types import reshape
 from delta_core.errors import DeltaError, ExpressionError
@@ -31,7 +31,7 @@ def condition(snapshot: Snapshot, predicate: Any) -> Column:
     if isinstance(predicate, str) and not _calls(predicate, set(functions)):
         return F.expr(predicate)
     bound = to_expression(predicate, snapshot.schema, functions)
-    return F.lit(True) if bound is None else F.expr(to_sql(bound, lambda leaf: leaf, functions))
+    return F.lit(True) if bound is None else to_column(bound, lambda leaf: leaf, functions)
 
 
 def _calls(text: str, names: set[str]) -> bool:

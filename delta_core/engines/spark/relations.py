@@ -16,7 +16,7 @@ from delta_core.engines.arrow import engine as arrow_engine
 from delta_core.engines.engine import CommitDefaults, Engine
 from delta_core.engines.interface import Relation
 from delta_core.engines.spark.conditions import portable_definition
-from delta_core.engines.spark.expressions import check_ansi, check_zone, to_sql
+from delta_core.engines.spark.expressions import check_ansi, check_zone, to_column
 from delta_core.engines.spark.failures import failing_as
 from delta_core.engines.spark.order import ordered_rows
 from delta_core.engines.spark.plan import private
@@ -232,8 +232,7 @@ class SparkRelations:
         return write_frame(self._spark, engine, plan, rows, options, data_change=data_change, origin=origin)
 
     def _column(self, expression: Expression, functions: Mapping[str, Function] | None) -> Any:
-        check_session(expression, self._spark)
-        return F.expr(to_sql(expression, lambda leaf: leaf, functions or {}))
+        return to_column(expression, lambda leaf: leaf, functions or {}, has_strict_casts=True)
 
 
 class SparkRows:

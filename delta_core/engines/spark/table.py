@@ -7,12 +7,12 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
-from msgspec import structs
 from pyspark.sql import Column, DataFrame, SparkSession, types as T
 
 from delta_core import operations
+from delta_core.engines.spark.analysis import analyzed_condition, analyzed_value, understood
 from delta_core.engines.spark.builder import Definition, SparkTableBuilder, given_columns
 from delta_core.engines.spark.catalog import path_in, plan_table, table_path
 from delta_core.engines.spark.chars import padded_expression
@@ -28,6 +28,7 @@ from delta_core.engines.spark.failures import convert_failures, failing_as
 from delta_core.engines.spark.format_table import format_table_at
 from delta_core.engines.spark.latest import latest_rows
 from delta_core.engines.spark.merge import merge_frame
+from delta_core.engines.spark.merged_columns import MergedColumns
 from delta_core.engines.spark.merger import SparkMerger
 from delta_core.engines.spark.optimized import OPTIMIZED, optimized_row
 from delta_core.engines.spark.plan import private
@@ -41,11 +42,13 @@ from delta_core.expressions.ast import Expression
 from delta_core.expressions.filters import to_expression
 from delta_core.expressions.sql import is_default, parse_sql
 from delta_core.kernel.protocol.properties import read_property
+from delta_core.kernel.scan.plan import resolve_columns
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.operations.changes import Changed
 from delta_core.operations.facts import has_transactions
 from delta_core.operations.merge.builder import MergeClause
-from delta_core.schema.fields import Schema
+from delta_core.operations.update import assigned_columns
+from delta_core.schema.fields import Path, Schema, find
 from delta_core.schema.types import StructType
 from delta_core.table import interop
 from delta_core.table.delta_table import DeltaTable
@@ -382,7 +385,7 @@ class SparkTable:
         Parameters
         ----------
         condition : str or Column, optional
-            In Spark SQL, of the functions that docs/expressions.md lists.
+            Any expression of one row that Spark accepts.
 
         Returns
         -------
@@ -394,7 +397,7 @@ class SparkTable:
         ExpressionError, ColumnNotFoundError
             The condition does not fit the table.
         UnsupportedExpressionError
-            It contains times as text, and the session's zone is not UTC.
+            Its value is not the same each time, or it contains a query.
         UnsupportedOperationError
             The table is append-only, or the session is one of Spark Connect.
         CommitConflictError
@@ -416,7 +419,7 @@ class SparkTable:
         Parameters
         ----------
         condition : str or Column, optional
-            In Spark SQL, of the functions that docs/expressions.md lists.
+            Any expression of one row that Spark accepts.
         set : Mapping of str to (str or Column)
             By column, or by a dotted path to a field of a struct: Spark SQL over the row as it was.
 
@@ -441,14 +444,10 @@ class SparkTable:
         base = self._changeable("update")
         rows = empty_rows(self._spark, base.schema, base.state.types, self._alias)
         updates = {
-            self._own_name(base, name): v
-            if is_default(v)
-            else without_alias(parse_value(v, rows, f"the value of {name!r}"), base.schema, self._alias)
+            self._own_name(base, name): v if is_default(v) else self._value(base, rows, name, v)
             for name, v in set.items()
         }
-        given = {name: v for name, v in updates.items() if not is_default(v)}
-        self._session.check_case(base.schema, column_paths(*map(parse_sql, updates), *given.values()))
-        updates |= {name: padded_expression(v, base.schema, self._session) for name, v in given.items()}
+        self._session.check_case(base.schema, column_paths(*map(parse_sql, updates)))
         options = operations.UpdateOptions(
             predicate=self._condition(base, condition), updates=updates, transactions=self._session.transactions
         )
@@ -489,31 +488,13 @@ class SparkTable:
     ) -> DataFrame:
         base = self._latest()
         alias = private.alias_of(source)
-        both = empty_rows(self._spark, base.schema, base.state.types, self._alias or "target").join(
-            source if alias else source.alias("source")
-        )
-
-        def made(given: Any, what: str) -> Any:
-            value = parse_value(given, both, what)
-            padded = padded_expression(value, base.schema, self._session, self._alias or "target")
-            # a commit has the text as it was written
-            return portable_text(self._spark, given) if padded is value and isinstance(given, str) else padded
-
-        parsed = [
-            structs.replace(
-                clause,
-                predicate=None if clause.predicate is None else made(clause.predicate, "a condition"),
-                updates=None
-                if clause.updates is None
-                else {n: made(v, f"the value of {n!r}") for n, v in clause.updates.items()},
-            )
-            for clause in clauses
-        ]
-        on = parse_value(condition, both, "the merge condition")
+        merged = MergedColumns(self._spark, base, source, self._alias, alias, self._session)
+        on = merged.condition(condition)
+        parsed = [merged.clause(clause) for clause in clauses]
         if self._session.is_case_sensitive:
-            self._check_merged_case(base, source, alias or "source", on, clauses, both)
+            self._check_merged_case(base, source, alias or "source", on, parsed)
         options = operations.MergeOptions(
-            predicate=made(condition, "the merge condition"),
+            predicate=on,
             clauses=tuple(parsed),
             source_alias=alias,
             target_alias=self._alias,
@@ -533,19 +514,12 @@ class SparkTable:
         )
 
     def _check_merged_case(
-        self,
-        base: Snapshot,
-        source: DataFrame,
-        alias: str,
-        on: Expression,
-        clauses: Sequence[MergeClause],
-        both: DataFrame,
+        self, base: Snapshot, source: DataFrame, alias: str, on: Any, clauses: Sequence[MergeClause]
     ) -> None:
         """Reject names of columns in a merge in another case of letters than the table or the source has them."""
-        texts = [v for c in clauses for v in (c.predicate, *(c.updates or {}).values())]
-        paths = column_paths(
-            on, *(parse_value(v, both, "an expression") for v in texts if v is not None and not is_default(v))
-        )
+        given = [on, *(v for c in clauses for v in (c.predicate, *(c.updates or {}).values()))]
+        read = [v for v in given if v is not None and not is_default(v)]
+        paths = column_paths(*(parse_sql(v) if isinstance(v, str) else v for v in read))
         sides = {(self._alias or "target").lower(): base.schema, alias.lower(): given_schema(source)}
         for path in paths:
             own = sides.get(path[0].lower()) if len(path) > 1 else None
@@ -755,15 +729,41 @@ class SparkTable:
         if given is None:
             return None
         rows = empty_rows(self._spark, base.schema, base.state.types, self._alias)
-        parsed = without_alias(parse_condition(given, rows, "the condition"), base.schema, self._alias)
-        self._session.check_case(base.schema, column_paths(parsed))
-        padded = padded_expression(parsed, base.schema, self._session)
-        given, parsed = (given if padded is parsed else padded), padded
-        bound = to_expression(parsed, base.schema, base.plugins.functions)
-        assert bound is not None
-        check_session(bound, self._spark)
-        # the text of a condition goes into the commit as it was written
-        return str(portable_text(self._spark, given)) if isinstance(given, str) and self._alias is None else parsed
+
+        def own() -> str | Expression:
+            found = without_alias(parse_condition(given, rows, "the condition"), base.schema, self._alias)
+            self._session.check_case(base.schema, column_paths(found))
+            padded = padded_expression(found, base.schema, self._session)
+            bound = to_expression(padded, base.schema, base.plugins.functions)
+            assert bound is not None
+            check_session(bound, self._spark)
+            # the text of a condition goes into the commit as it was written
+            is_kept = isinstance(given, str) and padded is found and self._alias is None
+            return str(portable_text(self._spark, given)) if is_kept else padded
+
+        def analyzed() -> Expression | None:
+            found = analyzed_condition(given, rows, _places(base))
+            return None if found is None else padded_expression(found, base.schema, self._session)
+
+        return cast("str | Expression", understood(own, analyzed))
+
+    def _value(self, base: Snapshot, rows: DataFrame, name: str, given: Any) -> Expression:
+        """Return a new value of a column."""
+
+        def own() -> Expression:
+            found = without_alias(parse_value(given, rows, f"the value of {name!r}"), base.schema, self._alias)
+            self._session.check_case(base.schema, column_paths(found))
+            padded = padded_expression(found, base.schema, self._session)
+            for value in assigned_columns(base, {self._own_name(base, name): padded}).values():
+                check_session(value, self._spark)
+            return padded
+
+        def analyzed() -> Expression | None:
+            wanted = find(base.schema, *resolve_columns(base.schema, [self._own_name(base, name)]))[1].type
+            found = analyzed_value(given, rows, _places(base), wanted)
+            return None if found is None else padded_expression(found, base.schema, self._session)
+
+        return cast("Expression", understood(own, analyzed))
 
     def _own_name(self, base: Snapshot, name: str) -> str:
         first, _, rest = name.partition(".")
@@ -875,6 +875,10 @@ def _opened(
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _places(base: Snapshot) -> list[Path]:
+    return [(f.name,) for f in base.schema.fields]
 
 
 def _time(ms: int | None) -> datetime | None:

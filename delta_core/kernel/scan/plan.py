@@ -28,6 +28,7 @@ from delta_core.expressions.ast import (
     all_of,
     column,
     conjuncts,
+    is_portable,
     leaves,
 )
 from delta_core.expressions.binding import bind, bind_rule
@@ -289,7 +290,7 @@ class _Planner:
         return canonical(find(self.table.schema, column.path)[1].type)
 
     def _is_of_partitions(self, expression: Expression) -> bool:
-        return all(
+        return is_portable(expression) and all(
             isinstance(leaf, PartitionValue) or (isinstance(leaf, Column) and leaf.path[0].lower() in self.partitions)
             for leaf in leaves(expression)
         )

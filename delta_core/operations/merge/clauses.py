@@ -42,7 +42,7 @@ from delta_core.operations.merge.builder import Action, Kind, MergeClause
 from delta_core.operations.merge.value_fitting import Fitting
 from delta_core.schema.evolution import Accept, merge_rows_schema
 from delta_core.schema.fields import Path, Schema, find, format_path
-from delta_core.schema.types import Field, PrimitiveType, StructType
+from delta_core.schema.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
 
 __all__ = [
     "SOURCE",
@@ -218,6 +218,39 @@ class MergeNames:
                 )
         return BoundClause(given.kind, given.action, condition, tuple(assignments))
 
+    def bound(self, given: Any, kind: Kind, name: str | None = None) -> Expression:
+        """Return an expression of a clause of a kind, bound; with a name, as the new value of this column.
+
+        Raises
+        ------
+        ColumnNotFoundError, ExpressionError, SchemaMismatchError
+            As of `clause`.
+        """
+        value = self._bind(given, _SIDES[kind], "The expression")
+        try:
+            wanted = None if name is None else self.assigned_type(name)
+        except ColumnNotFoundError:  # the merge adds it
+            wanted = None
+        if wanted is None or isinstance(wanted, (StructType, ArrayType, MapType)):
+            return value.expression
+        return self._fitting.fit(self._own_path(name or ""), value, wanted, None)
+
+    def assigned_type(self, name: str) -> DataType:
+        """Return the type of the column, or the field within one, that an assignment names.
+
+        Raises
+        ------
+        ColumnNotFoundError
+            The table does not have it.
+        """
+        return find(self._sides[TARGET], self._own_path(name))[1].type
+
+    def _own_path(self, name: str) -> Path:
+        """Return the path of the column that an assignment names, without the alias of the table."""
+        path = _path(name, self._sides[TARGET])
+        has_alias = len(path) > 1 and path[0].lower() == self._aliases[TARGET]
+        return path[1:] if has_alias and self._sides[TARGET].get(path[1]) is not None else path
+
     def _boolean(self, given: Any, sides: Sequence[str], what: str) -> Expression:
         try:
             bound = self._bind(given, sides, what)
@@ -305,9 +338,7 @@ class MergeNames:
     def _assigned(self, given: MergeClause, sides: Sequence[str], what: str) -> list[Assignment]:
         made = []
         for name, value in (given.updates or {}).items():
-            path = _path(name, self._sides[TARGET])
-            has_alias = len(path) > 1 and path[0].lower() == self._aliases[TARGET]
-            own = path[1:] if has_alias and self._sides[TARGET].get(path[1]) is not None else path
+            own = self._own_path(name)
             if is_default(value) and self._default_of is not None:
                 spelled = self._assignment(own, Typed(Constant(None), VOID)).path
                 default = self._default_of(spelled, updates=given.action == "update")

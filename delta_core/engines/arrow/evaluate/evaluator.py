@@ -31,7 +31,7 @@ from delta_core.engines.arrow.evaluate.compute import CallInfo, Kernel, Maker, e
 from delta_core.engines.arrow.evaluate.layouts import with_plain_layout
 from delta_core.engines.arrow.evaluate.result_size import choose, spread, take
 from delta_core.errors import ExpressionError, InternalError, PluginError, UnsupportedExpressionError, plugin_errors
-from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, Values, leaves
+from delta_core.expressions.ast import Call, Cast, Column, EngineCall, Expression, Leaf, Literal, Values, leaves
 from delta_core.expressions.binding import leaf_type, resolve, resolve_args
 from delta_core.expressions.coercion import canonical
 from delta_core.expressions.functions import is_builtin
@@ -292,6 +292,10 @@ class _Compiler:
             args = yield from each(map(self.build, e.args))
             varies = any(a.varies for a in args)
             return _Built(*self._call(e, args, varies), varies)
+        if isinstance(e, EngineCall):
+            raise UnsupportedExpressionError(
+                f"{e.sql} can be evaluated on Spark alone. Run this with delta_core.spark.DeltaTable.", feature=""
+            )
         place = self._places[e]
         return _Built(lambda batch: batch.columns[place], self._types[e], True)
 

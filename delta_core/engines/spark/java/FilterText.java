@@ -4,11 +4,12 @@
 public class FilterText {
   public static String all(scala.collection.Seq filters) {
     StringBuilder out = new StringBuilder("[");
+    FilterText text = new FilterText();
     scala.collection.Iterator it = filters.iterator();
-    while (it.hasNext()) { if (out.length() > 1) out.append(","); write(it.next(), out); }
+    while (it.hasNext()) { if (out.length() > 1) out.append(","); text.write(it.next(), out); }
     return out.append("]").toString();
   }
-  public static void write(Object node, StringBuilder out) {
+  protected void write(Object node, StringBuilder out) {
     Expression e = (Expression) node;
     if (e instanceof And) two("and", ((And) e).left(), ((And) e).right(), out);
     else if (e instanceof Or) two("or", ((Or) e).left(), ((Or) e).right(), out);
@@ -22,31 +23,36 @@ public class FilterText {
     }
     else if (e instanceof In) in((In) e, out);
     else if (e instanceof InSet) inSet((InSet) e, out);
-    else if (e instanceof Literal) literal(((Literal) e).value(), e.dataType(), out);
+    else if (e instanceof Literal && (plain(e.dataType()) || e.dataType() instanceof NullType)) {
+      literal(((Literal) e).value(), e.dataType(), out);
+    }
     else column(e, out);
   }
-  private static void one(String name, Object a, StringBuilder out) {
+  private void one(String name, Object a, StringBuilder out) {
     out.append("[\"").append(name).append("\","); write(a, out); out.append("]");
   }
-  private static void two(String name, Object a, Object b, StringBuilder out) {
+  private void two(String name, Object a, Object b, StringBuilder out) {
     out.append("[\"").append(name).append("\","); write(a, out); out.append(","); write(b, out); out.append("]");
   }
-  private static void in(In e, StringBuilder out) {
+  private void in(In e, StringBuilder out) {
     out.append("[\"in\","); write(e.value(), out);
     scala.collection.Iterator it = e.list().iterator();
     while (it.hasNext()) { out.append(","); write(it.next(), out); }
     out.append("]");
   }
-  private static void inSet(InSet e, StringBuilder out) {
+  private void inSet(InSet e, StringBuilder out) {
     out.append("[\"in\","); write(e.child(), out);
     scala.collection.Iterator it = e.hset().iterator();
     while (it.hasNext()) { out.append(","); literal(it.next(), ((Expression) (Object) e.child()).dataType(), out); }
     out.append("]");
   }
-  private static boolean plain(DataType t) {
+  protected static boolean plain(DataType t) {
     return t instanceof StringType ? t.equals(DataTypes.StringType) : t instanceof AtomicType;
   }
-  private static void column(Expression e, StringBuilder out) {
+  // what Python can't judge
+  protected void other(Expression e, StringBuilder out) { out.append("null"); }
+  protected String name(AttributeReference column) { return column.name(); }
+  private void column(Expression e, StringBuilder out) {
     ArrayList names = new ArrayList();
     Expression at = e;
     while (at instanceof GetStructField) {
@@ -55,14 +61,14 @@ public class FilterText {
       at = (Expression) (Object) f.child();
     }
     if (!(at instanceof AttributeReference) || !(plain(e.dataType()) || e.dataType() instanceof StructType)) {
-      out.append("null"); return;
+      other(e, out); return;
     }
-    names.add(0, ((AttributeReference) at).name());
+    names.add(0, name((AttributeReference) at));
     out.append("[\"column\"");
     for (int i = 0; i < names.size(); i++) { out.append(","); quote((String) names.get(i), out); }
     out.append("]");
   }
-  private static void literal(Object v, DataType t, StringBuilder out) {
+  protected static void literal(Object v, DataType t, StringBuilder out) {
     if (!plain(t) && !(t instanceof NullType)) { out.append("null"); return; }
     out.append("[\"literal\",").append(t.json()).append(",");
     if (v == null) out.append("null");

@@ -16,7 +16,12 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _FUNCTIONS = frozenset(("isnull", "isnotnull", "startswith", "in", "=", "<=>", "<", "<=", ">", ">="))
 
 
-def read_filter(node: Any, column: Callable[[list[str]], Expression | None], whole: bool = False) -> Expression | None:
+def read_filter(
+    node: Any,
+    column: Callable[[list[str]], Expression | None],
+    whole: bool = False,
+    call: Callable[[list[Any]], Expression] | None = None,
+) -> Expression | None:
     """Return an expression that follows from a filter; None if none does.
 
     Parameters
@@ -27,6 +32,8 @@ def read_filter(node: Any, column: Callable[[list[str]], Expression | None], who
         Returns the column at a path of names; None for one that can't be tested.
     whole : bool
         Whether the expression has to be equal to the filter, as below ``not``.
+    call : function(list) -> Expression, optional
+        Returns a part that only Spark can evaluate, from what `Analyzed.java` writes of it.
     """
     if node is None:
         return None
@@ -35,11 +42,13 @@ def read_filter(node: Any, column: Callable[[list[str]], Expression | None], who
         return column(args)
     if name == "literal":
         return _literal(*args)
+    if name == "call" and call is not None:
+        return call(args)
     if name == "and" and not whole:
-        return all_of([p for a in args if (p := read_filter(a, column)) is not None])
+        return all_of([p for a in args if (p := read_filter(a, column, call=call)) is not None])
     if name not in ("and", "or", "not") and name not in _FUNCTIONS:
         return None
-    parts = [read_filter(a, column, whole or name != "or") for a in args]
+    parts = [read_filter(a, column, whole or name != "or", call) for a in args]
     known = [p for p in parts if p is not None]
     return Call(name, tuple(known)) if len(known) == len(parts) else None
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, functions as F
 
-from delta_core.engines.spark.expressions import check_zone, to_sql
+from delta_core.engines.spark.expressions import check_zone, to_column
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.files import PlannedFiles
 from delta_core.engines.spark.plan.indexed_route import MOST_ROWS, IndexedRelation, read_indexed
@@ -240,7 +240,7 @@ class _Stages:
 
     def _expression(self, expression: Expression, whose: str) -> Column:
         check_zone(expression, self._zone, whose)
-        return F.expr(to_sql(expression, self._place, self._functions))
+        return to_column(expression, self._place, self._functions)
 
     def _place(self, leaf: Leaf) -> ast.Expression:
         source = self._plan.sources[leaf]

@@ -37,6 +37,7 @@ __all__ = [
     "ReplayedRows",
     "SchemaFiles",
     "alias_of",
+    "analyzed",
     "bit_test",
     "callback",
     "check_loads",
@@ -44,6 +45,7 @@ __all__ = [
     "check_version",
     "column_names",
     "default_location",
+    "embedded",
     "empty_frame",
     "file_relation",
     "fixed",
@@ -69,6 +71,7 @@ __all__ = [
     "stream_relation",
     "table_location",
     "with_names",
+    "with_strict_casts",
 ]
 
 #: The error of PySpark for a schema with a type whose class it can't import.
@@ -579,6 +582,61 @@ def alias_of(rows: DataFrame) -> str | None:
     """Return the alias by which SQL names the columns of a DataFrame, None if it has none."""
     plan = rows._jdf.queryExecution().analyzed()
     return str(plan.alias()) if str(plan.nodeName()) == "SubqueryAlias" else None
+
+
+def analyzed(rows: DataFrame, value: Column, target: str = "") -> Any:
+    """Return an expression as Spark analyzes it on rows: see `Analyzed.java`.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The rows that it is evaluated on.
+    value : Column
+        The expression.
+    target : str
+        JSON of the type that it is cast to, as values are cast that are assigned; empty for its own.
+
+    Returns
+    -------
+    py4j.java_gateway.JavaObject or None
+        None if it is more than an expression of one row, such as an aggregate.
+
+    Raises
+    ------
+    AnalysisException
+        It does not fit the rows.
+    """
+    spark = rows.sparkSession
+    return _driver(spark).analyzed(rows._jdf, rows.select(value.alias("value"))._jdf, target)
+
+
+def with_strict_casts(column: Column) -> Column:
+    """Return a column, not yet analyzed, whose casts fail for a value that does not fit, also without ANSI mode."""
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    if not isinstance(column, ClassicColumn):
+        return column
+    spark = SparkSession.getActiveSession()
+    return column if spark is None else ClassicColumn(_driver(spark).strict(column._jc))
+
+
+def embedded(column: Column, name: str, call: Any, arguments: Sequence[str]) -> Column:
+    """Return a column with an expression that Spark analyzed in the place of a name.
+
+    Parameters
+    ----------
+    column : Column
+        It contains the name as a column.
+    name : str
+        That name.
+    call : py4j.java_gateway.JavaObject
+        The expression: see `Call.java`.
+    arguments : sequence of str
+        SQL of the columns that it reads.
+    """
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    return ClassicColumn(call.embedded(column._jc, name, "&".join(quote(a, safe="") for a in arguments)))
 
 
 # --- the catalog ---------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from delta_core.engines.interface import CheckpointHandle
 from delta_core.engines.records import FileIdentity
-from delta_core.engines.spark.expressions import to_sql
+from delta_core.engines.spark.expressions import to_column
 from delta_core.engines.spark.failures import cause_of, reason
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.checkpoint_frame import (
@@ -534,7 +534,7 @@ class _Tests:
             return ColumnLeaf((names[leaf] if isinstance(leaf, PartitionValue) else shape.leaf(leaf),))
 
         def test(e: Expression, unknown: bool) -> Column:
-            passed = F.coalesce(F.expr(to_sql(e, place, self._functions)), F.lit(unknown))
+            passed = F.coalesce(to_column(e, place, self._functions), F.lit(unknown))
             for leaf in leaves(e):
                 if isinstance(leaf, PartitionValue):  # what is no value of the type is rejected by name, later
                     passed |= F.col(names[leaf]).isNull() & _text(shape, leaf).isNotNull()

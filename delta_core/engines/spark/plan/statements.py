@@ -119,7 +119,7 @@ class ParsedStatement(Struct, frozen=True):
         The table that it changes.
     read : function() -> Statement
         Returns the parts; UnsupportedOperationError for what is not possible on the tables of this library,
-        UnsupportedExpressionError if a condition or value contains a subquery or a parameter.
+        UnsupportedExpressionError if it contains a parameter, or a subquery outside of the values of an UPDATE.
     """
 
     target: Path
@@ -272,10 +272,10 @@ class _Parsing:
             raise UnsupportedOperationError(
                 "WITH before DELETE, UPDATE or MERGE is not possible on a Delta table. Write its queries after USING."
             )
-        if node.subqueries().size():
+        if node.subqueries().size() and name != "UpdateTable":
             raise UnsupportedExpressionError(
-                "A condition or value of a statement that changes a Delta table can't contain a subquery. Join its "
-                "rows with MERGE.",
+                "A condition of a statement that changes a Delta table, or a value of MERGE, can't contain a subquery. "
+                "Join its rows with MERGE.",
                 feature="",
             )
         if name == "MergeIntoTable":

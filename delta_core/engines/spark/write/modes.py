@@ -10,17 +10,19 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from pyspark.sql import Column, DataFrame, functions as F
 
+from delta_core.engines.spark.analysis import analyzed_condition, understood
 from delta_core.engines.spark.chars import padded_expression, with_declared_types
 from delta_core.engines.spark.conditions import empty_rows
 from delta_core.engines.spark.failures import failing_as, reason
 from delta_core.engines.spark.latest import fixed_rows
 from delta_core.engines.spark.plan.frame import frame
-from delta_core.engines.spark.relations import SparkRelation
+from delta_core.engines.spark.relations import SparkRelation, check_session
 from delta_core.engines.spark.settings import column_paths, session_settings
 from delta_core.engines.spark.write.files import FrameOptions, write_frame
 from delta_core.engines.spark.write.rows import given_schema
 from delta_core.errors import DeltaError, InvalidArgumentError
 from delta_core.expressions.ast import Expression
+from delta_core.expressions.filters import to_expression
 from delta_core.expressions.printing import quote_name
 from delta_core.expressions.sql import parse_sql
 from delta_core.kernel.commit.intents import READ_TO_REMOVE, read_columns
@@ -99,10 +101,23 @@ class _FrameWrite(TableWrite):
         where = options.replace_where
         if where is None or isinstance(where, (list, tuple)):
             return options
-        settings, parsed = session_settings(self.spark), parse_sql(where) if isinstance(where, str) else where
-        settings.check_case(base.schema, column_paths(parsed))
-        padded = padded_expression(parsed, base.schema, settings)
-        return options if padded is parsed else replace(options, replace_where=padded)
+        settings = session_settings(self.spark)
+
+        def own() -> Any:
+            parsed = parse_sql(where) if isinstance(where, str) else where
+            settings.check_case(base.schema, column_paths(parsed))
+            padded = padded_expression(parsed, base.schema, settings)
+            bound = to_expression(padded, base.schema, base.plugins.functions)
+            if bound is not None:
+                check_session(bound, self.spark)
+            return where if padded is parsed else padded
+
+        def analyzed() -> Expression | None:
+            rows = empty_rows(self.spark, base.schema, base.state.types)
+            found = analyzed_condition(where, rows, [(f.name,) for f in base.schema.fields])
+            return None if found is None else padded_expression(found, base.schema, settings)
+
+        return replace(options, replace_where=understood(own, analyzed))
 
     def _parameters(self) -> dict[str, Any]:
         return {**super()._parameters(), **replacing_parameters(self.own.replace_using, self.own.replace_on)}

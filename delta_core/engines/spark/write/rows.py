@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 from pyspark.sql import Column, DataFrame, functions as F
 
 from delta_core.engines.engine import Engine
-from delta_core.engines.spark.expressions import check_zone, to_sql
+from delta_core.engines.spark.expressions import check_zone, to_column
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.joined_route import never
 from delta_core.engines.spark.settings import PLAIN_CHARS
@@ -24,7 +25,16 @@ from delta_core.errors import (
     UnsupportedOperationError,
 )
 from delta_core.expressions import ast
-from delta_core.expressions.ast import Expression, Leaf, PhysicalColumn, TaskCount, TaskIndex, TaskRow, leaves
+from delta_core.expressions.ast import (
+    Expression,
+    Leaf,
+    PhysicalColumn,
+    TaskCount,
+    TaskIndex,
+    TaskRow,
+    is_portable,
+    leaves,
+)
 from delta_core.expressions.printing import format_sql, quote_name
 from delta_core.kernel.plugins.rules import FillColumn
 from delta_core.kernel.write.apply import PrepareRows
@@ -116,7 +126,7 @@ def physical_rows(
     SchemaMismatchError
         Columns that don't fit.
     UnsupportedExpressionError
-        A rule reads timestamps by the session's zone, which is not UTC.
+        A hidden column would depend on the session's zone, which is not UTC.
     """
     return _Preparation(engine, plan, rows, zone, origin, plain).build()
 
@@ -139,7 +149,9 @@ class _Preparation:
             self._extra[plan.capture.change_column] = PrimitiveType("string")
         found = given_schema(rows)
         # the same rows are taken and rejected as by the Arrow engine
-        self._prepared = PrepareRows(plan, self._arrow_schema(found), engine.evaluator, origin=origin)
+        checks = tuple(c for c in plan.checks if is_portable(c.expression))
+        known = replace(plan, checks=checks)
+        self._prepared = PrepareRows(known, self._arrow_schema(found), engine.evaluator, origin=origin)
         lower = {n.lower(): n for n in (*self._fields, *self._extra)}
         self._given = {lower[f.name.lower()]: f for f in found.fields}
         for name in self._fields.keys() & self._given.keys():
@@ -228,7 +240,7 @@ class _Preparation:
     def _filled(self, rows: DataFrame, rule: FillColumn) -> DataFrame:
         name = rule.column[0]
         target = spark_type(as_nullable(self._fields[name].type), self._types)
-        made = self._expression(rule.expression, f"column {name}").cast(target)
+        made = self._expression(rule.expression).cast(target)
         if rule.when == "null" and name in self._given:
             made = F.coalesce(F.col(quote_name(name)), made)
         return rows.withColumn(name, self._without_empty(name, made))
@@ -242,7 +254,7 @@ class _Preparation:
         for check in self._plan.checks:
             if check.given is not None and check.given[0] not in self._given:
                 continue
-            passes = self._expression(check.expression, f"check {check.name!r}")
+            passes = self._expression(check.expression)
             if check.null_passes:
                 passes = F.coalesce(passes, F.lit(True))
             found.append(Condition(passes, check.name, check.sql or format_sql(check.expression), check.feature))
@@ -295,7 +307,8 @@ class _Preparation:
             if rule.name in self._given:
                 column = F.col(quote_name(rule.name))
             else:
-                column = self._expression(rule.expression, f"hidden column {rule.name}")
+                check_zone(rule.expression, self._zone, f"hidden column {rule.name}")
+                column = self._expression(rule.expression)
             column = column.cast(spark_type(as_nullable(rule.type), self._types))
             data.append((rule.name, column, {} if rule.field_id is None else {FIELD_ID: rule.field_id}))
         return data
@@ -320,9 +333,8 @@ class _Preparation:
 
     # --- expressions -----------------------------------------------------------------------
 
-    def _expression(self, expression: Expression, whose: str) -> Column:
-        check_zone(expression, self._zone, whose)
-        return F.expr(to_sql(expression, self._place, self._plan.functions))
+    def _expression(self, expression: Expression) -> Column:
+        return to_column(expression, self._place, self._plan.functions)
 
     def _place(self, leaf: Leaf) -> Any:
         if isinstance(leaf, TaskIndex):
