@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "ARROW_VERSION",
     "one_array",
     "StringBuffers",
     "array_of",
@@ -54,6 +55,8 @@ __all__ = [
     "without_views",
 ]
 
+#: The major version of PyArrow, for the few arguments that older versions lack.
+ARROW_VERSION = int(pa.__version__.split(".")[0])
 StringBuffers = tuple[pa.Buffer | None, pa.Buffer | None, pa.Buffer | None, int, int, bool]
 """Validity, offsets, data, array offset, length, and whether the offsets have 64 bits."""
 _EPOCH = date(1970, 1, 1).toordinal()

@@ -15,7 +15,7 @@ from delta_core.engines.writer_properties import (
     default_level,
 )
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, UnsupportedOperationError, did_you_mean
-from delta_core.kernels.arrow_version import ARROW_VERSION
+from delta_core.kernels.arrow_buffers import ARROW_VERSION
 from delta_core.parquet.statistics import parquet_leaves
 from delta_core.schema.fields import Path
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_version import ARROW_VERSION
+from delta_core.kernels.arrow_buffers import ARROW_VERSION
 from delta_core.parquet.pages import Source, page_values
 from delta_core.parquet.plain_schema import PLAIN_TYPES
 from delta_core.storage.open_files import check_regular

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from delta_core.engines.records import FileIdentity
 from delta_core.errors import IrregularFileError
-from delta_core.kernels.arrow_version import ARROW_VERSION
+from delta_core.kernels.arrow_buffers import ARROW_VERSION
 from delta_core.kernels.memory import LEAST_KEPT, fresh_array
 
 __all__ = ["arrow_file", "check_regular", "identity_of", "open_regular", "read_fully"]
