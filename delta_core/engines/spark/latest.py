@@ -12,7 +12,7 @@ import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from weakref import WeakValueDictionary
 
 from pyspark.sql import DataFrame, types as T
@@ -21,14 +21,16 @@ from delta_core.engines.spark.chars import with_declared_types
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.frame import frame
 from delta_core.engines.spark.read import read_changes
+from delta_core.engines.spark.read_versions import version_read
 from delta_core.engines.spark.settings import SessionSettings, session_settings
 from delta_core.engines.spark.snapshots import identity, open_latest
 from delta_core.errors import SchemaMismatchError
+from delta_core.kernel.commit.transaction import Transaction
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.schema.fields import Path, format_path, walk
 
-__all__ = ["fixed_rows", "latest_changes", "latest_rows"]
+__all__ = ["FixedRows", "fixed_rows", "latest_changes", "latest_rows"]
 
 #: Writes that choose the versions of what they read now: the version of their own table, and whether they read it.
 _writes: dict[str, _OwnTable] = {}
@@ -127,8 +129,28 @@ def _relation(
     return private.with_names(private.latest_relation(spark, root, first.schema, root, key, table.answer))
 
 
-def fixed_rows(rows: DataFrame, base: Snapshot | None) -> tuple[DataFrame, bool]:
-    """Return rows at versions that are chosen now, and whether they are rows of the table that they are written to.
+class FixedRows(NamedTuple):
+    """Rows at versions that are chosen.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The rows.
+    read_version : int or None
+        The earliest version at which rows of the table were read that they are written to, None if there are none.
+    """
+
+    rows: DataFrame
+    read_version: int | None
+
+    def note_in(self, transaction: Transaction[Snapshot], base: Snapshot) -> None:
+        """Note in a write's transaction that it read all rows of its own table, if it did."""
+        if self.read_version is not None:
+            transaction.read(None, base.files.columns(["path", "dvId"]))
+
+
+def fixed_rows(rows: DataFrame, base: Snapshot | None) -> FixedRows:
+    """Return rows at versions that are chosen now.
 
     Parameters
     ----------
@@ -136,16 +158,20 @@ def fixed_rows(rows: DataFrame, base: Snapshot | None) -> tuple[DataFrame, bool]
         The rows to write.
     base : Snapshot or None
         The version of the table with which the write's transaction began, None if it makes the table. Rows of this
-        table are read at that version.
+        table are read at that version, but those of `read`, which has chosen one before.
     """
     if not private.is_available(rows.sparkSession):
-        return rows, False
+        return FixedRows(rows, None)
     name, own = uuid.uuid4().hex, _OwnTable(base)
     _writes[name] = own
     try:
-        return private.fixed(rows, name), own.is_read
+        found = private.fixed(rows, name)
     finally:
         del _writes[name]
+    version = None if base is None else version_read(rows, base)
+    if version is None and own.is_read and base is not None:
+        version = base.version
+    return FixedRows(found, version)
 
 
 class _Latest:

@@ -105,12 +105,13 @@ def merge_frame(spark: Any, base: Snapshot, source: DataFrame, options: MergeOpt
 
 def _merged(spark: Any, base: Snapshot, source: DataFrame, options: MergeOptions) -> Changed:
     # an attempt that fails commits nothing, and deletes what it wrote
-    source, reads_base = fixed_rows(source, base)
-    merge = _Merge(spark, base, source, options)
-    if reads_base:
-        merge.transaction.read(None, base.files.columns(["path", "dvId"]))
+    read = fixed_rows(source, base)
+    merge = _Merge(spark, base, read.rows, options)
+    read.note_in(merge.transaction, base)
     with merge.changes, failing_as(f"Spark failed to merge rows into {base.uri}", path=base.uri):
-        return merge.run(source)
+        if read.read_version is not None:
+            merge.transaction.check_read_since(read.read_version, any(c.kind != "not_matched" for c in merge.clauses))
+        return merge.run(read.rows)
 
 
 class _Merge:

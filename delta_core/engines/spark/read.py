@@ -16,6 +16,7 @@ from delta_core.engines.spark.format_read import FormatPlace, read_format, recog
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.frame import Route, frame
 from delta_core.engines.spark.predicates import condition, files_for, selected
+from delta_core.engines.spark.read_versions import with_version
 from delta_core.engines.spark.settings import SessionSettings, session_settings
 from delta_core.engines.spark.snapshots import identity, open_latest
 from delta_core.errors import InvalidArgumentError, TableNotFoundError, UnsupportedOperationError
@@ -50,7 +51,10 @@ def read(
     """Return a table's rows: of a Delta table, or of a table of another format that plans splits, such as Lance.
 
     The version is fixed by this call: the DataFrame stays at it, whatever is committed later, also if no version is
-    passed. Written back to its table with mode ``overwrite``, it replaces rows that others added since.
+    passed. If none was passed, and the rows are written back to their table, the write fails with a
+    CommitConflictError if commits since removed rows, or added rows that the write would replace. Spark Connect hands
+    out no plans to find this in: there, such a write replaces them.
+
     `DeltaTable.toDF`, and the format ``delta`` of sessions made by `configure`, read the latest version in each query.
 
     Parameters
@@ -148,14 +152,19 @@ def read(
             raise
         return found
     same = "" if commits is not None or plugins is not None else identity(snapshot, storage_options, allow_external)
+    is_requested = version is not None or timestamp is not None
+
+    def returned(rows: DataFrame) -> DataFrame:
+        return rows if is_requested else with_version(rows, snapshot)
+
     if predicate is None:
         rows = frame(spark, snapshot.scan(columns, metadata), route, vector_bytes, parallel_from, same)
-        return with_declared_types(rows, snapshot.schema, settings)
+        return returned(with_declared_types(rows, snapshot.schema, settings))
     predicate = portable_text(spark, predicate)
     files = files_for(spark, snapshot, predicate, route)
     rows = frame(spark, snapshot.scan(None, metadata, files=files), route, vector_bytes, parallel_from, same)
     rows = with_declared_types(rows, snapshot.schema, settings).where(condition(snapshot, predicate))
-    return rows if columns is None else selected(rows, snapshot, columns, metadata)
+    return returned(rows if columns is None else selected(rows, snapshot, columns, metadata))
 
 
 def _check_arguments(place: FormatPlace, given: Mapping[str, Any]) -> None:

@@ -26,14 +26,14 @@ from delta_core.errors import (
     ProtocolChangedError,
 )
 from delta_core.expressions.ast import Expression
-from delta_core.kernel.commit.intents import Intents, Reads
+from delta_core.kernel.commit.intents import Intents, Reads, changes_data
 from delta_core.kernel.log.commits import Commit
 from delta_core.kernel.protocol.actions import ActionKind
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.dedup import KeySet
 
-__all__ = ["IsolationLevel", "Matches", "check_conflicts"]
+__all__ = ["IsolationLevel", "Matches", "check_conflicts", "check_read_since"]
 
 #: Which of a winner's files may hold rows that a predicate matches: from file table and predicate to a table.
 Matches = Callable[[pa.Table, "Expression | None"], pa.Table]
@@ -49,6 +49,28 @@ class IsolationLevel(Enum):
     SERIALIZABLE = "Serializable"
     WRITE_SERIALIZABLE = "WriteSerializable"
     SNAPSHOT_ISOLATION = "SnapshotIsolation"
+
+
+def check_read_since(winner: Commit, replaces: bool, predicate: Expression | None, matches: Matches) -> None:
+    """Raise an error if a commit since rows were read removed rows, or added some that are replaced by them.
+
+    Parameters
+    ----------
+    winner : Commit
+        A later commit than the version that was read.
+    replaces : bool
+        Whether rows of the table are replaced; rows that are appended to others replace none.
+    predicate : Expression or None
+        Which rows are replaced; None: any.
+    matches : function(Table, Expression or None) -> Table
+        Which files may hold rows that a predicate matches.
+    """
+    advice = "The rows to write were read before it: read them again, and repeat the operation."
+    if changes_data(winner.removes):
+        _fail(ConcurrentDeleteReadError, winner, "removed rows of the table", advice)
+    added = winner.adds.filter(winner.adds.column("dataChange")) if replaces else None
+    if added is not None and matches(added, predicate).num_rows:
+        _fail(ConcurrentAppendError, winner, "added rows, which this operation would replace", advice)
 
 
 class _Check(Struct, frozen=True):

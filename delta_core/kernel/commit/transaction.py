@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.errors import (
+    CommitConflictError,
     CommitError,
     CommitStateUnknownError,
     ConcurrentAppendError,
@@ -33,7 +34,7 @@ from delta_core.kernel.commit.action_columns import rebase_files
 from delta_core.kernel.commit.attempt import Attempt, CommitHeader, build_attempt
 from delta_core.kernel.commit.base import Base, TableHandle
 from delta_core.kernel.commit.committer import StoreCommitter
-from delta_core.kernel.commit.conflict import IsolationLevel, check_conflicts
+from delta_core.kernel.commit.conflict import IsolationLevel, check_conflicts, check_read_since
 from delta_core.kernel.commit.definition_checks import (
     changed_names,
     check_names,
@@ -492,6 +493,46 @@ class Transaction(Generic[Base]):
         self.reads.predicates.append(predicate)
         if files is not None:
             self.reads.files.append(files.select(["path", "dvId"]))
+
+    def check_read_since(self, version: int, replaces: bool, predicate: Expression | None = None) -> None:
+        """Reject rows that were read at an earlier version than the base, if commits since make them stale.
+
+        Parameters
+        ----------
+        version : int
+            The version at which rows of this table were read that the transaction writes.
+        replaces : bool
+            Whether they replace rows.
+        predicate : Expression or None
+            Which rows they replace; None: any.
+
+        Raises
+        ------
+        ConcurrentDeleteReadError
+            A commit since removed rows.
+        ConcurrentAppendError
+            A commit since added rows, and may have added some that are replaced.
+        CommitConflictError
+            The table was made again since, or the commits since were cleaned up.
+        """
+        base = self.base
+        if base is None or version == base.version:
+            return
+        what = f"The rows to write were read at version {version} of {base.uri}"
+        if version > base.version:
+            raise CommitConflictError(
+                f"{what}, whose latest version is {base.version}: it was made again. Read the rows again.",
+                version=base.version,
+            )
+        try:
+            for winner in base.commits(version + 1, base.version):
+                check_read_since(winner, replaces, predicate, self._matching(base))
+        except VersionNotFoundError as e:
+            raise CommitConflictError(
+                f"{what}; the commits since were cleaned up, so that it is not known what they changed. Read the rows "
+                "again.",
+                version=base.version,
+            ) from e
 
     # --- commit ---
 

@@ -3,6 +3,8 @@
  * ones: so a relation, a selection or a test of vectors is made in one.
  */
 public class Driver {
+  private static final org.apache.spark.sql.catalyst.trees.TreeNodeTag READ =
+    new org.apache.spark.sql.catalyst.trees.TreeNodeTag("delta_core_read");
   private static StructType struct(String json) { return (StructType) DataType$.MODULE$.fromJson(json); }
   // the rows of files, as Spark's own Parquet reader returns them; stored: the columns under the names that files have for
   // the fields within them, empty if these are the same; splitBytes: 0 for what the session specifies
@@ -40,6 +42,25 @@ public class Driver {
       rows.sparkSession(), rows.queryExecution().analyzed()).queryExecution().withCachedData();
     LogicalPlan found = (LogicalPlan) plan.transformWithSubqueries(new LatestStep(new Versions(), request));
     return found == plan ? null : org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(rows.sparkSession(), found);
+  }
+  // remembers a text in all nodes of a plan: rules that replace one keep it in others
+  public void mark(org.apache.spark.sql.classic.Dataset rows, String text) { mark(rows.logicalPlan(), text); }
+  private static void mark(LogicalPlan plan, String text) {
+    plan.setTagValue(READ, text);
+    for (Iterator i = CollectionConverters.asJava(plan.children()).iterator(); i.hasNext(); ) mark((LogicalPlan) i.next(), text);
+  }
+  // the texts of `mark` in a plan and its subqueries, a line each
+  public String marks(org.apache.spark.sql.classic.Dataset rows) {
+    LogicalPlan plan = rows.queryExecution().analyzed();
+    LinkedHashSet found = new LinkedHashSet();
+    marks(plan, found);
+    for (Iterator i = CollectionConverters.asJava(plan.subqueriesAll()).iterator(); i.hasNext(); ) marks((LogicalPlan) i.next(), found);
+    return String.join("\n", found);
+  }
+  private static void marks(LogicalPlan plan, Set found) {
+    scala.Option text = plan.getTagValue(READ);
+    if (text.isDefined()) found.add(text.get());
+    for (Iterator i = CollectionConverters.asJava(plan.children()).iterator(); i.hasNext(); ) marks((LogicalPlan) i.next(), found);
   }
   // the session that a relation takes its settings from: the bytes of files for each task
   private static org.apache.spark.sql.classic.SparkSession split(org.apache.spark.sql.classic.SparkSession session, long bytes) {

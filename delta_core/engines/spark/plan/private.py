@@ -57,9 +57,11 @@ __all__ = [
     "is_local",
     "latest_relation",
     "local_place",
+    "mark_read",
     "num_tasks",
     "own_python",
     "qualified_place",
+    "read_marks",
     "refresh_cached",
     "register_delta_table",
     "register_table_function",
@@ -256,6 +258,16 @@ def fixed(rows: DataFrame, request: str) -> DataFrame:
     """Return rows with the versions of `latest_relation` that are chosen now; ``request`` is what it is called with."""
     found = _driver(rows.sparkSession).fixed(rows._jdf, request)
     return rows if found is None else DataFrame(found, rows.sparkSession)
+
+
+def mark_read(rows: DataFrame, text: str) -> None:
+    """Remember a text of one line in the plan of rows; plans that are made of it contain it too."""
+    _driver(rows.sparkSession).mark(rows._jdf, text)
+
+
+def read_marks(rows: DataFrame) -> list[str]:
+    """Return the texts of `mark_read` in the plan of rows."""
+    return str(_driver(rows.sparkSession).marks(rows._jdf)).splitlines()
 
 
 def refresh_cached(spark: Any, root: str) -> None:

@@ -91,10 +91,11 @@ class _FrameWrite(TableWrite):
     ) -> None:
         self.own = own
         self.spark = source.sparkSession
-        source, reads_base = fixed_rows(source, base)
-        super().__init__(context, base, source, options if base is None else self._compared_options(base, options))
-        if base is not None and reads_base:
-            self.transaction.read(None, base.files.columns(["path", "dvId"]))
+        self.read = fixed_rows(source, base)
+        options = options if base is None else self._compared_options(base, options)
+        super().__init__(context, base, self.read.rows, options)
+        if base is not None:
+            self.read.note_in(self.transaction, base)
 
     def _compared_options(self, base: Snapshot, options: WriteOptions) -> WriteOptions:
         """Return options whose condition compares columns as a query of the session does."""
@@ -148,6 +149,8 @@ class _FrameWrite(TableWrite):
     # --- what new rows replace ---
 
     def _write_rows(self, predicate: Expression | None) -> None:
+        if self.read.read_version is not None:
+            self.transaction.check_read_since(self.read.read_version, self.options.mode == "overwrite", predicate)
         if self.own.replaces and self.base is not None:
             self._check_condition()
         super()._write_rows(predicate)
