@@ -30,7 +30,7 @@ from delta_plugins.lance import flags
 from delta_plugins.lance.chosen_rows import UnitRows
 from delta_plugins.lance.commit.commits import commit_operation
 from delta_plugins.lance.commit.operations import Delete, Operation, Overwrite, RowRemoval, Update
-from delta_plugins.lance.schema import LanceField, blob_kind, walk_fields
+from delta_plugins.lance.schema import walk_fields
 from delta_plugins.lance.write.fitting import fit_batches
 from delta_plugins.lance.write.fragments_writer import FragmentsWriter
 
@@ -107,7 +107,6 @@ class LanceChanges:
     ) -> None:
         check_changeable(dataset)
         manifest = dataset.manifest
-        _check_blobs(manifest.fields, operation)
         self.base = dataset
         self.progress = ProgressReport(options.progress)
         self.num_updated = self.num_inserted = 0
@@ -358,18 +357,6 @@ def _checked(rows: Iterator[Any], checks: Sequence[Any], evaluator: Any) -> Iter
                     constraint=shown,
                 )
         yield batch, hidden
-
-
-def _check_blobs(fields: Sequence[LanceField], operation: str) -> None:
-    """Reject operations that write rows with blobs again, whose columns have no type that expressions have."""
-    blob = next((f for f in walk_fields(fields) if blob_kind(f)), None)
-    if blob is not None and operation in ("UPDATE", "MERGE"):
-        raise UnsupportedFeatureError(
-            f"Column {blob.name!r} has blobs: {operation} of a dataset with them is not offered. Nothing was changed. "
-            "Delete the rows, and append them with their new values.",
-            feature="blobs",
-            column=blob.name,
-        )
 
 
 def _types(expression: Expression, schema: pa.Schema) -> dict[Any, pa.DataType]:

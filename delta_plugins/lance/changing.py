@@ -55,8 +55,8 @@ class ChangeMethods:
 
     @property
     def _target(self) -> Any:
-        """The dataset, as operations take it."""
-        return self
+        """The dataset, as operations take it: columns of blobs have the type of their bytes."""
+        raise NotImplementedError
 
     def at(self, manifest: Manifest) -> Dataset:
         """Return another version of the same branch."""
@@ -760,7 +760,7 @@ class ChangeMethods:
         options = _arguments(properties)
 
         def run() -> Any:
-            latest = self.latest()
+            latest = self._target.latest()
             parts.check_changeable(latest)
             made = operation(latest)
             done = parts.commit_operation(

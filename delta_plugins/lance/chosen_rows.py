@@ -140,9 +140,8 @@ class UnitRows(PlannedRows):
         own = [m for m in metadata if m not in (FILE_NUMBER, ROW_INDEX)]
         needed = [*own, *(["_rowaddr"] if len(own) < len(metadata) and "_rowaddr" not in own else [])]
         self._dataset = dataset
-        # rows that are moved are written again, blobs with their bytes
-        blobs = "descriptor" if is_plain else "bytes"
-        self._scan = ChosenScan(dataset.files, columns, predicate, needed, chosen, batch_bytes, blobs=blobs)
+        # rows that are written again have blobs with their bytes
+        self._scan = ChosenScan(dataset.files, columns, predicate, needed, chosen, batch_bytes, blobs="bytes")
         self._metadata = tuple(metadata)
         storage = self._scan.storage_schema
         self._num_columns = len(storage) - len(needed)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import structs
 
-from delta_core.api import InvalidArgumentError, SchemaMismatchError, bind_typed, open_source, parse_sql
+from delta_core.api import Column, InvalidArgumentError, SchemaMismatchError, bind_typed, leaves, open_source, parse_sql
 from delta_core.kernels.arrow_buffers import number_array, one_array
 from delta_plugins.lance.arrow_fields import lance_fields
 from delta_plugins.lance.changes import units_of
@@ -190,7 +190,8 @@ def _computed(dataset: DatasetVersion, columns: Mapping[str, Any]) -> pa.RecordB
     relations = dataset.engine.relations
     if relations is None:
         raise InvalidArgumentError("The engine computes no columns. Open the dataset with the engine 'arrow'.")
-    rows = UnitRows(dataset, units_of(dataset), None if not schema.fields else [f.name for f in schema.fields])
+    used = dict.fromkeys(x.path[0] for _, e in values for x in leaves(e) if isinstance(x, Column))
+    rows = UnitRows(dataset, units_of(dataset), list(used))
     return relations.stream(relations.select(relations.scan(rows), values, dataset.functions))
 
 

@@ -84,9 +84,9 @@ class LanceSchema(Schema):
     _arrow: pa.Schema
 
     @classmethod
-    def of(cls, manifest: Manifest) -> LanceSchema:
-        """Return the schema of a version."""
-        arrow: pa.Schema = arrow_schema(manifest.fields, manifest.message["schema_metadata"])
+    def of(cls, manifest: Manifest, blobs: Blobs = "descriptor") -> LanceSchema:
+        """Return the schema of a version, with columns of blobs as descriptors or as bytes."""
+        arrow: pa.Schema = arrow_schema(manifest.fields, manifest.message["schema_metadata"], blobs=blobs)
         found = cls(schema_of_arrow(arrow, lance_type).fields)
         object.__setattr__(found, "_arrow", registered(arrow))
         return found
@@ -162,6 +162,10 @@ class LanceDataset(ChangeMethods):
     def schema(self) -> LanceSchema:
         """The columns: their logical types, and Arrow's when it is called."""
         return LanceSchema.of(self.manifest)
+
+    @property
+    def _target(self) -> LanceDataset:
+        return _ChangedDataset(self.files)
 
     @property
     def functions(self) -> Mapping[str, Function]:
@@ -528,6 +532,14 @@ class LanceDataset(ChangeMethods):
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.scan().__arrow_c_stream__(requested_schema)
+
+
+class _ChangedDataset(LanceDataset):
+    """A version as changes of rows take it: rows that are written again have blobs as their bytes."""
+
+    @cached_property
+    def schema(self) -> LanceSchema:
+        return LanceSchema.of(self.manifest, "bytes")
 
 
 def _html(text: str) -> str:

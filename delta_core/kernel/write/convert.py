@@ -126,7 +126,7 @@ def _primitive(found: pa.DataType, wanted: pa.DataType) -> Convert | None:
     """Return the kernel between two types, None if there is none that loses nothing."""
     if _is_text(wanted) and _is_text(found):
         return lambda x: pc.cast(x, wanted)
-    if _T.is_binary(wanted) and (_is_bytes(found) or _T.is_fixed_size_binary(found)):
+    if _is_bytes(wanted) and (_is_bytes(found) or _T.is_fixed_size_binary(found)):
         return lambda x: pc.cast(x, wanted)
     if _T.is_integer(wanted) and (_T.is_integer(found) or _T.is_floating(found)):
         return lambda x: pc.cast(x, wanted)
