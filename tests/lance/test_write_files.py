@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from delta_core.api import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
+from delta_plugins.lance import open_dataset, write_lance
 from delta_plugins.lance.arrow_fields import lance_fields
 from delta_plugins.lance.files import DataFileWriter, column_map, data_file
 from delta_plugins.lance.schema import arrow_schema
@@ -541,8 +542,79 @@ def test_packed_structs_are_read_back(version: str) -> None:
         check(as_array(found), part)
     with pytest.raises(SchemaMismatchError, match="nulls"):
         file_of(pa.array([None], of), version, packed)
-    with pytest.raises(UnsupportedFeatureError, match="any length"):
-        file_of(pa.array([], pa.struct({"s": pa.string()})), version, packed)
+    if version < "2.2":
+        with pytest.raises(UnsupportedFeatureError, match="any length"):
+            file_of(pa.array([], pa.struct({"s": pa.string()})), version, packed)
+
+
+PACKED = {"lance-encoding:packed": "true"}
+TEXTS = pa.struct(
+    [
+        pa.field("n", pa.int32()),
+        pa.field("s", pa.string()),
+        pa.field("v", pa.list_(pa.float32(), 2)),
+        pa.field("b", pa.large_binary()),
+    ]
+)
+
+
+def packed_texts(n: int) -> pa.Array[Any]:
+    values = [{"n": i, "s": "é" * (i % 7), "v": [i, -i], "b": bytes([i % 256]) * (i % 300)} for i in range(n)]
+    return pa.array(values, TEXTS)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 40_000])
+def test_packed_structs_of_values_of_any_length_are_read_back(tmp_path: Path, n: int) -> None:
+    array = packed_texts(n)
+    of = pa.list_(pa.field("item", TEXTS, True, PACKED))
+    schema = pa.schema([pa.field("c", TEXTS, True, PACKED), pa.field("l", of)])
+    lists = pa.array([[x, x] if i % 3 else [] if i % 2 else None for i, x in enumerate(array.to_pylist())], of)
+    table = pa.table([array, lists], schema=schema)
+    where = str(tmp_path / "d")
+    write_lance(where, table.slice(0, n // 2))
+    write_lance(where, table.slice(n // 2), "append")
+    assert open_dataset(where).to_pyarrow_table().to_pylist() == table.to_pylist()
+    lance: Any = pytest.importorskip("lance", reason="pylance is not installed")
+    theirs = lance.dataset(where)
+    theirs.validate()
+    assert theirs.to_table().to_pylist() == table.to_pylist()
+    chosen = pa.array([i for i in (0, 2, n // 2, n - 1) if 0 <= i < n], pa.int64())
+    assert theirs.take(chosen.to_pylist()).to_pylist() == table.take(chosen).to_pylist()
+    assert open_dataset(where).take(chosen.to_pylist()).to_pylist() == table.take(chosen).to_pylist()
+    if n > 1:
+        theirs.optimize.compact_files()
+        assert open_dataset(where).to_pyarrow_table().to_pylist() == table.to_pylist()
+        open_dataset(where).update({"c.s": "'other'"}, predicate="c.n = 1")
+        assert lance.dataset(where).to_table().column("c").to_pylist()[-1] == {**array[1].as_py(), "s": "other"}
+
+
+@pytest.mark.parametrize("values", [["a"], ["same"] * 300, [""] * 5])
+def test_packed_structs_of_one_text_are_read_back(tmp_path: Path, values: list[str]) -> None:
+    of = pa.struct([("s", pa.large_string())])
+    where = str(tmp_path / "d")
+    table = pa.table([pa.array([{"s": v} for v in values], of)], schema=pa.schema([pa.field("c", of, True, PACKED)]))
+    write_lance(where, table)
+    assert open_dataset(where).to_pyarrow_table().to_pylist() == table.to_pylist()
+    lance: Any = pytest.importorskip("lance", reason="pylance is not installed")
+    assert lance.dataset(where).to_table().to_pylist() == table.to_pylist()
+
+
+@pytest.mark.parametrize(("key", "value"), [("compression", "zstd"), ("structural-encoding", "miniblock")])
+def test_requests_that_packed_texts_do_not_have_are_rejected(key: str, value: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=rf"'c'.*lance-encoding:{key}"):
+        file_of(packed_texts(3), metadata={**PACKED, f"lance-encoding:{key}": value})
+
+
+def test_nulls_in_packed_texts_and_structs_within_packed_structs_are_rejected() -> None:
+    with pytest.raises(SchemaMismatchError, match="has nulls"):
+        file_of(
+            pa.array([{"n": 1, "s": "a"}, None], pa.struct([("n", pa.int8()), ("s", pa.string())])), metadata=PACKED
+        )
+    with pytest.raises(SchemaMismatchError, match="has nulls"):
+        file_of(pa.array([{"n": 1, "s": None}], pa.struct([("n", pa.int8()), ("s", pa.string())])), metadata=PACKED)
+    nested = pa.struct([("s", pa.string()), ("t", pa.struct([("n", pa.int32())]))])
+    with pytest.raises(UnsupportedFeatureError, match="packed structs of structs"):
+        file_of(pa.array([], nested), metadata=PACKED)
 
 
 def test_nulls_in_a_field_without_nulls_are_rejected() -> None:

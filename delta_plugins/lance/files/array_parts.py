@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from delta_core.api import SchemaMismatchError
-from delta_plugins.lance.files.leaves import is_leaf
+from delta_plugins.lance.files.leaves import is_leaf, value_layout
 from delta_plugins.lance.schema import LanceField
 
-__all__ = ["LeafPart", "check_nulls", "leaf_parts", "packed_rows", "storage_of"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["LeafPart", "check_nulls", "leaf_parts", "packed_rows", "packed_texts", "storage_of"]
 
 _ITEM, _LIST, _LARGE_LIST, _FIXED_LIST, _ALL_NULL = range(5)
+#: Bytes of rows that are collected together.
+_MOST_TEXT = 2**31 - 1
 Layer = tuple[int, int, int, int, int]
 
 
@@ -143,6 +148,10 @@ def _leaf_part(field: LanceField, array: pa.Array[Any], above: list[Layer]) -> L
         return LeafPart([*above, (_ALL_NULL, 0, 0, 0, 0)], (0, 0, 0, False, []), [array])
     buffers = array.buffers()
     layers = [*above, (_ITEM, _address(buffers[0]), array.offset, 0, 0)]
+    if pa.types.is_struct(of) and not value_layout(of).bits:
+        ends, rows = packed_texts(field, array)
+        kept = [array, ends, rows]
+        return LeafPart(layers, (rows.ctypes.data if rows.size else 0, 0, ends.ctypes.data, False, []), kept)
     if pa.types.is_struct(of):
         rows = packed_rows(field, array)
         return LeafPart(layers, (rows.ctypes.data if rows.size else 0, 0, 0, False, []), [array, rows])
@@ -175,31 +184,98 @@ def packed_rows(field: LanceField, array: pa.Array[Any]) -> np.ndarray[Any, np.d
     SchemaMismatchError
         For nulls, which packed structs do not have.
     """
+    if array.null_count:
+        raise _null(field)
     n = len(array)
-    columns = []
-    for i in range(array.type.num_fields):
-        child = array.field(i)
-        nulls = array.null_count or child.null_count
-        width = 1
-        start = child.offset
-        while pa.types.is_fixed_size_list(child.type):
-            width *= child.type.list_size
-            size = child.type.list_size
-            child = child.values
-            start = start * size + child.offset
-            nulls = nulls or child.slice(start - child.offset, n * width).null_count
-        if nulls:
-            raise SchemaMismatchError(
-                f"Packed struct {field.name!r} (id {field.id}) has nulls, which packed structs do not store. "
-                "Fill them, or remove the request 'lance-encoding:packed' from the field's metadata."
-            )
-        width *= child.type.bit_width // 8
-        if child.type.bit_width % 8:
-            raise SchemaMismatchError(
-                f"Packed struct {field.name!r} (id {field.id}) has a field of type {child.type}, which takes a part "
-                "of a byte. Remove the request 'lance-encoding:packed' from the field's metadata."
-            )
-        item = child.type.bit_width // 8
-        data = np.frombuffer(child.buffers()[1], np.uint8) if n else np.zeros(0, np.uint8)
-        columns.append(data[start * item : start * item + n * width].reshape(n, width))
+    columns = [_fixed_bytes(field, array.field(i), n) for i in range(array.type.num_fields)]
     return np.ascontiguousarray(np.concatenate(columns, 1)).reshape(-1) if columns else np.zeros(0, np.uint8)
+
+
+def packed_texts(field: LanceField, array: pa.Array[Any]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Return the rows of a packed struct with values of any length, each of which comes after its length.
+
+    Returns
+    -------
+    ends : int32[n_rows + 1]
+        Where each row starts and ends; null descriptors of blobs have no bytes.
+    rows : uint8[n]
+        The rows, fields without padding.
+
+    Raises
+    ------
+    SchemaMismatchError
+        For nulls, which packed structs do not have, and rows of more than 2 GB.
+    """
+    if array.null_count and field.children[0].id >= 0:
+        # only descriptors of blobs, whose fields have no ids, may be null
+        raise _null(field)
+    n = len(array)
+    is_valid = np.asarray(array.is_valid()) if array.null_count else np.ones(n, np.bool_)
+    dense = array.drop_null() if array.null_count else array
+    parts = list(_pieces(field, dense))
+    lengths: NDArray[np.int64] = np.zeros(n, np.int64)
+    lengths[is_valid] = sum(sizes for sizes, _ in parts)
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    if ends[-1] > _MOST_TEXT:
+        raise SchemaMismatchError(
+            f"Packed struct {field.name!r} (id {field.id}) has a row of more than {_MOST_TEXT} bytes. Remove the "
+            "request 'lance-encoding:packed' from the field's metadata."
+        )
+    rows = np.empty(int(ends[-1]), np.uint8)
+    at = ends[:-1][is_valid]
+    for sizes, data in parts:
+        starts = np.cumsum(sizes) - sizes
+        rows[np.repeat(at - starts, sizes) + np.arange(len(data))] = data
+        at = at + sizes
+    return ends.astype(np.int32), rows
+
+
+def _pieces(field: LanceField, array: pa.Array[Any]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
+    """Yield the sizes of the pieces that rows consist of, and their bytes, one row after the other."""
+    n = len(array)
+    for i, layout in enumerate(value_layout(array.type).children):
+        child = array.field(i)
+        if layout.bits:
+            data = _fixed_bytes(field, child, n)
+            yield np.full(n, data.shape[1], np.int64), data.reshape(-1)
+            continue
+        if child.null_count:
+            raise _null(field)
+        kind = np.int64 if layout.is_wide else np.int32
+        _, offsets, texts = child.buffers()
+        bounds = np.frombuffer(offsets, kind, n + 1, child.offset * kind().itemsize) if n else np.zeros(1, kind)
+        sizes = np.diff(bounds)
+        yield np.full(n, kind().itemsize, np.int64), sizes.view(np.uint8)
+        found = np.frombuffer(texts, np.uint8) if texts is not None else np.zeros(0, np.uint8)
+        yield sizes.astype(np.int64), found[bounds[0] : bounds[-1]]
+
+
+def _null(field: LanceField) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"Packed struct {field.name!r} (id {field.id}) has nulls, which packed structs do not store. "
+        "Fill them, or remove the request 'lance-encoding:packed' from the field's metadata."
+    )
+
+
+def _fixed_bytes(field: LanceField, child: pa.Array[Any], n: int) -> NDArray[np.uint8]:
+    """Return the values of a field of a packed struct, uint8[n_rows, bytes of a value]."""
+    nulls = child.null_count
+    width = 1
+    start = child.offset
+    while pa.types.is_fixed_size_list(child.type):
+        size = child.type.list_size
+        width *= size
+        child = child.values
+        start = start * size + child.offset
+        nulls = nulls or child.slice(start - child.offset, n * width).null_count
+    if nulls:
+        raise _null(field)
+    if child.type.bit_width % 8:
+        raise SchemaMismatchError(
+            f"Packed struct {field.name!r} (id {field.id}) has a field of type {child.type}, which takes a part "
+            "of a byte. Remove the request 'lance-encoding:packed' from the field's metadata."
+        )
+    item = child.type.bit_width // 8
+    width *= item
+    data = np.frombuffer(child.buffers()[1], np.uint8) if n else np.zeros(0, np.uint8)
+    return data[start * item : start * item + n * width].reshape(n, width)

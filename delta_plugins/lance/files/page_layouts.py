@@ -93,6 +93,8 @@ def _value(facts: Mapping[str, Any], layout: ValueLayout, *, is_code: bool = Fal
 
 def _nested(found: Message, facts: Mapping[str, Any], layout: ValueLayout) -> Message:
     """Return a compression within the lists of a fixed size, or the packed struct, that values are."""
+    if layout.children and not layout.bits:
+        return {"variable_packed_struct": {"fields": [_packed_field(c) for c in layout.children]}}
     if layout.children:
         widths = [_width(c) for c in layout.children]
         found = {"packed_struct": {"bits_per_value": widths, "values": found}}
@@ -100,6 +102,17 @@ def _nested(found: Message, facts: Mapping[str, Any], layout: ValueLayout) -> Me
     for size, has_validity in reversed(list(zip(layout.list_sizes, validity, strict=True))):
         found = {"fixed_size_list": {"items_per_value": size, "values": found, "has_validity": has_validity}}
     return found
+
+
+def _packed_field(layout: ValueLayout) -> Message:
+    """Return a field of a packed struct of values of any length."""
+    if not layout.bits:
+        bits = 64 if layout.is_wide else 32
+        return {"value": _variable(bits), "bits_per_length": bits}
+    found = _flat(layout.bits)
+    for size in reversed(layout.list_sizes):
+        found = {"fixed_size_list": {"items_per_value": size, "values": found, "has_validity": False}}
+    return {"value": found, "bits_per_value": _width(layout)}
 
 
 def _width(layout: ValueLayout) -> int:

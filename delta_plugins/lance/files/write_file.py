@@ -14,6 +14,7 @@ from delta_plugins.lance.files.array_columns import array_columns, array_parts
 from delta_plugins.lance.files.array_parts import check_nulls, leaf_parts, storage_of
 from delta_plugins.lance.files.blob_columns import blob_bytes, blob_page, descriptor_field, descriptors
 from delta_plugins.lance.files.container import MAGIC
+from delta_plugins.lance.files.layouts import FULL_ZIP
 from delta_plugins.lance.files.leaves import Leaf, leaves_of, value_layout
 from delta_plugins.lance.files.page_layouts import page_layout
 from delta_plugins.lance.files.write_requests import Requests, check_requests, requests_of
@@ -269,6 +270,10 @@ class _Column:
         self._layout = value_layout(leaf.type)
         check_requests(leaf.field, requests, self._layout, version)
         self._is_later = version >= (2, 2)
+        # each row has to be a value of its own: there are neither symbols nor a constant of all rows
+        self._is_packed_text = bool(self._layout.children) and not self._layout.bits
+        if self._is_packed_text:
+            self._requests = requests._replace(structure=FULL_ZIP, wants_fsst=False)
         self._collector = _page_writer.PageCollector(
             self._layout.bits,
             self._layout.is_wide,
@@ -293,7 +298,7 @@ class _Column:
     def take_pages(self) -> list[tuple[bytes, list[list[Any]], int]]:
         """Return the layouts of the pages of the collected rows, their buffers in pieces, and their rows."""
         with self._named():
-            pages = self._collector.write(self._is_later, self._requests)
+            pages = self._collector.write(self._is_later and not self._is_packed_text, self._requests)
         return [
             (
                 encode("PageLayout", page_layout(facts, self._layout, has_large_chunks=self._is_later)),
@@ -366,15 +371,23 @@ def _check_field(field: LanceField, version: tuple[int, int]) -> None:
         if is_packed(part) and kind != "struct":
             remedy = "Remove the request 'lance-encoding:packed' from the metadata of the field."
             raise _unsupported(part, version, f"packed values of type {kind!r}", remedy)
-        if is_packed(part) and not value_layout(part.arrow.type).bits:
-            remedy = "Remove the request 'lance-encoding:packed' from the metadata of the field."
-            raise _unsupported(part, version, "packed structs of values of any length", remedy)
+        if is_packed(part):
+            _check_packed(part, version)
         if version < (2, 2) and kind == "map":
             raise _unsupported(part, version, "maps", "Write files of version 2.2, or a list of structs.")
         if version < (2, 2) and kind.startswith("fixed_size_list:struct:"):
             raise _unsupported(
                 part, version, "lists of a fixed size of structs", "Write files of version 2.2, or a list of structs."
             )
+
+
+def _check_packed(field: LanceField, version: tuple[int, int]) -> None:
+    remedy = "Remove the request 'lance-encoding:packed' from the metadata of the field."
+    layout = value_layout(field.arrow.type)
+    if any(c.children for c in layout.children):
+        raise _unsupported(field, version, "packed structs of structs", remedy)
+    if not layout.bits and version < (2, 2):
+        raise _unsupported(field, version, "packed structs of values of any length", remedy)
 
 
 def _takes_blobs(field: LanceField, version: tuple[int, int]) -> bool:

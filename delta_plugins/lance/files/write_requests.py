@@ -172,6 +172,10 @@ def check_requests(field: LanceField, requests: Requests, layout: ValueLayout, v
         If there is one.
     """
     is_text = not layout.bits and not layout.children
+    if layout.children and not layout.bits:
+        for key in requests.keys:
+            if key != "structural-encoding" or requests.structure == MINI_BLOCK:
+                raise _rejected(field, key, "…", "only 'fullzip' for packed structs with values of any length")
     has_codes = field.logical_type.startswith("dict:")
     if requests.needs_fsst and (not is_text or has_codes):
         raise _rejected(field, "compression", "fsst", "'lz4' or 'zstd', since only strings and binary have symbols")
