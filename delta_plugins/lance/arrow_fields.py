@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.api import SchemaError
-from delta_plugins.lance.schema import TOP, LanceField
+from delta_plugins.lance.schema import BLOB_V2, BLOB_VALUES, TOP, LanceField
 
 __all__ = ["lance_fields", "logical_type"]
 
@@ -27,6 +27,9 @@ _PLAIN: dict[pa.DataType, str] = {
     pa.date32(): "date32:day",
     pa.date64(): "date64:ms",
 }
+
+#: The fields that structs of blobs may have.
+_BLOBS = (list(BLOB_VALUES), list(BLOB_VALUES)[:2])
 
 
 def lance_fields(schema: pa.Schema, first_id: int = 0) -> tuple[LanceField, ...]:
@@ -60,6 +63,8 @@ def _field(field: pa.Field, parent: int, ids: Iterator[int]) -> LanceField:
         if serialized:
             metadata["ARROW:extension:metadata"] = serialized
         of = of.storage_type
+    if metadata.get("ARROW:extension:name") == BLOB_V2.encode():
+        of = _blob_storage(field.name, of)
     kind, below = _nested(of)
     if kind is None:
         try:
@@ -68,6 +73,20 @@ def _field(field: pa.Field, parent: int, ids: Iterator[int]) -> LanceField:
             raise SchemaError(f"Column {field.name!r} can't be stored: {e}", name=field.name) from None
     children = tuple(_field(child, number, ids) for child in below)
     return LanceField(number, parent, field.name, kind, field.nullable, metadata, None, children)
+
+
+def _blob_storage(name: str, of: pa.DataType) -> pa.DataType:
+    """Return the type that a schema has for blobs that are passed as bytes, or as structs of the extension type."""
+    if pa.types.is_binary(of) or pa.types.is_large_binary(of):
+        return BLOB_VALUES
+    if pa.types.is_struct(of) and [(f.name, f.type) for f in of] in ([(f.name, f.type) for f in p] for p in _BLOBS):
+        return of
+    shown = ", ".join(f"{f.name}: {f.type}" for f in BLOB_VALUES)
+    raise SchemaError(
+        f"Column {name!r} has the extension type {BLOB_V2!r} over {of}, expected binary values or a struct of {shown}. "
+        "Pass the bytes of the blobs.",
+        name=name,
+    )
 
 
 def _nested(of: pa.DataType) -> tuple[str | None, list[pa.Field]]:

@@ -10,7 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.api import DataFileError, DataFileNotFoundError, RangeRequest, Storage, UnsupportedFeatureError
-from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind, is_packed
+from delta_plugins.lance.names import blob_file_name
+from delta_plugins.lance.schema import (
+    DEDICATED,
+    EXTERNAL,
+    INLINE,
+    PACKED,
+    LanceField,
+    arrow_field,
+    blob_kind,
+    is_packed,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,8 +31,6 @@ __all__ = ["BlobFile", "Blobs", "check_readable_blobs", "locate_all", "locate_bl
 
 Blobs = Literal["descriptor", "bytes"]
 
-#: Where the bytes of a blob of the extension type are.
-_INLINE, _PACKED, _DEDICATED, _EXTERNAL = range(4)
 #: A batch of rows has at most this many bytes of blobs, or one row.
 _BATCH_BYTES = 32 << 20
 
@@ -278,13 +286,11 @@ def _ranges_by_kind(
             found.append(None)
             continue
         kind, position, size = blob["kind"], blob["position"], blob["size"]
-        if kind == _INLINE:
+        if kind == INLINE:
             found.append(_Range(path, position, size))
-        elif kind in (_PACKED, _DEDICATED):
-            # the bits of the id, lowest one first
-            name = format(blob["blob_id"], "032b")[::-1]
-            found.append(_Range(f"{folder}/{name}.blob", position, size))
-        elif kind == _EXTERNAL:
+        elif kind in (PACKED, DEDICATED):
+            found.append(_Range(f"{folder}/{blob_file_name(blob['blob_id'])}", position, size))
+        elif kind == EXTERNAL:
             if position and not size:
                 raise _damaged(path, column, f"it is external and starts at byte {position}, but has no size")
             external = dataset.external_path(blob["blob_id"], blob["blob_uri"], path, column)

@@ -268,7 +268,7 @@ class LanceChanges:
         return {
             "numRemovedFiles": len(whole) + int(gone.sum()),
             "numRemovedBytes": int(sizes[whole].sum() + sizes[touched[gone]].sum()),
-            "numAddedFiles": len(self._writer.paths),
+            "numAddedFiles": len(self._writer.fragments),
             "numAddedBytes": self._writer.num_bytes,
             "numCopiedRows": 0,
             "numDeletionVectorsAdded": int((~had & ~gone).sum()),

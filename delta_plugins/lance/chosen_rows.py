@@ -15,12 +15,15 @@ from delta_core.api import (
     InternalError,
     PlannedRows,
     Texts,
+    UnsupportedFeatureError,
     UnsupportedOperationError,
     arrow_type,
 )
 from delta_core.kernels.arrow_buffers import number_array
 from delta_plugins.lance.projection import Columns
 from delta_plugins.lance.scan import FragmentReader, LanceScan
+from delta_plugins.lance.schema import blob_kind
+from delta_plugins.lance.version_files import VersionFiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,12 +31,31 @@ if TYPE_CHECKING:
     from delta_core.api import Expression
     from delta_core.kernels.row_set import RowSet
     from delta_plugins.lance.dataset_version import DatasetVersion
-    from delta_plugins.lance.version_files import VersionFiles
 
 __all__ = ["UnitRows"]
 
 #: Deleted rows are loaded for this many fragments at a time.
 _AT_ONCE = 256
+
+
+class _WrittenBlobs(VersionFiles):
+    """A version whose blobs are written again with their bytes, which external blobs do not have."""
+
+    def external_path(self, base: int, uri: str, path: str, column: str) -> str:
+        """Reject an external blob.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            Always.
+        """
+        raise UnsupportedFeatureError(
+            f"Data file {path!r} has an external blob of column {column!r} in {uri!r}: rows with such blobs are not "
+            "written again. Nothing was changed. Delete these rows, and append them with the bytes of their blobs.",
+            feature="external blobs",
+            path=path,
+            column=column,
+        )
 
 
 class ChosenScan(LanceScan):
@@ -141,7 +163,10 @@ class UnitRows(PlannedRows):
         needed = [*own, *(["_rowaddr"] if len(own) < len(metadata) and "_rowaddr" not in own else [])]
         self._dataset = dataset
         # rows that are written again have blobs with their bytes
-        self._scan = ChosenScan(dataset.files, columns, predicate, needed, chosen, batch_bytes, blobs="bytes")
+        files = dataset.files
+        if any(blob_kind(f) == 2 for f in dataset.manifest.fields):
+            files = _WrittenBlobs(files.engine, files.uri, files.manifest, files.branch, files.opening)
+        self._scan = ChosenScan(files, columns, predicate, needed, chosen, batch_bytes, blobs="bytes")
         self._metadata = tuple(metadata)
         storage = self._scan.storage_schema
         self._num_columns = len(storage) - len(needed)

@@ -265,9 +265,8 @@ def _write_beside(
             deleted = files.deleted_rows([index])[0]
             live = None if deleted is None else np.flatnonzero(~deleted.mask(num_rows))
             file = NewFile(
-                dataset.storage, files.below, fields, manifest.file_version, manifest.message["schema_metadata"]
+                dataset.storage, files.below, fields, manifest.file_version, manifest.message["schema_metadata"], paths
             )
-            paths.append(file.path)
             for batch in _spread(source, live, num_rows):
                 file.writer.write(batch)
             message = file.finish()

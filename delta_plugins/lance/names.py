@@ -9,6 +9,7 @@ from functools import cached_property
 from delta_core.api import CorruptTableError, Storage, TableNotFoundError, VersionNotFoundError
 
 __all__ = [
+    "blob_file_name",
     "MANIFESTS",
     "Versions",
     "deletion_name",
@@ -204,3 +205,8 @@ def list_versions(storage: Storage, below: str = "") -> Versions:
 def deletion_name(fragment: int, read_version: int, id: int, kind: int) -> str:
     """Return the path of a deletion file below the root; ``kind`` as in `fragments`."""
     return f"_deletions/{fragment}-{read_version}-{id}.{('arrow', 'bin')[kind]}"
+
+
+def blob_file_name(number: int) -> str:
+    """Return the name of a file of blobs, in the folder of its data file: the bits of its number, lowest one first."""
+    return f"{number:032b}"[::-1] + ".blob"

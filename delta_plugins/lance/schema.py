@@ -12,6 +12,9 @@ from msgspec import Struct, structs
 from delta_core.api import CorruptTableError, InvalidArgumentError, SchemaError
 
 __all__ = [
+    "BLOB_V2",
+    "BLOB_VALUES",
+    "DESCRIPTOR_V2",
     "LanceField",
     "arrow_field",
     "arrow_schema",
@@ -48,11 +51,17 @@ _PLAIN: Mapping[str, Callable[[], pa.DataType]] = {
 _LISTS = {"list": False, "list.struct": False, "large_list": True, "large_list.struct": True}
 _UNITS = {"time32": ("s", "ms"), "time64": ("us", "ns"), "duration": ("s", "ms", "us", "ns")}
 _BLOB = "lance-encoding:blob"
-_BLOB_V2 = "lance.blob.v2"
+BLOB_V2 = "lance.blob.v2"
 _EXTENSION = "ARROW:extension:name"
+#: Where the bytes of a blob of the extension type are.
+INLINE, PACKED, DEDICATED, EXTERNAL = range(4)
+#: The type that blobs of the extension type are passed as.
+BLOB_VALUES = pa.struct(
+    [("data", pa.large_binary()), ("uri", pa.string()), ("position", pa.uint64()), ("size", pa.uint64())]
+)
 #: The type that a blob of either kind is read as: where its bytes are.
 _DESCRIPTOR = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
-_DESCRIPTOR_V2 = pa.struct(
+DESCRIPTOR_V2 = pa.struct(
     [
         pa.field("kind", pa.uint8(), False),
         pa.field("position", pa.uint64(), False),
@@ -254,7 +263,7 @@ def blob_kind(field: LanceField) -> Literal[1, 2] | None:
 
     None for a column that has no blobs.
     """
-    if field.metadata.get(_EXTENSION) == _BLOB_V2.encode():
+    if field.metadata.get(_EXTENSION) == BLOB_V2.encode():
         return 2
     return 1 if field.metadata.get(_BLOB) == b"true" else None
 
@@ -292,6 +301,8 @@ def _arrow_field(field: LanceField, blobs: str) -> pa.Field:
     if kind == 2:
         # neither a descriptor nor the bytes are what the extension type consists of
         metadata = {k: v for k, v in metadata.items() if not k.startswith("ARROW:extension:")}
+        # so that descriptors are not taken for values of the rows
+        metadata |= {_BLOB: b"true"} if blobs == "descriptor" else {}
     of = _blob_type(field, blobs) if kind else _arrow_type(field, blobs)
     return pa.field(field.name, of, field.nullable, metadata or None)
 
@@ -301,7 +312,7 @@ def _blob_type(field: LanceField, blobs: str) -> pa.DataType:
         raise InvalidArgumentError(f"blobs is {blobs!r}, expected 'descriptor' or 'bytes'.")
     if blobs == "bytes":
         return pa.large_binary()
-    return _DESCRIPTOR_V2 if blob_kind(field) == 2 else _DESCRIPTOR
+    return DESCRIPTOR_V2 if blob_kind(field) == 2 else _DESCRIPTOR
 
 
 def _arrow_type(field: LanceField, blobs: str) -> pa.DataType:

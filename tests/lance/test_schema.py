@@ -142,7 +142,9 @@ def test_blob_columns_are_descriptors_or_bytes() -> None:
 
 def test_descriptors_of_blobs_are_no_extension_type() -> None:
     metadata = {"ARROW:extension:name": b"lance.blob.v2", "ARROW:extension:metadata": b"", "k": b"v"}
-    assert arrow_field(field(1, kind="struct", metadata=metadata)).metadata == {b"k": b"v"}
+    found = field(1, kind="struct", metadata=metadata)
+    assert arrow_field(found).metadata == {b"k": b"v", b"lance-encoding:blob": b"true"}
+    assert arrow_field(found, blobs="bytes").metadata == {b"k": b"v"}
 
 
 def test_extension_type_whose_metadata_is_damaged_is_rejected() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -12,7 +13,15 @@ from delta_core.api import InvalidArgumentError, SchemaMismatchError, Unsupporte
 from delta_plugins.lance import _page_writer
 from delta_plugins.lance.files.array_columns import array_columns, array_parts
 from delta_plugins.lance.files.array_parts import check_nulls, leaf_parts, storage_of
-from delta_plugins.lance.files.blob_columns import blob_bytes, blob_page, descriptor_field, descriptors
+from delta_plugins.lance.files.blob_columns import (
+    BlobFiles,
+    PlacedBlobs,
+    blob_bytes,
+    blob_page,
+    descriptor_field,
+    descriptors,
+    stored_field,
+)
 from delta_plugins.lance.files.container import MAGIC
 from delta_plugins.lance.files.layouts import FULL_ZIP
 from delta_plugins.lance.files.leaves import Leaf, leaves_of, value_layout
@@ -30,7 +39,7 @@ from delta_plugins.lance.schema import (
 )
 from delta_plugins.lance.wire import encode
 
-__all__ = ["PAGE_BYTES", "ByteSink", "DataFileWriter", "WrittenFile"]
+__all__ = ["PAGE_BYTES", "ByteSink", "DataFileWriter", "WrittenFile", "check_field"]
 
 PAGE_BYTES = 8 << 20
 #: Memory of rows that are not written yet: files of many columns have smaller pages.
@@ -93,6 +102,9 @@ class DataFileWriter:
         The bytes in memory of a page; less in files of more than 32 columns.
     metadata : Mapping of str to bytes
         That of the schema.
+    blob_files : BlobFiles, optional
+        The files that large blobs are written to, which are complete with this one; columns of blobs of the extension
+        type need it.
 
     Raises
     ------
@@ -110,6 +122,7 @@ class DataFileWriter:
         version: tuple[int, int] = (2, 2),
         page_bytes: int = PAGE_BYTES,
         metadata: Mapping[str, bytes] | None = None,
+        blob_files: BlobFiles | None = None,
     ) -> None:
         if version not in VERSIONS:
             shown = ".".join(map(str, version))
@@ -126,12 +139,16 @@ class DataFileWriter:
         self._is_array_file = version == (2, 0)
         self._columns: list[Sequence[Any]] = []
         self._blobs = {f.id: f for f in self._fields if blob_kind(f)}
+        self._blob_files = blob_files or BlobFiles(_no_blob_file)
+        self._placed: dict[int, PlacedBlobs] = {}
         for field in self._fields:
-            _check_field(field, version)
+            check_field(field, version)
             stored = descriptor_field(field) if blob_kind(field) else field
             columns = array_columns(stored) if self._is_array_file else _page_columns(stored, version)
             if self._is_array_file and blob_kind(field):
                 columns[0].pages = WrittenPages("/lance.encodings.ArrayEncoding", has_priority=False, is_blob=True)
+            if blob_kind(field) == 2:
+                self._placed[field.id] = PlacedBlobs(field, self._blob_files)
             self._columns.append(columns)
         self._page_bytes = min(page_bytes, max(LEAST_PAGE, MOST_BYTES // max(sum(map(len, self._columns)), 1)))
 
@@ -184,21 +201,25 @@ class DataFileWriter:
             stored = field
             if field.id in self._blobs:
                 check_nulls(field, part)
-                stored, part = columns[0].field, self._put_blobs(part)
+                stored, part = columns[0].field, self._put_blobs(field, part)
             parts: Iterator[Any] = array_parts(stored, part) if self._is_array_file else leaf_parts(stored, part)
             for column, found in zip(columns, parts, strict=True):
                 column.append(found, len(part))
                 if column.num_bytes >= self._page_bytes:
                     self._write_page(column)
 
-    def _put_blobs(self, array: pa.Array[Any]) -> pa.Array[Any]:
+    def _put_blobs(self, field: LanceField, array: pa.Array[Any]) -> pa.Array[Any]:
         """Write the bytes of blobs, and return where they are."""
+        placed = self._placed.get(field.id)
+        if placed is not None:
+            return placed.put(array, lambda data: self._put(data)[0])
         data, bounds = blob_bytes(array)
         start = self._put(data)[0] if len(data) else 0
         return descriptors(array, bounds, start, 1 if self._is_array_file else _NULL_LEVEL)
 
     def _write_page(self, column: Any) -> None:
-        blobs = None if self._is_array_file else self._blobs.get(column.field.id)
+        is_plain = self._is_array_file or column.field.id in self._placed
+        blobs = None if is_plain else self._blobs.get(column.field.id)
         for encoding, buffers, rows in column.take_pages():
             kind = encoding if blobs is None else blob_page(encoding, blobs.nullable)
             column.pages.add([self._put(*pieces) for pieces in buffers], kind, rows)
@@ -228,12 +249,16 @@ class DataFileWriter:
         buffers : sequence of bytes
             Global buffers, from number 1 on: the first one of the file is its schema.
         """
+        self._blob_files.finish()
         columns = [c for group in self._columns for c in group]
         for column in columns:
             # lists without items have a page of them
             if column.num_rows or (column.is_item and self._num_rows and not len(column.pages)):
                 self._write_page(column)
-        fields = [message_of(f) for f in fields_of_schema(self._fields)]
+        stored = [
+            stored_field(self._columns[i][0].field) if f.id in self._placed else f for i, f in enumerate(self._fields)
+        ]
+        fields = [message_of(f) for f in fields_of_schema(stored)]
         descriptor = {
             "schema": {"fields": fields, "metadata": {**self._metadata, **(metadata or {})}},
             "length": self._num_rows,
@@ -350,8 +375,14 @@ def _checked(field: LanceField, array: pa.Array[Any]) -> pa.Array[Any]:
         raise SchemaMismatchError(f"Column {field.name!r} (id {field.id}): {e}") from e
 
 
-def _check_field(field: LanceField, version: tuple[int, int]) -> None:
-    """Reject what files of a version do not store."""
+def check_field(field: LanceField, version: tuple[int, int]) -> None:
+    """Reject a field at the top of a schema that files of a version do not store.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        For such a field; its message specifies what is stored instead.
+    """
     for part in walk_fields([field]):
         kind = part.logical_type
         if blob_kind(part) is not None and not (part is field and _takes_blobs(part, version)):
@@ -359,8 +390,9 @@ def _check_field(field: LanceField, version: tuple[int, int]) -> None:
                 part,
                 version,
                 "blobs",
-                "Files of versions 2.0 and 2.1 store columns of type large_binary with the metadata "
-                "'lance-encoding:blob', at the top of the schema. Or store the bytes in a column of type large_binary.",
+                "At the top of the schema, files of version 2.2 store columns of the extension type 'lance.blob.v2', "
+                "earlier ones those of type large_binary with the metadata 'lance-encoding:blob'. Or store the bytes "
+                "in a column of type large_binary.",
             )
         if kind == "struct" and not part.children:
             raise _unsupported(part, version, "structs without fields", "Add a field, or leave the column out.")
@@ -392,7 +424,13 @@ def _check_packed(field: LanceField, version: tuple[int, int]) -> None:
 
 def _takes_blobs(field: LanceField, version: tuple[int, int]) -> bool:
     """Whether a column at the top of the schema has blobs that files of a version store."""
-    return blob_kind(field) == 1 and version < (2, 2) and field.logical_type == "large_binary"
+    if version >= (2, 2):
+        return blob_kind(field) == 2
+    return blob_kind(field) == 1 and field.logical_type == "large_binary"
+
+
+def _no_blob_file(number: int) -> AbstractContextManager[ByteSink]:
+    raise InvalidArgumentError("Large blobs are stored in files of their own: pass blob_files to the writer.")
 
 
 def _unsupported(field: LanceField, version: tuple[int, int], what: str, remedy: str) -> UnsupportedFeatureError:

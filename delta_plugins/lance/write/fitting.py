@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.api import SchemaMismatchError, conversion
-from delta_plugins.lance.schema import LanceField, arrow_field
+from delta_core.api import SchemaMismatchError, UnsupportedFeatureError, conversion
+from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind
 
 __all__ = ["fit_batches", "fitted_schema", "sorted_columns"]
 
@@ -86,7 +86,8 @@ def fit_batches(
     places = [None if p is None else at[p] for p in sorted_columns(names, fields)]
     schema = fitted_schema(fields)
     changes = [
-        None if p is None else fit(found.field(p).type, f.type, (f.name,)) for p, f in zip(places, schema, strict=True)
+        None if p is None else (_blob_fit if blob_kind(f) == 2 else fit)(found.field(p).type, to.type, (to.name,))
+        for p, to, f in zip(places, schema, fields, strict=True)
     ]
     for batch in batches:
         columns = [
@@ -104,6 +105,33 @@ def _changed(array: pa.Array, change: Fit | None) -> pa.Array:
 def _unified(array: pa.Array, type: pa.DataType) -> pa.Array:
     """Return an array with the names that the type has for parts of lists and maps."""
     return array if array.type.equals(type, check_metadata=False) else array.cast(type)
+
+
+def _blob_fit(found: Any, target: Any, path: tuple[str, ...]) -> Fit | None:
+    """Return what turns blobs as users pass them, as bytes or as structs of the extension type, into their bytes."""
+    if isinstance(found, pa.BaseExtensionType):
+        inner = _blob_fit(found.storage_type, target, path)
+        return (lambda x: x.storage) if inner is None else (lambda x: inner(x.storage))
+    if not _T.is_struct(found) or [f.name for f in found][:2] != ["data", "uri"]:
+        return fit(found, target, path)
+    change = fit(found.field(0).type, target, path)
+
+    def bytes_of(array: Any) -> pa.Array:
+        data, uris, *_ = array.flatten()
+        if uris.null_count < len(uris):
+            raise UnsupportedFeatureError(
+                f"Column {path[0]} has blobs that are given by a URI, which are not written. Pass their bytes.",
+                feature="external blobs",
+                column=path[0],
+            )
+        if data.null_count > array.null_count:
+            raise SchemaMismatchError(
+                f"Column {path[0]} has blobs with neither bytes nor a URI. Pass null in place of the whole blob.",
+                column=path[0],
+            )
+        return data if change is None else change(data)
+
+    return bytes_of
 
 
 def fit(found: Any, target: Any, path: tuple[str, ...]) -> Fit | None:

@@ -13,6 +13,8 @@ import pyarrow as pa
 from delta_core.api import EngineError, InvalidArgumentError, Storage, UnsupportedFeatureError
 from delta_plugins.lance.commit.draft import NewFragment, file_message, new_fragment
 from delta_plugins.lance.files import PAGE_BYTES, DataFileWriter
+from delta_plugins.lance.files.blob_columns import BlobFiles
+from delta_plugins.lance.names import blob_file_name
 from delta_plugins.lance.schema import LanceField
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ class NewFile:
         Of the file.
     metadata : Mapping of str to bytes
         Of the schema.
+    paths : list of str
+        The path of the file is appended to it, and those of the files of its blobs.
     page_bytes : int
         As of `DataFileWriter`.
     """
@@ -74,17 +78,28 @@ class NewFile:
         fields: Sequence[LanceField],
         version: FileVersion,
         metadata: Mapping[str, bytes],
+        paths: list[str],
         page_bytes: int = PAGE_BYTES,
     ) -> None:
         self.name = f"{uuid.uuid4().hex}.lance"
-        self.path = data_path(below, self.name)
-        self._stream: AbstractContextManager[Any] = storage.put_stream(self.path, replace=False)
+        path = data_path(below, self.name)
+        self._stream: AbstractContextManager[Any] = storage.put_stream(path, replace=False)
         sink = self._stream.__enter__()
+
+        def open_blob_file(number: int) -> AbstractContextManager[Any]:
+            own = f"{path.removesuffix('.lance')}/{blob_file_name(number)}"
+            paths.append(own)
+            return storage.put_stream(own, replace=False)
+
+        self._blobs = BlobFiles(open_blob_file)
         try:
-            self.writer = DataFileWriter(sink, fields, version=version, page_bytes=page_bytes, metadata=metadata)
+            self.writer = DataFileWriter(
+                sink, fields, version=version, page_bytes=page_bytes, metadata=metadata, blob_files=self._blobs
+            )
         except BaseException as e:
             self.abandon(e)
             raise
+        paths.append(path)
 
     def finish(self) -> dict[str, Any]:
         """Write what is collected, and return the message of the file."""
@@ -98,6 +113,7 @@ class NewFile:
 
     def abandon(self, error: BaseException) -> None:
         """End without a file."""
+        self._blobs.abandon(error)
         with suppress(type(error)):
             self._stream.__exit__(type(error), error, error.__traceback__)
 
@@ -129,7 +145,7 @@ class FragmentsWriter:
     first_rows : sequence of int
         The most rows of the first fragments, in place of ``max_rows``; none unless it is set.
     paths : list of str
-        The data files, as the storage takes them.
+        The data files and the files of their blobs, as the storage takes them.
     num_rows, num_bytes : int
         Of all that was written; bytes of complete files.
     """
@@ -181,9 +197,14 @@ class FragmentsWriter:
                 self._end()  # rows that keep their ids are the first ones of a fragment
             if self._file is None:
                 self._file = NewFile(
-                    self._storage, self._below, self._fields, self._version, self._metadata, self._page_bytes
+                    self._storage,
+                    self._below,
+                    self._fields,
+                    self._version,
+                    self._metadata,
+                    self.paths,
+                    self._page_bytes,
                 )
-                self.paths.append(self._file.path)
             writer = self._file.writer
             done = len(self.fragments)
             most = self.first_rows[done] if done < len(self.first_rows) else self._max_rows

@@ -15,7 +15,7 @@ from delta_plugins.lance.commit.draft import NewFragment
 from delta_plugins.lance.opened import reopening_of
 from delta_plugins.lance.schema import LanceField
 from delta_plugins.lance.write.fitting import fit_batches
-from delta_plugins.lance.write.fragments_writer import MAX_BYTES, MAX_ROWS, FragmentsWriter, data_path
+from delta_plugins.lance.write.fragments_writer import MAX_BYTES, MAX_ROWS, FragmentsWriter
 from delta_plugins.lance.write.write_lance import FILE_VERSIONS, DatasetWrite, check_existing, existing_dataset
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class LancePart(Struct, frozen=True):
         except BaseException as e:
             writer.abandon(e)
             raise
-        return json.dumps([[f.rows, list(f.files)] for f in fragments])
+        return json.dumps({"fragments": [[f.rows, list(f.files)] for f in fragments], "paths": writer.paths})
 
 
 class LanceSpreadWrite:
@@ -90,7 +90,7 @@ class LanceSpreadWrite:
 
     def commit(self, parts: Sequence[str]) -> int:
         """Commit the files of all tasks as one version, and return its number."""
-        found = [f for part in parts for f in json.loads(part)]
+        found = [f for part in parts for f in json.loads(part)["fragments"]]
         fragments = [NewFragment(rows, files) for rows, files in found]
         operation = self._run.operation(self._mode, fragments, self._fields, self._metadata, {})
         paths = self._paths(parts)
@@ -102,7 +102,7 @@ class LanceSpreadWrite:
             self._run.storage.delete(self._paths(parts))
 
     def _paths(self, parts: Sequence[str]) -> list[str]:
-        return [data_path(self._run.below, m["path"]) for p in parts for _, files in json.loads(p) for m in files]
+        return [path for part in parts for path in json.loads(part)["paths"]]
 
 
 def begin_spread_write(

@@ -32,6 +32,7 @@ from delta_plugins.lance.commit.conflicts import is_retryable
 from delta_plugins.lance.commit.draft import Draft
 from delta_plugins.lance.commit.operations import Append, Merge, Operation, Overwrite
 from delta_plugins.lance.dataset import LanceDataset
+from delta_plugins.lance.files.write_file import check_field
 from delta_plugins.lance.names import has_manifests
 from delta_plugins.lance.opened import Reopening
 from delta_plugins.lance.version_files import VersionFiles
@@ -299,6 +300,8 @@ class DatasetWrite:
         ------
         SchemaMismatchError
             For rows without columns, and columns that the dataset does not have.
+        UnsupportedFeatureError
+            For a column that files of the version do not store.
         """
         if mode == "append":
             assert self.base is not None
@@ -310,6 +313,8 @@ class DatasetWrite:
         written = [f for f, p in zip(fields, places, strict=True) if p is not None or mode != "append"]
         if not written:
             raise SchemaMismatchError("The rows have no columns, so nothing would be stored of them.")
+        for field in written:
+            check_field(field, self.version)
         return fields, metadata, written
 
     def operation(
