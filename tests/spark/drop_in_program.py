@@ -408,6 +408,32 @@ def check_options(spark: Any, folder: Path) -> None:
     other = spark.newSession().read.format("delta").load(path)
     assert other.columns == ["id", "q"]
     assert rows(other) == [0, 1, 2]
+    check_passed_options(spark, f"{path}-passed")
+
+
+def check_passed_options(spark: Any, path: str) -> None:
+    """Properties of a new table, options of the Parquet writer, and options that the format does not have."""
+    made = spark.range(4).write.format("delta").option("delta.appendOnly", "false").option("header", "true")
+    made.option("parquet.block.size", "1048576").option("delta.logRetentionDuration", "interval 9 days").save(path)
+    properties = DeltaTable(path).metadata().configuration
+    assert {n: v for n, v in properties.items() if "log" in n} == {"delta.logRetentionDuration": "interval 9 days"}
+    more = spark.range(4, 6).write.format("delta").mode("append").option("delta.logRetentionDuration", "interval 1 day")
+    more.option("mergeSchema", "false").save(path)
+    assert DeltaTable(path).metadata().configuration == properties
+    arranged = spark.range(6).coalesce(1).write.format("delta").mode("overwrite").option("dataChange", "false")
+    arranged.save(path)
+    assert DeltaTable(path).snapshot().files.columns(["dataChange"]).column(0).to_pylist() == [False]
+    using = spark.range(3, 7).write.format("delta").mode("overwrite").option("replaceUsing", "id")
+    using.save(path)
+    assert rows(spark.read.format("delta").option("mergeSchema", "true").option("header", "x").load(path)) == [
+        *range(7)
+    ]
+    for call in (
+        spark.read.format("delta").option("startingVersion", 0),
+        spark.read.format("delta").option("replaceOn", "x"),
+    ):
+        with pytest.raises(UnsupportedOperationError, match="in another call"):
+            call.load(path)
 
 
 def check_lance_writes(spark: Any, place: str) -> None:

@@ -198,6 +198,23 @@ def test_generated_column_of_a_time_is_calculated_in_the_zone_of_the_session(ses
     assert (found, ds.read(session, tmp_path).count()) == (0, 6)
 
 
+def test_date_of_today_is_that_of_the_zone_of_the_session(spark: Any, tmp_path: Path) -> None:
+    made(tmp_path)
+    table = ds.DeltaTable.forPath(spark, tmp_path)
+    try:
+        for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago"):  # 25 hours apart: never the same date
+            spark.conf.set("spark.sql.session.timeZone", zone)
+            before = spark.sql("SELECT current_date()").collect()[0][0]
+            table.update("i = 1 OR current_date() < date'2020-01-01'", {"d": "current_date"})
+            table.update("i = 2 AND curdate() > date'2020-01-01'", {"d": "curdate()"})
+            after = spark.sql("SELECT current_date()").collect()[0][0]
+            found = {r["i"]: r["d"] for r in DeltaTable(tmp_path).to_pyarrow_table().to_pylist()}
+            assert found[1] in (before, after)
+            assert found[2] in (before, after)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
 def test_query_and_value_that_changes_are_rejected_as_conditions(spark: Any, tmp_path: Path) -> None:
     made(tmp_path)
     table = ds.DeltaTable.forPath(spark, tmp_path)

@@ -23,7 +23,7 @@ def test_format_delta_serves_paths_tables_statements_and_streams_and_rejects_wha
         [sys.executable, str(program), str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=1800,
         cwd=tmp_path,
         env=dict(os.environ, PYTHONPATH=os.pathsep.join(map(str, (ROOT, os.environ.get("PYTHONPATH", ""))))),
     )

@@ -221,7 +221,7 @@ class SparkFormatTable:
         self._session.check_case(base.schema, column_paths(*map(parse_sql, updates), *given.values()))
         changed: Any = base
         for value in assigned_columns(changed, given).values() if given else ():
-            check_session(value, self._spark)
+            check_session(value, self._spark, *given.values())
         condition_ = self._condition(base, condition)
         done = base.update(updates, predicate=condition_, commit_properties=self._properties())
         return self._result({"num_affected_rows": done["num_updated_rows"]})
@@ -316,7 +316,8 @@ class SparkFormatTable:
         names = MergeNames(
             base.schema, source, self._alias, alias, base.functions, default_of=lambda path, updates=False: None
         )
-        check_session(names.condition(on), self._spark)
+        read = [v for v in (on, *values) if v is not None and not is_default(v)]
+        check_session(names.condition(on), self._spark, *read)
         for clause in clauses:
             bound = names.clause(clause)
             for e in (bound.condition, *(a.value for a in bound.assignments)):
@@ -366,7 +367,7 @@ class SparkFormatTable:
         self._session.check_case(base.schema, column_paths(parsed))
         bound = to_expression(parsed, base.schema, base.functions)
         assert bound is not None
-        check_session(bound, self._spark)
+        check_session(bound, self._spark, parsed)
         return str(portable_text(self._spark, given)) if isinstance(given, str) and self._alias is None else parsed
 
     def _own_name(self, base: ChangedTable, name: str) -> str:

@@ -113,7 +113,7 @@ class MergedColumns:
     def _own(self, given: Any, what: str, kind: Kind, name: str | None = None) -> Any:
         value = parse_value(given, self._both, what)
         padded = self._padded(value)
-        check_session(self._names.bound(padded, kind, name), self._spark)
+        check_session(self._names.bound(padded, kind, name), self._spark, value)
         # a commit has the text as it was written
         return portable_text(self._spark, given) if padded is value and isinstance(given, str) else padded
 

@@ -49,6 +49,8 @@ _MANY_FILES = 64
 _MOST_JOBS = 64
 _FILE, _PART, _BITS = "__delta_file", "__delta_part", "__delta_bits"
 _TIMESTAMP = PrimitiveType("timestamp")
+#: Functions of the time whose value is another one in another zone.
+_OF_ZONE = ("current_date", "curdate", "localtimestamp")
 
 
 def spark_engine(
@@ -321,10 +323,11 @@ def row_sets(bitmaps: pa.Table, num_files: int) -> RowSets:
     return sets
 
 
-def check_session(expression: Expression, spark: Any) -> None:
+def check_session(expression: Expression, spark: Any, *given: Expression) -> None:
     """Reject a bound expression whose meaning would depend on the session's time zone, or on its lack of ANSI mode.
 
-    Times in texts are in UTC for the library and in the session's zone for Spark.
+    Times in texts are in UTC for the library and in the session's zone for Spark; so are the current date and wall
+    clock, which are constants of a bound expression and only seen in those that were given.
 
     Raises
     ------
@@ -336,12 +339,20 @@ def check_session(expression: Expression, spark: Any) -> None:
     check_zone(expression, zone, "this operation")
     if zone.upper() in ("UTC", "ETC/UTC", "Z", "GMT"):
         return
-    if any(isinstance(p, (ast.Literal, Values, Cast)) and p.type == _TIMESTAMP for p in all_parts(expression)):
+    now = [p for e in (expression, *given) for p in all_parts(e) if _name_of(p) in _OF_ZONE]
+    if now or any(isinstance(p, (ast.Literal, Values, Cast)) and p.type == _TIMESTAMP for p in all_parts(expression)):
         raise UnsupportedExpressionError(
-            f"The expression {format_sql(expression)} contains a timestamp as text, which means UTC here and {zone} in "
-            "this session. Set spark.sql.session.timeZone to UTC.",
+            f"The expression {format_sql(expression)} has a time, which means UTC here and {zone} in this session. "
+            "Set spark.sql.session.timeZone to UTC.",
             feature="",
         )
+
+
+def _name_of(part: Expression) -> str:
+    """Return the name of a function without arguments, which SQL also writes as the name of a column."""
+    if isinstance(part, ast.Column) and len(part.path) == 1:
+        return part.path[0].lower()
+    return part.function if isinstance(part, ast.Call) and not part.args else ""
 
 
 def _commit_defaults(spark: Any) -> CommitDefaults:

@@ -736,7 +736,7 @@ class SparkTable:
             padded = padded_expression(found, base.schema, self._session)
             bound = to_expression(padded, base.schema, base.plugins.functions)
             assert bound is not None
-            check_session(bound, self._spark)
+            check_session(bound, self._spark, found)
             # the text of a condition goes into the commit as it was written
             is_kept = isinstance(given, str) and padded is found and self._alias is None
             return str(portable_text(self._spark, given)) if is_kept else padded
@@ -755,7 +755,7 @@ class SparkTable:
             self._session.check_case(base.schema, column_paths(found))
             padded = padded_expression(found, base.schema, self._session)
             for value in assigned_columns(base, {self._own_name(base, name): padded}).values():
-                check_session(value, self._spark)
+                check_session(value, self._spark, found)
             return padded
 
         def analyzed() -> Expression | None:

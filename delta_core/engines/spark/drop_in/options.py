@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -22,6 +23,8 @@ from delta_core.errors import InvalidArgumentError, TableNotFoundError, Unsuppor
 
 __all__ = ["Options", "read_frame", "save_format", "stream_frame", "write_arguments"]
 
+_log = logging.getLogger(__name__)
+
 _READ = frozenset({"path", "versionasof", "timestampasof"})
 _CHANGES = frozenset({"readchangefeed", "readchangedata"})
 _CHANGES_READ = _CHANGES | {"path", "startingversion", "startingtimestamp", "endingversion", "endingtimestamp"}
@@ -35,6 +38,14 @@ _STREAM = _STARTS | {"ignoredeletes", "ignorechanges", "skipchangecommits"}
 _WRITE = frozenset({
     "path", "mergeschema", "overwriteschema", "replacewhere", "partitionoverwritemode", "usermetadata", "txnappid",
     "txnversion", "__partition_columns", "__clustering_columns", "optimizewrite", "maxrecordsperfile", "compression",
+    "datachange", "replaceusing", "replaceon",
+})  # fmt: skip
+#: Beginnings of options that a write follows, and a read has no use for: properties of a new table, and those of the
+#: Parquet writer; and of Hadoop's own settings, which the session has.
+_PASSED = ("delta.", "parquet.", "fs.", "spark.hadoop.")
+_CHOOSES_ROWS = frozenset({
+    "versionasof", "timestampasof", "startingversion", "startingtimestamp", "endingversion", "endingtimestamp",
+    "ignoredeletes", "ignorechanges", "skipchangecommits", "replacewhere", "replaceusing", "replaceon",
 })  # fmt: skip
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
 
@@ -69,17 +80,23 @@ class Options(Struct, frozen=True):
             )
 
     def check(self, known: frozenset[str], instead: str) -> None:
-        """Reject options that are not known.
+        """Name options that are not known in a warning, and reject those among them that choose rows in another call.
+
+        delta-spark passes over both, and programs set options that are meant for another source.
 
         Raises
         ------
         UnsupportedOperationError
-            For such an option.
+            For an option that chooses rows, which this call can't follow.
         """
-        if unknown := sorted(self.texts.keys() - known):
+        others = {n for n in self.texts.keys() - known if not n.startswith(_PASSED)}
+        if misplaced := sorted(others & _CHOOSES_ROWS):
             raise UnsupportedOperationError(
-                f"Found the options {', '.join(unknown)}, which the format delta of delta_core does not have. {instead}"
+                f"Found the options {', '.join(misplaced)}, which the format delta has in another call. {instead}"
             )
+        if unknown := sorted(others):
+            names = ", ".join(unknown)
+            _log.warning("The options %s have no effect: the format delta does not have them. %s", names, instead)
 
     def text(self, name: str) -> str | None:
         """Return an option, None if it is not given."""
@@ -244,6 +261,8 @@ def write_arguments(options: Options) -> dict[str, Any]:
     merge, replace = options.flag("mergeSchema"), options.flag("overwriteSchema")
     mode_without = "fixed" if options.text("mergeSchema") is not None else None
     codec = options.text("compression")
+    parquet = {name: text for name, text in options.texts.items() if name.startswith("parquet.")}
+    using = options.text("replaceUsing")
     partition_by, cluster_by = options.text("__partition_columns"), options.text("__clustering_columns")
     mode = options.text("partitionOverwriteMode")
     found: dict[str, Any] = {
@@ -256,6 +275,10 @@ def write_arguments(options: Options) -> dict[str, Any]:
         "txn": None if app is None else (app, number),
         "optimize_write": options.flag("optimizeWrite") if options.text("optimizeWrite") is not None else None,
         "max_records_per_file": options.number("maxRecordsPerFile"),
-        "parquet_options": None if codec is None else {"compression": codec},
+        "parquet_options": {**parquet, **({} if codec is None else {"compression": codec})} or None,
+        "properties": {n: text for n, text in options.texts.items() if n.startswith("delta.")} or None,
+        "data_change": False if not options.flag("dataChange", True) else None,
+        "replace_using": None if using is None else [name.strip() for name in using.split(",")],
+        "replace_on": options.text("replaceOn"),
     }
     return {name: value for name, value in found.items() if value is not None}

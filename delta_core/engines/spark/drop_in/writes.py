@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,16 +14,26 @@ from delta_core.table.delta_table import DeltaTable
 
 __all__ = ["overwriting", "save", "save_batch"]
 
+_log = logging.getLogger(__name__)
 _MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "error", "Ignore": "ignore"}
 
 
 def save(rows: DataFrame, options: Options, mode: str) -> None:
     """Write rows as ``df.write.format("delta").save`` does."""
-    arguments = write_arguments(options)
+    arguments = _arguments(options)
     found: Any = _MODES[mode]
     if found == "overwrite" and DeltaTable.is_deltatable(options.path):
         arguments = overwriting(rows, options.path, arguments)
     write(rows, options.path, found, **arguments)
+
+
+def _arguments(options: Options) -> dict[str, Any]:
+    """Return the arguments of a write; properties are those of a new table, as in delta-spark."""
+    found = write_arguments(options)
+    if "properties" in found and DeltaTable.is_deltatable(options.path):
+        names = ", ".join(found.pop("properties"))
+        _log.warning("The table %s exists, and keeps its properties %s. Use ALTER TABLE.", options.path, names)
+    return found
 
 
 def overwriting(rows: DataFrame, path: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,7 +47,7 @@ def overwriting(rows: DataFrame, path: str, arguments: Mapping[str, Any]) -> dic
 
 def save_batch(rows: DataFrame, options: Options, partition_by: Sequence[str], mode: str, txn: tuple[str, int]) -> None:
     """Write a batch of a stream, unless the table has it."""
-    arguments = write_arguments(options)
+    arguments = _arguments(options)
     if partition_by:
         arguments["partition_by"] = list(partition_by)
     arguments["txn"] = txn

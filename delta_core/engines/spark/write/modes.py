@@ -110,7 +110,7 @@ class _FrameWrite(TableWrite):
             padded = padded_expression(parsed, base.schema, settings)
             bound = to_expression(padded, base.schema, base.plugins.functions)
             if bound is not None:
-                check_session(bound, self.spark)
+                check_session(bound, self.spark, parsed)
             return where if padded is parsed else padded
 
         def analyzed() -> Expression | None:
