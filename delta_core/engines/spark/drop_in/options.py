@@ -34,7 +34,7 @@ _STARTS = frozenset({
     "schematrackinglocation", "schemalocation", "streamingsourcetrackingid", "allowsourcecolumndrop",
     "allowsourcecolumnrename", "allowsourcecolumntypechange", "excluderegex",
 })  # fmt: skip
-_STREAM = _STARTS | {"ignoredeletes", "ignorechanges", "skipchangecommits"}
+_STREAM = _STARTS | {"ignoredeletes", "ignorechanges", "ignorefiledeletion", "skipchangecommits"}
 _WRITE = frozenset({
     "path", "mergeschema", "overwriteschema", "replacewhere", "partitionoverwritemode", "usermetadata", "txnappid",
     "txnversion", "__partition_columns", "__clustering_columns", "optimizewrite", "maxrecordsperfile", "compression",
@@ -240,7 +240,8 @@ def stream_frame(spark: Any, options: Options) -> DataFrame:
         **starts,
         skip_change_commits=options.flag("skipChangeCommits"),
         ignore_deletes=options.flag("ignoreDeletes"),
-        ignore_changes=options.flag("ignoreChanges"),
+        # the older name of ignoreChanges
+        ignore_changes=options.flag("ignoreChanges") or options.flag("ignoreFileDeletion"),
     )
 
 
