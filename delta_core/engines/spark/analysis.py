@@ -18,7 +18,13 @@ from pyspark.sql import Column, DataFrame, functions as F
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.filter_texts import read_filter
 from delta_core.engines.spark.write.values import as_nullable
-from delta_core.errors import ColumnNotFoundError, ExpressionError, SchemaMismatchError, UnsupportedExpressionError
+from delta_core.errors import (
+    ColumnNotFoundError,
+    DeltaError,
+    ExpressionError,
+    SchemaMismatchError,
+    UnsupportedExpressionError,
+)
 from delta_core.expressions import ast
 from delta_core.expressions.ast import EngineCall, Expression
 from delta_core.schema.fields import Path
@@ -122,6 +128,8 @@ def _analyzed(given: str | Column, rows: DataFrame, target: str = "") -> Any:
         return None
     try:
         return private.analyzed(rows, F.expr(given) if isinstance(given, str) else given, target)
+    except DeltaError:  # of this library, and of PySpark too
+        raise
     except (AnalysisException, ParseException):
         return None
 

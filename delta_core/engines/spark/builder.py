@@ -9,6 +9,7 @@ from msgspec import Struct
 from pyspark.sql import types as T
 
 from delta_core.engines.spark.chars import declared_field
+from delta_core.engines.spark.spark_errors import class_raises_spark_errors
 from delta_core.errors import InvalidArgumentError
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import Field, parse_type
@@ -64,6 +65,7 @@ class Definition(Struct, frozen=True):
     properties: Mapping[str, str]
 
 
+@class_raises_spark_errors
 class SparkTableBuilder:
     """Collects the definition of a table; each method returns the object, and `execute` makes the table.
 

@@ -20,6 +20,7 @@ from urllib.parse import unquote
 from weakref import WeakSet
 
 from delta_core.engines.spark.java.sources import PACKAGE
+from delta_core.engines.spark.spark_errors import as_spark_error, copied_error, own_class
 from delta_core.errors import (
     AccessDeniedError,
     DataFileError,
@@ -147,7 +148,7 @@ def failing_text(e: DeltaError) -> str:
 
 
 def _shown(e: DeltaError) -> str:
-    return f"{type(e).__module__}.{type(e).__qualname__}: {e.message}"
+    return f"{own_class(e).__module__}.{own_class(e).__qualname__}: {e.message}"
 
 
 def convert_failures() -> None:
@@ -168,7 +169,8 @@ def convert_failures() -> None:
 
         @wraps(before)
         def convert(exception: Any) -> Any:
-            return _safely_converted(exception) or before(_declared(exception))
+            found = _safely_converted(exception)
+            return before(_declared(exception)) if found is None else as_spark_error(found)
 
         captured.convert_exception = convert
         of_query = StreamingQuery.exception
@@ -466,7 +468,7 @@ def _sentence(text: str) -> str:
 
 
 def _copy(e: DeltaError) -> DeltaError:
-    out = type(e)(e.message, **e.facts)
+    out = copied_error(e)
     out.__cause__ = e.__cause__
     for note in getattr(e, "__notes__", ()):
         out.add_note(note)

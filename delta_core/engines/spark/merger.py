@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from pyspark.sql import Column, DataFrame
 
+from delta_core.engines.spark.spark_errors import class_raises_spark_errors
 from delta_core.errors import InvalidArgumentError
 from delta_core.operations.merge.builder import Action, Kind, MergeClause
 
@@ -17,6 +18,7 @@ _Condition: TypeAlias = str | Column | None
 _Values: TypeAlias = Mapping[str, str | Column]
 
 
+@class_raises_spark_errors
 class SparkMerger(Struct, frozen=True):
     """Clauses are added in order: of one kind, the first one applies whose condition is true for a row.
 

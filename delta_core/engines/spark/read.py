@@ -19,6 +19,7 @@ from delta_core.engines.spark.predicates import condition, files_for, selected
 from delta_core.engines.spark.read_versions import with_version
 from delta_core.engines.spark.settings import SessionSettings, session_settings
 from delta_core.engines.spark.snapshots import identity, open_latest
+from delta_core.engines.spark.spark_errors import raises_spark_errors
 from delta_core.errors import InvalidArgumentError, TableNotFoundError, UnsupportedOperationError
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernel.snapshot import open_snapshot
@@ -28,6 +29,7 @@ from delta_core.table.delta_table import DeltaTable
 __all__ = ["read", "read_changes"]
 
 
+@raises_spark_errors
 def read(
     spark: SparkSession,
     uri: str | os.PathLike[str],
@@ -175,6 +177,7 @@ def _check_arguments(place: FormatPlace, given: Mapping[str, Any]) -> None:
         )
 
 
+@raises_spark_errors
 def read_changes(
     spark: SparkSession,
     uri: str | os.PathLike[str],

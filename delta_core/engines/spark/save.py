@@ -14,6 +14,7 @@ from delta_core.engines.spark.failures import convert_failures
 from delta_core.engines.spark.plan.private import check_version, is_available
 from delta_core.engines.spark.relations import spark_engine
 from delta_core.engines.spark.settings import SessionSettings, session_settings
+from delta_core.engines.spark.spark_errors import raises_spark_errors
 from delta_core.engines.spark.write.files import FrameOptions
 from delta_core.engines.spark.write.modes import FrameWriteOptions, write_rows
 from delta_core.errors import InvalidArgumentError
@@ -26,6 +27,7 @@ from delta_core.operations.write import WriteOptions
 __all__ = ["write"]
 
 
+@raises_spark_errors
 def write(
     df: DataFrame,
     uri: str | os.PathLike[str],

@@ -15,6 +15,7 @@ from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.statements import named_relations, parse_statement
 from delta_core.engines.spark.read import read
 from delta_core.engines.spark.source import DeltaSource
+from delta_core.engines.spark.spark_errors import raises_spark_errors
 from delta_core.engines.spark.sql_changes import run_statement
 from delta_core.engines.spark.sql_commands import parse_command
 from delta_core.engines.spark.sql_definitions import changed_table, empty
@@ -68,6 +69,7 @@ _QUERIES = frozenset(("SELECT", "WITH", "FROM", "TABLE", "(", "DELETE", "UPDATE"
 _CHANGES = frozenset(("DELETE", "UPDATE", "MERGE", "INSERT"))
 
 
+@raises_spark_errors
 def register(spark: SparkSession, name: str = TABLE_FUNCTION) -> None:
     """Make tables known to a session's SQL: ``SELECT * FROM delta_scan('uri')`` or ``delta_scan('uri', 3)``.
 
@@ -97,6 +99,7 @@ def _scan(spark: SparkSession, name: str, given: tuple[str | int, ...]) -> DataF
     return read(spark, *given)  # type: ignore[arg-type]  # checked above
 
 
+@raises_spark_errors
 def sql(spark: SparkSession, text: str, args: Any = None, **options: Any) -> DataFrame:
     """Run SQL in which ``delta.`path``` and ``delta_scan('uri'[, version])`` are tables.
 

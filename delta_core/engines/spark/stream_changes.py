@@ -17,6 +17,7 @@ from delta_core.engines.spark.failures import convert_failures
 from delta_core.engines.spark.plan.frame import frame
 from delta_core.engines.spark.plan.private import check_stream, stream_relation
 from delta_core.engines.spark.settings import session_settings
+from delta_core.engines.spark.spark_errors import raises_spark_errors
 from delta_core.engines.spark.stream_failures import no_rows, rows_or_failure
 from delta_core.engines.spark.stream_start import start_of
 from delta_core.engines.spark.stream_tracking import (
@@ -45,6 +46,7 @@ from delta_core.table.delta_table import DeltaTable
 __all__ = ["read_changes_stream"]
 
 
+@raises_spark_errors
 def read_changes_stream(
     spark: SparkSession,
     uri: str | os.PathLike[str],

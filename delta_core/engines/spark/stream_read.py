@@ -16,6 +16,7 @@ from delta_core.engines.spark.failures import convert_failures
 from delta_core.engines.spark.plan.frame import frame
 from delta_core.engines.spark.plan.private import check_stream, stream_relation
 from delta_core.engines.spark.settings import session_settings
+from delta_core.engines.spark.spark_errors import raises_spark_errors
 from delta_core.engines.spark.stream_failures import rows_or_failure
 from delta_core.engines.spark.stream_start import start_of
 from delta_core.engines.spark.stream_tracking import (
@@ -34,6 +35,7 @@ from delta_core.operations.follow import FollowOptions, TableStream, first_posit
 __all__ = ["read_stream"]
 
 
+@raises_spark_errors
 def read_stream(
     spark: SparkSession,
     uri: str | os.PathLike[str],

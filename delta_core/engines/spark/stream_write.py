@@ -14,6 +14,7 @@ from delta_core.engines.spark.failures import convert_failures, remembering
 from delta_core.engines.spark.plan.private import check_version, is_available
 from delta_core.engines.spark.save import write
 from delta_core.engines.spark.settings import session_settings
+from delta_core.engines.spark.spark_errors import raises_spark_errors
 from delta_core.errors import EngineError, InvalidArgumentError, UnsupportedOperationError
 
 __all__ = ["write_stream"]
@@ -24,6 +25,7 @@ _SINGLE = ("mode", "txn", "data_change", "replace_where", "replace_using", "repl
 _SHARED = [n for n, p in signature(write).parameters.items() if p.kind == p.KEYWORD_ONLY and n not in _SINGLE]
 
 
+@raises_spark_errors
 def write_stream(
     df: DataFrame,
     uri: str | os.PathLike[str],

@@ -36,6 +36,7 @@ from delta_core.engines.spark.read import read
 from delta_core.engines.spark.relations import check_session, spark_engine
 from delta_core.engines.spark.results import result_frame
 from delta_core.engines.spark.settings import column_paths, session_settings
+from delta_core.engines.spark.spark_errors import class_raises_spark_errors
 from delta_core.engines.spark.write.rows import given_schema
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError, UnsupportedOperationError
 from delta_core.expressions.ast import Expression
@@ -100,6 +101,7 @@ RESTORED = {
 }
 
 
+@class_raises_spark_errors
 class SparkTable:
     """A table by its place; each call works on the latest version.
 
@@ -779,6 +781,7 @@ class SparkTable:
         return self._numbers({name: int(metrics.get(known, 0)) for name, known in RESTORED.items()})
 
 
+@class_raises_spark_errors
 class SparkOptimizer:
     """The result of `SparkTable.optimize`.
 

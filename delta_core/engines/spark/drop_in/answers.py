@@ -26,6 +26,7 @@ from delta_core.engines.spark.plan.frame import frame
 from delta_core.engines.spark.plan.private import callback, local_place
 from delta_core.engines.spark.settings import session_settings
 from delta_core.engines.spark.snapshots import identity, open_latest
+from delta_core.engines.spark.spark_errors import raises_spark_errors
 from delta_core.engines.spark.types import spark_schema
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 from delta_core.kernel.snapshot import Snapshot, open_snapshot
@@ -128,7 +129,7 @@ class Answers:
     def _run(self, session: Any, kind: str, what: Any, target: Any, query: Any, saves: bool) -> Any:
         spark = self._session(session)
         if kind == "text":
-            return run_text(spark, what)._jdf
+            return raises_spark_errors(run_text, is_method=True)(spark, what)._jdf
         name = [str(part) for part in target]
         if str(what.getClass().getSimpleName()) in _CREATING:
             return create(spark, what, name, query, saves)
