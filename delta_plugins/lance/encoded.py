@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 # the expressions are loaded with the first predicate
 from delta_core import api
-from delta_plugins.lance.files import LeafTest, layout_to_test
+from delta_plugins.lance.files import LeafTest, is_leaf, layout_to_test
 from delta_plugins.lance.predicates import Predicate
+from delta_plugins.lance.projection import pruned
 from delta_plugins.lance.schema import LanceField
 
 if TYPE_CHECKING:
@@ -98,44 +99,71 @@ def plan_tests(predicate: Predicate, fields: Sequence[LanceField], evaluator: Ev
     """
     if api.may_raise(predicate.expression, api.types_in(predicate.schema)):
         return None
-    columns = {x: i for x in predicate.columns for i, f in enumerate(fields) if x.path == (f.name,)}
-    sources: dict[Leaf, Any] = {x: api.PhysicalSource(i) for x, i in columns.items()}
-    types: dict[Leaf, Any] = {x: predicate.type_of(x) for x in columns}
+    targets = {x: _Target(path, predicate.type_of(x)) for x in predicate.columns if (path := _path(fields, x.path))}
+    # tests name their targets by number
+    listed = list(targets.values())
+    sources: dict[Leaf, Any] = {x: api.PhysicalSource(i) for i, x in enumerate(targets)}
+    types: dict[Leaf, Any] = {x: target.type for x, target in targets.items()}
     tested, found, rest = [], [], []
     for part in api.conjuncts(predicate.expression):
-        is_known = all(x in columns for x in api.leaves(part))
+        is_known = all(x in targets for x in api.leaves(part))
         test = api.part_test(part, sources, types) if is_known else None
-        if test is None or _joined(api.joined_test([test]), fields, types, columns) is None:
+        if test is None or _joined(api.joined_test([test]), fields, listed) is None:
             rest.append(part)
         else:
             tested.append(part)
             found.append(test)
     joined = api.joined_test(found) if found else None
-    root = _joined(joined, fields, types, columns)
+    root = _joined(joined, fields, listed)
     if root is None:
         return None
     left = api.all_of(rest)
     return EncodedTests(root, tuple(tested), None if left is None else predicate.part(left, evaluator))
 
 
+class _Target(NamedTuple):
+    """A field that can be tested.
+
+    Parameters
+    ----------
+    path : tuple of LanceField
+        The field at the top of the schema, and the structs and the field within it.
+    type : pyarrow.DataType
+        Of the field.
+    """
+
+    path: tuple[LanceField, ...]
+    type: Any
+
+
+def _path(fields: Sequence[LanceField], names: Sequence[str]) -> tuple[LanceField, ...]:
+    """Return the fields of a path; empty if one of them is not there, or lies in the column of another one."""
+    found: list[LanceField] = []
+    for name in names:
+        if found and (found[-1].logical_type != "struct" or is_leaf(found[-1])):
+            return ()
+        field = next((f for f in fields if f.name == name), None)
+        if field is None:
+            return ()
+        found.append(field)
+        fields = field.children
+    return tuple(found)
+
+
 def _joined(
-    test: ColumnTest | RowCondition | None,
-    fields: Sequence[LanceField],
-    types: Mapping[Any, Any],
-    columns: Mapping[Any, int],
+    test: ColumnTest | RowCondition | None, fields: Sequence[LanceField], targets: Sequence[_Target]
 ) -> LeafTest | _Joined | None:
     """Return a test as data files take it; None if a part of it can't be tested."""
     if test is None:
         return None
     if isinstance(test, api.RowCondition):
-        parts = [_joined(part, fields, types, columns) for part in test.parts]
+        parts = [_joined(part, fields, targets) for part in test.parts]
         known = tuple(part for part in parts if part is not None)
         return _Joined(known, test.is_any) if len(known) == len(parts) else None
-    field = fields[test.column]
-    layout = layout_to_test(field)
+    path, of = targets[test.column]
+    layout = layout_to_test(path[-1])
     if layout is None:
         return None
-    [of] = {t for x, t in types.items() if columns[x] == test.column}
     if layout.is_wide:
         # the tests of texts do not depend on the width of offsets
         of = pa.binary()
@@ -145,7 +173,8 @@ def _joined(
     width = 1 if layout.bits == 1 else layout.bits // 8
     if not compiled.fits_form(width, int(layout.bits == 1)):
         return None
-    return LeafTest(field, layout.bits, layout.is_wide, compiled, api.passes_null(test))
+    column = fields.index(path[0])
+    return LeafTest(column, pruned(path), path[-1], layout.bits, layout.is_wide, compiled, api.passes_null(test))
 
 
 def _signed(test: ColumnTest, bits: int) -> ColumnTest:

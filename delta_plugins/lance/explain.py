@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["explain_scan"]
 
-#: Files of this version and later are tested before they are decoded.
-_ENCODED = (2, 1)
-
 
 def explain_scan(
     dataset: VersionFiles,
@@ -47,10 +44,9 @@ def explain_scan(
     indices : IndexPlan, optional
         The rows that indices leave for the predicate.
     encoded : sequence of Expression
-        Parts of the predicate that are tested on encoded values, in files of version 2.1 and later.
+        Parts of the predicate that are tested on encoded values.
     """
     fragments = dataset.manifest.fragments
-    is_encoded = any((x.major, x.minor) >= _ENCODED for x in fragments.layouts)
     parts = [] if predicate is None else api.conjuncts(predicate.expression)
     return api.ScanReport(
         table=repr(dataset),
@@ -58,8 +54,7 @@ def explain_scan(
         limit=limit,
         files=(api.FileStep("table", fragments.num_files, int(fragments.file_size.sum()), 0.0),),
         predicate=tuple(
-            api.PredicatePart(api.format_sql(p), "predicate", False, False, False, is_encoded and p in encoded, True)
-            for p in parts
+            api.PredicatePart(api.format_sql(p), "predicate", False, False, False, p in encoded, True) for p in parts
         ),
         effects=tuple(_effects(dataset, indices)),
         run=None if run is None else _run(run, fragments.num_files),

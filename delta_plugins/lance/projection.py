@@ -10,7 +10,7 @@ from delta_core.api import ColumnNotFoundError, CorruptTableError, InvalidArgume
 from delta_plugins.lance.fragments import Layout
 from delta_plugins.lance.schema import LanceField, blob_kind, is_packed, walk_fields
 
-__all__ = ["METADATA", "Columns", "FilePart", "ShapePlan", "find_path", "plan_shape", "select_fields"]
+__all__ = ["METADATA", "Columns", "FilePart", "ShapePlan", "find_path", "plan_shape", "pruned", "select_fields"]
 
 #: Metadata columns, as of pylance.
 METADATA = ("_rowid", "_rowaddr", "_row_created_at_version", "_row_last_updated_at_version")
@@ -47,7 +47,7 @@ def select_fields(fields: Sequence[LanceField], columns: Columns) -> tuple[Lance
         if not (isinstance(name, str) or (isinstance(name, tuple) and name and all(isinstance(p, str) for p in name))):
             raise InvalidArgumentError(f"A column is requested by {name!r}, expected a name or a path.")
         path = find_path(fields, name)
-        top = _pruned(path)
+        top = pruned(path)
         before = found.get(top.name)
         if before is not None and len(path) == 1:
             raise InvalidArgumentError(f"Column {name!r} is requested twice, or with a field of its own.", column=name)
@@ -98,7 +98,8 @@ def _named(fields: Iterable[LanceField], name: str) -> LanceField | None:
     return alike[0] if alike else None
 
 
-def _pruned(path: Sequence[LanceField]) -> LanceField:
+def pruned(path: Sequence[LanceField]) -> LanceField:
+    """Return the first field of a path with only what leads to the last one."""
     if any(is_packed(f) or blob_kind(f) for f in path[:-1]):
         # its fields lie in one column: the file can't read one of them alone
         path = path[: 1 + next(i for i, f in enumerate(path) if is_packed(f) or blob_kind(f))]

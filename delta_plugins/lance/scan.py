@@ -215,19 +215,12 @@ class FragmentReader:
         return self._columns(positions, 0, len(positions), found)
 
     def can_test(self, tests: EncodedTests) -> bool:
-        """Whether all files of the columns of tests can test values before they decode them."""
-        nothing = np.zeros(0, np.int64)
-        return all(self._tested(test, nothing) is not None for test in tests.leaves())
+        """Whether each column of tests is in one file; several may contradict each other (`joining`)."""
+        return all(len(self._plan.sources[test.column]) < 2 for test in tests.leaves())
 
     def passing(self, test: LeafTest, rows: tuple[int, int] | NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the positions of some rows whose values of a column pass; see `can_test`."""
-        found = self._tested(test, rows)
-        assert found is not None
-        return found
-
-    def _tested(self, test: LeafTest, rows: tuple[int, int] | NDArray[np.int64]) -> NDArray[np.int64] | None:
-        number = self._reader.fields.index(test.field)
-        sources = self._plan.sources[number]
+        sources = self._plan.sources[test.column]
         if not sources:
             positions = np.arange(*rows) if isinstance(rows, tuple) else rows
             return positions if test.passes_null else positions[:0]

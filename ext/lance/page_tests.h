@@ -62,13 +62,41 @@ class TestedColumn : public Column {
     Error append_flags(Context &context, const Page &page, const std::vector<Range> &ranges, const std::vector<Part> &parts, uint8_t *flags) {
         for (const Range &range : ranges)
             if (range.first > range.last || range.last > page.num_rows) return "rows are requested that the page does not have";
-        if (page.layers.kinds().size() != 1 || is_list(page.layers.kinds()[0])) return "a page is nested in another way than its column";
+        if (page.layers.kinds().size() != layers.size()) return "a page has another number of layers than its column";
+        // without lists any level above 0 is a null, of the value or of a struct around it
+        for (const int kind : page.layers.kinds())
+            if (is_list(kind)) return "a page is nested in another way than its column";
         table_ = nullptr;
         entries_.clear();
         if (page.is_blob) return "a page of blobs has no values to test";
         if (page.layout == MINI_BLOCK) return mini_block_flags(context, page, ranges, parts, flags);
         if (page.layout == CONSTANT_PAGE) return constant_flags(page, ranges, flags);
         return decoded_flags(context, page, ranges, parts, flags);
+    }
+
+    // Write for each of n values in buffers of Arrow whether it passes, 1 or 0; without `valid` none of them is null.
+    Error array_flags(uint64_t n, Bytes valid, Bytes offsets, Bytes data, uint8_t *flags) {
+        if (n > UINT64_C(1) << 48) return "an array has too many values";
+        if (valid.data && valid.size < (n + 7) / 8) return "a buffer of validity ends before its values do";
+        if (test->is_of_levels()) {
+            mark(nullptr, n, flags);
+        } else if (bits) {
+            if (data.size < (n * bits + 7) / 8) return "a buffer ends before its values do";
+            if (bits == 1) mark_bits(data.data, 0, n, flags);
+            else mark(data.data, n, flags);
+        } else if (n) {
+            Slices slices;
+            slices.is_wide = values.is_wide;
+            slices.offsets = offsets.data;
+            slices.data = data;
+            if (offsets.size < (n + 1) * (values.is_wide ? 8 : 4)) return "a buffer of offsets ends before its values do";
+            if (!slices.rise(0, n)) return "offsets of values do not rise, or end after their bytes";
+            mark_slices(slices, n, flags);
+        }
+        if (!valid.data) return nullptr;
+        const uint8_t null = flag_of_null();
+        for (uint64_t i = 0; i < n; i++) flags[i] = get_bit(valid.data, i) ? flags[i] : null;
+        return nullptr;
     }
 
    private:
@@ -297,16 +325,19 @@ class TestedColumn : public Column {
         Column column;
         column.values.bits = bits;
         column.values.is_wide = values.is_wide;
-        column.layers.resize(1);
+        column.layers.resize(layers.size());
         if (Error e = column.append(context, page, ranges, parts)) return e;
-        const uint64_t n = column.layers[0].valid.size();
         uint64_t rows = 0;
         for (const Range &range : ranges) rows += range.last - range.first;
-        if (n != rows) return "levels describe another number of rows than the page has";
-        if (Error e = mark_decoded(column.values, n, flags)) return e;
-        if (!column.layers[0].valid.zeros()) return nullptr;
-        const uint8_t null = flag_of_null(), *const valid = column.layers[0].valid.block().data();
-        for (uint64_t i = 0; i < n; i++) flags[i] = get_bit(valid, i) ? flags[i] : null;
+        for (const LayerOut &layer : column.layers)
+            if (layer.valid.size() != rows) return "levels describe another number of rows than the page has";
+        if (Error e = mark_decoded(column.values, rows, flags)) return e;
+        const uint8_t null = flag_of_null();
+        for (const LayerOut &layer : column.layers) {
+            if (!layer.valid.zeros()) continue;
+            const uint8_t *const valid = layer.valid.block().data();
+            for (uint64_t i = 0; i < rows; i++) flags[i] = get_bit(valid, i) ? flags[i] : null;
+        }
         return nullptr;
     }
 

@@ -124,6 +124,7 @@ cdef extern from "lance/page_tests.h" namespace "delta_lance" nogil:
         const Test* test
         unsigned bits
         Error append_flags(Context& context, const CPage& page, const vector[Range]& ranges, const vector[Part]& parts, uint8_t* flags)
+        Error array_flags(uint64_t n, Bytes valid, Bytes offsets, Bytes data, uint8_t* flags)
 
 
 class DamagedPageError(Exception):
@@ -436,10 +437,12 @@ cdef object values_of(Values& values):
 
 
 cdef class TestedColumn:
-    """Tests rows of one column of a file, without lists, on encoded data.
+    """Tests rows of one column of a file, without lists, on encoded data; or values in buffers of Arrow.
 
     Parameters
     ----------
+    num_layers : int
+        The field and the structs around it.
     bits : int
         Of a value; 0 if each has its own length.
     is_wide : bool
@@ -458,8 +461,9 @@ cdef class TestedColumn:
     def __dealloc__(self):
         del self.context
 
-    def __init__(self, unsigned bits, bint is_wide, test):
+    def __init__(self, size_t num_layers, unsigned bits, bint is_wide, test):
         self.test = test
+        self.column.layers.resize(num_layers)
         self.column.test = <const Test*><uintptr_t>test.address_for(1 if bits == 1 else bits // 8, bits == 1)
         self.column.bits = self.column.values.bits = bits
         self.column.values.is_wide = is_wide
@@ -502,6 +506,37 @@ cdef class TestedColumn:
         views = views_of(parts, found)
         with nogil:
             error = self.column.append_flags(self.context[0], page.page, requested, found, &flags[0])
+        check(error)
+
+    def mark(self, validity, offsets, data, uint8_t[::1] flags not None):
+        """Set the flags of values in buffers of Arrow, which begin at their first value.
+
+        Parameters
+        ----------
+        validity, offsets, data : buffer or None
+            Those of an array; None for one that it does not have.
+        flags : uint8[n]
+            One for each value, which becomes 1 if the value passes, else 0.
+
+        Raises
+        ------
+        DamagedPageError
+            If a buffer is too small, or offsets do not rise.
+        """
+        cdef Bytes valid, ends, values
+        cdef uint64_t n = flags.shape[0]
+        cdef Error error
+        views = [None if x is None else View(x) for x in (validity, offsets, data)]
+        if views[0] is not None:
+            valid = (<View>views[0]).bytes()
+        if views[1] is not None:
+            ends = (<View>views[1]).bytes()
+        if views[2] is not None:
+            values = (<View>views[2]).bytes()
+        if not n:
+            return
+        with nogil:
+            error = self.column.array_flags(n, valid, ends, values, &flags[0])
         check(error)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from delta_core.api import lazy_imports
 from delta_plugins.lance.files.container import ByteSource
 from delta_plugins.lance.files.data_file import DataFile, column_map, open_data_file, open_described_file
-from delta_plugins.lance.files.leaves import LeafTest, layout_to_test
+from delta_plugins.lance.files.leaves import LeafTest, is_leaf, layout_to_test
 from delta_plugins.lance.files.rows import Rows
 from delta_plugins.lance.files.small_files import MOST_SMALL_BYTES, SmallFilesReader
 
@@ -17,6 +17,7 @@ __all__ = [
     "Rows",
     "SmallFilesReader",
     "column_map",
+    "is_leaf",
     "layout_to_test",
     "open_data_file",
     "open_described_file",

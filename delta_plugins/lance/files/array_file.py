@@ -12,9 +12,21 @@ from numpy.typing import NDArray
 from delta_core.api import DataFileError
 from delta_plugins.lance._pages import DamagedPageError, TooLongError
 from delta_plugins.lance.files.array_pages import ArrayPage, Steps, read_array, read_ends
+from delta_plugins.lance.files.array_tests import ArrayTest, mark_page
 from delta_plugins.lance.files.container import ColumnPages, Container, damaged
 from delta_plugins.lance.files.leaves import LeafTest, is_leaf
-from delta_plugins.lance.files.rows import PageRows, Rows, batches_of, page_rows, ranges_of, row_count, rows_of_batches
+from delta_plugins.lance.files.rows import (
+    PageRows,
+    Rows,
+    batches_of,
+    page_rows,
+    positions_of,
+    positions_where,
+    ranges_of,
+    row_count,
+    rows_of_batches,
+    rows_of_tests,
+)
 from delta_plugins.lance.files.steps import advanced, concatenated, in_turn, joined_lists, joined_spans
 from delta_plugins.lance.schema import LanceField, arrow_field
 from delta_plugins.lance.wire import Message, chosen, decode
@@ -61,9 +73,26 @@ class ArrayFile:
         self._read_ahead(pages, ranges, self._pages_ahead(pages, ranges))
         return self._read(fields, column_of, ranges)
 
-    def passing(self, test: LeafTest, column_of: Mapping[int, int], rows: Rows = None) -> NDArray[np.int64] | None:
-        """Return None: values are tested when they are decoded (`DataFile.passing`)."""
-        return None
+    def passing(self, test: LeafTest, column_of: Mapping[int, int], rows: Rows = None) -> NDArray[np.int64]:
+        """Return the positions of requested rows that pass a test of a field (`DataFile.passing`)."""
+        ranges = ranges_of(rows, self.num_rows)
+        index = column_of.get(test.leaf.id)
+        if index is None:
+            return positions_of(ranges) if test.passes_null else np.zeros(0, np.int64)
+        columns = self._container.pages([index])
+        stored = sum(n for buffers in columns[0].buffers for _, n in buffers)
+        ahead = self._pages_ahead(columns, ranges)
+        tested = ArrayTest(test)
+        found = [np.zeros(0, np.int64)]
+        for part in batches_of(ranges, rows_of_tests(stored / max(self.num_rows, 1))):
+            self._read_ahead(columns, part, ahead)
+            self._touched = {}
+            self._cuts = {}
+            [flags] = advanced([self._flags(tested, index, part)], self._container.read)
+            # pages of other columns are read on in turn with this one
+            self._pages = {k: p for k, p in self._pages.items() if k[0] != index} | self._touched
+            found.append(positions_where(part, flags))
+        return np.concatenate(found)
 
     def batches(
         self,
@@ -160,6 +189,22 @@ class ArrayFile:
         if len(arrays) == 1:
             return arrays[0]
         return concatenated(arrays, type)
+
+    def _flags(self, tested: ArrayTest, index: int, ranges: Ranges) -> Steps:
+        """Return which rows pass a test."""
+        field = tested.test.leaf
+        pages = self._checked_pages(field, index, ranges)
+        flags = np.zeros(row_count(ranges), np.uint8)
+        at = 0
+        for wanted in self._cut(ranges, pages):
+            page, encoding = self._page(field, index, pages, wanted.page)
+            rows = row_count(wanted.ranges)
+            try:
+                yield from mark_page(page, encoding, tested, wanted.ranges, flags[at : at + rows])
+            except DamagedPageError as e:
+                raise self._damaged(field, index, wanted.page, str(e)) from None
+            at += rows
+        return flags.view(np.bool_)
 
     def _list(self, field: LanceField, type: pa.DataType, column_of: Mapping[int, int], ranges: Ranges) -> Steps:
         index = column_of[field.id]

@@ -18,7 +18,7 @@ from delta_plugins.lance import _ends, _pages
 from delta_plugins.lance._pages import DamagedPageError
 from delta_plugins.lance.wire import Message, chosen
 
-__all__ = ["ArrayPage", "Steps", "count_of", "fixed_rows", "read_array", "read_ends", "read_spans"]
+__all__ = ["ArrayPage", "Steps", "count_of", "fixed_rows", "read_array", "read_codes", "read_ends", "read_spans"]
 
 _ENCODINGS = (
     "flat", "nullable", "fixed_size_list", "list", "struct", "binary", "dictionary", "fsst", "packed_struct",
@@ -470,6 +470,14 @@ def _read_fixed_binary(
     offsets = np.arange(n + 1, dtype=np.int64 if _is_wide(type) else np.int32) * width
     check_strings(type, offsets, data, n)
     return pa.Array.from_buffers(type, n, [bits, pa.py_buffer(offsets), as_buffer(data)], nulls)
+
+
+def read_codes(page: ArrayPage, part: Message, type: pa.DataType, ranges: Ranges) -> Steps:
+    """Return the codes of rows, as numbers, and the items: code 0 is null, and code k is item k - 1."""
+    whole = np.array([[0, part["num_dictionary_items"]]], np.int64)
+    items = yield from read_array(page, part["items"], type, whole)
+    codes = yield from read_array(page, part["indices"], pa.uint8(), ranges)
+    return numbers_of(codes), items
 
 
 def _read_dictionary(

@@ -22,6 +22,7 @@ from delta_plugins.lance.files.rows import (
     batches_of,
     page_rows,
     positions_of,
+    positions_where,
     ranges_of,
     row_count,
     rows_of_batches,
@@ -98,10 +99,10 @@ class DataFile(Protocol):
     def rows_within(self, fields: Sequence[LanceField], column_of: Mapping[int, int], most_bytes: int) -> int:
         """Return how many rows of fields, whichever they are, take about ``most_bytes`` in memory; at least one."""
 
-    def passing(self, test: LeafTest, column_of: Mapping[int, int], rows: Rows = None) -> NDArray[np.int64] | None:
+    def passing(self, test: LeafTest, column_of: Mapping[int, int], rows: Rows = None) -> NDArray[np.int64]:
         """Return the positions of requested rows that pass a test of a field, which rise.
 
-        Values are tested as they are encoded if that is exact. None if the file's version does not allow it.
+        Values are tested as they are encoded if that is exact: entries of a dictionary, constants and runs once.
 
         Raises
         ------
@@ -245,7 +246,7 @@ class StructuralFile:
         found = sum(c.widest_row(self.num_columns) for c in self._opened(fields, column_of))
         return max(int(most_bytes / max(found, 1e-3)), 1)
 
-    def passing(self, test: LeafTest, column_of: Mapping[int, int], rows: Rows = None) -> NDArray[np.int64] | None:
+    def passing(self, test: LeafTest, column_of: Mapping[int, int], rows: Rows = None) -> NDArray[np.int64]:
         """Return the positions of requested rows that pass a test of a field (`DataFile.passing`)."""
         columns = self._opened([test.field], column_of)
         ranges = ranges_of(rows, self._rows(columns))
@@ -256,9 +257,7 @@ class StructuralFile:
         self._choose_ahead(columns, ranges)
         for part in batches_of(ranges, rows_of_tests(column.row_bytes)):
             [(wanted, parts)] = self._fetched(columns, part)
-            indices = np.flatnonzero(column.flags(wanted, parts, test))
-            if len(indices):
-                found.append(indices + part[0, 0] if len(part) == 1 else positions_of(part)[indices])
+            found.append(positions_where(part, column.flags(wanted, parts, test)))
         return np.concatenate(found)
 
     def _rows(self, columns: Sequence[StructuralColumn]) -> int:

@@ -65,12 +65,16 @@ class Leaf(NamedTuple):
 
 
 class LeafTest(NamedTuple):
-    """A test of the values of a field at the top of the schema.
+    """A test of the values of a field at the top of the schema, or within structs.
 
     Parameters
     ----------
+    column : int
+        Which of the columns that the condition needs has the field.
     field : LanceField
-        The field.
+        The field at the top of the schema, with only what leads to the tested one.
+    leaf : LanceField
+        The tested field.
     bits : int
         Of a value; 0 if each has its own length.
     is_wide : bool
@@ -81,7 +85,9 @@ class LeafTest(NamedTuple):
         Whether null passes.
     """
 
+    column: int
     field: LanceField
+    leaf: LanceField
     bits: int
     is_wide: bool
     test: ValueTest

@@ -23,9 +23,20 @@ from delta_plugins.lance.files.array_pages import (
     numbers_of,
     read_spans,
 )
+from delta_plugins.lance.files.array_tests import ArrayTest
 from delta_plugins.lance.files.container import ByteSource, damaged
 from delta_plugins.lance.files.leaves import LeafTest
-from delta_plugins.lance.files.rows import Rows, batches_of, page_rows, ranges_of, row_count, rows_of_batches
+from delta_plugins.lance.files.rows import (
+    PageRows,
+    Rows,
+    batches_of,
+    page_rows,
+    positions_where,
+    ranges_of,
+    row_count,
+    rows_of_batches,
+    rows_of_tests,
+)
 from delta_plugins.lance.files.steps import advanced, concatenated, in_turn, joined_lists, joined_spans
 from delta_plugins.lance.schema import LanceField, arrow_field, field_tree
 from delta_plugins.lance.wire import Message, decode
@@ -107,9 +118,23 @@ class PlainFile:
         """Return requested rows of fields (`DataFile.read`)."""
         return self._read(fields, column_of, ranges_of(rows, self.num_rows), self._table)
 
-    def passing(self, test: LeafTest, column_of: Mapping[int, int], rows: Rows = None) -> NDArray[np.int64] | None:
-        """Return None: values are tested when they are decoded (`DataFile.passing`)."""
-        return None
+    def passing(self, test: LeafTest, column_of: Mapping[int, int], rows: Rows = None) -> NDArray[np.int64]:
+        """Return the positions of requested rows that pass a test of a field (`DataFile.passing`)."""
+        tested = ArrayTest(test)
+        found = [np.zeros(0, np.int64)]
+        for part in batches_of(ranges_of(rows, self.num_rows), rows_of_tests(self._size / max(self.num_rows, 1))):
+            reads = [
+                self._batch(tested.field, column_of, wanted, self._table)
+                for wanted in page_rows(part, self._table.starts)
+            ]
+            arrays = advanced(reads, self._source.read_ranges)
+            flags = np.zeros(sum(map(len, arrays)), np.uint8)
+            at = 0
+            for array in arrays:
+                tested.mark(array, flags[at : at + len(array)])
+                at += len(array)
+            found.append(positions_where(part, flags.view(np.bool_)))
+        return np.concatenate(found)
 
     def batches(
         self,
@@ -180,14 +205,18 @@ class PlainFile:
     def _field(self, field: LanceField, column_of: Mapping[int, int], ranges: Ranges, table: _Table) -> Steps:
         arrays = []
         for wanted in page_rows(ranges, table.starts):
-            try:
-                arrays.append((yield from self._page(field, column_of, wanted.page, wanted.ranges, table)))
-            except DamagedPageError as e:
-                raise damaged(
-                    self._path, f"field {field.name!r} (id {field.id}), batch {wanted.page}: {e}", column=field.name
-                ) from None
+            arrays.append((yield from self._batch(field, column_of, wanted, table)))  # noqa: PERF401 - as in `in_turn`
         of = arrow_field(field).type
         return arrays[0] if len(arrays) == 1 else concatenated(arrays, of)
+
+    def _batch(self, field: LanceField, column_of: Mapping[int, int], wanted: PageRows, table: _Table) -> Steps:
+        """Return rows of one batch of a field."""
+        try:
+            return (yield from self._page(field, column_of, wanted.page, wanted.ranges, table))
+        except DamagedPageError as e:
+            raise damaged(
+                self._path, f"field {field.name!r} (id {field.id}), batch {wanted.page}: {e}", column=field.name
+            ) from None
 
     def _page(
         self, field: LanceField, column_of: Mapping[int, int], batch: int, ranges: Ranges, table: _Table

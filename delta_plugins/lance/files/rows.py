@@ -16,6 +16,7 @@ __all__ = [
     "batches_of",
     "page_rows",
     "positions_of",
+    "positions_where",
     "ranges_of",
     "row_count",
     "rows_of_batches",
@@ -113,6 +114,15 @@ def positions_of(ranges: NDArray[np.int64]) -> NDArray[np.int64]:
     counts = ranges[:, 1] - ranges[:, 0]
     ends = np.cumsum(counts)
     found: NDArray[np.int64] = np.arange(row_count(ranges)) + np.repeat(ranges[:, 0] - (ends - counts), counts)
+    return found
+
+
+def positions_where(ranges: NDArray[np.int64], flags: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the positions of the rows of ranges that have a flag."""
+    indices = np.flatnonzero(flags)
+    if not len(indices) or len(ranges) > 1:
+        return positions_of(ranges)[indices] if len(indices) else indices
+    found: NDArray[np.int64] = indices + ranges[0, 0]
     return found
 
 

@@ -197,7 +197,7 @@ class StructuralColumn:
         DataFileError
             If a page is damaged.
         """
-        tested = _pages.TestedColumn(test.bits, test.is_wide, test.test)
+        tested = _pages.TestedColumn(len(self.leaf.layers), test.bits, test.is_wide, test.test)
         flags = np.zeros(sum(row_count(w.ranges) for w in wanted), np.uint8)
         at = 0
         for w, found in zip(wanted, parts, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,12 @@ from delta_plugins.lance.files import (
     DataFile,
     LeafTest,
     SmallFilesReader,
+    is_leaf,
     layout_to_test,
     open_data_file,
 )
-from delta_plugins.lance.schema import arrow_field
+from delta_plugins.lance.projection import pruned
+from delta_plugins.lance.schema import LanceField, arrow_field
 from tests.lance.made_files import MemoryBytes
 from tests.lance.recorded_files import as_array
 
@@ -90,8 +92,9 @@ def _are_equal(found: pa.Array, expected: pa.Array) -> bool:
 
 def _test(file: DataFile, fields: Any, columns: dict[int, int], rows: tuple[int, int] | None) -> None:
     """Test the values of each column that can be tested before it is decoded."""
-    for field in fields:
-        of, layout = arrow_field(field).type, layout_to_test(field)
+    for path in (p for f in fields for p in _paths((f,))):
+        leaf = path[-1]
+        of, layout = arrow_field(leaf).type, layout_to_test(leaf)
         if layout is None:
             continue
         number = 0.0 if pa.types.is_floating(of) else 0
@@ -100,8 +103,18 @@ def _test(file: DataFile, fields: Any, columns: dict[int, int], rows: tuple[int,
             test = compiled_test(condition, of)
             width = 1 if layout.bits == 1 else layout.bits // 8
             if test is not None and test.fits_form(width, layout.bits == 1):
-                found = file.passing(LeafTest(field, layout.bits, layout.is_wide, test, False), columns, rows)
-                assert found is None or (np.diff(found) > 0).all()
+                passes_null = isinstance(condition, NullTest)
+                whole = LeafTest(0, pruned(path), leaf, layout.bits, layout.is_wide, test, passes_null)
+                assert (np.diff(file.passing(whole, columns, rows)) > 0).all()
+
+
+def _paths(path: tuple[LanceField, ...]) -> Iterator[tuple[LanceField, ...]]:
+    """Yield the paths of the fields that are in a field, or in structs within it."""
+    if path[-1].logical_type != "struct" or is_leaf(path[-1]):
+        yield path
+        return
+    for child in path[-1].children:
+        yield from _paths((*path, child))
 
 
 def _invalid(array: pa.Array) -> str:
