@@ -6,6 +6,7 @@ other columns through Arrow's ``take``.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -418,6 +419,16 @@ def as_views(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+@cache
+def _makes_views() -> bool:
+    """Return whether PyArrow makes views of buffers, which 18 does not."""
+    try:
+        pa.Array.from_buffers(pa.string_view(), 0, [None, pa.py_buffer(b""), pa.py_buffer(b"")])
+    except ValueError:
+        return False
+    return True
+
+
 def _views_of_codes(array: pa.Array[Any]) -> pa.Array[Any] | None:
     """Return dictionary encoded strings as views of the dictionary's, which takes a part of the time of a copy.
 
@@ -429,7 +440,7 @@ def _views_of_codes(array: pa.Array[Any]) -> pa.Array[Any] | None:
         Codes that are not in the dictionary.
     """
     t, n = array.type, len(array)
-    if t.index_type != pa.int32() or t.value_type != pa.string():
+    if t.index_type != pa.int32() or t.value_type != pa.string() or not _makes_views():
         return None
     dictionary = array.dictionary
     if len(dictionary) > n or dictionary.null_count or array.null_count == n:

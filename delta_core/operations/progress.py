@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values
+from delta_core.runtime.sizes import num_bytes
 
 __all__ = ["OperationProgress", "ProgressReport", "report_rows"]
 
@@ -125,7 +126,7 @@ def report_rows(
 ) -> pa.RecordBatchReader:
     """Return the rows of a write, which report how many of them were read; of a table, the share of its bytes too."""
     is_table = isinstance(source, pa.Table)
-    total, num_rows = (source.nbytes, source.num_rows) if is_table else (0, 0)
+    total, num_rows = (num_bytes(source), source.num_rows) if is_table else (0, 0)
     reader = source.to_reader(max_chunksize=1 << 16) if is_table else source
 
     def batches() -> Iterator[pa.RecordBatch]:

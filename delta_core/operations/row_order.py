@@ -18,6 +18,7 @@ from delta_core.kernels.arrow_buffers import empty_table, number_array
 from delta_core.kernels.curves import Ranges, cell_ranks, cells_of, check_ordered, curve_bits, radix_order, ranks_of
 from delta_core.kernels.memory import release_unused
 from delta_core.operations.temporary import temporary_files
+from delta_core.runtime.sizes import num_bytes
 from delta_core.runtime.threads import ThreadPool
 from delta_core.schema.fields import Path
 
@@ -105,7 +106,7 @@ class OrderedRows:
         size = 0
         for batch in rows:
             held.append(batch)
-            size += batch.nbytes
+            size += num_bytes(batch)
             # sorted rows are a copy
             if size > self._spill.memory // 2:
                 yield from self._spilled(held, size, rows)

@@ -20,6 +20,7 @@ from delta_core.parquet.file_writer import FileOptions, OpenFiles
 from delta_core.parquet.gathered_rows import GatheredGroup, GatheredRows, Slot, Steps, bytes_of, steps_of
 from delta_core.parquet.small_files import SmallFiles
 from delta_core.parquet.written_files import WrittenFiles, raise_first
+from delta_core.runtime.sizes import num_bytes
 from delta_core.runtime.threads import Changes, Task, ThreadPool, num_cores
 
 __all__ = ["write_parquet_files"]
@@ -120,7 +121,7 @@ class _Job:
         size = 0
         for batch in source:
             head.append(batch)
-            size += batch.nbytes
+            size += num_bytes(batch)
             if size >= PARALLEL_BYTES:
                 break
         else:
@@ -142,7 +143,7 @@ class _Job:
 
     def _run_table(self, table: pa.Table, workers: int) -> None:
         # what the buffers hold is quicker to count, and no less
-        small = table.get_total_buffer_size() < PARALLEL_BYTES or table.nbytes < PARALLEL_BYTES
+        small = table.get_total_buffer_size() < PARALLEL_BYTES or num_bytes(table) < PARALLEL_BYTES
         if small:
             self._run_alone(iter(table.to_batches()), workers)
             return
@@ -166,7 +167,7 @@ class _Job:
             size = 0
             for step in steps_of(batches(), 0, self._write):
                 run.append(step)
-                size += step[1].nbytes
+                size += num_bytes(step[1])
                 if size >= RUN_BYTES:
                     self._runs.put(run)
                     run, size = [], 0

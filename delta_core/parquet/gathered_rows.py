@@ -13,6 +13,7 @@ from delta_core.engines.records import FileWrite
 from delta_core.kernels.arrow_buffers import joined_batches
 from delta_core.parquet.options import ROW_GROUP_ROWS
 from delta_core.parquet.types import num_leaves
+from delta_core.runtime.sizes import num_bytes
 
 __all__ = ["GatheredRows", "GatheredGroup", "Slot", "Steps", "bytes_of", "steps_of"]
 
@@ -185,7 +186,7 @@ def _cut(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
     """Yield pieces of a batch, each with its bytes: counted once: for few rows that costs more than the rows."""
     if not batch.num_rows:
         return
-    nbytes = batch.nbytes
+    nbytes = num_bytes(batch)
     wide = nbytes / batch.num_rows
     rows = max(1, min(ROW_GROUP_ROWS, int(PIECE_BYTES / wide) if wide else ROW_GROUP_ROWS))
     if batch.num_rows <= rows:
@@ -193,7 +194,7 @@ def _cut(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
         return
     for start in range(0, batch.num_rows, rows):
         piece = batch.slice(start, rows)
-        yield piece, piece.nbytes
+        yield piece, num_bytes(piece)
 
 
 def bytes_of(pieces: Sequence[pa.RecordBatch]) -> list[int]:
@@ -204,7 +205,7 @@ def bytes_of(pieces: Sequence[pa.RecordBatch]) -> list[int]:
         found = [_bytes_of_slices(a, b, ends) for a, b in zip(first.columns, last.columns, strict=True)]
         if found and all(counts is not None for counts in found):
             return [int(n) for n in sum(found)]
-    return [piece.nbytes for piece in pieces]
+    return [num_bytes(piece) for piece in pieces]
 
 
 def _bytes_of_slices(first: pa.Array, last: pa.Array, ends: Any) -> Any:

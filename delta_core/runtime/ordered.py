@@ -11,6 +11,7 @@ from time import perf_counter, thread_time
 import pyarrow as pa
 
 from delta_core.errors import EngineError
+from delta_core.runtime.sizes import num_bytes
 from delta_core.runtime.threads import Changes, Threads
 
 __all__ = ["Task", "run_ordered", "run_quick"]
@@ -224,9 +225,9 @@ def _bytes_of(batch: pa.RecordBatch) -> int:
     if batch.num_columns > _MANY_COLUMNS:
         first = batch.column(0)
         # a part of a larger batch holds all of its buffers
-        if 2 * first.nbytes >= first.get_total_buffer_size():
+        if 2 * num_bytes(first) >= first.get_total_buffer_size():
             return int(batch.get_total_buffer_size())
-    return int(batch.nbytes)
+    return num_bytes(batch)
 
 
 def _raising(error: BaseException) -> Task:

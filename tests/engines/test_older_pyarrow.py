@@ -10,7 +10,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from delta_core import BloomFilterProperties, ColumnProperties, DeltaTable, WriterProperties, write_deltalake
+from delta_core import (
+    BloomFilterProperties,
+    ColumnProperties,
+    DeltaTable,
+    WriterProperties,
+    open_table,
+    write_deltalake,
+)
 from delta_core.errors import UnsupportedOperationError
 from delta_core.kernels.arrow_buffers import joined_batches
 from delta_core.parquet import options
@@ -94,3 +101,38 @@ def test_joined_batches_have_the_rows_and_the_schema(columns: list[pa.Array], cu
     assert joined.schema.equals(schema, check_metadata=True)
     assert joined.num_rows == sum(p.num_rows for p in parts)
     assert joined.to_pylist() == [row for p in parts for row in p.to_pylist()]
+
+
+TEXTS = ["a", None, "a text of more than twelve bytes"] * 5_000
+
+
+@pytest.mark.parametrize(
+    ("found", "values"),
+    [
+        (pa.string_view(), TEXTS),
+        (pa.binary_view(), [None if t is None else t.encode() for t in TEXTS]),
+        (pa.list_(pa.string_view()), [None if t is None else [t, None] for t in TEXTS]),
+        (pa.struct([("s", pa.string_view())]), [{"s": t} for t in TEXTS]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("source", ["table", "reader"])
+def test_views_are_written_though_no_bytes_of_them_are_counted(
+    found: pa.DataType, values: list[object], source: str, tmp_path: Path
+) -> None:
+    rows = pa.table({"id": range(len(values)), "v": pa.array(values, found)})
+    write_deltalake(tmp_path, rows if source == "table" else rows.to_reader(1_000), target_file_size=100_000)
+    table = DeltaTable(tmp_path).to_pyarrow_table().sort_by("id")
+    assert table.column("v").to_pylist() == values
+    DeltaTable(tmp_path).optimize.compact()
+    assert DeltaTable(tmp_path).to_pyarrow_table().sort_by("id").equals(table)
+
+
+@pytest.mark.parametrize(
+    "texts", [TEXTS, [f"text {i}, which is not repeated" for i in range(15_000)]], ids=["few", "many"]
+)
+def test_rows_are_read_as_views(texts: list[str | None], tmp_path: Path) -> None:
+    for _ in range(3):
+        write_deltalake(tmp_path, pa.table({"s": texts}), mode="append")
+    batches = list(open_table(tmp_path).scan().view_batches())
+    assert [t for b in batches for t in b.column("s").to_pylist()] == texts * 3

@@ -39,6 +39,7 @@ from delta_core.expressions.printing import format_sql
 from delta_core.expressions.typing_rules import Typed
 from delta_core.kernels.arrow_buffers import is_valid, number_array, one_array, values_of
 from delta_core.runtime.recursion import Steps, each, run
+from delta_core.runtime.sizes import num_bytes
 from delta_core.schema.logical import facts, open_type, plain_layout
 from delta_core.schema.types import DataType, PrimitiveType
 
@@ -253,7 +254,7 @@ def _is_oversized(column: Any) -> bool:
     """Return whether a column may have more text than an array of offsets of 32 bits holds."""
     t = column.type
     is_plain = pa.types.is_string(t) or pa.types.is_binary(t) or pa.types.is_primitive(t)
-    return not (is_plain or isinstance(column, pa.Scalar)) and plain_layout(t) != t and column.nbytes > _MOST_BYTES
+    return not (is_plain or isinstance(column, pa.Scalar)) and plain_layout(t) != t and num_bytes(column) > _MOST_BYTES
 
 
 def _as_array(value: Any, num_rows: int, target: pa.DataType) -> pa.Array:
