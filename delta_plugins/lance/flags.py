@@ -35,7 +35,8 @@ MIXED_VERSIONS = 256
 LINEAGE_COLUMNS = 2048
 MANAGED_BLOBS = 16384
 UNIQUE_FIELD_IDS = 32768
-#: Flags of writers that stay when they are set; the others follow from what a version has.
+#: Flags of writers alone that stay when they are set, as `MIXED_VERSIONS` does; the others follow from what a version
+#: has.
 STAYING = NO_TRANSACTION_FILES | UNIQUE_FIELD_IDS
 #: Indices have further columns, or addresses of rows that were moved since.
 CHANGED_INDICES = 128 | 1024
@@ -74,7 +75,7 @@ FLAGS = (
     Flag(NO_TRANSACTION_FILES, "transactions without files", "write", False),
     Flag(64, "data overlay files", "reject"),
     Flag(128, "indices with covering columns", "read", False),
-    Flag(MIXED_VERSIONS, "data files of different versions", "read"),
+    Flag(MIXED_VERSIONS, "data files of different versions", "write"),
     Flag(512, "a fragment reuse index with stable row ids", "reject"),
     Flag(1024, "a tagged fragment reuse index", "read"),
     Flag(LINEAGE_COLUMNS, "row lineage in hidden columns", "write"),

@@ -354,6 +354,9 @@ class Draft:
             both |= flags.STABLE_ROW_IDS
         if self._has_lineage or self._kept_lineage():
             both |= flags.LINEAGE_COLUMNS
+        earlier = [m.message for m in (self.base, self._source) if m is not None]
+        if any(m["reader_feature_flags"] & flags.MIXED_VERSIONS for m in earlier):
+            both |= flags.MIXED_VERSIONS
         config = flags.CONFIG if message.get("config") else 0
         stays = 0 if self.base is None else self.base.message["writer_feature_flags"] & flags.STAYING
         return both, both | config | stays
