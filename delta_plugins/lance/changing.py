@@ -349,7 +349,7 @@ class ChangeMethods:
         InvalidArgumentError
             For a number that is out of range.
         UnsupportedFeatureError
-            For a dataset with a feature, or values such as blobs, that are not written.
+            For a dataset with a feature, or values such as external blobs, that are not written.
         CommitConflictError
             Another writer's commit contradicts this one; nothing of it is left.
         """

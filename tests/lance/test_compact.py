@@ -14,13 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from delta_core.api import CommitProperties
-from delta_core.errors import (
-    CommitConflictError,
-    InvalidArgumentError,
-    MetadataChangedError,
-    UnsupportedFeatureError,
-    UnsupportedOperationError,
-)
+from delta_core.errors import CommitConflictError, InvalidArgumentError, MetadataChangedError, UnsupportedOperationError
 from delta_core.operations import OptimizeOptions, optimize_table
 from delta_plugins.lance import open_dataset, write_lance
 from delta_plugins.lance.compacting import CompactOptions, choose_fragments
@@ -213,18 +207,6 @@ def test_predicates_and_orders_are_rejected(tmp_path: Path) -> None:
     for options in (OptimizeOptions(predicate="id = 1"), OptimizeOptions(order="linear", order_by=["id"])):
         with pytest.raises(UnsupportedOperationError):
             optimize_table(dataset, options)
-
-
-def test_blobs_are_rejected_by_name_and_leave_no_file(tmp_path: Path) -> None:
-    lance: Any = pytest.importorskip("lance", reason="pylance is not installed")
-    table = pa.table({"photo": lance.blob_array([b"a", b"b"])})
-    where = str(tmp_path / "blobs")
-    for _ in range(2):
-        lance.write_dataset(table, where, mode="append", data_storage_version="2.2")
-    before = {p for p in tmp_path.rglob("*") if p.is_file()}
-    with pytest.raises(UnsupportedFeatureError, match="blobs"):
-        open_dataset(where).compact()
-    assert {p for p in tmp_path.rglob("*") if p.is_file()} == before
 
 
 # --- rows ----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Datasets with data files of different versions: changes write that of the dataset, to which compaction brings all."""
+"""Datasets with data files of different versions: changes and compaction write files of the dataset's version."""
 
 from __future__ import annotations
 
