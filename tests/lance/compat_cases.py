@@ -166,6 +166,8 @@ COLUMNS: tuple[Any, ...] = (
 )
 NEW = rows(20, 3)
 MIXED = pa.concat_tables([rows(3, 2), rows(30, 1)]).set_column(1, "s", pa.array(["u3", "u4", "u30"]))
+#: Two rows for each row that they match.
+TWICE = pa.concat_tables([MIXED, MIXED])
 SCANS: tuple[tuple[str, str], ...] = (
     *(("LanceDataset", n) for n in ("to_table", "to_batches", "scanner", "head", "to_pandas")),
     *(("LanceFragment", n) for n in ("to_table", "to_batches", "scanner", "to_pandas")),
@@ -251,7 +253,7 @@ def _other_cases() -> list[Case]:
         (("conflict_retries", (3,), {}), ("when_not_matched_insert_all", (), {})),
         (),
     ]
-    sources = (MIXED, MIXED.select(["id", "s"]), pa.concat_tables([MIXED, MIXED]))
+    sources = (MIXED, MIXED.select(["id", "s"]), TWICE)
     return [
         *(Case("LanceDataset", n) for n in ("versions", "version", "latest_version", "schema", "uri", "config")),
         *(Case("LanceDataset", "take", (i,)) for i in ([7, 3, 7], pa.array([1]), [], [99])),
