@@ -294,7 +294,8 @@ def _fixed(chunks: Chunks, layout: ValueLayout, buffers: _Buffers) -> Message:
         valid = _valid(chunks)
         assert valid is not None
         validity = buffers.flat(1, [np.packbits(valid, bitorder="little")])
-        # what lies beneath nulls is not stored
+        # what lies beneath nulls is not stored; PyArrow 18 computes nothing of 16-bit floats
+        chunks = [c.view(pa.uint16()) if c.type == pa.float16() else c for c in chunks]
         chunks = [pc.coalesce(c, _zero(c.type)) if c.null_count else c for c in chunks]
     if layout.list_sizes:
         size, *inner = layout.list_sizes
