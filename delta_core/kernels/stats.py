@@ -11,7 +11,6 @@ from msgspec import Struct
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import compute as pc
 from delta_core.kernels._json_stats import Fields
-from delta_core.runtime.sizes import num_bytes
 from delta_core.schema.types import parse_decimal
 
 __all__ = ["StatField", "parse_stats"]
@@ -109,7 +108,7 @@ def _code(kind: str) -> tuple[str, int, int, pa.DataType]:
 
 def _split(chunk: pa.Array) -> Iterable[pa.Array]:
     """Cut a chunk until each piece's text is sure to fit."""
-    if len(chunk) < 2 or num_bytes(chunk) <= _CHUNK_BYTES:
+    if len(chunk) < 2 or chunk.nbytes <= _CHUNK_BYTES:
         return [chunk]
     half = len(chunk) // 2
     return [*_split(chunk.slice(0, half)), *_split(chunk.slice(half))]

@@ -45,12 +45,9 @@ class _FileWithDescriptor(pa.OSFile):  # type: ignore[misc]
         self._release()
 
 
-_ARROW_FILE = pa.OSFile if ARROW_VERSION >= 25 else _FileWithDescriptor
-
-
 def arrow_file(path: str, mode: str) -> pa.NativeFile:
     """Open a file of this machine for PyArrow, with `fileno` in every version of PyArrow; the mode is "rb" or "wb"."""
-    return _ARROW_FILE(path, mode)
+    return pa.OSFile(path, mode) if ARROW_VERSION >= 25 else _FileWithDescriptor(path, mode)
 
 
 def identity_of(found: os.stat_result) -> FileIdentity:

@@ -157,7 +157,7 @@ def read(
     is_requested = version is not None or timestamp is not None
 
     def returned(rows: DataFrame) -> DataFrame:
-        return rows if is_requested else with_version(rows, snapshot)
+        return rows if is_requested else with_version(rows, snapshot, may_lack_classes=route == "join")
 
     if predicate is None:
         rows = frame(spark, snapshot.scan(columns, metadata), route, vector_bytes, parallel_from, same)

@@ -7,16 +7,25 @@ import json
 from pyspark.sql import DataFrame
 
 from delta_core.engines.spark.plan import private
-from delta_core.errors import MetadataChangedError
+from delta_core.errors import EngineError, MetadataChangedError
 from delta_core.kernel.snapshot import Snapshot
 
 __all__ = ["version_read", "with_version"]
 
 
-def with_version(rows: DataFrame, snapshot: Snapshot) -> DataFrame:
-    """Return rows whose plan contains the version at which they were read; without private interfaces, the rows."""
-    if private.is_available(rows.sparkSession):
-        private.mark_read(rows, json.dumps([snapshot.engine.storage.uri(""), snapshot.metadata.id, snapshot.version]))
+def with_version(rows: DataFrame, snapshot: Snapshot, *, may_lack_classes: bool = False) -> DataFrame:
+    """Return rows whose plan contains the version at which they were read; without private interfaces, the rows.
+
+    With ``may_lack_classes`` a Spark that can't compile classes of this library is no error: the rows stay as they are.
+    """
+    if not private.is_available(rows.sparkSession):
+        return rows
+    text = json.dumps([snapshot.engine.storage.uri(""), snapshot.metadata.id, snapshot.version])
+    try:
+        private.mark_read(rows, text)
+    except EngineError:
+        if not may_lack_classes:
+            raise
     return rows
 
 

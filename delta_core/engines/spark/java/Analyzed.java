@@ -17,7 +17,10 @@ public class Analyzed extends FilterText {
     Analyzed made = new Analyzed();
     scala.collection.Iterator it = below.output().iterator();
     while (it.hasNext()) made.columns.add(it.next());
-    made.take((Alias) ((org.apache.spark.sql.catalyst.plans.logical.Project) plan).projectList().apply(0), type);
+    Alias named = (Alias) ((org.apache.spark.sql.catalyst.plans.logical.Project) plan).projectList().apply(0);
+    DataType own = ((Expression) (Object) named.child()).dataType();
+    if (!type.isEmpty() && !Cast$.MODULE$.canAnsiCast(own, DataType$.MODULE$.fromJson(type))) return null;
+    made.take(named, type);
     return made;
   }
   private void take(Alias named, String type) {
