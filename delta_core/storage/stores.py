@@ -41,7 +41,8 @@ def open_offered(uri: str, options: Mapping[str, Any] | None = None, allow_exter
     """
     scheme = scheme_of(uri) if uri else ""
     points = () if scheme in LOCAL_SCHEMES else entry_points(STORES_GROUP)
-    offered = [p for p in points if p.name.lower() == scheme]
+    # a package that is found twice, in a folder of sources and where it is installed, offers one storage
+    offered = list({p.value: p for p in points if p.name.lower() == scheme}.values())
     if not offered:
         return open_storage(uri, options, allow_external)
     if len(offered) > 1:
