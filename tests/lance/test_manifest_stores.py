@@ -422,7 +422,8 @@ def test_scheme_that_two_packages_offer_is_rejected(monkeypatch: pytest.MonkeyPa
     points = [Point("kept", lambda *_: "opened"), Point("KEPT", lambda *_: None)]
     twice = (points[0], points[0])
     monkeypatch.setattr(stores, "entry_points", lambda group: twice)
-    assert open_offered("kept://a/b") == "opened", "one package that is found twice"
+    opened: object = open_offered("kept://a/b")
+    assert opened == "opened", "one package that is found twice"
     monkeypatch.setattr(stores, "entry_points", lambda group: tuple(points))
     with pytest.raises(PluginConflictError, match="both offer a storage for kept://"):
         open_offered("kept://a/b")
