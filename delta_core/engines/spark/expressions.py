@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 from pyspark.sql import Column as SparkColumn, functions as F
@@ -93,11 +94,12 @@ def to_column(
     place: Callable[[Leaf], Expression],
     functions: Mapping[str, Function],
     *,
-    has_strict_casts: bool = False,
+    strict_in: Any = None,
 ) -> SparkColumn:
     """Return a bound expression as a Column, with the arguments of `to_sql`; it may have parts that Spark analyzed.
 
-    With ``has_strict_casts`` a value that does not fit the type that it is cast to fails, also without ANSI mode.
+    With ``strict_in``, the session, a value that does not fit the type that it is cast to fails, also without ANSI
+    mode.
     """
     calls: dict[str, EngineCall] = {}
 
@@ -113,8 +115,8 @@ def to_column(
 
     portable = expression if is_portable(expression) else run(visit(expression))
     made = F.expr(to_sql(portable, lambda leaf: leaf if _is_call(leaf, calls) else place(leaf), functions))
-    if has_strict_casts and any(isinstance(p, Cast) and not p.safe for p in all_parts(portable)):
-        made = private.with_strict_casts(made)
+    if strict_in is not None and any(isinstance(p, Cast) and not p.safe for p in all_parts(portable)):
+        made = private.with_strict_casts(strict_in, made)
     for name, e in calls.items():
         made = private.embedded(made, name, e.call, [to_sql(a, place, functions) for a in e.args])
     return made

@@ -400,7 +400,7 @@ class _Merge:
         return rows.select(*[F.col(quote_name(n)).alias(names[n]) for n in private.column_names(rows)])
 
     def _column(self, expression: Expression) -> Column:
-        return to_column(expression, self._place, self.base.plugins.functions, has_strict_casts=True)
+        return to_column(expression, self._place, self.base.plugins.functions, strict_in=self.spark)
 
     def _place(self, leaf: Leaf) -> Expression:
         return (

@@ -234,7 +234,7 @@ class SparkRelations:
         return write_frame(self._spark, engine, plan, rows, options, data_change=data_change, origin=origin)
 
     def _column(self, expression: Expression, functions: Mapping[str, Function] | None) -> Any:
-        return to_column(expression, lambda leaf: leaf, functions or {}, has_strict_casts=True)
+        return to_column(expression, lambda leaf: leaf, functions or {}, strict_in=self._spark)
 
 
 class SparkRows:

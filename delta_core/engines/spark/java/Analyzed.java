@@ -2,10 +2,12 @@
  * An expression that Spark analyzed, as JSON like that of a filter: the parts that Python can't evaluate are calls, kept here.
  */
 public class Analyzed extends FilterText {
+  private final org.apache.spark.sql.classic.SparkSession session;
   private final ArrayList calls = new ArrayList();
   private final ArrayList columns = new ArrayList();
   private String text, whole;
   private boolean isDeterministic, hasQuery;
+  private Analyzed(org.apache.spark.sql.classic.SparkSession session) { this.session = session; }
   // rows: those on which it is evaluated; selected: a selection of it alone from them; type: JSON of the one that it is cast to,
   // as values are cast that are assigned, empty for its own. Null if it is more than an expression of a row, such as an aggregate
   public static Analyzed of(org.apache.spark.sql.Dataset rows, org.apache.spark.sql.Dataset selected, String type) {
@@ -14,13 +16,14 @@ public class Analyzed extends FilterText {
     if (!(plan instanceof org.apache.spark.sql.catalyst.plans.logical.Project)) return null;
     LogicalPlan child = ((org.apache.spark.sql.catalyst.plans.logical.Project) plan).child();
     if (!child.output().equals(below.output()) || child.getClass() != below.getClass()) return null;
-    Analyzed made = new Analyzed();
+    Analyzed made = new Analyzed(((org.apache.spark.sql.classic.Dataset) rows).sparkSession());
     scala.collection.Iterator it = below.output().iterator();
     while (it.hasNext()) made.columns.add(it.next());
     Alias named = (Alias) ((org.apache.spark.sql.catalyst.plans.logical.Project) plan).projectList().apply(0);
     DataType own = ((Expression) (Object) named.child()).dataType();
     if (!type.isEmpty() && !Cast$.MODULE$.canAnsiCast(own, DataType$.MODULE$.fromJson(type))) return null;
-    made.take(named, type);
+    Active active = new Active(made.session);
+    try { made.take(named, type); } finally { active.end(); }
     return made;
   }
   private void take(Alias named, String type) {
@@ -100,7 +103,7 @@ public class Analyzed extends FilterText {
       out.append(",").append(place(column));
       own.add(column);
     }
-    calls.add(new Call(e, own));
+    calls.add(new Call(session, e, own));
     out.append("]");
   }
 }

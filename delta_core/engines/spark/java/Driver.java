@@ -99,8 +99,8 @@ public class Driver {
   public Object analyzed(org.apache.spark.sql.Dataset rows, org.apache.spark.sql.Dataset selected, String type) {
     return Analyzed.of(rows, selected, type);
   }
-  public Column strict(Column column) {
-    return ExpressionUtils.column((Expression) Call.expression(column).transformUp(new Strict()));
+  public Column strict(org.apache.spark.sql.classic.SparkSession session, Column column) {
+    return ExpressionUtils.column((Expression) Call.expression(session, column).transformUp(new Strict()));
   }
   // the session's settings of Delta and of SQL that are set: name and text in turn, escaped as in a URL
   public String settings(org.apache.spark.sql.classic.SparkSession session) throws java.io.IOException {

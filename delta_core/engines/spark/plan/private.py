@@ -622,14 +622,16 @@ def analyzed(rows: DataFrame, value: Column, target: str = "") -> Any:
     return _driver(spark).analyzed(rows._jdf, rows.select(value.alias("value"))._jdf, target)
 
 
-def with_strict_casts(column: Column) -> Column:
-    """Return a column, not yet analyzed, whose casts fail for a value that does not fit, also without ANSI mode."""
+def with_strict_casts(spark: Any, column: Column) -> Column:
+    """Return a column, not yet analyzed, whose casts fail for a value that does not fit, also without ANSI mode.
+
+    Without private interfaces it stays as it is: expressions with casts are then rejected without ANSI mode.
+    """
     from pyspark.sql.classic.column import Column as ClassicColumn
 
-    if not isinstance(column, ClassicColumn):
+    if not is_available(spark):
         return column
-    spark = SparkSession.getActiveSession()
-    return column if spark is None else ClassicColumn(_driver(spark).strict(column._jc))
+    return ClassicColumn(_driver(spark).strict(spark._jsparkSession, column._jc))
 
 
 def embedded(column: Column, name: str, call: Any, arguments: Sequence[str]) -> Column:
