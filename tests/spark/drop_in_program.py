@@ -426,6 +426,12 @@ def check_passed_options(spark: Any, path: str) -> None:
     assert rows(spark.read.format("delta").option("mergeSchema", "true").option("header", "x").load(path)) == [
         *range(7)
     ]
+    with pytest.raises(UnsupportedOperationError, match=r"fs\.s3a\.access\.key"):
+        spark.read.format("delta").option("fs.s3a.access.key", "k").load(path)
+    named = spark.range(2).write.format("delta").option("delta.constraints.NotFew", "id >= 0")
+    named.option("delta.feature.deletionVectors", "supported").save(f"{path}-named")
+    assert "delta.constraints.NotFew" in DeltaTable(f"{path}-named").metadata().configuration
+    assert "deletionVectors" in DeltaTable(f"{path}-named").protocol().writer_features
     for call in (
         spark.read.format("delta").option("startingVersion", 0),
         spark.read.format("delta").option("replaceOn", "x"),

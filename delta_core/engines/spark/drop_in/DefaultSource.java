@@ -16,8 +16,14 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 public class DefaultSource implements RelationProvider, CreatableRelationProvider, StreamSourceProvider,
     StreamSinkProvider, TableProvider {
+  // as they were spelled: names of constraints and of columns are a part of some
+  private static Map given(scala.collection.immutable.Map options) {
+    Object spelled = options instanceof org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
+      ? ((org.apache.spark.sql.catalyst.util.CaseInsensitiveMap) options).originalMap() : options;
+    return CollectionConverters.asJava((scala.collection.immutable.Map) spelled);
+  }
   private static Object python(String kind, SQLContext context, scala.collection.immutable.Map options, Object[] more) {
-    ArrayList request = new ArrayList(Arrays.asList(new Object[]{kind, context.sparkSession(), CollectionConverters.asJava(options)}));
+    ArrayList request = new ArrayList(Arrays.asList(new Object[]{kind, context.sparkSession(), given(options)}));
     request.addAll(Arrays.asList(more));
     return Python.call(request.toArray());
   }
@@ -43,7 +49,7 @@ public class DefaultSource implements RelationProvider, CreatableRelationProvide
   }
   public org.apache.spark.sql.execution.streaming.Sink createSink(
       SQLContext context, scala.collection.immutable.Map options, scala.collection.immutable.Seq partitions, OutputMode mode) {
-    HashMap given = new HashMap(CollectionConverters.asJava(options));
+    HashMap given = new HashMap(given(options));
     Python.call(new Object[]{"sink", given, mode.toString()});
     return new Sink(given, new ArrayList(CollectionConverters.asJava(partitions)), mode.toString());
   }

@@ -40,25 +40,28 @@ _WRITE = frozenset({
     "txnversion", "__partition_columns", "__clustering_columns", "optimizewrite", "maxrecordsperfile", "compression",
     "datachange", "replaceusing", "replaceon",
 })  # fmt: skip
-#: Beginnings of options that a write follows, and a read has no use for: properties of a new table, and those of the
-#: Parquet writer; and of Hadoop's own settings, which the session has.
-_PASSED = ("delta.", "parquet.", "fs.", "spark.hadoop.")
+#: Beginnings of options that a write follows: properties of a new table, and those of the Parquet writer.
+_PROPERTIES, _PARQUET = "delta.", "parquet."
+#: And of settings of Hadoop's file systems, which have the session's.
+_HADOOP = ("fs.", "hadoop.", "spark.hadoop.")
 _CHOOSES_ROWS = frozenset({
     "versionasof", "timestampasof", "startingversion", "startingtimestamp", "endingversion", "endingtimestamp",
-    "ignoredeletes", "ignorechanges", "skipchangecommits", "replacewhere", "replaceusing", "replaceon",
+    "ignoredeletes", "ignorechanges", "ignorefiledeletion", "skipchangecommits", "replacewhere", "replaceusing",
+    "replaceon",
 })  # fmt: skip
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
 
 
 class Options(Struct, frozen=True):
-    """Options by their names in lower case."""
+    """Options by their names: in lower case, but those of properties as they were spelled."""
 
     texts: Mapping[str, str]
 
     @classmethod
     def of(cls, given: Mapping[Any, Any]) -> Options:
         """Return options that Spark passes."""
-        return cls({str(name).lower(): str(value) for name, value in dict(given).items()})
+        names = {str(name): str(value) for name, value in dict(given).items()}
+        return cls({n if n.startswith((_PROPERTIES, _PARQUET)) else n.lower(): value for n, value in names.items()})
 
     @property
     def path(self) -> str:
@@ -80,16 +83,21 @@ class Options(Struct, frozen=True):
             )
 
     def check(self, known: frozenset[str], instead: str) -> None:
-        """Name options that are not known in a warning, and reject those among them that choose rows in another call.
+        """Name options that are not known in a warning, and reject those among them that have to be followed.
 
-        delta-spark passes over both, and programs set options that are meant for another source.
+        delta-spark passes over options that it does not have, and programs set some that are meant for another source.
 
         Raises
         ------
         UnsupportedOperationError
-            For an option that chooses rows, which this call can't follow.
+            For an option that chooses rows in another call, and for one of Hadoop's file systems.
         """
-        others = {n for n in self.texts.keys() - known if not n.startswith(_PASSED)}
+        others = self.texts.keys() - known
+        if hadoop := sorted(n for n in others if n.startswith(_HADOOP)):
+            raise UnsupportedOperationError(
+                f"Found the options {', '.join(hadoop)}. Files are read and written with the settings of the session: "
+                "set these in its configuration as spark.hadoop.fs...."
+            )
         if misplaced := sorted(others & _CHOOSES_ROWS):
             raise UnsupportedOperationError(
                 f"Found the options {', '.join(misplaced)}, which the format delta has in another call. {instead}"
@@ -101,6 +109,10 @@ class Options(Struct, frozen=True):
     def text(self, name: str) -> str | None:
         """Return an option, None if it is not given."""
         return self.texts.get(name.lower())
+
+    def starting(self, beginning: str) -> dict[str, str]:
+        """Return the options whose names have a beginning."""
+        return {name: text for name, text in self.texts.items() if name.startswith(beginning)}
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Return whether an option is true.
@@ -255,14 +267,14 @@ def write_arguments(options: Options) -> dict[str, Any]:
     InvalidArgumentError
         For a value that an option can't have.
     """
-    options.check(_WRITE, "Use the arguments of delta_core.spark.write.")
+    parquet, properties = options.starting(_PARQUET), options.starting(_PROPERTIES)
+    options.check(_WRITE | parquet.keys() | properties.keys(), "Use the arguments of delta_core.spark.write.")
     app, number = options.text("txnAppId"), options.number("txnVersion")
     if (app is None) != (number is None):
         raise InvalidArgumentError("Found only one of the options txnAppId and txnVersion, expected both or none.")
     merge, replace = options.flag("mergeSchema"), options.flag("overwriteSchema")
     mode_without = "fixed" if options.text("mergeSchema") is not None else None
     codec = options.text("compression")
-    parquet = {name: text for name, text in options.texts.items() if name.startswith("parquet.")}
     using = options.text("replaceUsing")
     partition_by, cluster_by = options.text("__partition_columns"), options.text("__clustering_columns")
     mode = options.text("partitionOverwriteMode")
@@ -277,7 +289,7 @@ def write_arguments(options: Options) -> dict[str, Any]:
         "optimize_write": options.flag("optimizeWrite") if options.text("optimizeWrite") is not None else None,
         "max_records_per_file": options.number("maxRecordsPerFile"),
         "parquet_options": {**parquet, **({} if codec is None else {"compression": codec})} or None,
-        "properties": {n: text for n, text in options.texts.items() if n.startswith("delta.")} or None,
+        "properties": properties or None,
         "data_change": False if not options.flag("dataChange", True) else None,
         "replace_using": None if using is None else [name.strip() for name in using.split(",")],
         "replace_on": options.text("replaceOn"),
