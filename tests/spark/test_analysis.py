@@ -143,6 +143,24 @@ def test_source_of_other_types_is_cast_or_fails_in_every_session(session: Any, t
     assert table.history(1).collect()[0]["version"] == version
 
 
+def test_expressions_are_those_of_the_tables_session_beside_another(spark: Any, tmp_path: Path) -> None:
+    made(tmp_path)
+    other = spark.newSession()
+    other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    other.conf.set("spark.sql.ansi.enabled", "false")
+    spark.sql("SELECT 1").collect()  # the session that PySpark last used is not the table's
+    table = ds.DeltaTable.forPath(other, tmp_path)
+    table.update("i = 1", {"t": "concat('2024-05-01 ', '10:00:00')"})
+    table.update("t = '2024-01-03 14:00:00'", {"t": "'2024-05-01 10:00:00'"})
+    source = other.sql("SELECT 3 AS i, '2024-05-01 10:00:00' AS t")
+    table.merge(source, "target.i = source.i").whenMatchedUpdateAll().execute()
+    found = {r["i"]: r["t"] for r in DeltaTable(tmp_path).to_pyarrow_table(filters="i in (1, 2, 3)").to_pylist()}
+    assert found == dict.fromkeys((1, 2, 3), dt.datetime(2024, 5, 1, 1, tzinfo=dt.UTC))
+    merge = table.merge(other.sql("SELECT 4 AS i, 1L << 40 AS j"), "target.i = source.i")
+    with pytest.raises(EngineError, match="CAST_"):
+        merge.whenMatchedUpdate(set={"i": "source.j"}).execute()
+
+
 def test_users_functions_run_in_conditions_and_values(spark: Any, tmp_path: Path) -> None:
     from pyspark.sql import functions as F
 
@@ -179,13 +197,17 @@ def test_condition_of_a_time_skips_files_in_every_zone(session: Any, tmp_path: P
 
 
 def test_partitions_are_selected_by_a_function_that_only_spark_has(spark: Any, tmp_path: Path) -> None:
+    from pyspark.sql import functions as F
+
     write_deltalake(tmp_path, pa.table({"p": ["a", "b", None], "n": [1, 2, 3]}), partition_by=["p"])
     table = ds.DeltaTable.forPath(spark, tmp_path)
     table.delete("format_string('%s!', p) = 'a!'")
     assert sorted(DeltaTable(tmp_path).to_pyarrow_table()["n"].to_pylist()) == [2, 3]
     new = spark.sql("SELECT 'b' AS p, 20L AS n")
-    ds.write(new, tmp_path, "overwrite", replace_where="format_string('%s!', p) = 'b!'")
-    assert sorted(DeltaTable(tmp_path).to_pyarrow_table()["n"].to_pylist()) == [3, 20]
+    where = "format_string('%s!', p) = 'b!'"
+    for condition in (where, F.expr(where)):
+        ds.write(new, tmp_path, "overwrite", replace_where=condition)
+        assert sorted(DeltaTable(tmp_path).to_pyarrow_table()["n"].to_pylist()) == [3, 20]
 
 
 def test_generated_column_of_a_time_is_calculated_in_the_zone_of_the_session(session: Any, tmp_path: Path) -> None:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
-from pyspark.sql import Column, DataFrame, functions as F
+from pyspark.sql import DataFrame, functions as F
 
-from delta_core.engines.spark.conditions import empty_rows, parse_condition
 from delta_core.engines.spark.format_table import SparkFormatTable
 from delta_core.engines.spark.plan.statements import Assignments, Delete, Insert, Merge, Statement, Update, run_query
 from delta_core.engines.spark.save import write
@@ -216,8 +215,6 @@ def _replacing(spark: Any, statement: Insert, constants: Mapping[str, str], snap
         return {}
     schema, partitions, where = snapshot.schema, snapshot.state.partition_columns, statement.replace_where
     if where is not None:
-        if isinstance(where, Column):
-            where = parse_condition(where, empty_rows(spark, schema, snapshot.state.types), "the condition")
         return {"replace_where": where}
     if statement.replace_using:
         return {"replace_using": list(statement.replace_using)}

@@ -7,23 +7,14 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession, types as T
 
 from delta_core import operations
-from delta_core.engines.spark.analysis import analyzed_condition, analyzed_value, understood
 from delta_core.engines.spark.builder import Definition, SparkTableBuilder, given_columns
 from delta_core.engines.spark.catalog import path_in, plan_table, table_path
-from delta_core.engines.spark.chars import padded_expression
-from delta_core.engines.spark.conditions import (
-    empty_rows,
-    parse_condition,
-    parse_value,
-    portable_definition,
-    portable_text,
-    without_alias,
-)
+from delta_core.engines.spark.conditions import portable_definition, portable_text
 from delta_core.engines.spark.failures import convert_failures, failing_as
 from delta_core.engines.spark.format_table import format_table_at
 from delta_core.engines.spark.latest import latest_rows
@@ -33,23 +24,20 @@ from delta_core.engines.spark.merger import SparkMerger
 from delta_core.engines.spark.optimized import OPTIMIZED, optimized_row
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.read import read
-from delta_core.engines.spark.relations import check_session, spark_engine
+from delta_core.engines.spark.relations import spark_engine
 from delta_core.engines.spark.results import result_frame
 from delta_core.engines.spark.settings import column_paths, session_settings
 from delta_core.engines.spark.spark_errors import class_raises_spark_errors
+from delta_core.engines.spark.table_columns import TableColumns
 from delta_core.engines.spark.write.rows import given_schema
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError, UnsupportedOperationError
-from delta_core.expressions.ast import Expression
-from delta_core.expressions.filters import to_expression
 from delta_core.expressions.sql import is_default, parse_sql
 from delta_core.kernel.protocol.properties import read_property
-from delta_core.kernel.scan.plan import resolve_columns
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.operations.changes import Changed
 from delta_core.operations.facts import has_transactions
 from delta_core.operations.merge.builder import MergeClause
-from delta_core.operations.update import assigned_columns
-from delta_core.schema.fields import Path, Schema, find
+from delta_core.schema.fields import Schema
 from delta_core.schema.types import StructType
 from delta_core.table import interop
 from delta_core.table.delta_table import DeltaTable
@@ -409,7 +397,8 @@ class SparkTable:
         """
         base = self._changeable("delete")
         options = operations.ChangeOptions(
-            predicate=self._condition(base, condition), transactions=self._session.transactions
+            predicate=None if condition is None else self._columns(base).condition(condition),
+            transactions=self._session.transactions,
         )
         with failing_as(f"Spark failed to delete rows of {self._path}", path=self._path):
             done = operations.delete_rows(base, options)
@@ -444,14 +433,13 @@ class SparkTable:
         if not isinstance(set, Mapping):
             raise InvalidArgumentError(f"Found set as {type(set).__name__}, expected a dict of column to value.")
         base = self._changeable("update")
-        rows = empty_rows(self._spark, base.schema, base.state.types, self._alias)
-        updates = {
-            self._own_name(base, name): v if is_default(v) else self._value(base, rows, name, v)
-            for name, v in set.items()
-        }
+        columns, named = self._columns(base), {self._own_name(base, name): v for name, v in set.items()}
+        updates = {name: v if is_default(v) else columns.value(name, v) for name, v in named.items()}
         self._session.check_case(base.schema, column_paths(*map(parse_sql, updates)))
         options = operations.UpdateOptions(
-            predicate=self._condition(base, condition), updates=updates, transactions=self._session.transactions
+            predicate=None if condition is None else columns.condition(condition),
+            updates=updates,
+            transactions=self._session.transactions,
         )
         with failing_as(f"Spark failed to update rows of {self._path}", path=self._path):
             done = operations.update_rows(base, options)
@@ -727,45 +715,8 @@ class SparkTable:
         found = self._numbers(numbers)
         return found.limit(0) if is_repeated else found
 
-    def _condition(self, base: Snapshot, given: str | Column | None) -> str | Expression | None:
-        if given is None:
-            return None
-        rows = empty_rows(self._spark, base.schema, base.state.types, self._alias)
-
-        def own() -> str | Expression:
-            found = without_alias(parse_condition(given, rows, "the condition"), base.schema, self._alias)
-            self._session.check_case(base.schema, column_paths(found))
-            padded = padded_expression(found, base.schema, self._session)
-            bound = to_expression(padded, base.schema, base.plugins.functions)
-            assert bound is not None
-            check_session(bound, self._spark, found)
-            # the text of a condition goes into the commit as it was written
-            is_kept = isinstance(given, str) and padded is found and self._alias is None
-            return str(portable_text(self._spark, given)) if is_kept else padded
-
-        def analyzed() -> Expression | None:
-            found = analyzed_condition(given, rows, _places(base))
-            return None if found is None else padded_expression(found, base.schema, self._session)
-
-        return cast("str | Expression", understood(own, analyzed))
-
-    def _value(self, base: Snapshot, rows: DataFrame, name: str, given: Any) -> Expression:
-        """Return a new value of a column."""
-
-        def own() -> Expression:
-            found = without_alias(parse_value(given, rows, f"the value of {name!r}"), base.schema, self._alias)
-            self._session.check_case(base.schema, column_paths(found))
-            padded = padded_expression(found, base.schema, self._session)
-            for value in assigned_columns(base, {self._own_name(base, name): padded}).values():
-                check_session(value, self._spark, found)
-            return padded
-
-        def analyzed() -> Expression | None:
-            wanted = find(base.schema, *resolve_columns(base.schema, [self._own_name(base, name)]))[1].type
-            found = analyzed_value(given, rows, _places(base), wanted)
-            return None if found is None else padded_expression(found, base.schema, self._session)
-
-        return cast("Expression", understood(own, analyzed))
+    def _columns(self, base: Snapshot) -> TableColumns:
+        return TableColumns(self._spark, base, self._alias, self._session)
 
     def _own_name(self, base: Snapshot, name: str) -> str:
         first, _, rest = name.partition(".")
@@ -878,10 +829,6 @@ def _opened(
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _places(base: Snapshot) -> list[Path]:
-    return [(f.name,) for f in base.schema.fields]
 
 
 def _time(ms: int | None) -> datetime | None:

@@ -10,21 +10,19 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from pyspark.sql import Column, DataFrame, functions as F
 
-from delta_core.engines.spark.analysis import analyzed_condition, understood
-from delta_core.engines.spark.chars import padded_expression, with_declared_types
+from delta_core.engines.spark.chars import with_declared_types
 from delta_core.engines.spark.conditions import empty_rows
 from delta_core.engines.spark.failures import failing_as, reason
 from delta_core.engines.spark.latest import fixed_rows
 from delta_core.engines.spark.plan.frame import frame
-from delta_core.engines.spark.relations import SparkRelation, check_session
-from delta_core.engines.spark.settings import column_paths, session_settings
+from delta_core.engines.spark.relations import SparkRelation
+from delta_core.engines.spark.settings import session_settings
+from delta_core.engines.spark.table_columns import TableColumns
 from delta_core.engines.spark.write.files import FrameOptions, write_frame
 from delta_core.engines.spark.write.rows import given_schema
 from delta_core.errors import DeltaError, InvalidArgumentError
 from delta_core.expressions.ast import Expression
-from delta_core.expressions.filters import to_expression
 from delta_core.expressions.printing import quote_name
-from delta_core.expressions.sql import parse_sql
 from delta_core.kernel.commit.intents import READ_TO_REMOVE, read_columns
 from delta_core.kernel.commit.transaction import CommitResult
 from delta_core.kernel.log.files import FileSet
@@ -102,23 +100,9 @@ class _FrameWrite(TableWrite):
         where = options.replace_where
         if where is None or isinstance(where, (list, tuple)):
             return options
-        settings = session_settings(self.spark)
-
-        def own() -> Any:
-            parsed = parse_sql(where) if isinstance(where, str) else where
-            settings.check_case(base.schema, column_paths(parsed))
-            padded = padded_expression(parsed, base.schema, settings)
-            bound = to_expression(padded, base.schema, base.plugins.functions)
-            if bound is not None:
-                check_session(bound, self.spark, parsed)
-            return where if padded is parsed else padded
-
-        def analyzed() -> Expression | None:
-            rows = empty_rows(self.spark, base.schema, base.state.types)
-            found = analyzed_condition(where, rows, [(f.name,) for f in base.schema.fields])
-            return None if found is None else padded_expression(found, base.schema, settings)
-
-        return replace(options, replace_where=understood(own, analyzed))
+        columns = TableColumns(self.spark, base, None, session_settings(self.spark))
+        given = columns.condition(where) if isinstance(where, (str, Column)) else columns.padded(where)
+        return replace(options, replace_where=given)
 
     def _parameters(self) -> dict[str, Any]:
         return {**super()._parameters(), **replacing_parameters(self.own.replace_using, self.own.replace_on)}
