@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from delta_core import formats
+from delta_core.engines.opening import make_engine
 from delta_core.errors import TableNotFoundError
 from delta_core.handles.secrets import shown_uri
 from delta_core.runtime.arguments import path_text
-from delta_core.table.delta_table import DeltaTable
-
-if TYPE_CHECKING:
-    pass
+from delta_core.table import format_parts
 
 __all__ = ["open_table"]
 
@@ -44,11 +43,26 @@ def open_table(table_uri: str | os.PathLike[str], **options: Any) -> Any:
     >>> open_table("table").version()
     1
     """
-    storage_options, place = options.get("storage_options"), path_text(table_uri)
-    if DeltaTable.is_deltatable(place, storage_options):
-        return DeltaTable(table_uri, **options)
+    place = path_text(table_uri)
+    if _may_have_log(place, options.get("storage_options")):
+        with contextlib.suppress(TableNotFoundError):
+            return format_parts.DeltaTable(table_uri, **options)
     found = formats.open_formatted(place, **options)
     if found is not None:
         return found
     tried = ", ".join(formats.format_names())
     raise TableNotFoundError(f"No table at {shown_uri(place)}; formats tried: {tried}.", path=place)
+
+
+def _may_have_log(place: str, storage_options: Any) -> bool:
+    """Whether a Delta table may be there; a folder on this machine answers without the modules of Delta's log."""
+    log = make_engine("arrow", place, storage_options).storage.local_path("_delta_log")
+    if log is None:
+        return format_parts.DeltaTable.is_deltatable(place, storage_options)
+    try:
+        with os.scandir(log) as found:
+            return next(found, None) is not None
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True  # opening it says why it can't be read
