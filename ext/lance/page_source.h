@@ -61,9 +61,12 @@ class PageSource {
     std::vector<uint16_t> marks;         // empty if all are valid
     std::vector<uint64_t> seen;          // how often each mark occurs
     Values values;                       // offsets of values of any length have 32 bits
-    std::vector<Bits> &validity() { return values.validity; }
+    KeptBlocks *lender = nullptr;        // of the values and of pages
 
-    void lend_from(KeptBlocks *source) { values.lend_from(source); }
+    void lend_from(KeptBlocks *source) {
+        lender = source;
+        values.lend_from(source);
+    }
     bool has_lists() const { return num_lists_ > 0; }
     uint16_t num_lists() const { return static_cast<uint16_t>(num_lists_); }
 

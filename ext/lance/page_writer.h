@@ -503,6 +503,7 @@ class PageWriter {
         const int bits = out.rep_bits + out.def_bits;
         const unsigned control = bits == 0 ? 0 : bits <= 8 ? 1 : bits <= 16 ? 2 : 4;
         Block data, index;
+        data.lend_from(source_->lender);
         std::vector<uint64_t> starts;
         const bool has_index = !source_->bits || source_->has_lists();
         if (Error e = source_->bits ? zip_fixed(out, control, data, starts, has_index) : zip_texts(out, control, data, starts)) return e;
@@ -848,7 +849,9 @@ class PageWriter {
         Block parts[34];
         uint64_t item = 0, entry = 0;
         bool is_open = false;
-        if (!data.reserve(source_->size() / 2)) return NO_MEMORY;
+        // as for values that nothing shortens: a block that grows is copied, and memory that isn't written costs nothing
+        data.lend_from(source_->lender);
+        if (!data.reserve(source_->size() + source_->size() / 16)) return NO_MEMORY;
         while (item < n || entry < entries) {
             uint64_t count = coder.count_at(item), end = entry;
             bool is_last = n - item <= count || (n - item <= coder.most() && coder.count_at(item) >= n - item);
