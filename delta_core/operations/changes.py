@@ -8,7 +8,7 @@ writes them, and commits.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, Protocol, Self
 
 import pyarrow as pa
@@ -191,8 +191,11 @@ class TableChanges(Protocol):
         """Return the default of a column; None if it is calculated from the new row."""
         ...
 
-    def check_assigned(self, names: Any) -> None:
-        """Reject assignments to columns whose values only the table assigns."""
+    def check_assigned(self, names: Collection[str], used: Collection[Path] = ()) -> None:
+        """Reject assignments to columns whose values only the table assigns.
+
+        ``used``: the columns of the table that the new values are computed of, unless they stay where they are.
+        """
         ...
 
     def whole_units(self, predicate: Expression | None, *, to_remove: bool) -> tuple[pa.Table, int | None] | None:

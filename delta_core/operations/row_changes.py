@@ -147,7 +147,7 @@ class RowChanges:
         """Return the default of a column; None if it is calculated from the new row."""
         return self.transaction.plan.default_of(path, updates=updates)
 
-    def check_assigned(self, names: Collection[str]) -> None:
+    def check_assigned(self, names: Collection[str], used: Collection[Path] = ()) -> None:
         """Reject assignments to columns whose values only the table assigns."""
         self.transaction.plan.check_assigned(names)
 

@@ -88,7 +88,7 @@ class _Update:
         given = self._given(options.updates)
         values = {name: Literal(value) for name, value in options.new_values.items()}
         self.assigned = assigned_columns(base, {**given, **values}, options.null_on_failed_cast)
-        self.changes.check_assigned(self.assigned)
+        self.changes.check_assigned(self.assigned, set().union(*(_used(e, (n,)) for n, e in self.assigned.items())))
 
     def _given(self, updates: Mapping[str, Any]) -> dict[str, Expression]:
         """Return the new values; a column whose default is computed from the new row is left out."""
@@ -169,6 +169,16 @@ def assigned_columns(
             )
     values = {path: _cast(base, path, e, null_on_failed_cast) for path, e in zip(paths, given.values(), strict=True)}
     return {p[0]: _built(base.schema, (p[0],), values) for p in paths}
+
+
+def _used(value: Expression, path: Path) -> set[Path]:
+    """Return the columns that the value at a path is computed of; one that stays where it is is none."""
+    if isinstance(value, Column):
+        return set() if value.path == path else {value.path}
+    if isinstance(value, Call) and value.function == "named_struct":
+        pairs = zip(value.args[::2], value.args[1::2], strict=True)
+        return set().union(*(_used(v, (*path, n.value)) for n, v in pairs if isinstance(n, Literal)))
+    return {leaf.path for leaf in leaves(value) if isinstance(leaf, Column)}
 
 
 def _parsed(name: str, given: Any) -> Expression:

@@ -65,4 +65,4 @@ def _may_have_log(place: str, storage_options: Any) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:
-        return True  # opening it says why it can't be read
+        return True  # opening it reports why it can't be read

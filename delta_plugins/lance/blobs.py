@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.api import DataFileError, DataFileNotFoundError, RangeRequest, Storage, UnsupportedFeatureError
+from delta_plugins.lance.external_blobs import Reference
 from delta_plugins.lance.names import blob_file_name
 from delta_plugins.lance.schema import (
     DEDICATED,
@@ -19,6 +20,7 @@ from delta_plugins.lance.schema import (
     LanceField,
     arrow_field,
     blob_kind,
+    has_blobs,
     is_packed,
 )
 
@@ -27,7 +29,16 @@ if TYPE_CHECKING:
 
     from delta_plugins.lance.version_files import VersionFiles
 
-__all__ = ["BlobFile", "Blobs", "check_readable_blobs", "locate_all", "locate_blobs", "slices_by_size", "with_bytes"]
+__all__ = [
+    "BlobFile",
+    "Blobs",
+    "Located",
+    "check_readable_blobs",
+    "locate_all",
+    "locate_blobs",
+    "slices_by_size",
+    "with_bytes",
+]
 
 Blobs = Literal["descriptor", "bytes"]
 
@@ -137,6 +148,10 @@ class BlobFile(io.RawIOBase):
             raise ValueError("The blob is closed.")
 
 
+#: A blob that was found: a file, or the value of an external one in rows that are written again; None is null.
+Located = BlobFile | bytes | None
+
+
 def check_readable_blobs(fields: Sequence[LanceField], above: str = "") -> None:
     """Check that each blob of fields has a row of its own, so that its bytes can be returned in place of it.
 
@@ -149,7 +164,7 @@ def check_readable_blobs(fields: Sequence[LanceField], above: str = "") -> None:
         name = f"{above}{field.name}"
         if blob_kind(field) or is_packed(field):
             continue
-        if field.logical_type != "struct" and _has_blobs(field):
+        if field.logical_type != "struct" and has_blobs(field):
             raise UnsupportedFeatureError(
                 f"Column {name!r} of type {field.logical_type!r} has blobs, whose bytes can't be read: only those of "
                 "columns and of fields of structs can. Request blobs='descriptor', or other columns.",
@@ -159,19 +174,25 @@ def check_readable_blobs(fields: Sequence[LanceField], above: str = "") -> None:
         check_readable_blobs(field.children, f"{name}.")
 
 
-def slices_by_size(located: Iterable[Sequence[BlobFile | None]], num_rows: int) -> Iterator[slice]:
+def _size(blob: Located) -> int:
+    if blob is None:
+        return 0
+    return len(blob) if isinstance(blob, bytes) else blob.size
+
+
+def slices_by_size(located: Iterable[Sequence[Located]], num_rows: int) -> Iterator[slice]:
     """Yield slices of rows whose blobs have few enough bytes for a batch; one row has any number of bytes.
 
     Parameters
     ----------
-    located : iterable of sequences of BlobFile or None
+    located : iterable of sequences of Located
         The blobs of each column, one for each row.
     num_rows : int
         The number of rows.
     """
     sizes: NDArray[np.int64] = np.zeros(num_rows, np.int64)
     for blobs in located:
-        sizes += np.array([0 if b is None else b.size for b in blobs], np.int64)
+        sizes += np.fromiter(map(_size, blobs), np.int64, num_rows)
     ends, start = np.cumsum(sizes), 0
     while start < num_rows:
         before = int(ends[start - 1]) if start else 0
@@ -182,19 +203,19 @@ def slices_by_size(located: Iterable[Sequence[BlobFile | None]], num_rows: int) 
 
 def locate_all(
     dataset: VersionFiles, fragment: int, field: LanceField, array: pa.Array[Any], files: Mapping[int, int]
-) -> dict[int, list[BlobFile | None]]:
+) -> dict[int, list[Located]]:
     """Return the blobs of all columns of a field by the id of the column's field; see `locate_blobs`."""
     if blob_kind(field):
         return {field.id: locate_blobs(dataset, fragment, field, array, files)}
-    found: dict[int, list[BlobFile | None]] = {}
-    if _has_blobs(field):
+    found: dict[int, list[Located]] = {}
+    if has_blobs(field):
         for child, part in zip(field.children, array.flatten(), strict=True):
             found |= locate_all(dataset, fragment, child, part, files)
     return found
 
 
 def with_bytes(
-    storage: Storage, field: LanceField, array: pa.Array[Any], located: Mapping[int, Sequence[BlobFile | None]]
+    storage: Storage, field: LanceField, array: pa.Array[Any], located: Mapping[int, Sequence[Located]]
 ) -> pa.Array[Any]:
     """Return the array of a field with the bytes of blobs in place of their descriptors.
 
@@ -206,7 +227,7 @@ def with_bytes(
         The field.
     array : pyarrow.Array, **shape (n,)**
         Its values, with descriptors.
-    located : Mapping of int to sequence of BlobFile or None
+    located : Mapping of int to sequence of Located
         The blobs of each column, of the same rows.
 
     Raises
@@ -214,7 +235,7 @@ def with_bytes(
     DataFileError, DataFileNotFoundError
         If files changed since the blobs were located.
     """
-    if not _has_blobs(field):
+    if not has_blobs(field):
         return array
     if blob_kind(field):
         return _fetched(storage, located[field.id])
@@ -225,7 +246,7 @@ def with_bytes(
 
 def locate_blobs(
     dataset: VersionFiles, fragment: int, field: LanceField, descriptors: pa.Array[Any], files: Mapping[int, int]
-) -> list[BlobFile | None]:
+) -> list[Located]:
     """Return the blobs of a column, None for null.
 
     Parameters
@@ -258,13 +279,13 @@ def locate_blobs(
     if blob_kind(field) == 1:
         ranges = _ranges_in_file(descriptors, path, field.name)
     else:
-        ranges = _ranges_by_kind(dataset, fragment, files[field.id], descriptors, field.name)
+        ranges = _ranges_by_kind(dataset, path, descriptors, field)
     return _checked(dataset.engine.storage, ranges, field.name)
 
 
-def _ranges_in_file(descriptors: pa.Array[Any], path: str, name: str) -> list[_Range | None]:
+def _ranges_in_file(descriptors: pa.Array[Any], path: str, name: str) -> list[_Range | bytes | None]:
     """Return the bytes of blobs that are all in the data file; (1, 0) is null in files of version 2.0."""
-    found: list[_Range | None] = []
+    found: list[_Range | bytes | None] = []
     for blob in descriptors.to_pylist():
         if blob is None or (blob["position"], blob["size"]) == (1, 0):
             found.append(None)
@@ -276,11 +297,10 @@ def _ranges_in_file(descriptors: pa.Array[Any], path: str, name: str) -> list[_R
 
 
 def _ranges_by_kind(
-    dataset: VersionFiles, fragment: int, file: int, descriptors: pa.Array[Any], column: str
-) -> list[_Range | None]:
-    path = dataset.file_path(fragment, file)
-    folder = path.removesuffix(".lance")
-    found: list[_Range | None] = []
+    dataset: VersionFiles, path: str, descriptors: pa.Array[Any], field: LanceField
+) -> list[_Range | bytes | None]:
+    folder, column = path.removesuffix(".lance"), field.name
+    found: list[_Range | bytes | None] = []
     for blob in descriptors.to_pylist():
         if blob is None:
             found.append(None)
@@ -293,7 +313,12 @@ def _ranges_by_kind(
         elif kind == EXTERNAL:
             if position and not size:
                 raise _damaged(path, column, f"it is external and starts at byte {position}, but has no size")
-            external = dataset.external_path(blob["blob_id"], blob["blob_uri"], path, column)
+            reference = Reference(blob["blob_id"], blob["blob_uri"], position, size)
+            value = dataset.carried_blob(reference, field.id, path, column)
+            if value is not None:
+                found.append(value)
+                continue
+            external = dataset.external_path(reference.base, reference.uri, path, column)
             found.append(_Range(external, position, size or -1))
         else:
             raise UnsupportedFeatureError(
@@ -305,17 +330,17 @@ def _ranges_by_kind(
     return found
 
 
-def _checked(storage: Storage, ranges: Sequence[_Range | None], name: str) -> list[BlobFile | None]:
+def _checked(storage: Storage, ranges: Sequence[_Range | bytes | None], name: str) -> list[Located]:
     """Return blobs whose bytes are known to be in their files."""
-    paths = list(dict.fromkeys(r.path for r in ranges if r is not None))
+    paths = list(dict.fromkeys(r.path for r in ranges if isinstance(r, _Range)))
     try:
         sizes = {p: size for p, (size, _) in zip(paths, storage.stat(paths), strict=True)}
     except FileNotFoundError as e:
         raise _missing(str(e), paths) from e
-    found: list[BlobFile | None] = []
+    found: list[Located] = []
     for blob in ranges:
-        if blob is None:
-            found.append(None)
+        if not isinstance(blob, _Range):
+            found.append(blob)
             continue
         size = sizes[blob.path] if blob.size < 0 else blob.size
         if blob.position + size > sizes[blob.path]:
@@ -328,11 +353,12 @@ def _checked(storage: Storage, ranges: Sequence[_Range | None], name: str) -> li
     return found
 
 
-def _fetched(storage: Storage, blobs: Sequence[BlobFile | None]) -> pa.Array[Any]:
+def _fetched(storage: Storage, blobs: Sequence[Located]) -> pa.Array[Any]:
     """Return the bytes of blobs; those of one file that lie close are read together."""
-    full = [b for b in blobs if b is not None and b.size]
-    data = _read(storage, [_Range(b._path, b._start, b.size) for b in full])
-    ends = np.cumsum([0, *(0 if b is None else b.size for b in blobs)], dtype=np.int64)
+    full = [b for b in blobs if isinstance(b, BlobFile) and b.size]
+    read = iter(_read(storage, [_Range(b._path, b._start, b.size) for b in full]))
+    data = [b if isinstance(b, bytes) else next(read) for b in blobs if _size(b)]
+    ends = np.cumsum([0, *map(_size, blobs)], dtype=np.int64)
     valid = np.array([b is not None for b in blobs], np.bool_)
     nulls = len(valid) - int(valid.sum())
     validity = pa.py_buffer(np.packbits(valid, bitorder="little")) if nulls else None
@@ -353,10 +379,6 @@ def _read(storage: Storage, ranges: Sequence[_Range]) -> Sequence[bytes | memory
                 path=path,
             )
     return found
-
-
-def _has_blobs(field: LanceField) -> bool:
-    return blob_kind(field) is not None or (not is_packed(field) and any(_has_blobs(c) for c in field.children))
 
 
 def _damaged(path: str, name: str, what: str) -> DataFileError:

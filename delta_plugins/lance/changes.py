@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -30,8 +30,9 @@ from delta_plugins.lance import flags
 from delta_plugins.lance.chosen_rows import UnitRows
 from delta_plugins.lance.commit.commits import commit_operation
 from delta_plugins.lance.commit.operations import Delete, Operation, Overwrite, RowRemoval, Update
+from delta_plugins.lance.external_blobs import Targets
 from delta_plugins.lance.schema import walk_fields
-from delta_plugins.lance.write.fitting import fit_batches
+from delta_plugins.lance.write.fitting import fit_batches, with_blob_values
 from delta_plugins.lance.write.fragments_writer import FragmentsWriter
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from delta_core.api import Expression, Path
     from delta_plugins.lance.dataset_version import DatasetVersion
 
-__all__ = ["LanceChanges", "check_changeable", "manifest_scheme", "units_of"]
+__all__ = ["LanceChanges", "blob_values", "check_changeable", "manifest_scheme", "units_of"]
 
 _ID, _CREATED = "_rowid", "_row_created_at_version"
 #: The columns of written rows that these values are in.
@@ -52,6 +53,13 @@ def units_of(dataset: DatasetVersion) -> pa.Table:
     listed = dataset.manifest.fragments
     sizes = np.maximum(listed.stored_bytes(), 0)
     return pa.table({"fragment": number_array(np.arange(len(listed))), "size": number_array(sizes)})
+
+
+def blob_values(dataset: DatasetVersion, source: Any, *, takes_uris: bool) -> Any:
+    """Return rows for a change of a dataset, with their blobs as values (`fitting.with_blob_values`)."""
+    manifest = dataset.manifest
+    targets = Targets(dataset.storage, manifest.base_paths) if takes_uris else None
+    return with_blob_values(source, manifest.fields, targets)
 
 
 def manifest_scheme(path: str) -> int:
@@ -116,6 +124,7 @@ class LanceChanges:
         self._properties = {k: str(v) for k, v in options.custom_metadata.items()}
         self._attempts = options.max_commit_retries + 1
         self._assigned: set[str] = set()
+        self._used: set[Path] = set()
         self._dropped: dict[int, RowSet] = {}
         self._whole: list[int] = []
         self._replaces_all = False
@@ -147,9 +156,10 @@ class LanceChanges:
         """Return null, the default of every column."""
         return Constant(None, find(self.base.schema, path)[1].type)
 
-    def check_assigned(self, names: Any) -> None:
-        """Note which columns get other values."""
+    def check_assigned(self, names: Collection[str], used: Collection[Path] = ()) -> None:
+        """Note which columns get other values, and which ones these are computed of."""
         self._assigned |= set(names)
+        self._used |= set(used)
 
     # --- finding rows ---
 
@@ -178,7 +188,8 @@ class LanceChanges:
         metadata: Sequence[str] = (),
     ) -> UnitRows:
         """Return rows by position (None: all), with the metadata columns of `carried` and others."""
-        return UnitRows(self.base, files, columns, (*metadata, *self.carried), rows=rows)
+        named = (*metadata, *self.carried)
+        return UnitRows(self.base, files, columns, named, rows=rows, carries=True, used=self._used)
 
     def positions(self, files: pa.Table, predicate: Expression | None) -> RowSets:
         """Return the physical positions, in each of some fragments, of the rows for which a predicate is true."""
@@ -242,7 +253,9 @@ class LanceChanges:
         self.progress.begin("write")
         before = self._writer.num_rows
         stream = self.progress.counted(self.relations.stream(rows))
-        found = fit_batches(iter(stream), stream.schema, self.base.manifest.fields, kept)
+        manifest = self.base.manifest
+        targets = Targets(self.base.storage, manifest.base_paths)
+        found = fit_batches(iter(stream), stream.schema, manifest.fields, targets, kept)
         for batch, hidden in _checked(found, checks, self.base.engine.evaluator):
             if kept:
                 ids, created = (one_array(hidden[n]).to_numpy() for n in kept)

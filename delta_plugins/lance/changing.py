@@ -253,7 +253,8 @@ class ChangeMethods:
                 max_temporary_bytes=max_temp_directory_size,
                 **options,
             )
-            return self._change(lambda: api.merge_rows(self._target, source, given), options)
+            rows = parts.blob_values(self._target, source, takes_uris=False)
+            return self._change(lambda: api.merge_rows(self._target, rows, given), options)
 
         return api.TableMerger(run, self)
 
@@ -303,7 +304,8 @@ class ChangeMethods:
         given = api.ReplaceRowsOptions(
             predicate=predicate, progress=progress, replace_using=tuple(replace_using), replace_on=replace_on, **options
         )
-        return self._change(lambda: api.replace_rows(self._target, data, given), options)
+        rows = parts.blob_values(self._target, data, takes_uris=not replace_using and replace_on is None)
+        return self._change(lambda: api.replace_rows(self._target, rows, given), options)
 
     def compact(
         self,

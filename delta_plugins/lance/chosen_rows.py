@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,15 +20,16 @@ from delta_core.api import (
     arrow_type,
 )
 from delta_core.kernels.arrow_buffers import number_array
+from delta_plugins.lance.external_blobs import Reference, encode_reference
 from delta_plugins.lance.projection import Columns
 from delta_plugins.lance.scan import FragmentReader, LanceScan
-from delta_plugins.lance.schema import blob_kind
+from delta_plugins.lance.schema import LanceField, blob_kind, walk_fields, walk_paths
 from delta_plugins.lance.version_files import VersionFiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from delta_core.api import Expression
+    from delta_core.api import Expression, Path
     from delta_core.kernels.row_set import RowSet
     from delta_plugins.lance.dataset_version import DatasetVersion
 
@@ -38,21 +39,31 @@ __all__ = ["UnitRows"]
 _AT_ONCE = 256
 
 
-class _WrittenBlobs(VersionFiles):
-    """A version whose blobs are written again with their bytes, which external blobs do not have."""
+class _CarriedBlobs(VersionFiles):
+    """A version whose rows are written again: external blobs stay external.
 
-    def external_path(self, base: int, uri: str, path: str, column: str) -> str:
-        """Reject an external blob.
+    Attributes
+    ----------
+    used : Collection of int
+        The ids of columns that new values are computed of, which a reference is no value for.
+    """
+
+    used: Collection[int] = ()
+
+    def carried_blob(self, reference: Reference, field: int, path: str, column: str) -> bytes | None:
+        """Return a reference in place of the bytes.
 
         Raises
         ------
         UnsupportedFeatureError
-            Always.
+            If a value is computed of the bytes.
         """
+        if field not in self.used:
+            return encode_reference(reference)
         raise UnsupportedFeatureError(
-            f"Data file {path!r} has an external blob of column {column!r} in {uri!r}: rows with such blobs are not "
-            "written again. Nothing was changed. Delete these rows, and append them with the bytes of their blobs.",
-            feature="external blobs",
+            f"Data file {path!r} has an external blob of column {column!r} in {reference.uri!r}, and a new value is "
+            "computed of it: external blobs stay as they are. Nothing was changed. Leave these rows or the column out.",
+            feature="values of external blobs",
             path=path,
             column=column,
         )
@@ -141,6 +152,10 @@ class UnitRows(PlannedRows):
         False for rows that are only moved: then they have the types of the dataset.
     batch_bytes : int, optional
         As of `ChosenScan`.
+    carries : bool
+        Whether the rows are written again: their external blobs are references then, not bytes.
+    used : Collection of path
+        Columns that new values of such rows are computed of.
     """
 
     def __init__(
@@ -153,6 +168,8 @@ class UnitRows(PlannedRows):
         rows: Sequence[RowSet] | None = None,
         is_plain: bool = True,
         batch_bytes: int | None = None,
+        carries: bool = False,
+        used: Collection[Path] = (),
     ) -> None:
         indices = units.column("fragment").to_numpy()
         if rows is None:
@@ -162,10 +179,10 @@ class UnitRows(PlannedRows):
         own = [m for m in metadata if m not in (FILE_NUMBER, ROW_INDEX)]
         needed = [*own, *(["_rowaddr"] if len(own) < len(metadata) and "_rowaddr" not in own else [])]
         self._dataset = dataset
-        # rows that are written again have blobs with their bytes
         files = dataset.files
-        if any(blob_kind(f) == 2 for f in dataset.manifest.fields):
-            files = _WrittenBlobs(files.engine, files.uri, files.manifest, files.branch, files.opening)
+        if carries and any(blob_kind(f) == 2 for f in walk_fields(dataset.manifest.fields)):
+            files = _CarriedBlobs(files.engine, files.uri, files.manifest, files.branch, files.opening)
+            files.used = _used_ids(dataset.manifest.fields, used)
         self._scan = ChosenScan(files, columns, predicate, needed, chosen, batch_bytes, blobs="bytes")
         self._metadata = tuple(metadata)
         storage = self._scan.storage_schema
@@ -236,6 +253,15 @@ class UnitRows(PlannedRows):
         if not np.array_equal(self._ids[at], fragments):
             raise InternalError("A row came of a fragment that was not requested.")
         return number_array(self._numbers[at])
+
+
+def _used_ids(fields: Sequence[LanceField], used: Collection[Path]) -> set[int]:
+    """Return the ids of the fields that some paths lead to, through or into."""
+    found = set()
+    for path, field in walk_paths(fields):
+        if any(path[: len(u)] == u or u[: len(path)] == path for u in map(tuple, used)):
+            found.add(field.id)
+    return found
 
 
 def _stored(array: pa.Array, wanted: pa.DataType) -> pa.Array:

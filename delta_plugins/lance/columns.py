@@ -16,6 +16,7 @@ from delta_plugins.lance.changes import units_of
 from delta_plugins.lance.chosen_rows import UnitRows
 from delta_plugins.lance.commit.draft import Draft, fragment_message
 from delta_plugins.lance.commit.operations import Merge, Project
+from delta_plugins.lance.external_blobs import Targets
 from delta_plugins.lance.projection import find_path
 from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind, is_packed
 from delta_plugins.lance.write.fitting import fit_batches
@@ -255,7 +256,7 @@ def _write_beside(
 ) -> tuple[dict[int, Sequence[Message]], list[str]]:
     """Write columns of all live rows to one new data file for each fragment."""
     manifest, files = dataset.manifest, dataset.files
-    source = _Rows(fit_batches(iter(rows), rows.schema, fields))
+    source = _Rows(fit_batches(iter(rows), rows.schema, fields, Targets(dataset.storage, manifest.base_paths)))
     found: dict[int, Sequence[Message]] = {}
     paths: list[str] = []
     file: NewFile | None = None

@@ -7,6 +7,7 @@ from delta_core.api import lazy_imports
 with lazy_imports(__name__):
     from delta_plugins.lance.changes import (
         LanceChanges as LanceChanges,
+        blob_values as blob_values,
         check_changeable as check_changeable,
         manifest_scheme as manifest_scheme,
     )

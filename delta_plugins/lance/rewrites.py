@@ -222,7 +222,7 @@ class LanceRewrites:
         table = units.append_column(FILE_NUMBER, numbers[FILE_NUMBER]) if numbered else units
         dataset = self._version_of(units)
         names = [*(_KEPT if dataset.manifest.has_stable_row_ids else ()), *numbers]
-        return UnitRows(dataset, table, None, names, is_plain=False).to_reader()
+        return UnitRows(dataset, table, None, names, is_plain=False, carries=True).to_reader()
 
     def _version_of(self, units: pa.Table) -> DatasetVersion:
         return self._versions[units.column("version")[0].as_py()]
@@ -278,13 +278,13 @@ class LanceRewrites:
         """Yield rows, with the ids and versions that they keep."""
         batch_bytes = max(self._memory // _BATCHES, 1)
         if not dataset.manifest.has_stable_row_ids:
-            rows = UnitRows(dataset, units, None, is_plain=False, batch_bytes=batch_bytes)
+            rows = UnitRows(dataset, units, None, is_plain=False, batch_bytes=batch_bytes, carries=True)
             for batch in rows.read_batches():
                 yield batch, ()
             return
         numbers = _numbers(dataset, units.column("fragment").to_numpy())
         names = () if numbers is not None else tuple(_KEPT)
-        rows = UnitRows(dataset, units, None, names, is_plain=False, batch_bytes=batch_bytes)
+        rows = UnitRows(dataset, units, None, names, is_plain=False, batch_bytes=batch_bytes, carries=True)
         start = 0
         for batch in rows.read_batches():
             if numbers is not None:

@@ -24,6 +24,7 @@ from delta_plugins.lance import flags, index
 from delta_plugins.lance.blobs import (
     BlobFile,
     Blobs,
+    Located,
     check_readable_blobs,
     locate_all,
     locate_blobs,
@@ -243,7 +244,7 @@ class FragmentReader:
             yield from self._reader.batch(arrays, num_rows)
             return
         arrays, fields, files = [one_array(a) for a in arrays], self._reader.fields, self._blob_files()
-        located: dict[int, list[BlobFile | None]] = {}
+        located: dict[int, list[Located]] = {}
         for field, array in zip(fields, arrays, strict=False):
             located |= locate_all(self._dataset, self._fragment, field, array, files)
         storage = self._dataset.engine.storage
@@ -275,7 +276,8 @@ class FragmentReader:
         while not blob_kind(field):
             [field] = field.children
             [array] = array.flatten()
-        return locate_blobs(self._dataset, self._fragment, field, array, self._blob_files())
+        found = locate_blobs(self._dataset, self._fragment, field, array, self._blob_files())
+        return [None if isinstance(b, bytes) else b for b in found]
 
     def _blob_files(self) -> Mapping[int, int]:
         """Return which of the fragment's files has each field."""

@@ -21,6 +21,7 @@ __all__ = [
     "blob_kind",
     "field_tree",
     "fields_of_schema",
+    "has_blobs",
     "is_packed",
     "message_of",
     "registered",
@@ -266,6 +267,11 @@ def blob_kind(field: LanceField) -> Literal[1, 2] | None:
     if field.metadata.get(_EXTENSION) == BLOB_V2.encode():
         return 2
     return 1 if field.metadata.get(_BLOB) == b"true" else None
+
+
+def has_blobs(field: LanceField) -> bool:
+    """Whether a field is a column of blobs, or one of the fields below it is."""
+    return blob_kind(field) is not None or (not is_packed(field) and any(has_blobs(c) for c in field.children))
 
 
 def arrow_schema(

@@ -12,6 +12,7 @@ from delta_core.api import DataFileError, Engine, InvalidArgumentError
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, number_array
 from delta_plugins.lance.deletions import read_deletions
+from delta_plugins.lance.external_blobs import Reference, file_of_uri
 from delta_plugins.lance.files import open_data_file
 from delta_plugins.lance.fragments import NOWHERE
 from delta_plugins.lance.manifest import Manifest
@@ -131,7 +132,21 @@ class VersionFiles:
                 "Restore the file from a copy, or request blobs='descriptor'.",
                 path=path,
             )
-        return uri
+        return file_of_uri(uri)
+
+    def carried_blob(self, reference: Reference, field: int, path: str, column: str) -> bytes | None:
+        """Return the value of an external blob in rows that are written again; None: the bytes of the blob.
+
+        Parameters
+        ----------
+        reference : Reference
+            The blob.
+        field : int
+            The id of the column.
+        path, column : str
+            As of `external_path`.
+        """
+        return None
 
     def open_file(self, fragment: int, file: int) -> DataFile:
         """Open a fragment's file; both are indices.

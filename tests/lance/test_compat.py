@@ -64,6 +64,8 @@ INDIRECT = {
     ("MergeInsertBuilder", "max_retries"),
     ("LanceScanner", "verbose"),
     ("LanceDataset", "on"),
+    # test_external_blobs.py
+    ("module", "allow_external_blob_outside_bases"),
 }
 #: Arguments without which a call can't be made.
 NEEDED: dict[str, tuple[Any, ...]] = {

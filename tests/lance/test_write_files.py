@@ -339,10 +339,9 @@ def test_blobs_are_rejected_by_name(version: str) -> None:
         (pa.struct({"data": pa.large_binary(), "uri": pa.string()}), of_extension, ("2.2",)),
     ):
         at_top = pa.schema([pa.field("c", of, True, metadata)])
-        for schema in (
-            *([] if version in takes else [at_top]),
-            pa.schema([pa.field("s", pa.struct([pa.field("c", of, True, metadata)]))]),
-        ):
+        in_struct = pa.schema([pa.field("s", pa.struct([pa.field("c", of, True, metadata)]))])
+        in_list = pa.schema([pa.field("l", pa.list_(pa.field("c", of, True, metadata)))])
+        for schema in (in_list, *([] if version in takes else [at_top, in_struct])):
             with pytest.raises(UnsupportedFeatureError, match=r"'c'.*no blobs.*large_binary"):
                 DataFileWriter(io.BytesIO(), lance_fields(schema), version=VERSIONS[version])
 

@@ -13,17 +13,9 @@ import pytest
 from delta_core import convert
 from delta_core.errors import InvalidArgumentError, SchemaError, SchemaMismatchError, UnsupportedFeatureError
 from delta_plugins.lance import open_dataset, write_lance
+from delta_plugins.lance.schema import BLOB_VALUES
+from tests.lance.blob_datasets import EXTENSION, LIMITS, check_blobs
 
-EXTENSION = {"ARROW:extension:name": "lance.blob.v2"}
-#: Limits of the kinds that are small enough for quick tests.
-LIMITS = {
-    "lance-encoding:blob-inline-size-threshold": "10",
-    "lance-encoding:blob-dedicated-size-threshold": "100",
-    "lance-encoding:blob-pack-file-size-threshold": "150",
-}
-VALUES = pa.struct(
-    [("data", pa.large_binary()), ("uri", pa.string()), ("position", pa.uint64()), ("size", pa.uint64())]
-)
 Blobs = list[bytes | None]
 
 #: Blobs of each kind, at the limits of them, and two packed files.
@@ -46,26 +38,6 @@ def rows(first: int, blobs: Blobs, metadata: dict[str, str] | None = None, nulla
     return pa.table([ids, pa.array(blobs, pa.large_binary()), [f"t{i}" for i in ids]], schema=schema)
 
 
-def check(where: str, expected: dict[int, bytes | None], column: str = "photo") -> None:
-    """Compare the blobs of each id, as bytes and as files, and as pylance reads them."""
-    dataset = open_dataset(where)
-    table = dataset.to_pyarrow_table(["id", column], blobs="bytes")
-    ids = table.column("id").to_pylist()
-    assert dict(zip(ids, table.column(column).to_pylist(), strict=True)) == expected
-    assert len(ids) == len(expected)
-    few = [*range(min(len(ids), 50))]
-    files = dataset.take_blobs(column, few)
-    assert [None if f is None else f.readall() for f in files] == [expected[i] for i in ids[:50]]
-    assert not dataset.verify().findings
-    lance: Any = pytest.importorskip("lance", reason="pylance is not installed")
-    theirs = lance.dataset(where)
-    theirs.validate()
-    assert theirs.to_table(columns=["id"]).column("id").to_pylist() == ids
-    assert theirs.to_table().to_pylist() == dataset.to_pyarrow_table().to_pylist()
-    found = theirs.take_blobs(column, indices=few)
-    assert [None if f is None else f.readall() for f in found] == [expected[i] for i in ids[:50]]
-
-
 def kinds(where: str) -> list[int | None]:
     """Return the kind of each blob, None for null."""
     found = open_dataset(where).to_pyarrow_table(["photo"]).column("photo").to_pylist()
@@ -80,7 +52,7 @@ def files_of(where: str) -> set[str]:
 def test_blobs_are_read_back_by_us_and_by_pylance(tmp_path: Path, case: str) -> None:
     where = str(tmp_path / "d")
     write_lance(where, rows(0, CASES[case]))
-    check(where, dict(enumerate(CASES[case])))
+    check_blobs(where, dict(enumerate(CASES[case])))
 
 
 @pytest.mark.parametrize("limits", [{}, LIMITS, {**LIMITS, "lance-encoding:blob-dedicated-size-threshold": "4"}])
@@ -116,10 +88,10 @@ def test_blobs_of_the_extension_type_of_pylance_are_written(tmp_path: Path) -> N
     expected: dict[int, bytes | None] = {0: b"a", 1: None, 2: b"d" * 70_000}
     # bytes, and the struct of the type in plain Arrow
     write_lance(where, pa.table({"id": [3, 4], "photo": pa.array([b"b", None], pa.binary())}), "append")
-    plain = pa.array([{"data": b"c", "uri": None, "position": None, "size": None}, None], VALUES)
+    plain = pa.array([{"data": b"c", "uri": None, "position": None, "size": None}, None], BLOB_VALUES)
     write_lance(where, pa.table({"id": [5, 6], "photo": plain}), "append")
     lance.write_dataset(pa.table({"id": [7], "photo": lance.blob_array([b"theirs"])}), where, mode="append")
-    check(where, {**expected, 3: b"b", 4: None, 5: b"c", 6: None, 7: b"theirs"})
+    check_blobs(where, {**expected, 3: b"b", 4: None, 5: b"c", 6: None, 7: b"theirs"})
 
 
 def test_two_columns_of_blobs_share_the_numbers_of_files(tmp_path: Path) -> None:
@@ -128,8 +100,8 @@ def test_two_columns_of_blobs_share_the_numbers_of_files(tmp_path: Path) -> None
     field = first.schema.field("photo").with_name("scan")
     other = pa.array(MIXED[::-1], pa.large_binary())
     write_lance(where, first.append_column(field, other))
-    check(where, dict(enumerate(MIXED)))
-    check(where, dict(enumerate(MIXED[::-1])), "scan")
+    check_blobs(where, dict(enumerate(MIXED)))
+    check_blobs(where, dict(enumerate(MIXED[::-1])), "scan")
     paths = [p.name for p in Path(where).rglob("*.blob")]
     assert len(set(paths)) == len(paths) == 8
 
@@ -144,7 +116,7 @@ def test_all_changes_of_rows_carry_blobs(tmp_path: Path, stable: bool) -> None:
     def same() -> None:
         order = open_dataset(where).to_pyarrow_table(["id"]).column("id").to_pylist()
         assert sorted(order) == sorted(expected)
-        check(where, {i: expected[i] for i in order})
+        check_blobs(where, {i: expected[i] for i in order})
 
     same()
     write_lance(where, rows(20, [b"x" * 120, None]), "append")
@@ -202,7 +174,7 @@ def test_cleanup_keeps_the_blobs_of_each_version_that_stays(tmp_path: Path) -> N
     dataset.cleanup(keep_versions=1, unreferenced_older_than=timedelta(0))
     assert not stray.exists()
     assert len([p for p in files_of(where) if p.endswith(".blob")]) == 4 + 1
-    check(where, {0: b"third" * 20, 1: b"i"})
+    check_blobs(where, {0: b"third" * 20, 1: b"i"})
     first = dataset.load_as_version(tag="first").to_pyarrow_table(["photo"], blobs="bytes")
     assert first.column("photo").to_pylist() == MIXED
 
@@ -211,10 +183,10 @@ def test_new_columns_of_blobs_and_new_rows_without_them(tmp_path: Path) -> None:
     where = str(tmp_path / "d")
     dataset = write_lance(where, pa.table({"id": [*range(len(MIXED))]}), max_rows_per_file=4)
     dataset.add_columns(rows(0, MIXED).select(["photo"]))
-    check(where, dict(enumerate(MIXED)))
+    check_blobs(where, dict(enumerate(MIXED)))
     write_lance(where, pa.table({"id": [50]}), "append")
     open_dataset(where).compact()
-    check(where, {**dict(enumerate(MIXED)), 50: None})
+    check_blobs(where, {**dict(enumerate(MIXED)), 50: None})
 
 
 def test_blobs_that_are_larger_than_the_memory_of_a_compaction_are_carried(tmp_path: Path) -> None:
@@ -222,7 +194,7 @@ def test_blobs_that_are_larger_than_the_memory_of_a_compaction_are_carried(tmp_p
     blobs: Blobs = [bytes([i]) * 3_000_000 for i in range(6)]
     write_lance(where, rows(0, blobs, EXTENSION), max_rows_per_file=2)
     assert open_dataset(where).compact(max_memory=1 << 20)["num_added_fragments"] == 1
-    check(where, dict(enumerate(blobs)))
+    check_blobs(where, dict(enumerate(blobs)))
 
 
 def test_failed_writes_and_lost_commits_leave_no_files_of_blobs(tmp_path: Path) -> None:
@@ -236,7 +208,7 @@ def test_failed_writes_and_lost_commits_leave_no_files_of_blobs(tmp_path: Path) 
     with pytest.raises(SchemaMismatchError, match="rows"):
         dataset.add_columns(rows(0, [b"d" * 200] * 20).select(["photo"]).rename_columns(["scan"]))
     assert files_of(where) == before
-    check(where, dict(enumerate(MIXED)))
+    check_blobs(where, dict(enumerate(MIXED)))
 
 
 def _failing() -> Any:
@@ -245,7 +217,12 @@ def _failing() -> Any:
 
 
 BAD: dict[str, tuple[type[Exception], str, Callable[[], pa.Table]]] = {
-    "a URI": (UnsupportedFeatureError, "given by a URI", lambda: _of_structs({"uri": "file:///a"})),
+    "a URI that is relative": (InvalidArgumentError, "expected an absolute URI", lambda: _of_structs({"uri": "a/b"})),
+    "bytes and a URI": (
+        SchemaMismatchError,
+        "both bytes and a URI",
+        lambda: _of_structs({"uri": "file:///a", "data": b"x"}),
+    ),
     "neither bytes nor a URI": (SchemaMismatchError, "neither bytes nor a URI", lambda: _of_structs({})),
     "text": (SchemaError, "expected binary values", lambda: pa.table([["a"]], schema=_schema(pa.string()))),
     "other struct": (
@@ -304,7 +281,7 @@ def _schema(of: Any) -> pa.Schema:
 
 
 def _of_structs(value: dict[str, Any]) -> pa.Table:
-    return pa.table([pa.array([value], VALUES)], schema=_schema(VALUES))
+    return pa.table([pa.array([value], BLOB_VALUES)], schema=_schema(BLOB_VALUES))
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -325,24 +302,6 @@ def test_extension_type_is_rejected_in_earlier_versions(tmp_path: Path, version:
 def test_null_in_a_required_column_of_blobs_is_rejected(tmp_path: Path) -> None:
     where = str(tmp_path / "d")
     write_lance(where, rows(0, [b"a", b""], nullable=False))
-    check(where, {0: b"a", 1: b""})
+    check_blobs(where, {0: b"a", 1: b""})
     with pytest.raises(SchemaMismatchError, match="photo"):
         write_lance(where, pa.table({"id": [1], "photo": pa.array([None], pa.large_binary())}), "append")
-
-
-@pytest.mark.parametrize("change", ["update", "compact"])
-def test_rows_with_external_blobs_are_not_written_again(tmp_path: Path, change: str) -> None:
-    lance: Any = pytest.importorskip("lance", reason="pylance is not installed")
-    where, other = str(tmp_path / "d"), tmp_path / "other"
-    other.write_bytes(b"outside")
-    for blobs in ([b"a", b"b" * 70_000], [other.as_uri(), b"c"]):
-        table = pa.table({"id": [0, 1], "photo": lance.blob_array(blobs)})
-        mode = "append" if Path(where).exists() else "create"
-        lance.write_dataset(table, where, mode=mode, allow_external_blob_outside_bases=True)
-    dataset = open_dataset(where, allow_external=[tmp_path.as_uri()])
-    before = files_of(where)
-    with pytest.raises(UnsupportedFeatureError, match="external blob of column 'photo'"):
-        dataset.update({"id": "7"}) if change == "update" else dataset.compact()
-    assert {p for p in files_of(where) if "/" in p} == {p for p in before if "/" in p}
-    dataset.update({"id": "9"}, predicate="id = 1")
-    assert sorted(dataset.to_pyarrow_table(["id"]).column("id").to_pylist()) == [0, 0, 9, 9]

@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct, field
 
+from delta_core.expressions.ast import Column
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernel.write.source import open_source
 from delta_core.operations.changes import Changed, ChangeOptions, ChangeTarget, TableChanges, Timing
 from delta_core.operations.merge.builder import MergeClause
 from delta_core.operations.merge.candidate_files import Matching, source_blocks
-from delta_core.operations.merge.clauses import SOURCE, MergeNames, describe_clauses, evolve_schema, sql_text
+from delta_core.operations.merge.clauses import SOURCE, TARGET, MergeNames, describe_clauses, evolve_schema, sql_text
 from delta_core.operations.merge.decision_store import DecisionRuns
 from delta_core.operations.merge.key_join import JoinedRows
 from delta_core.operations.merge.source import load_source, source_schema, source_types, usable_columns
@@ -209,7 +210,9 @@ class _Merge:
         self.clauses = self.matching.clauses
         for clause in self.clauses:
             if clause.bound.action == "update":
-                self.changes.check_assigned(clause.bound.assigned)
+                values = (leaf for _, value in clause.values for leaf in value.leaves)
+                used = {v.path[1:] for v in values if isinstance(v, Column) and v.path[0] == TARGET}
+                self.changes.check_assigned(clause.bound.assigned, used)
 
     def run(self) -> Changed:
         """Decide about all rows, write what changes, and commit."""

@@ -18,7 +18,7 @@ from delta_plugins.lance.changes import manifest_scheme
 from delta_plugins.lance.commit.commits import commit_operation
 from delta_plugins.lance.commit.operations import Append, Delete, Operation, Overwrite, RowRemoval
 from delta_plugins.lance.compat.fragments import FragmentMetadata, LanceFragment, LanceOperation, staged_fragments
-from delta_plugins.lance.compat.merging import MergeInsertBuilder, rows_of
+from delta_plugins.lance.compat.merging import MergeInsertBuilder, rows_of, without_uris
 from delta_plugins.lance.compat.rejections import NotOfferedError, OfferedNames, not_offered, reject, translated
 from delta_plugins.lance.compat.scanner import LanceScanner, make_scanner
 from delta_plugins.lance.compat.sql import condition, value
@@ -837,7 +837,9 @@ def write_dataset(
         Kept in the transaction.
     transaction_properties : Mapping of str to str, optional
         Kept in the transaction.
-    max_rows_per_group, enable_v2_manifest_paths, external_blob_mode, allow_external_blob_outside_bases
+    allow_external_blob_outside_bases : bool
+        Whether blobs may be given by URIs; places as of ``allow_external`` of `write_lance`.
+    max_rows_per_group, enable_v2_manifest_paths, external_blob_mode
         Not offered.
     **others : object
         Not offered.
@@ -853,8 +855,7 @@ def write_dataset(
         "max_rows_per_group": max_rows_per_group,
         "enable_v2_manifest_paths": enable_v2_manifest_paths,
     }
-    given |= {"external_blob_mode": external_blob_mode}
-    given |= {"allow_external_blob_outside_bases": allow_external_blob_outside_bases or None, **others}
+    given |= {"external_blob_mode": external_blob_mode, **others}
     defaults = {"max_rows_per_group": 1024, "enable_v2_manifest_paths": True, "external_blob_mode": "reference"}
     reject("write_dataset", given, defaults)
     if uri is None or mode not in ("create", "append", "overwrite"):
@@ -864,6 +865,8 @@ def write_dataset(
     where, branch = _place(uri)
     file_version = None if data_storage_version is None else _FILE_VERSIONS[data_storage_version]
     rows = rows_of(data_obj, schema)
+    if not allow_external_blob_outside_bases:
+        rows = without_uris(rows)
     properties = {**(transaction_properties or {}), **({} if commit_message is None else {_MESSAGE: commit_message})}
     options: dict[str, Any] = {
         "file_version": file_version,
@@ -927,4 +930,4 @@ def write_fragments(
     where, branch = _place(dataset_uri)
     base = _opened(where, None, None, storage_options, branch)
     limits = {"max_rows": max_rows_per_file, "max_bytes": max_bytes_per_file}
-    return staged_fragments(base, rows_of(data, schema), schema, limits, mode)
+    return staged_fragments(base, without_uris(rows_of(data, schema)), schema, limits, mode)

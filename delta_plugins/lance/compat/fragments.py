@@ -16,6 +16,7 @@ from delta_plugins.lance.arrow_fields import lance_fields
 from delta_plugins.lance.compat.rejections import OfferedNames, not_offered, reject, translated
 from delta_plugins.lance.compat.scanner import LanceScanner, make_scanner
 from delta_plugins.lance.dataset import LanceDataset as Dataset
+from delta_plugins.lance.external_blobs import Targets
 from delta_plugins.lance.write.fitting import fit_batches, sorted_columns
 from delta_plugins.lance.write.fragments_writer import MAX_BYTES, MAX_ROWS, FragmentsWriter, check_file_version
 
@@ -270,7 +271,7 @@ def staged_fragments(
     writer = FragmentsWriter(dataset.storage, dataset.files.below, written, base.file_version, metadata, **given)
     try:
         batches = source.to_batches(_BATCH_ROWS) if isinstance(source, pa.Table) else source
-        for batch, _ in fit_batches(iter(batches), source.schema, written):
+        for batch, _ in fit_batches(iter(batches), source.schema, written, Targets(dataset.storage, base.base_paths)):
             writer.write(batch)
         found = writer.finish()
     except BaseException as e:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from delta_core.api import CommitProperties, InvalidArgumentError, open_source
 from delta_plugins.lance.compat.rejections import OfferedNames, reject, translated
 from delta_plugins.lance.compat.sql import condition
 from delta_plugins.lance.projection import find_path
+from delta_plugins.lance.schema import BLOB_V2
 
 if TYPE_CHECKING:
     from delta_plugins.lance.dataset import LanceDataset as Dataset
@@ -124,3 +125,44 @@ def rows_of(data: Any, schema: pa.Schema | None) -> Any:
     if schema is None:
         raise InvalidArgumentError("Found an iterable of batches without a schema. Pass schema.")
     return pa.RecordBatchReader.from_batches(schema, iter(data))
+
+
+def without_uris(data: Any) -> Any:
+    """Return rows whose blobs are all bytes, none given by a URI; a stream is checked as it is read.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If one is.
+    """
+    rows = open_source(data)
+    if not any(_takes_uris(f.type) for f in rows.schema):
+        return rows
+    if isinstance(rows, pa.Table):
+        _check_uris(c for column in rows.columns for c in column.chunks)
+        return rows
+    return pa.RecordBatchReader.from_batches(rows.schema, _checked_batches(rows))
+
+
+def _checked_batches(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in rows:
+        _check_uris(batch.columns)
+        yield batch
+
+
+def _takes_uris(of: Any) -> bool:
+    if isinstance(of, pa.BaseExtensionType):
+        return bool(of.extension_name == BLOB_V2)
+    return pa.types.is_struct(of) and any(_takes_uris(f.type) for f in of)
+
+
+def _check_uris(arrays: Iterable[Any]) -> None:
+    for array in arrays:
+        if isinstance(array, pa.ExtensionArray):
+            if _takes_uris(array.type) and array.storage.flatten()[1].null_count < len(array):
+                raise InvalidArgumentError(
+                    "A blob is given by a URI, which is in no base path. Pass its bytes, or "
+                    "allow_external_blob_outside_bases=True."
+                )
+        elif pa.types.is_struct(array.type):
+            _check_uris(array.flatten())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
@@ -12,10 +12,33 @@ from msgspec import structs
 
 from delta_core.api import DataFileError, InvalidArgumentError
 from delta_core.kernels.arrow_buffers import bool_array, number_array
-from delta_plugins.lance.schema import DEDICATED, DESCRIPTOR_V2, INLINE, PACKED, TOP, LanceField, arrow_field, blob_kind
+from delta_plugins.lance.external_blobs import decode_reference, is_reference
+from delta_plugins.lance.schema import (
+    DEDICATED,
+    DESCRIPTOR_V2,
+    EXTERNAL,
+    INLINE,
+    PACKED,
+    TOP,
+    LanceField,
+    arrow_field,
+    blob_kind,
+    has_blobs,
+)
 from delta_plugins.lance.wire import decode, encode
 
-__all__ = ["BlobFiles", "PlacedBlobs", "blob_bytes", "blob_page", "descriptor_field", "descriptors", "stored_field"]
+__all__ = [
+    "BlobFiles",
+    "NullRows",
+    "PlacedBlobs",
+    "blob_bytes",
+    "blob_page",
+    "descriptor_field",
+    "descriptors",
+    "null_positions",
+    "stored_field",
+    "with_fields_of_blobs",
+]
 
 _BLOB = "lance-encoding:blob"
 #: The most bytes of a blob in the data file, of one in a file with others, and of such a file.
@@ -27,6 +50,19 @@ _LIMITS: Mapping[str, int] = {
 _LEAST = dict(zip(_LIMITS, (0, 1, 1), strict=True))
 #: Layers of a page of values that are all valid, and of values that may be null.
 _VALID, _NULLABLE = 1, 3
+#: Bits of a repetition level, which come below the definition level in the position of a null blob.
+_LEVEL_BITS = 16
+#: Whether a field takes nulls, and which of its rows are null (None: none).
+NullRows = tuple[bool, "np.ndarray[Any, np.dtype[np.bool_]] | None"]
+
+
+def with_fields_of_blobs(field: LanceField, change: Callable[[LanceField], LanceField]) -> LanceField:
+    """Return a field with others in the place of the columns of blobs in it."""
+    if blob_kind(field):
+        return change(field)
+    if not has_blobs(field):
+        return field
+    return structs.replace(field, children=tuple(with_fields_of_blobs(c, change) for c in field.children))
 
 
 def descriptor_field(field: LanceField) -> LanceField:
@@ -83,14 +119,16 @@ class PlacedBlobs:
         Parameters
         ----------
         array : pyarrow.LargeBinaryArray, **shape (n,)**
-            The blobs.
+            The blobs; external ones are references (`external_blobs.encode_reference`).
         put_inline : function(bytes) -> int
             Writes bytes into the data file, and returns where they are.
         """
+        is_external = is_reference(array)
         data, bounds = blob_bytes(array)
         sizes = np.diff(bounds)
-        is_inline = (sizes <= self._inline) & (sizes <= self._dedicated)
+        is_inline = (sizes <= self._inline) & (sizes <= self._dedicated) & ~is_external
         kinds = np.where(is_inline, INLINE, np.where(sizes <= self._dedicated, PACKED, DEDICATED)).astype(np.uint8)
+        kinds[is_external] = EXTERNAL
         numbers = np.zeros(len(sizes), np.uint32)
         small = np.where(is_inline, sizes, 0)
         positions = np.cumsum(small) - small
@@ -99,14 +137,19 @@ class PlacedBlobs:
             positions += put_inline(inline)
         positions[~is_inline] = 0
         # each of them has many bytes
-        for i in np.flatnonzero(~is_inline).tolist():
+        for i in np.flatnonzero(~is_inline & ~is_external).tolist():
             blob = data[bounds[i] : bounds[i + 1]]
             numbers[i], positions[i] = self._placed(blob, bool(kinds[i] == PACKED))
         is_null = np.asarray(array.is_null()) if array.null_count else None
         if is_null is not None:
             positions[is_null] = 0
-        columns = [number_array(c) for c in (kinds, positions.astype(np.uint64), sizes.astype(np.uint64), numbers)]
-        texts = pa.repeat(pa.scalar(""), len(array))
+        found = positions.astype(np.uint64), sizes.astype(np.uint64)
+        uris: list[str] | None = None
+        for i in np.flatnonzero(is_external).tolist():
+            uris = uris or [""] * len(sizes)
+            numbers[i], uris[i], found[0][i], found[1][i] = decode_reference(bytes(data[bounds[i] : bounds[i + 1]]))
+        columns = [number_array(c) for c in (kinds, *found, numbers)]
+        texts = pa.repeat(pa.scalar(""), len(array)) if uris is None else pa.array(uris, pa.string())
         mask = None if is_null is None else bool_array(is_null)
         return pa.StructArray.from_arrays([*columns, texts], fields=list(DESCRIPTOR_V2), mask=mask)
 
@@ -194,19 +237,44 @@ def blob_bytes(array: pa.Array[Any]) -> tuple[memoryview, np.ndarray[Any, np.dty
 
 
 def descriptors(
-    array: pa.Array[Any], bounds: np.ndarray[Any, np.dtype[np.int64]], position: int, null: int
+    array: pa.Array[Any], bounds: np.ndarray[Any, np.dtype[np.int64]], position: int, nulls: Any
 ) -> pa.Array[Any]:
-    """Return the positions and sizes of blobs whose bytes were written from a position on; (``null``, 0) is null."""
+    """Return the positions and sizes of blobs whose bytes were written from a position on.
+
+    ``nulls``: the position of null blobs, one for all or one for each row; their size is 0.
+    """
     sizes = np.diff(bounds)
     starts = np.where(sizes > 0, bounds[:-1] + position, 0)
     if array.null_count:
-        starts[np.asarray(array.is_null())] = null
-    columns = [number_array(c.astype(np.uint64)) for c in (starts, sizes)]
+        is_null = np.asarray(array.is_null())
+        starts = np.where(is_null, nulls, starts)
+    columns = [number_array(np.ascontiguousarray(c, np.uint64)) for c in (starts, sizes)]
     fields = [pa.field(n, pa.uint64(), False) for n in ("position", "size")]
     return pa.StructArray.from_arrays(columns, fields=fields)
 
 
-def blob_page(encoding: bytes, nullable: bool) -> bytes:
-    """Return the PageLayout of blobs around that of their positions and sizes."""
+def null_positions(layers: Sequence[NullRows]) -> Any:
+    """Return the positions of null blobs in files of version 2.1: their definition levels.
+
+    Parameters
+    ----------
+    layers : sequence of NullRows
+        The blobs, then the structs that they are in, the innermost one first.
+    """
+    found: Any = 0
+    level = 0
+    for nullable, is_null in layers:
+        level += nullable
+        if is_null is not None:
+            found = np.where(is_null, level << _LEVEL_BITS, found)
+    return found
+
+
+def blob_page(encoding: bytes, nullable: Sequence[bool]) -> bytes:
+    """Return the PageLayout of blobs around that of their positions and sizes.
+
+    ``nullable``: whether the blobs, and the structs that they are in, may be null, the innermost one first.
+    """
     inner = decode("PageLayout", encoding, "a page of positions", DataFileError)
-    return encode("PageLayout", {"blob": {"inner_layout": inner, "layers": [_NULLABLE if nullable else _VALID]}})
+    layers = [_NULLABLE if n else _VALID for n in nullable]
+    return encode("PageLayout", {"blob": {"inner_layout": inner, "layers": layers}})

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from delta_core.api import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
@@ -15,12 +16,15 @@ from delta_plugins.lance.files.array_columns import array_columns, array_parts
 from delta_plugins.lance.files.array_parts import check_nulls, leaf_parts, storage_of
 from delta_plugins.lance.files.blob_columns import (
     BlobFiles,
+    NullRows,
     PlacedBlobs,
     blob_bytes,
     blob_page,
     descriptor_field,
     descriptors,
+    null_positions,
     stored_field,
+    with_fields_of_blobs,
 )
 from delta_plugins.lance.files.container import MAGIC
 from delta_plugins.lance.files.layouts import FULL_ZIP
@@ -33,6 +37,7 @@ from delta_plugins.lance.schema import (
     arrow_field,
     blob_kind,
     fields_of_schema,
+    has_blobs,
     is_packed,
     message_of,
     walk_fields,
@@ -78,10 +83,6 @@ class WrittenFile(NamedTuple):
     version: tuple[int, int]
     fields: list[int]
     column_indices: list[int]
-
-
-#: The position of a null blob from version 2.1 on: its definition level, above 16 bits of its repetition level.
-_NULL_LEVEL = 1 << 16
 
 
 class DataFileWriter:
@@ -138,19 +139,39 @@ class DataFileWriter:
         self._lent = 0
         self._is_array_file = version == (2, 0)
         self._columns: list[Sequence[Any]] = []
-        self._blobs = {f.id: f for f in self._fields if blob_kind(f)}
         self._blob_files = blob_files or BlobFiles(_no_blob_file)
         self._placed: dict[int, PlacedBlobs] = {}
+        #: The fields with descriptors in the place of blobs, and the fields of the schema of the file.
+        self._stored: list[LanceField] = []
+        self._written: list[LanceField] = []
+        #: Whether blobs in this file, and the structs that they are in, may be null, by the id of their field.
+        self._blob_layers: dict[int, list[bool]] = {}
         for field in self._fields:
             check_field(field, version)
-            stored = descriptor_field(field) if blob_kind(field) else field
-            columns = array_columns(stored) if self._is_array_file else _page_columns(stored, version)
-            if self._is_array_file and blob_kind(field):
-                columns[0].pages = WrittenPages("/lance.encodings.ArrayEncoding", has_priority=False, is_blob=True)
-            if blob_kind(field) == 2:
-                self._placed[field.id] = PlacedBlobs(field, self._blob_files)
+            self._add_blobs(field, [])
+            stored = with_fields_of_blobs(field, descriptor_field)
+            columns = (
+                array_columns(stored) if self._is_array_file else _page_columns(stored, version, self._blob_layers)
+            )
+            for column in columns:
+                if self._is_array_file and column.field.id in self._blob_layers:
+                    column.pages = WrittenPages("/lance.encodings.ArrayEncoding", has_priority=False, is_blob=True)
             self._columns.append(columns)
+            self._stored.append(stored)
+            self._written.append(with_fields_of_blobs(field, _field_in_file))
         self._page_bytes = min(page_bytes, max(LEAST_PAGE, MOST_BYTES // max(sum(map(len, self._columns)), 1)))
+
+    def _add_blobs(self, field: LanceField, above: list[bool]) -> None:
+        """Note the columns of blobs in a field; ``above``: whether the structs that it is in may be null."""
+        kind = blob_kind(field)
+        layers = [field.nullable, *above]
+        if kind == 2:
+            self._placed[field.id] = PlacedBlobs(field, self._blob_files)
+        elif kind == 1:
+            self._blob_layers[field.id] = layers
+        elif has_blobs(field):
+            for child in field.children:
+                self._add_blobs(child, layers)
 
     @property
     def num_rows(self) -> int:
@@ -178,8 +199,8 @@ class DataFileWriter:
         names = [f.name for f in self._fields]
         if batch.schema.names != names:
             raise SchemaMismatchError(f"A batch has the columns {batch.schema.names}, expected {names}.")
-        for field, columns, array in zip(self._fields, self._columns, batch.columns, strict=True):
-            self._append(field, columns, _checked(field, array))
+        for i, array in enumerate(batch.columns):
+            self._append(i, _checked(self._fields[i], array))
         self._num_rows += batch.num_rows
         if self._is_array_file:
             self._release(batch.nbytes)
@@ -193,35 +214,55 @@ class DataFileWriter:
                     column.release()
             self._lent = 0
 
-    def _append(self, field: LanceField, columns: Sequence[Any], array: pa.Array[Any]) -> None:
+    def _append(self, number: int, array: pa.Array[Any]) -> None:
+        field, stored, columns = self._fields[number], self._stored[number], self._columns[number]
         n = len(array)
         step = max(min(self._page_bytes // 4 * n // max(array.nbytes, 1), MOST_ROWS), 1)
         for start in range(0, n, step):
             part = array.slice(start, step)
-            stored = field
-            if field.id in self._blobs:
-                check_nulls(field, part)
-                stored, part = columns[0].field, self._put_blobs(field, part)
+            if stored is not field:
+                part = self._with_descriptors(field, stored, part, [])
             parts: Iterator[Any] = array_parts(stored, part) if self._is_array_file else leaf_parts(stored, part)
             for column, found in zip(columns, parts, strict=True):
                 column.append(found, len(part))
                 if column.num_bytes >= self._page_bytes:
                     self._write_page(column)
 
-    def _put_blobs(self, field: LanceField, array: pa.Array[Any]) -> pa.Array[Any]:
+    def _with_descriptors(
+        self, field: LanceField, stored: LanceField, array: pa.Array[Any], above: list[NullRows]
+    ) -> pa.Array[Any]:
+        """Write the bytes of the blobs in a field, and return its array with descriptors in place of them.
+
+        ``above``: the structs that it is in, the innermost one first.
+        """
+        if stored is field:
+            return array
+        if not any(is_null is not None for _, is_null in above):
+            check_nulls(field, array)
+        layers: list[NullRows] = [(field.nullable, np.asarray(array.is_null()) if array.null_count else None), *above]
+        if blob_kind(field):
+            return self._put_blobs(field, array, layers)
+        # blobs beneath a struct that is null are null
+        children = [
+            self._with_descriptors(c, s, a, layers)
+            for c, s, a in zip(field.children, stored.children, array.flatten(), strict=True)
+        ]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=[arrow_field(c) for c in stored.children], mask=mask)
+
+    def _put_blobs(self, field: LanceField, array: pa.Array[Any], layers: list[NullRows]) -> pa.Array[Any]:
         """Write the bytes of blobs, and return where they are."""
         placed = self._placed.get(field.id)
         if placed is not None:
             return placed.put(array, lambda data: self._put(data)[0])
         data, bounds = blob_bytes(array)
         start = self._put(data)[0] if len(data) else 0
-        return descriptors(array, bounds, start, 1 if self._is_array_file else _NULL_LEVEL)
+        return descriptors(array, bounds, start, 1 if self._is_array_file else null_positions(layers))
 
     def _write_page(self, column: Any) -> None:
-        is_plain = self._is_array_file or column.field.id in self._placed
-        blobs = None if is_plain else self._blobs.get(column.field.id)
+        nullable = None if self._is_array_file else self._blob_layers.get(column.field.id)
         for encoding, buffers, rows in column.take_pages():
-            kind = encoding if blobs is None else blob_page(encoding, blobs.nullable)
+            kind = encoding if nullable is None else blob_page(encoding, nullable)
             column.pages.add([self._put(*pieces) for pieces in buffers], kind, rows)
 
     def _put(self, *pieces: Any) -> tuple[int, int]:
@@ -255,10 +296,7 @@ class DataFileWriter:
             # lists without items have a page of them
             if column.num_rows or (column.is_item and self._num_rows and not len(column.pages)):
                 self._write_page(column)
-        stored = [
-            stored_field(self._columns[i][0].field) if f.id in self._placed else f for i, f in enumerate(self._fields)
-        ]
-        fields = [message_of(f) for f in fields_of_schema(stored)]
+        fields = [message_of(f) for f in fields_of_schema(self._written)]
         descriptor = {
             "schema": {"fields": fields, "metadata": {**self._metadata, **(metadata or {})}},
             "length": self._num_rows,
@@ -286,8 +324,9 @@ class DataFileWriter:
 class _Column:
     """One column of the file: rows that are collected, and the pages that were written."""
 
-    def __init__(self, leaf: Leaf, requests: Requests, version: tuple[int, int]) -> None:
+    def __init__(self, leaf: Leaf, requests: Requests, version: tuple[int, int], is_blob: bool) -> None:
         self.leaf = leaf
+        self._is_blob = is_blob
         self.field = leaf.field
         self.is_item = False
         self.pages = WrittenPages("/lance.encodings21.PageLayout", has_priority=True)
@@ -317,8 +356,9 @@ class _Column:
         return self._collector.num_rows
 
     def append(self, part: Any, n: int) -> None:
+        layers = part.layers[-1:] if self._is_blob else part.layers
         with self._named():
-            self._collector.append(part.layers, part.values, n)
+            self._collector.append(layers, part.values, n)
 
     def take_pages(self) -> list[tuple[bytes, list[list[Any]], int]]:
         """Return the layouts of the pages of the collected rows, their buffers in pieces, and their rows."""
@@ -363,9 +403,17 @@ def _keys(of: Any) -> tuple[int, int]:
     return bits, 1 << min(bits - pa.types.is_signed_integer(of.index_type), 30)
 
 
-def _page_columns(field: LanceField, version: tuple[int, int]) -> list[_Column]:
-    """Return the columns of the leaves of a field, in files of version 2.1 or later."""
-    return [_Column(*pair, version) for pair in zip(leaves_of(field), requests_of(field), strict=True)]
+def _page_columns(field: LanceField, version: tuple[int, int], blobs: Container[int]) -> list[_Column]:
+    """Return the columns of the leaves of a field, in files of version 2.1 or later.
+
+    ``blobs``: the fields whose values are positions; each is a row of its own, and has the levels of structs above it.
+    """
+    found = []
+    for leaf, requests in zip(leaves_of(field), requests_of(field), strict=True):
+        is_blob = leaf.field.id in blobs
+        own = leaf._replace(layers=leaf.layers[:1]) if is_blob else leaf
+        found.append(_Column(own, requests, version, is_blob))
+    return found
 
 
 def _checked(field: LanceField, array: pa.Array[Any]) -> pa.Array[Any]:
@@ -373,6 +421,11 @@ def _checked(field: LanceField, array: pa.Array[Any]) -> pa.Array[Any]:
         return storage_of(array, arrow_field(field, blobs="bytes").type)
     except SchemaMismatchError as e:
         raise SchemaMismatchError(f"Column {field.name!r} (id {field.id}): {e}") from e
+
+
+def _field_in_file(field: LanceField) -> LanceField:
+    """Return the field that the schema of a file has for a column of blobs."""
+    return stored_field(descriptor_field(field)) if blob_kind(field) == 2 else field
 
 
 def check_field(field: LanceField, version: tuple[int, int]) -> None:
@@ -383,16 +436,17 @@ def check_field(field: LanceField, version: tuple[int, int]) -> None:
     UnsupportedFeatureError
         For such a field; its message specifies what is stored instead.
     """
+    in_structs = set(_ids_in_structs(field))
     for part in walk_fields([field]):
         kind = part.logical_type
-        if blob_kind(part) is not None and not (part is field and _takes_blobs(part, version)):
+        if blob_kind(part) is not None and not (part.id in in_structs and _takes_blobs(part, version)):
             raise _unsupported(
                 part,
                 version,
                 "blobs",
-                "At the top of the schema, files of version 2.2 store columns of the extension type 'lance.blob.v2', "
-                "earlier ones those of type large_binary with the metadata 'lance-encoding:blob'. Or store the bytes "
-                "in a column of type large_binary.",
+                "At the top of the schema and in structs, files of version 2.2 store columns of the extension type "
+                "'lance.blob.v2', earlier ones those of type large_binary with the metadata 'lance-encoding:blob'. Or "
+                "store the bytes in a column of type large_binary.",
             )
         if kind == "struct" and not part.children:
             raise _unsupported(part, version, "structs without fields", "Add a field, or leave the column out.")
@@ -422,8 +476,16 @@ def _check_packed(field: LanceField, version: tuple[int, int]) -> None:
         raise _unsupported(field, version, "packed structs of values of any length", remedy)
 
 
+def _ids_in_structs(field: LanceField) -> Iterator[int]:
+    """Yield the ids of a field, and of the fields of structs in it that have a row each for its rows."""
+    yield field.id
+    if field.logical_type == "struct" and not is_packed(field) and blob_kind(field) is None:
+        for child in field.children:
+            yield from _ids_in_structs(child)
+
+
 def _takes_blobs(field: LanceField, version: tuple[int, int]) -> bool:
-    """Whether a column at the top of the schema has blobs that files of a version store."""
+    """Whether a column, or a field of structs, has blobs that files of a version store."""
     if version >= (2, 2):
         return blob_kind(field) == 2
     return blob_kind(field) == 1 and field.logical_type == "large_binary"

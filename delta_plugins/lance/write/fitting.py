@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
-from delta_core.api import SchemaMismatchError, UnsupportedFeatureError, conversion
-from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind
+from delta_core.api import SchemaMismatchError, UnsupportedFeatureError, conversion, open_source
+from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import bool_array
+from delta_plugins.lance.external_blobs import Targets, encode_reference
+from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind, has_blobs, walk_fields
 
-__all__ = ["fit_batches", "fitted_schema", "sorted_columns"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["fit_batches", "fitted_schema", "sorted_columns", "with_blob_values"]
 
 Fit = Callable[[pa.Array], pa.Array]
 _T = pa.types
@@ -61,7 +68,11 @@ def _own_name(name: str, fields: Sequence[LanceField]) -> str | None:
 
 
 def fit_batches(
-    batches: Iterator[pa.RecordBatch], found: pa.Schema, fields: Sequence[LanceField], rest: Sequence[str] = ()
+    batches: Iterator[pa.RecordBatch],
+    found: pa.Schema,
+    fields: Sequence[LanceField],
+    targets: Targets,
+    rest: Sequence[str] = (),
 ) -> Iterator[tuple[pa.RecordBatch, Mapping[str, pa.Array]]]:
     """Yield rows in the columns and types of a dataset; columns that they lack are null.
 
@@ -73,6 +84,8 @@ def fit_batches(
         Their columns.
     fields : sequence of LanceField
         The columns of the dataset.
+    targets : Targets
+        Of URIs of external blobs.
     rest : sequence of str
         Other columns of the rows, which come beside them as they are.
 
@@ -86,7 +99,7 @@ def fit_batches(
     places = [None if p is None else at[p] for p in sorted_columns(names, fields)]
     schema = fitted_schema(fields)
     changes = [
-        None if p is None else (_blob_fit if blob_kind(f) == 2 else fit)(found.field(p).type, to.type, (to.name,))
+        None if p is None else _field_fit(f, found.field(p).type, to.type, (to.name,), targets)
         for p, to, f in zip(places, schema, fields, strict=True)
     ]
     for batch in batches:
@@ -107,10 +120,98 @@ def _unified(array: pa.Array, type: pa.DataType) -> pa.Array:
     return array if array.type.equals(type, check_metadata=False) else array.cast(type)
 
 
-def _blob_fit(found: Any, target: Any, path: tuple[str, ...]) -> Fit | None:
-    """Return what turns blobs as users pass them, as bytes or as structs of the extension type, into their bytes."""
+def _field_fit(field: LanceField, found: Any, target: Any, path: tuple[str, ...], targets: Targets) -> Fit | None:
+    """Return what turns arrays of a column, as users pass it, into the type of a field; see `fit`."""
+    if blob_kind(field) == 2:
+        return _blob_fit(found, target, path, targets)
+    if field.logical_type != "struct" or not has_blobs(field) or blob_kind(field) or not _T.is_struct(found):
+        return fit(found, target, path)
+    names = [c.name for c in field.children]
+    if [f.name for f in found] != names:
+        raise _mismatch(found, target, path, ": it has other fields")
+    parts = [
+        _field_fit(c, f.type, t.type, (*path, c.name), targets)
+        for c, f, t in zip(field.children, found, target, strict=True)
+    ]
+    if not any(parts):
+        return fit(found, target, path)
+
+    def changed(array: Any) -> pa.Array:
+        children = [_unified(_changed(a, p), t.type) for a, p, t in zip(array.flatten(), parts, target, strict=True)]
+        return pa.StructArray.from_arrays(
+            children, fields=list(target), mask=array.is_null() if array.null_count else None
+        )
+
+    return changed
+
+
+def with_blob_values(source: Any, fields: Sequence[LanceField], targets: Targets | None) -> Any:
+    """Return rows whose blobs of the extension type are bytes and references, which expressions can compare and assign.
+
+    Parameters
+    ----------
+    source : object
+        Rows as `open_source` takes them; returned as they are if none of their columns has such blobs.
+    fields : sequence of LanceField
+        The columns of the dataset.
+    targets : Targets, optional
+        Of URIs of external blobs; None rejects them, since rows are compared, or values computed of them.
+    """
+    own = {f.name.lower(): f for f in fields if any(blob_kind(x) == 2 for x in walk_fields([f]))}
+    if not own:
+        return source
+    rows = open_source(source)
+    changes = [
+        _value_fit(own[f.name.lower()], f.type, (f.name,), targets) if f.name.lower() in own else None
+        for f in rows.schema
+    ]
+    if not any(changes):
+        return rows
+    schema = pa.schema([f if c is None else pa.field(f.name, c[0]) for f, c in zip(rows.schema, changes, strict=True)])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in rows.to_batches() if isinstance(rows, pa.Table) else rows:
+            columns = [a if c is None else c[1](a) for a, c in zip(batch.columns, changes, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    if isinstance(rows, pa.Table):
+        return pa.Table.from_batches(batches(), schema)
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _value_fit(
+    field: LanceField, found: Any, path: tuple[str, ...], targets: Targets | None
+) -> tuple[pa.DataType, Fit] | None:
+    """Return the type of a column with values of blobs, and what turns arrays into it; None if it has none."""
+    if blob_kind(field) == 2:
+        storage = found.storage_type if isinstance(found, pa.BaseExtensionType) else found
+        change = _blob_fit(found, pa.large_binary(), path, targets) if _T.is_struct(storage) else None
+        return None if change is None else (pa.large_binary(), change)
+    if field.logical_type != "struct" or not _T.is_struct(found):
+        return None
+    children = {c.name: c for c in field.children}
+    parts = [
+        _value_fit(children[f.name], f.type, (*path, f.name), targets) if f.name in children else None for f in found
+    ]
+    if not any(parts):
+        return None
+    fields = [f if p is None else pa.field(f.name, p[0]) for f, p in zip(found, parts, strict=True)]
+
+    def changed(array: Any) -> pa.Array:
+        arrays = [a if p is None else p[1](a) for a, p in zip(array.flatten(), parts, strict=True)]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
+
+    return pa.struct(fields), changed
+
+
+def _blob_fit(found: Any, target: Any, path: tuple[str, ...], targets: Targets | None) -> Fit | None:
+    """Return what turns blobs as users pass them, as bytes or as structs of the extension type, into their bytes.
+
+    External ones become references (`external_blobs.encode_reference`).
+    """
     if isinstance(found, pa.BaseExtensionType):
-        inner = _blob_fit(found.storage_type, target, path)
+        inner = _blob_fit(found.storage_type, target, path, targets)
         return (lambda x: x.storage) if inner is None else (lambda x: inner(x.storage))
     if not _T.is_struct(found) or [f.name for f in found][:2] != ["data", "uri"]:
         return fit(found, target, path)
@@ -118,20 +219,41 @@ def _blob_fit(found: Any, target: Any, path: tuple[str, ...]) -> Fit | None:
 
     def bytes_of(array: Any) -> pa.Array:
         data, uris, *_ = array.flatten()
-        if uris.null_count < len(uris):
-            raise UnsupportedFeatureError(
-                f"Column {path[0]} has blobs that are given by a URI, which are not written. Pass their bytes.",
-                feature="external blobs",
-                column=path[0],
-            )
-        if data.null_count > array.null_count:
+        is_bytes, is_uri = np.asarray(data.is_valid()), np.asarray(uris.is_valid())
+        if not (is_bytes | is_uri | np.asarray(array.is_null())).all():
             raise SchemaMismatchError(
-                f"Column {path[0]} has blobs with neither bytes nor a URI. Pass null in place of the whole blob.",
-                column=path[0],
+                f"Column {'.'.join(path)} has blobs with neither bytes nor a URI. Pass null in place of the whole "
+                "blob.",
+                column=".".join(path),
             )
-        return data if change is None else change(data)
+        if (is_bytes & is_uri).any():
+            raise SchemaMismatchError(
+                f"Column {'.'.join(path)} has blobs with both bytes and a URI. Pass one of them for each blob.",
+                column=".".join(path),
+            )
+        own = data if change is None else change(data)
+        if not is_uri.any():
+            return own
+        if targets is None:
+            raise UnsupportedFeatureError(
+                f"Column {'.'.join(path)} has blobs that are given by a URI, and rows are compared with those of the "
+                "dataset, or values computed of them. Pass the bytes of the blobs, or append the rows.",
+                feature="external blobs",
+                column=".".join(path),
+            )
+        return _with_references(own, is_uri, array, ".".join(path), targets)
 
     return bytes_of
+
+
+def _with_references(data: pa.Array, is_uri: NDArray[np.bool_], blobs: Any, column: str, targets: Targets) -> pa.Array:
+    """Return the bytes of blobs, with references in place of those that have a URI."""
+    _, *places = blobs.flatten()
+    mask = bool_array(is_uri)
+    given = [p.filter(mask).to_pylist() for p in places]
+    given += [[None] * len(given[0])] * (3 - len(given))
+    found = [encode_reference(targets.reference(u, at, n, column)) for u, at, n in zip(*given, strict=True)]
+    return pc.replace_with_mask(data, mask, pa.array(found, data.type))
 
 
 def fit(found: Any, target: Any, path: tuple[str, ...]) -> Fit | None:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from delta_core.api import Engine, EngineError, InvalidArgumentError
 from delta_plugins.lance.commit.draft import NewFragment
+from delta_plugins.lance.external_blobs import Targets
 from delta_plugins.lance.opened import reopening_of
 from delta_plugins.lance.schema import LanceField
 from delta_plugins.lance.write.fitting import fit_batches
@@ -19,7 +20,7 @@ from delta_plugins.lance.write.fragments_writer import MAX_BYTES, MAX_ROWS, Frag
 from delta_plugins.lance.write.write_lance import FILE_VERSIONS, DatasetWrite, check_existing, existing_dataset
 
 if TYPE_CHECKING:
-    from delta_plugins.lance.manifest import FileVersion
+    from delta_plugins.lance.manifest import BasePath, FileVersion
 
 __all__ = ["LancePart", "LanceSpreadWrite", "begin_spread_write"]
 
@@ -39,6 +40,8 @@ class LancePart(Struct, frozen=True):
         Of the schema.
     limits : Mapping of str to int
         The most rows and bytes of a file.
+    bases : Mapping of int to BasePath
+        The base paths of the dataset.
     """
 
     below: str
@@ -46,6 +49,7 @@ class LancePart(Struct, frozen=True):
     version: FileVersion
     metadata: Mapping[str, bytes]
     limits: Mapping[str, int]
+    bases: Mapping[int, BasePath]
 
     def write(self, engine: Engine, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> str:
         """Write rows to data files that no version has yet, and return what the commit needs of them.
@@ -61,7 +65,7 @@ class LancePart(Struct, frozen=True):
         """
         writer = FragmentsWriter(engine.storage, self.below, self.columns, self.version, self.metadata, **self.limits)
         try:
-            for batch, _ in fit_batches(rows, schema, self.columns):
+            for batch, _ in fit_batches(rows, schema, self.columns, Targets(engine.storage, self.bases)):
                 writer.write(batch)
             fragments = writer.finish()
         except BaseException as e:
@@ -85,8 +89,8 @@ class LanceSpreadWrite:
         self._run, self._mode, self._stable_row_ids = run, mode, stable_row_ids
         self._fields, self._metadata, written = run.columns(mode)
         # types that don't fit are rejected before a task begins
-        assert not list(fit_batches(iter(()), schema, written))
-        self.part = LancePart(run.below, tuple(written), run.version, dict(self._metadata), limits)
+        assert not list(fit_batches(iter(()), schema, written, run.targets))
+        self.part = LancePart(run.below, tuple(written), run.version, dict(self._metadata), limits, run.targets.bases)
 
     def commit(self, parts: Sequence[str]) -> int:
         """Commit the files of all tasks as one version, and return its number."""

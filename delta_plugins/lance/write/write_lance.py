@@ -32,6 +32,7 @@ from delta_plugins.lance.commit.conflicts import is_retryable
 from delta_plugins.lance.commit.draft import Draft
 from delta_plugins.lance.commit.operations import Append, Merge, Operation, Overwrite
 from delta_plugins.lance.dataset import LanceDataset
+from delta_plugins.lance.external_blobs import Targets
 from delta_plugins.lance.files.write_file import check_field
 from delta_plugins.lance.names import has_manifests
 from delta_plugins.lance.opened import Reopening
@@ -262,6 +263,7 @@ class DatasetWrite:
         self.branch = None if base is None else base.branch
         self.below = "" if base is None else base.files.below
         self.version = version if base is None else base.manifest.file_version
+        self.targets = Targets(self.storage, {} if base is None else base.manifest.base_paths)
         self._source = source
         self._given = schema
 
@@ -284,7 +286,7 @@ class DatasetWrite:
         rest = [] if self._row_id is None else [self._row_id]
         writer = FragmentsWriter(self.storage, self.below, written, self.version, metadata, **limits)
         try:
-            for batch, hidden in fit_batches(self._batches(), self._source.schema, written, rest):
+            for batch, hidden in fit_batches(self._batches(), self._source.schema, written, self.targets, rest):
                 writer.write(batch, *_lineage(hidden, self._row_id))
             fragments = writer.finish()
         except BaseException as e:
