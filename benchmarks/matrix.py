@@ -70,9 +70,13 @@ class Cell:
         return found
 
     def ratio(self, figure: Figure) -> float | None:
-        """Return our figure over that of the best peer; None if there is none of either."""
+        """Return our figure over that of the best peer; None if there is none of either.
+
+        The peer of a query that a library runs is the same library on its own files, if it returns the right rows.
+        """
         figures = self.figures(figure)
-        best = min((t for side, t in figures.items() if side != "ours"), default=None)
+        own = figures.get(QUERIES[self.read].through) if self.read in QUERIES else None
+        best = own or min((t for side, t in figures.items() if side != "ours"), default=None)
         return figures["ours"] / best if best and "ours" in figures else None
 
 
@@ -179,10 +183,11 @@ def format_slow(cells: Iterable[Cell], figure: Figure) -> str:
 def format_summary(cells: Sequence[Cell], figure: Figure) -> str:
     """Report how many cells reach what is requested, and the median of our figure over each peer's."""
     ratios = [r for c in cells if (r := c.ratio(figure)) is not None]
-    reached, most = sum(r <= figure.at_most for r in ratios), f"{figure.at_most:g} times the {figure.best} peer's"
-    parts = [f"{reached} of {len(ratios)} cells at most {most} {figure.title}"]
-    for peer in PEERS:
-        both = [t["ours"] / t[peer] for c in cells if {"ours", peer} <= (t := c.figures(figure)).keys()]
+    peer = "same library" if all(c.read in QUERIES for c in cells) else f"{figure.best} peer"
+    reached = sum(r <= figure.at_most for r in ratios)
+    parts = [f"{reached} of {len(ratios)} cells at most {figure.at_most:g} times the {peer}'s {figure.title}"]
+    for side in PEERS:
+        both = [t["ours"] / t[side] for c in cells if {"ours", side} <= (t := c.figures(figure)).keys()]
         if both:
-            parts.append(f"median {statistics.median(both):.2f} of {peer}'s")
+            parts.append(f"median {statistics.median(both):.2f} of {side}'s")
     return "; ".join(parts)

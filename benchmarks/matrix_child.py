@@ -54,13 +54,14 @@ class _Ours(_Side):
         """Return a connection of DuckDB with the table; made when first used, since reads of our own need none."""
         connection = _duckdb()
         connection.register("t", self.handle.dataset(encoded=True))
+        self.handle.to_duckdb(connection).create_view("whole")
         return connection
 
     def run(self, read: Read) -> Any:
         if read.through == "polars":
             return self.handle.to_polars().sql(read.sql(self.shape, "self")).collect()
         if read.through == "duckdb":
-            return self.connection.sql(read.sql(self.shape)).to_arrow_table()
+            return self.connection.sql(read.sql(self.shape, "whole" if read.select else "t")).to_arrow_table()
         scan = self.handle.scan(read.columns(self.shape), read.where, limit=read.limit)
         return scan.count() if read.counts else scan.to_table()
 

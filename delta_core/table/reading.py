@@ -16,6 +16,7 @@ from delta_core.table import interop
 from delta_core.table.opened_table import OpenedTable
 
 if TYPE_CHECKING:
+    import duckdb
     import pandas as pd
     import polars as pl
 
@@ -269,6 +270,14 @@ class ReadMethods(OpenedTable):
     def to_polars(self) -> pl.LazyFrame:
         """Return a Polars lazy frame that pushes columns, predicate and limit into the scan.
 
+        Large files of a local disk that need nothing of this library (no vectors, mapping, partitions or missing
+        columns) are read by Polars itself, unless a condition of the query leaves few of their rows.
+
+        Notes
+        -----
+        Polars plans its own scan when the frame is collected; the errors are its own if files are deleted before.
+        The rows of the files that Polars reads come before those of others.
+
         Examples
         --------
         >>> import polars as pl
@@ -276,7 +285,44 @@ class ReadMethods(OpenedTable):
         60.0
         """
         interop.require("polars")
-        return interop.scan_polars(self._snapshot)
+        return interop.frame_of(self._snapshot)
+
+    def to_duckdb(
+        self, connection: duckdb.DuckDBPyConnection | None = None, *, file_pruning_predicate: Any = None
+    ) -> duckdb.DuckDBPyRelation:
+        """Return a relation of DuckDB, for queries of most of the rows.
+
+        Large files of a local disk that need nothing of this library (no vectors, mapping, partitions or missing
+        columns) are read by DuckDB itself, all others as by `dataset`.
+
+        Parameters
+        ----------
+        connection : duckdb.DuckDBPyConnection, optional
+            The connection that the relation belongs to; DuckDB's default connection unless given.
+        file_pruning_predicate : str or filters, optional
+            Only files that may hold rows for which this is true, as for `file_uris`; rows are not filtered.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the connection is none of DuckDB.
+        MissingDependencyError
+            If DuckDB is not installed.
+
+        Notes
+        -----
+        The footers of the files that DuckDB reads are looked at now. For a filter that leaves few rows, `dataset`
+        takes less time: DuckDB hands it its filters, by which files and rows are chosen. DuckDB's own errors are raised
+        if files are deleted before the relation is used.
+
+        Examples
+        --------
+        >>> relation = table.to_duckdb()
+        >>> relation.aggregate("sum(amount)").fetchall()
+        [(60.0,)]
+        """
+        interop.require("duckdb")
+        return interop.relation_of(self._snapshot, connection, file_pruning_predicate)
 
     # --- rows that changed ---
 

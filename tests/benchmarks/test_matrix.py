@@ -84,3 +84,10 @@ def test_memory_may_not_exceed_that_of_the_leanest_peer() -> None:
     assert [c.ratio(PEAK) for c in (more, less)] == [1.05, 0.5]
     assert format_slow([less, more], PEAK) == "plain all: 1.05 (MB: ours 210.0, polars 200.0, duckdb 300.0)"
     assert format_summary([less, more], PEAK).startswith("1 of 2 cells at most 1 times the leanest peer's peak memory")
+
+
+def test_query_is_compared_with_the_library_that_runs_it() -> None:
+    through = Cell("plain", "group polars", {"ours": 2.0, "polars": 4.0, "duckdb": 1.0}, {})
+    unreadable = Cell("vectors-1", "group duckdb", {"ours": 2.0, "polars": 4.0, "deltalake": 1.0}, {})
+    assert [c.ratio(CLOCK) for c in (through, unreadable)] == [0.5, 2.0]
+    assert format_summary([through], CLOCK).startswith("1 of 1 cells at most 1.1 times the same library's time")

@@ -17,7 +17,7 @@ from delta_core.scan.interop.predicates import Pushed, exact_parts
 from delta_core.scan.interop.rows import gathered, schema_of_rows
 from delta_core.scan.rows import Scannable
 
-__all__ = ["scan_polars"]
+__all__ = ["frame_schema", "scan_polars"]
 
 
 def scan_polars(source: Scannable) -> pl.LazyFrame:
@@ -31,7 +31,7 @@ def scan_polars(source: Scannable) -> pl.LazyFrame:
     from polars.io.plugins import register_io_source
 
     schema = schema_of_rows(source)
-    frame_schema = _frame_schema(schema)
+    columns = frame_schema(schema)
 
     def read(
         columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch_size: int | None
@@ -40,12 +40,13 @@ def scan_polars(source: Scannable) -> pl.LazyFrame:
 
     detail = f"{source.uri} version {source.version}"
     return register_io_source(
-        read, schema=frame_schema, is_pure=True, explain_name=source.format_name.upper(), explain_detail=detail
+        read, schema=columns, is_pure=True, explain_name=source.format_name.upper(), explain_detail=detail
     )
 
 
 @lru_cache(maxsize=16)
-def _frame_schema(schema: pa.Schema) -> pl.Schema:
+def frame_schema(schema: pa.Schema) -> pl.Schema:
+    """Return the types of Polars for those of Arrow."""
     # not of an empty table's arrays, for which pyarrow imports an installed pandas
     return pl.DataFrame(pa.Table.from_batches([], schema)).schema
 
@@ -67,7 +68,8 @@ def _read(
         if predicate is not None:
             frame = frame.filter(predicate)
         if frame.columns != names:
-            frame = frame.select(names)
+            # what selects nothing has no rows
+            frame = frame.select(names) if names else frame.drop(frame.columns)
         yield frame if left is None else frame.head(left)
         if left is not None:
             left -= frame.height

@@ -10,9 +10,9 @@ from delta_core.runtime.lazy import lazy_imports
 with lazy_imports(__name__):
     from delta_core.scan.interop import require as require
     from delta_core.scan.interop.dataset_of_scan import read_table as read_table, scan_dataset as scan_dataset
-    from delta_core.scan.interop.polars_source import scan_polars as scan_polars
     from delta_core.table.interop.changes import ChangeFeed as ChangeFeed
     from delta_core.table.interop.dataset_of_files import parquet_dataset as parquet_dataset
+    from delta_core.table.interop.duckdb_relation import relation_of as relation_of
     from delta_core.table.interop.file_tables import (
         Sizes as Sizes,
         add_actions as add_actions,
@@ -24,5 +24,6 @@ with lazy_imports(__name__):
         row_count as row_count,
         sizes as sizes,
     )
+    from delta_core.table.interop.polars_frame import frame_of as frame_of
     from delta_core.table.interop.predicates import file_filter as file_filter
     from delta_core.table.interop.rows import read_rows as read_rows
