@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -105,3 +105,28 @@ def has_zstd() -> bool: ...
 def has_libdeflate() -> bool: ...
 def decompress_gzip(data: bytes | memoryview, size: int) -> bytes | None: ...
 def decompress_snappy(data: bytes | memoryview, size: int, is_text: bool) -> bytes | None: ...
+def footer_key(footer: bytes | memoryview) -> tuple[bytes, bytes] | None: ...
+
+class Runs:
+    def __init__(
+        self,
+        layouts: Iterable[
+            tuple[
+                bytes,
+                bytes,
+                Sequence[tuple[int, int, int, int, int]],
+                Sequence[tuple[Any, ...]],
+                Sequence[tuple[int, int, int, int, int, int, int, Sequence[tuple[int, int, int]]]],
+            ]
+        ],
+        codecs: dict[int, Callable[[pa.Buffer, int], Any]],
+        whole_bytes: int,
+        blocks: int,
+    ) -> None: ...
+    def read(
+        self, space: int, paths: list[bytes], sizes: NDArray[np.int64], most_rows: int, most_bytes: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+    def column(self, number: int, i: int) -> tuple[pa.Buffer | None, int, list[pa.Buffer]]: ...
+    def leaf(
+        self, number: int, i: int
+    ) -> tuple[pa.Buffer, pa.Buffer, int, int, int, pa.Buffer | None, list[pa.Buffer]]: ...

@@ -15,7 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.kernels.memory import kept_blocks
-from delta_core.parquet._many_files import Runs, footer_key
+from delta_core.parquet._pages import Runs, footer_key
 from delta_core.parquet.pages import CODECS, PHYSICAL_TYPES, ValueTest, lent_workspace, width_of
 
 if TYPE_CHECKING:

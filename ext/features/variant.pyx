@@ -1,5 +1,4 @@
 # distutils: language = c++
-# distutils: extra_compile_args = -std=c++17
 """Variants to JSON text, and shredded columns to variants: the compiled half of `delta_plugins.variant_type.binary_form`."""
 
 import numpy as np

@@ -1,5 +1,4 @@
 # distutils: language = c++
-# distutils: extra_compile_args = -std=c++17 -O3
 """Filters of blocks of 256 bits in Bloom filter indices; `delta_plugins.lance.index.zones` is their public API."""
 
 from libc.stddef cimport size_t

@@ -1,6 +1,4 @@
 # distutils: language = c++
-# distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/lance/columns.h ext/lance/protobuf.h
 """The metadata of columns of Lance data files; `delta_plugins.lance.files.container` is its public API."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize

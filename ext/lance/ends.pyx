@@ -1,6 +1,4 @@
 # distutils: language = c++
-# distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/lance/ends.h ext/lance/blocks.h ext/lance/fsst.h ext/lance/codings.h ext/memory/kept_memory.h
 """Values that files of version 2.0 describe by their ends; `delta_plugins.lance.files.array_pages` is its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer

@@ -1,6 +1,4 @@
 # distutils: language = c++
-# distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/lance/manifest.h ext/lance/protobuf.h
 """Fragments of Lance manifests as columns; `delta_plugins.lance.fragments` and `.row_ids` are its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer

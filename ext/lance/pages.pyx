@@ -1,6 +1,4 @@
 # distutils: language = c++
-# distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/lance/utf8.h ext/lance/blocks.h ext/lance/fastlanes.h ext/lance/fsst.h ext/lance/codings.h ext/lance/levels.h ext/lance/pages.h ext/lance/page_tests.h ext/memory/kept_memory.h ext/parquet/lz4.h ext/parquet/zstd_library.h
 """Pages of Lance data files as Arrow buffers; `delta_plugins.lance.files.structural` is its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer

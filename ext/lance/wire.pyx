@@ -1,6 +1,4 @@
 # distutils: language = c++
-# distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/lance/protobuf.h
 """Decoding of protobuf messages to dictionaries; `delta_plugins.lance.wire` is its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer

@@ -1,5 +1,4 @@
 # distutils: language = c++
-# distutils: extra_compile_args = -std=c++17
 """Columns to lines of JSON: the compiled half of `delta_core.kernels.json_lines`."""
 
 from cpython.buffer cimport PyBUF_CONTIG_RO, PyBuffer_Release, PyObject_GetBuffer

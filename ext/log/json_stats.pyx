@@ -1,6 +1,4 @@
 # distutils: language = c++
-# distutils: extra_compile_args = -std=c++17 -pthread
-# distutils: extra_link_args = -pthread
 """JSON statistics to typed columns: the compiled half of `delta_core.kernels.stats`."""
 
 from cpython.buffer cimport PyBUF_CONTIG_RO, PyBuffer_Release, PyObject_GetBuffer

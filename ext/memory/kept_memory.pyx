@@ -1,5 +1,4 @@
 # distutils: language = c++
-# distutils: extra_compile_args = -std=c++17 -O3
 """Buffers whose memory is reused; `delta_core.kernels.memory` is its public API."""
 
 from libc.stdint cimport uintptr_t

@@ -1,5 +1,4 @@
 # distutils: language = c++
-# distutils: extra_compile_args = -std=c++17 -O3
 """Footers of Parquet files; `delta_core.parquet.opened_file` reads them."""
 
 from cpython.bytearray cimport PyByteArray_AS_STRING

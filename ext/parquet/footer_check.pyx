@@ -1,5 +1,4 @@
 # distutils: language = c++
-# distutils: extra_compile_args = -std=c++17 -O3
 """Footers of Parquet files; `delta_core.parquet.footer_check` is its public API."""
 
 from libc.stdint cimport int64_t, uint8_t

@@ -1,5 +1,4 @@
 # distutils: language = c++
-# distutils: extra_compile_args = -std=c++17 -O3
 """Pages of Parquet column chunks as Arrow buffers; `delta_core.parquet.pages` is its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -48,3 +47,13 @@ include "parquet/text_column.pxi"
 include "parquet/page_codecs.pxi"
 include "parquet/column_batch.pxi"
 include "parquet/nested_columns.pxi"
+include "parquet/many_files.pxi"
+
+# The decoder is above this line. The functions of this module, which call it a few times a batch, take as long to compile at
+# -O3 as the decoder does, and are not faster.
+cdef extern from *:
+    """
+    #if defined(__GNUC__) && !defined(__clang__)
+    #pragma GCC optimize("O1")
+    #endif
+    """

@@ -1,5 +1,4 @@
 # distutils: language = c++
-# distutils: extra_compile_args = -std=c++17 -O3
 """A Parquet file cut by row groups; `delta_core.parquet.row_group_files` is its public API."""
 
 from libc.stdint cimport int64_t, uint8_t

@@ -37,12 +37,34 @@ def test_sources_that_were_not_compiled_are_reported(tmp_path: Path, call: str) 
     assert "Start Python in another folder, or compile the clone" in last
 
 
-@pytest.mark.skipif(os.name == "nt", reason="setuptools finds Microsoft's compiler by itself")
 @pytest.mark.parametrize("command", [["build_ext"], ["bdist_wheel"], ["egg_info"]], ids=lambda c: c[0])
-def test_missing_compiler_is_one_line_before_anything_is_built(tmp_path: Path, command: list[str]) -> None:
+@pytest.mark.parametrize(("variable", "language"), [("CXX", "C++"), ("CC", "C")])
+def test_missing_compiler_is_one_line_before_anything_is_built(
+    tmp_path: Path, command: list[str], variable: str, language: str
+) -> None:
     shutil.copy(ROOT / "setup.py", tmp_path)
-    found = run(tmp_path, "setup.py", *command, CXX="no-such-compiler -O2")
+    found = run(tmp_path, "setup.py", *command, **{variable: "no-such-compiler -O2"})
     assert found.returncode == 1
     (line,) = found.stderr.strip().splitlines()
-    assert line.startswith("error: delta_core is compiled from C++, and the compiler 'no-such-compiler' is not found.")
+    assert line.startswith(
+        f"error: delta_core is compiled from {language}, and the compiler 'no-such-compiler' is not found. Install one"
+    )
+    assert line.endswith(f"or name it in the variable {variable}.")
     assert [p.name for p in tmp_path.iterdir()] == ["setup.py"]
+
+
+def test_compiler_that_is_not_on_path_is_reported(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "setup.py", tmp_path)
+    found = run(tmp_path, "setup.py", "build_ext", PATH=str(tmp_path), CXX="", CC="")
+    assert found.returncode == 1
+    (line,) = found.stderr.strip().splitlines()
+    assert "is not found. Install one (Debian, Ubuntu: apt-get install g++;" in line
+
+
+def test_metadata_is_listed_without_translating_kernels(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "ext", tmp_path / "ext")
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    found = run(tmp_path, "setup.py", "-q", "egg_info")
+    assert found.returncode == 0, found.stderr
+    assert not list(tmp_path.rglob("*.cpp"))

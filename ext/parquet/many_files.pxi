@@ -1,28 +1,10 @@
-# distutils: language = c++
-# distutils: extra_compile_args = -std=c++17 -O3
-"""Runs of small Parquet files; `delta_core.parquet.many_files` is its public API."""
+# Included by pages.pyx: runs of small Parquet files; `delta_core.parquet.many_files` is its public API.
 
 from cpython.bytes cimport PyBytes_AS_STRING
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libcpp.vector cimport vector
 
 import numpy as np
 import pyarrow as pa
 
-
-include "parquet/foreign_pages.pxi"
-
-
-cdef extern from "parquet/codecs.h" namespace "delta_parquet" nogil:
-    ctypedef int (*Decompress)(void* codec, const uint8_t* data, int64_t n, uint8_t* out, int64_t size) noexcept nogil
-
-cdef extern from "parquet/value_tests.h" namespace "delta_parquet" nogil:
-    cdef cppclass Test:
-        pass
-
-cdef extern from "parquet/workspace.h" namespace "delta_parquet" nogil:
-    cdef cppclass WorkspaceBytes "delta_parquet::Workspace":
-        pass
 
 cdef extern from "memory/kept_memory.h" namespace "delta_memory" nogil:
     cdef cppclass KeptBlocks:
@@ -43,9 +25,6 @@ cdef extern from "parquet/footer.h" namespace "delta_parquet" nogil:
 cdef extern from "parquet/many_files.h" namespace "delta_parquet" nogil:
     cdef cppclass Growing:
         uint8_t* data
-    cdef cppclass ValueLayout:
-        int width
-        int64_t bytes_of(int64_t n)
     cdef cppclass RunColumn:
         ValueLayout layout
         Growing data, ends, bits
@@ -114,10 +93,10 @@ cdef class Runs:
     """The columns of files, separately for each layout, and their memory.
 
     `layouts` are (schema, metadata, columns, tests, leaves). Columns are (leaf, type, width, stored, most level). Tests
-    consist of the same followed by a `delta_core.parquet._pages.ValueTest` that fits values of this layout, or are
+    consist of the same followed by a `ValueTest` that fits values of this layout, or are
     (is any, tests): rows pass any of these or all. Leaves, inside of nested columns, are (leaf, type, width, bytes of a
-    decimal, definition and repetition level, definition level of an element, shared) as in `read_nested` of
-    `delta_core.parquet._pages`; `shared` lists the lists around the leaf as (key, repetition, definition level). `codecs`
+    decimal, definition and repetition level, definition level of an element, shared) as in
+    `read_nested`; `shared` lists the lists around the leaf as (key, repetition, definition level). `codecs`
     maps the numbers of codecs in parquet.thrift to functions that decompress their pages. Files of up to `whole_bytes`
     are read whole. `blocks` is the address of the reused blocks for large columns, or 0.
     """
@@ -163,7 +142,7 @@ cdef class Runs:
     ):
         """Read files up to one that has to be read with PyArrow, or to a limit; return the layout and the rows of each.
 
-        `space` is the address of a workspace of `delta_core.parquet._pages`. `mask` selects rows of all files, and
+        `space` is the address of a `Workspace`. `mask` selects rows of all files, and
         `file_rows` contains their numbers of rows; bit `first_row` is that of the first file's first row. With `is_known`,
         these numbers are certain, and files without a selected row are not opened.
         """
