@@ -30,6 +30,7 @@ __all__ = [
     "find_tag",
     "read_branches",
     "read_tags",
+    "tag_of",
     "tag_path",
 ]
 
@@ -126,14 +127,18 @@ def _read(storage: Storage, folder: str) -> dict[str, tuple[str, dict[str, Any]]
     paths = [f"{folder}/{n}" for n in names]
     found = {}
     for name, path, data in zip(names, paths, storage.read([RangeRequest(p) for p in paths]), strict=True):
-        try:
-            content = decode_json(bytes(data))
-        except ValueError as e:
-            raise _damaged(path, str(e)) from None
-        if not isinstance(content, dict):
-            raise _damaged(path, f"it has {type(content).__name__}, expected an object")
-        found[unquote(name.removesuffix(_SUFFIX))] = path, content
+        found[unquote(name.removesuffix(_SUFFIX))] = path, _object(path, bytes(data))
     return found
+
+
+def _object(path: str, data: bytes) -> dict[str, Any]:
+    try:
+        content = decode_json(data)
+    except ValueError as e:
+        raise _damaged(path, str(e)) from None
+    if not isinstance(content, dict):
+        raise _damaged(path, f"it has {type(content).__name__}, expected an object")
+    return content
 
 
 def _damaged(path: str, why: str) -> CorruptTableError:
@@ -176,17 +181,29 @@ def read_tags(storage: Storage) -> dict[str, Tag]:
     CorruptTableError
         If a file of a tag is damaged.
     """
-    return {
-        name: Tag(
-            _number(path, c, "version"),
-            _branch(path, c, "branch"),
-            _metadata(path, c),
-            _text(path, c, "createdAt"),
-            _text(path, c, "updatedAt"),
-            _number(path, c, "manifestSize") if "manifestSize" in c else 0,
-        )
-        for name, (path, c) in _read(storage, TAGS).items()
-    }
+    return {name: _tag(path, c) for name, (path, c) in _read(storage, TAGS).items()}
+
+
+def tag_of(path: str, data: bytes) -> Tag:
+    """Return a tag from the content of its file.
+
+    Raises
+    ------
+    CorruptTableError
+        If it is damaged.
+    """
+    return _tag(path, _object(path, data))
+
+
+def _tag(path: str, content: dict[str, Any]) -> Tag:
+    return Tag(
+        _number(path, content, "version"),
+        _branch(path, content, "branch"),
+        _metadata(path, content),
+        _text(path, content, "createdAt"),
+        _text(path, content, "updatedAt"),
+        _number(path, content, "manifestSize") if "manifestSize" in content else 0,
+    )
 
 
 def read_branches(storage: Storage) -> dict[str, Branch]:

@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import structs
+
 from delta_core.api import (
+    CommitConflictError,
     CommitError,
     CommitStateUnknownError,
     InvalidArgumentError,
@@ -18,7 +21,8 @@ from delta_core.api import (
     Unsettled,
     publish_file,
 )
-from delta_plugins.lance.refs import TAGS, Tag, branch_folder, check_not_a_branch, find_tag, read_tags, tag_path
+from delta_plugins.lance.refs import TAGS, Tag, branch_folder, check_not_a_branch, find_tag, read_tags, tag_of, tag_path
+from delta_plugins.lance.tag_files import change_tag_file
 from delta_plugins.lance.version_manifests import read_latest, read_version
 
 __all__ = ["Tags"]
@@ -54,7 +58,8 @@ class Tags(Mapping[str, Tag]):
     Notes
     -----
     Each tag is a file of its own. It is created if there is none of its name, so that one of several writers gets the
-    name; a tag that is moved is replaced whole, and the last of several writers counts.
+    name. It is moved and deleted only as it was read (`tag_files.change_tag_file`): of several writers here, each one
+    sees what the one before it did. pylance replaces and deletes files whatever they contain.
     """
 
     def __init__(self, storage: Storage, here: Callable[[], tuple[int, str | None]]) -> None:
@@ -144,6 +149,7 @@ class Tags(Mapping[str, Tag]):
         *,
         branch: str | None = None,
         metadata: Mapping[str, str] | None = None,
+        expected_version: int | None = None,
     ) -> Tag:
         """Move a tag to another version.
 
@@ -155,6 +161,8 @@ class Tags(Mapping[str, Tag]):
             As of `create`.
         metadata : Mapping of str to str, optional
             In place of the metadata of the tag; by default they stay.
+        expected_version : int, optional
+            The version that the tag has to be of; by default any one.
 
         Raises
         ------
@@ -164,23 +172,51 @@ class Tags(Mapping[str, Tag]):
             If there is no such tag, or no such version.
         TableNotFoundError
             If there is no such branch.
+        CommitConflictError
+            If the tag is of another version than the expected one, or other writers change it all the time.
+        CommitError
+            If it could not be written.
+        CommitStateUnknownError
+            If it can't be found out whether it was moved.
         """
-        before = find_tag(self._storage, name)
-        kept = before.metadata if metadata is None else _texts(metadata)
-        made = self._made(version, branch, Tag(0, None, kept, before.created_at, _now()))
-        self._storage.put(tag_path(name), _encoded(made))
+        find_tag(self._storage, name)
+        texts = None if metadata is None else _texts(metadata)
+        target = self._made(version, branch, Tag(0, None, {}))
+        made = target
+
+        def moved(content: bytes) -> bytes:
+            nonlocal made
+            before = _checked(name, content, expected_version)
+            kept = before.metadata if texts is None else texts
+            made = structs.replace(target, metadata=kept, created_at=before.created_at, updated_at=_now())
+            return _encoded(made)
+
+        change_tag_file(self._storage, name, moved)
         return made
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, *, expected_version: int | None = None) -> None:
         """Delete a tag; its version stays.
+
+        Parameters
+        ----------
+        name : str
+            The tag.
+        expected_version : int, optional
+            As of `update`.
 
         Raises
         ------
         VersionNotFoundError
             If there is no such tag.
+        CommitConflictError, CommitError, CommitStateUnknownError
+            As of `update`.
         """
         find_tag(self._storage, name)
-        self._storage.delete([tag_path(name)])
+
+        def none(content: bytes) -> None:
+            _checked(name, content, expected_version)
+
+        change_tag_file(self._storage, name, none)
 
     def _made(self, version: int | None, branch: str | None, tag: Tag) -> Tag:
         """Return a tag of a version that is there."""
@@ -193,6 +229,19 @@ class Tags(Mapping[str, Tag]):
         check_not_a_branch(self._storage.root, manifest.base_paths.values())
         [(size, _)] = self._storage.stat([manifest.path])
         return Tag(manifest.version, named if below else None, tag.metadata, tag.created_at, tag.updated_at, size)
+
+
+def _checked(name: str, content: bytes, expected_version: int | None) -> Tag:
+    """Return a tag that is of the expected version."""
+    found = tag_of(tag_path(name), content)
+    if expected_version is not None and found.version != expected_version:
+        raise CommitConflictError(
+            f"Tag {name!r} is of version {found.version}, expected {expected_version}: another writer moved it. It was "
+            "not changed.",
+            tag=name,
+            version=found.version,
+        )
+    return found
 
 
 def _texts(metadata: Mapping[str, str] | None) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_core.errors import InvalidArgumentError, TableNotFoundError, VersionNotFoundError
-from delta_plugins.lance import open_dataset, write_lance
+from delta_core.errors import (
+    CommitConflictError,
+    CommitError,
+    CommitStateUnknownError,
+    EngineError,
+    InvalidArgumentError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
+from delta_plugins.lance import open_dataset, tag_files, write_lance
 from delta_plugins.lance.dataset import LanceDataset
+from delta_plugins.lance.tags import Tags
 
 
 def of_three_versions(root: Path) -> LanceDataset:
@@ -140,3 +151,156 @@ def test_tag_of_a_branch_of_pylance(tmp_path: Path) -> None:
     assert open_dataset(dataset.uri, tag="d").branch == "dev"
     assert lance.dataset(dataset.uri).tags.list()["d"]["branch"] == "dev"
     assert branch.tags.create("m", 1, branch="main").branch is None
+
+
+# --- several writers -----------------------------------------------------------------------
+
+
+def files_of_tags(dataset: LanceDataset) -> list[str]:
+    return sorted(p.name for p in (Path(dataset.uri) / "_refs" / "tags").iterdir())
+
+
+def paused(monkeypatch: pytest.MonkeyPatch, then: Callable[[], Any]) -> None:
+    """Run something once, between the read of a tag that is changed and its change."""
+    claim, calls = tag_files._claim, []
+
+    def claimed(*arguments: Any) -> Any:
+        if not calls:
+            calls.append(1)
+            then()
+        return claim(*arguments)
+
+    monkeypatch.setattr(tag_files, "_claim", claimed)
+
+
+def test_move_keeps_what_another_writer_changed_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = of_three_versions(tmp_path)
+    dataset.tags.create("t", 1, metadata={"by": "first"})
+    paused(monkeypatch, lambda: dataset.tags.update("t", 2, metadata={"by": "second"}))
+    moved = dataset.tags.update("t", 3)
+    assert (moved.version, moved.metadata) == (3, {"by": "second"})
+    assert dataset.tags["t"] == moved
+    assert files_of_tags(dataset) == ["t.json"]
+
+
+def test_move_does_not_bring_back_a_tag_that_was_deleted_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = of_three_versions(tmp_path)
+    dataset.tags.create("t", 1)
+    paused(monkeypatch, lambda: dataset.tags.delete("t"))
+    with pytest.raises(VersionNotFoundError, match="'t'"):
+        dataset.tags.update("t", 3)
+    assert files_of_tags(dataset) == []
+
+
+@pytest.mark.parametrize("call", ["update", "delete"])
+def test_tag_that_another_writer_moved_is_not_the_expected_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    dataset = of_three_versions(tmp_path)
+    dataset.tags.create("t", 1)
+    paused(monkeypatch, lambda: dataset.tags.update("t", 2))
+    with pytest.raises(CommitConflictError, match=r"of version 2, expected 1: another writer moved it"):
+        getattr(dataset.tags, call)("t", *([3] if call == "update" else []), expected_version=1)
+    assert dataset.tags["t"].version == 2
+    getattr(dataset.tags, call)("t", *([3] if call == "update" else []), expected_version=2)
+    assert {n: t.version for n, t in dataset.tags().items()} == ({"t": 3} if call == "update" else {})
+    assert not [n for n in files_of_tags(dataset) if n != "t.json"]
+
+
+def test_one_of_several_movers_gets_a_tag_from_each_version(tmp_path: Path) -> None:
+    dataset = of_three_versions(tmp_path)
+    dataset.tags.create("t", 1, metadata={"count": "0"})
+
+    def move(number: int) -> bool:
+        try:
+            dataset.tags.update("t", 2, expected_version=1, metadata={"writer": str(number)})
+        except CommitConflictError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        won = [i for i, w in enumerate(pool.map(move, range(8))) if w]
+    assert [str(w) for w in won] == [dataset.tags["t"].metadata["writer"]]
+    assert files_of_tags(dataset) == ["t.json"]
+
+
+def test_racing_movers_all_succeed_one_after_the_other(tmp_path: Path) -> None:
+    dataset = of_three_versions(tmp_path)
+    dataset.tags.create("t", 1, metadata={"kept": "yes"})
+    with ThreadPoolExecutor(4) as pool:
+        found = [*pool.map(lambda i: dataset.tags.update("t", 1 + i % 3), range(12))]
+    last = dataset.tags["t"]
+    assert last in found
+    assert last.metadata == {"kept": "yes"}
+    assert max(t.updated_at or "" for t in found) == last.updated_at
+
+
+def test_claim_of_a_killed_writer_counts_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = of_three_versions(tmp_path)
+    dataset.tags.create("t", 1)
+    content = (tmp_path / "dataset" / "_refs" / "tags" / "t.json").read_bytes()
+    claim = tmp_path / "dataset" / tag_files._claim_path("t", content)
+    claim.write_bytes(b"of a writer that was killed")
+    monkeypatch.setattr(tag_files, "_PAUSE", 0)
+    with pytest.raises(CommitConflictError, match=rf"{claim.name}.*counts for 10 minutes"):
+        dataset.tags.update("t", 2)
+    assert dataset.tags["t"].version == 1
+    os.utime(claim, (0, 0))
+    assert dataset.tags.update("t", 2).version == 2
+    assert files_of_tags(dataset) == ["t.json"]
+
+
+class Lost:
+    """A storage whose next put of a tag raises an error, after the file was written or before."""
+
+    def __init__(self, storage: Any, *, is_written: bool) -> None:
+        self.storage, self.is_written = storage, is_written
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.storage, name)
+
+    def put(self, path: str, data: bytes) -> None:
+        if self.is_written:
+            self.storage.put(path, data)
+        raise EngineError("the answer was lost")
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_unknown_outcome_of_a_move_is_looked_up(tmp_path: Path, is_written: bool) -> None:
+    dataset = of_three_versions(tmp_path)
+    dataset.tags.create("t", 1)
+    lossy = Tags(Lost(dataset.storage, is_written=is_written), lambda: (3, None))  # type: ignore[arg-type]
+    if is_written:
+        assert lossy.update("t", 2).version == 2
+        assert files_of_tags(dataset) == ["t.json"]
+        return
+    with pytest.raises(CommitStateUnknownError, match="the answer was lost"):
+        lossy.update("t", 2)
+    assert dataset.tags["t"].version == 1
+    # the put may land later: the claim stays
+    assert len(files_of_tags(dataset)) == 2
+
+
+def test_store_without_exclusive_files_moves_and_deletes_tags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = of_three_versions(tmp_path)
+    dataset.tags.create("t", 1)
+
+    def no_claims(*_: Any, **__: Any) -> Any:
+        raise CommitError("files are created twice")
+
+    monkeypatch.setattr(tag_files, "publish_file", no_claims)
+    assert dataset.tags.update("t", 2).version == 2
+    dataset.tags.delete("t")
+    assert files_of_tags(dataset) == []
+
+
+def test_pylance_lists_tags_beside_claims(tmp_path: Path) -> None:
+    lance: Any = pytest.importorskip("lance", reason="pylance is not installed")
+    dataset = of_three_versions(tmp_path)
+    dataset.tags.create("t", 1)
+    (tmp_path / "dataset" / tag_files._claim_path("t", b"")).write_bytes(b"x")
+    assert [*lance.dataset(dataset.uri).tags.list()] == [*dataset.tags] == ["t"]
+    dataset.cleanup(keep_versions=1)
+    assert dataset.versions() == [1, 3]
