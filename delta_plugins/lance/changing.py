@@ -419,8 +419,9 @@ class ChangeMethods:
         """Remove the fragments of the latest version that can't be read, in a new version; their rows are lost.
 
         A fragment can't be read if one of its data files or its deletion file is missing, has another size or another
-        number of rows than the manifest specifies, or is damaged. Nothing is deleted, so that an earlier version has
-        the fragments again if their files are restored. If all can be read, nothing is committed.
+        number of rows than the manifest specifies, or is damaged, or if a file of its blobs is. Nothing is deleted, so
+        that an earlier version has the fragments again if their files are restored. If all can be read, nothing is
+        committed.
 
         Parameters
         ----------

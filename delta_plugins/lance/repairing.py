@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from delta_core.api import CorruptTableError, DataFileError, DataFileNotFoundError
+from delta_plugins.lance.blob_checks import check_blobs, has_columns_of_blobs
 from delta_plugins.lance.chosen_rows import ChosenScan
 from delta_plugins.lance.commit.operations import Delete, RowRemoval
 
@@ -42,7 +43,9 @@ class Unreadable(Struct, frozen=True):
 
 
 def unreadable_fragments(dataset: DatasetVersion, *, deep: bool = False) -> list[Unreadable]:
-    """Return the fragments of a version with a file that is missing or damaged; reads no pages unless ``deep``.
+    """Return the fragments of a version with a file that is missing or damaged.
+
+    No pages are read, but those of descriptors of blobs, unless ``deep``.
 
     Parameters
     ----------
@@ -79,12 +82,15 @@ def _first_damage(files: VersionFiles, index: int, deep: bool) -> tuple[str, str
         if listed.deletion_kind[index] >= 0:
             path = files.deletion_path(index)
             files.deleted_rows([index])
+        if has_columns_of_blobs(files.manifest.fields):
+            path = files.file_path(index, 0) if last > first else files.manifest.path
+            check_blobs(files, index)
         if deep:
             path = files.file_path(index, 0) if last > first else files.manifest.path
             for _ in ChosenScan(files, None, None, (), {index: None}, _BATCH_BYTES).read_batches():
                 pass
     except (DataFileNotFoundError, CorruptTableError) as e:
-        return path, e.message
+        return str(e.facts.get("path", path)), e.message
     return path, None
 
 

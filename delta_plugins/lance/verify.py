@@ -12,6 +12,7 @@ import numpy as np
 from delta_core import api
 from delta_core.api import DataFileError, DataFileNotFoundError, DeltaError, UnsupportedFeatureError
 from delta_core.kernels.row_set import RowSet
+from delta_plugins.lance.blob_checks import check_blobs, fragments_with_blobs
 from delta_plugins.lance.index.listing import list_indices, listed_indices
 from delta_plugins.lance.row_ids import columns_of
 from delta_plugins.lance.version_files import VersionFiles
@@ -25,7 +26,7 @@ _RESTORE = "Restore the file from a copy, or open an earlier version."
 
 
 def verify_dataset(dataset: VersionFiles) -> VerifyReport:
-    """Verify a version; changes nothing, and reads no pages of data files.
+    """Verify a version; changes nothing, and reads no pages of data files but those of descriptors of blobs.
 
     Parameters
     ----------
@@ -38,6 +39,7 @@ def verify_dataset(dataset: VersionFiles) -> VerifyReport:
     found = [
         *_guarded("manifest-damaged", dataset.manifest.path, lambda: indices.extend(list_indices(dataset))),
         *_data_files(dataset),
+        *_blobs(dataset),
         *_deletions(dataset),
         *_guarded_row_ids(dataset),
         *_indices(dataset, indices),
@@ -90,6 +92,13 @@ def _rows(dataset: VersionFiles, fragment: int, file: int, path: str) -> None:
     found, expected = dataset.open_file(fragment, file).num_rows, dataset.physical_rows(fragment)
     if found != expected:
         raise DataFileError(f"It has {found} rows, but its fragment has {expected}.", path=path)
+
+
+def _blobs(dataset: VersionFiles) -> Iterator[Finding]:
+    """Look at the files that blobs are in: they have to be there, and have all bytes that descriptors specify."""
+    for i in fragments_with_blobs(dataset):
+        path = dataset.file_path(i, 0)
+        yield from _guarded("blobs-damaged", path, lambda i=i: check_blobs(dataset, i))  # type: ignore[misc]
 
 
 def _deletions(dataset: VersionFiles) -> Iterator[Finding]:
