@@ -141,9 +141,12 @@ def _run_matrix(options: argparse.Namespace) -> int:
         cells.append(cell)
         ratio = cell.ratio(figure)
         print(f"{cell.shape} {cell.read}: {'' if ratio is None else f'{ratio:.2f}'}", flush=True)
+    peer = f"the {figure.best} peer with the right rows"
+    if set(reads) <= set(QUERIES):
+        peer = f"the same library on its own files, or of {peer} if it is not among these"
     note = (
-        f"Our {figure.title} over that of the {figure.best} peer with the right rows. Scale {options.scale:g}, medians "
-        f"of {options.repeat}; {format_summary(cells, figure)}; {machine()}."
+        f"Our {figure.title} over that of {peer}. Scale {options.scale:g}, medians of {options.repeat}; "
+        f"{format_summary(cells, figure)}; {machine()}."
     )
     table = format_cells(cells, figure)
     print(f"\n{note}\n\n{table}\n\n{format_slow(cells, figure)}")
