@@ -216,8 +216,7 @@ class Ranges:
         if self._bounds is None:
             return np.zeros(len(array), np.uint32)
         if isinstance(self._bounds, pa.Array):
-            found = pc.fill_null(pc.search_sorted(self._bounds, array, side="right"), 0)
-            return np.asarray(found).astype(np.uint32)
+            return _num_bounds_up_to(self._bounds, array)
         numbers = _numbers(array)
         if self._grid is not None:
             found_numbers = self._grid[self._cells(numbers)].astype(np.uint32)
@@ -306,3 +305,15 @@ def cells_of(numbers: Sequence[NDArray[np.uint32]], bits: int) -> NDArray[np.uin
     for more in numbers[1:]:
         cells = (cells << np.uint32(bits)) | more
     return cells
+
+
+def _num_bounds_up_to(bounds: pa.Array, values: pa.Array) -> NDArray[np.uint32]:
+    """Return how many of sorted bounds each value reaches, 0 for null; PyArrow has `search_sorted` since 26."""
+    # a stable sort puts a bound before the values that equal it
+    order = np.asarray(pc.array_sort_indices(pa.concat_arrays([bounds, values])))
+    is_value = order >= len(bounds)
+    reached = np.cumsum(~is_value)
+    out = np.empty(len(values), np.uint32)
+    out[order[is_value] - len(bounds)] = reached[is_value]
+    out[np.asarray(pc.is_null(values))] = 0
+    return out

@@ -112,3 +112,9 @@ def test_decimals_are_compared_by_value() -> None:
     array = pa.array([Decimal("9.5"), Decimal("10.0"), None], pa.decimal128(5, 1))
     low, high, null = Ranges(array, 1).numbers(array).tolist()
     assert (low, high, null) == (0, 1, 0)
+
+
+def test_texts_that_equal_a_bound_are_in_the_range_above_it() -> None:
+    sample = pa.array(["a", "b", "c", "d"])
+    values = pa.array(["d", None, "b", "aa", "c", "a"])
+    assert Ranges(sample, 1).numbers(values).tolist() == [1, 0, 0, 0, 1, 0]
