@@ -198,7 +198,7 @@ class PlainChanges:
     def default_of(self, path: Path, updates: bool = False) -> Expression | None:
         return to_expression("cast(null as string)", self.base.schema)
 
-    def check_assigned(self, names: Any) -> None:
+    def check_assigned(self, names: Any, used: Any = ()) -> None:
         pass
 
     def whole_units(self, predicate: Expression | None, *, to_remove: bool) -> tuple[pa.Table, int | None] | None:
