@@ -42,11 +42,10 @@ def included(source: Path, found: set[Path]) -> set[Path]:
 
 
 #: Kernels that decode pages and vectors of deleted rows, compiled at -O3.
-HOTTEST = {"parquet/pages", "rows/gather", "rows/roaring"}
+HOTTEST = {"lance/pages", "parquet/pages", "rows/gather", "rows/roaring"}
 #: Others that much of the time of a read or a write is spent in, with LOOPS where the compiler is GCC.
 HOT = {
     "lance/page_writer",
-    "lance/pages",
     "log/dedup",
     "log/json_actions",
     "log/json_lines",
