@@ -42,7 +42,7 @@ def included(source: Path, found: set[Path]) -> set[Path]:
 
 
 #: Kernels that decode pages and vectors of deleted rows, compiled at -O3.
-HOTTEST = {"lance/pages", "parquet/pages", "rows/gather", "rows/roaring"}
+HOTTEST = {"lance/columns", "lance/pages", "parquet/pages", "rows/gather", "rows/roaring"}
 #: Others that much of the time of a read or a write is spent in, with LOOPS where the compiler is GCC.
 HOT = {
     "lance/page_writer",
