@@ -31,6 +31,8 @@ __all__ = [
 ]
 
 Curve = Literal["zorder", "hilbert"]
+#: PyArrow has it since version 26.
+_search_sorted = getattr(pc, "search_sorted", None)
 
 #: A cell has at least one bit of each column.
 MOST_COLUMNS = 16
@@ -308,8 +310,10 @@ def cells_of(numbers: Sequence[NDArray[np.uint32]], bits: int) -> NDArray[np.uin
 
 
 def _num_bounds_up_to(bounds: pa.Array, values: pa.Array) -> NDArray[np.uint32]:
-    """Return how many of sorted bounds each value reaches, 0 for null; PyArrow has `search_sorted` since 26."""
-    # a stable sort puts a bound before the values that equal it
+    """Return how many of sorted bounds each value reaches, 0 for null."""
+    if _search_sorted is not None:
+        return np.asarray(pc.fill_null(_search_sorted(bounds, values, side="right"), 0)).astype(np.uint32)
+    # a stable sort, which takes three times as long, puts a bound before the values that equal it
     order = np.asarray(pc.array_sort_indices(pa.concat_arrays([bounds, values])))
     is_value = order >= len(bounds)
     reached = np.cumsum(~is_value)

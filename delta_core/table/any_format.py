@@ -10,6 +10,7 @@ from delta_core import formats
 from delta_core.engines.opening import make_engine
 from delta_core.errors import TableNotFoundError
 from delta_core.handles.secrets import shown_uri
+from delta_core.kernel.log.names import LOG_DIRECTORY
 from delta_core.runtime.arguments import path_text
 from delta_core.table import format_parts
 
@@ -56,7 +57,7 @@ def open_table(table_uri: str | os.PathLike[str], **options: Any) -> Any:
 
 def _may_have_log(place: str, storage_options: Any) -> bool:
     """Whether a Delta table may be there; a folder on this machine answers without the modules of Delta's log."""
-    log = make_engine("arrow", place, storage_options).storage.local_path("_delta_log")
+    log = make_engine("arrow", place, storage_options).storage.local_path(LOG_DIRECTORY)
     if log is None:
         return format_parts.DeltaTable.is_deltatable(place, storage_options)
     try:

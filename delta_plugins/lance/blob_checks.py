@@ -17,7 +17,7 @@ from delta_plugins.lance.version_files import VersionFiles
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["check_blobs", "fragments_with_blobs", "has_columns_of_blobs"]
+__all__ = ["check_blobs", "may_have_blobs"]
 
 #: Rows whose descriptors are in memory together.
 _ROWS = 1 << 16
@@ -31,32 +31,21 @@ class _OwnBlobs(VersionFiles):
         return b""
 
 
-def has_columns_of_blobs(fields: Sequence[LanceField]) -> bool:
-    """Whether some fields are columns of blobs, or structs with such fields."""
-    return any(_has_blobs(f) for f in fields)
-
-
-def _has_blobs(field: LanceField) -> bool:
-    """Whether a field has blobs that each have a row: those in lists and maps have none."""
-    if blob_kind(field):
-        return True
-    return field.logical_type == "struct" and not is_packed(field) and any(_has_blobs(c) for c in field.children)
+def may_have_blobs(dataset: VersionFiles) -> bool:
+    """Whether a dataset has columns of blobs whose files `check_blobs` finds."""
+    manifest = dataset.manifest
+    is_managed = manifest.message["reader_feature_flags"] & flags.MANAGED_BLOBS
+    return not is_managed and any(True for _ in _paths(manifest.fields))
 
 
 def _paths(fields: Sequence[LanceField], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of the columns of blobs that each have a row: those in lists and maps have none."""
     for field in fields:
         path = (*above, field.name)
         if blob_kind(field):
             yield path
-        elif _has_blobs(field):
+        elif field.logical_type == "struct" and not is_packed(field):
             yield from _paths(field.children, path)
-
-
-def fragments_with_blobs(dataset: VersionFiles) -> list[int]:
-    """Return the indices of the fragments that may have blobs; none of a dataset without columns of them."""
-    manifest = dataset.manifest
-    is_managed = manifest.message["reader_feature_flags"] & flags.MANAGED_BLOBS
-    return [] if is_managed or not has_columns_of_blobs(manifest.fields) else list(range(len(manifest.fragments)))
 
 
 def check_blobs(dataset: VersionFiles, fragment: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.api import DataFileError, DataFileNotFoundError, RangeRequest, Storage, UnsupportedFeatureError
+from delta_core.kernels.nested import struct_of
 from delta_plugins.lance.external_blobs import Reference
 from delta_plugins.lance.names import blob_file_name
 from delta_plugins.lance.schema import (
@@ -241,7 +242,7 @@ def with_bytes(
         return _fetched(storage, located[field.id])
     children = [with_bytes(storage, c, a, located) for c, a in zip(field.children, array.flatten(), strict=True)]
     listed = [arrow_field(c, blobs="bytes") for c in field.children]
-    return pa.StructArray.from_arrays(children, fields=listed, mask=array.is_null() if array.null_count else None)
+    return struct_of(listed, children, array)
 
 
 def locate_blobs(

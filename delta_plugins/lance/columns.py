@@ -11,6 +11,7 @@ from msgspec import structs
 
 from delta_core.api import Column, InvalidArgumentError, SchemaMismatchError, bind_typed, leaves, open_source, parse_sql
 from delta_core.kernels.arrow_buffers import number_array, one_array
+from delta_core.kernels.nested import struct_of
 from delta_plugins.lance.arrow_fields import lance_fields
 from delta_plugins.lance.changes import units_of
 from delta_plugins.lance.chosen_rows import UnitRows
@@ -239,8 +240,7 @@ def _cast(array: Any, path: Sequence[str], wanted: Any) -> pa.Array:
     """Return a column in another type; of a struct, it has one field on each level."""
     if len(path) > 1:
         child = _cast(array.field(0), path[1:], wanted.field(0).type)
-        mask = None if not array.null_count else array.is_null()
-        return pa.StructArray.from_arrays([child], fields=[wanted.field(0)], mask=mask)
+        return struct_of([wanted.field(0)], [child], array)
     try:
         return array.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:

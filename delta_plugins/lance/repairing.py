@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from delta_core.api import CorruptTableError, DataFileError, DataFileNotFoundError
-from delta_plugins.lance.blob_checks import check_blobs, has_columns_of_blobs
+from delta_plugins.lance.blob_checks import check_blobs, may_have_blobs
 from delta_plugins.lance.chosen_rows import ChosenScan
 from delta_plugins.lance.commit.operations import Delete, RowRemoval
 
@@ -82,11 +82,11 @@ def _first_damage(files: VersionFiles, index: int, deep: bool) -> tuple[str, str
         if listed.deletion_kind[index] >= 0:
             path = files.deletion_path(index)
             files.deleted_rows([index])
-        if has_columns_of_blobs(files.manifest.fields):
-            path = files.file_path(index, 0) if last > first else files.manifest.path
+        if may_have_blobs(files):
+            path = files.first_file_path(index)
             check_blobs(files, index)
         if deep:
-            path = files.file_path(index, 0) if last > first else files.manifest.path
+            path = files.first_file_path(index)
             for _ in ChosenScan(files, None, None, (), {index: None}, _BATCH_BYTES).read_batches():
                 pass
     except (DataFileNotFoundError, CorruptTableError) as e:

@@ -105,11 +105,20 @@ def _claim(storage: Storage, name: str, content: bytes) -> str | None:
     """Claim a content, and return the path of the claim; None if another writer has it.
 
     A store that does not create files exclusively has no claims, and returns an empty path.
+
+    Raises
+    ------
+    CommitError
+        If a failure keeps it open whether the store does.
     """
     path, mark = _claim_path(name, content), uuid.uuid4().bytes
     try:
         outcome = publish_file(storage, path, mark, folder=TAGS, is_ours=lambda d: bytes(d) == mark)
-    except CommitError:
+    except CommitError as e:
+        # the cause of a failed request is the store's error; that of a store without the call is Python's
+        failure = e.__cause__
+        if failure is not None and not isinstance(failure.__cause__, (NotImplementedError, TypeError)):
+            raise
         return ""
     if isinstance(outcome, Rejected):
         raise CommitError(f"Tag {name!r} could not be changed: {outcome.cause}", tag=name) from outcome.cause

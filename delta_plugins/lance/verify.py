@@ -12,7 +12,7 @@ import numpy as np
 from delta_core import api
 from delta_core.api import DataFileError, DataFileNotFoundError, DeltaError, UnsupportedFeatureError
 from delta_core.kernels.row_set import RowSet
-from delta_plugins.lance.blob_checks import check_blobs, fragments_with_blobs
+from delta_plugins.lance.blob_checks import check_blobs, may_have_blobs
 from delta_plugins.lance.index.listing import list_indices, listed_indices
 from delta_plugins.lance.row_ids import columns_of
 from delta_plugins.lance.version_files import VersionFiles
@@ -96,8 +96,8 @@ def _rows(dataset: VersionFiles, fragment: int, file: int, path: str) -> None:
 
 def _blobs(dataset: VersionFiles) -> Iterator[Finding]:
     """Look at the files that blobs are in: they have to be there, and have all bytes that descriptors specify."""
-    for i in fragments_with_blobs(dataset):
-        path = dataset.file_path(i, 0)
+    for i in range(len(dataset.manifest.fragments) if may_have_blobs(dataset) else 0):
+        path = dataset.first_file_path(i)
         yield from _guarded("blobs-damaged", path, lambda i=i: check_blobs(dataset, i))  # type: ignore[misc]
 
 

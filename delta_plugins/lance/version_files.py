@@ -85,6 +85,11 @@ class VersionFiles:
         number = int(fragments.first_file[fragment]) + file
         return self._places.data(int(fragments.file_base[number]), fragments.paths[number].as_py())
 
+    def first_file_path(self, fragment: int) -> str:
+        """Return the path of a fragment's first file; that of the manifest if the fragment has none."""
+        first, last = self.manifest.fragments.first_file[fragment : fragment + 2]
+        return self.file_path(fragment, 0) if last > first else self.manifest.path
+
     def local_paths(self, files: NDArray[np.int64]) -> list[str] | None:
         """Return the absolute paths of data files, given by their numbers; None if one is not on this machine."""
         fragments = self.manifest.fragments

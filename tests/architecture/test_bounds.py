@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 
+from delta_core.scan.interop import OLDEST
 from tests.architecture.source import ROOT
 
 _BOUND = re.compile(r"([a-z0-9_-]+)(?:\[.*\])?>=([0-9.]+)")
@@ -24,3 +25,4 @@ def test_oldest_versions_are_the_lower_bounds() -> None:
     texts = (ROOT / "tests" / "oldest.txt").read_text().splitlines()
     pinned = dict(line.split("==") for line in texts if not line.startswith("#"))
     assert {name: _padded(version) for name, version in pinned.items()} == bounds
+    assert {name: (*version, 0) for name, version in OLDEST.items()}.items() <= bounds.items()

@@ -124,7 +124,10 @@ def test_each_listed_case_differs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("owner", "name"), [(o, n) for o, names in NAMES.items() for n in names])
-def test_each_argument_is_compared_or_rejected_by_name(tmp_path: Path, owner: str, name: str) -> None:
+def test_each_argument_is_compared_or_rejected_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
     parameters = recorded()["surface"][owner][name]
     compared: set[str] = set()
     for case in cases():
@@ -142,7 +145,10 @@ def test_each_argument_is_compared_or_rejected_by_name(tmp_path: Path, owner: st
 
 
 @pytest.mark.parametrize("name", ["to_table", "to_batches", "count_rows", "head", "scanner", "delete", "insert"])
-def test_argument_that_pylance_does_not_have_is_rejected(tmp_path: Path, name: str) -> None:
+def test_argument_that_pylance_does_not_have_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
     target = ours.dataset(made(tmp_path))
     needed = {"insert": (NEW,), **NEEDED}.get(name, ())
     with pytest.raises((TypeError, ours.NotOfferedError), match="other"):

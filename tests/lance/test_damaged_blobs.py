@@ -11,6 +11,7 @@ import pytest
 
 from delta_plugins.lance import open_dataset, write_lance
 from tests.lance.blob_datasets import limited_field
+from tests.lance.manifests import container, field, fragment, manifest
 
 BLOBS = [b"in", None, b"p" * 50, b"d" * 500]
 
@@ -19,11 +20,11 @@ def made(root: Path, *, in_struct: bool) -> str:
     """Return a dataset of two fragments, with blobs of each kind in both."""
     where = str(root / "d")
     blobs: Any = pa.array(BLOBS * 2, pa.large_binary())
-    field = limited_field("photo", pa.large_binary())
+    column = limited_field("photo", pa.large_binary())
     if in_struct:
-        blobs = pa.StructArray.from_arrays([blobs], fields=[field])
-        field = pa.field("s", blobs.type)
-    schema = pa.schema([pa.field("id", pa.int64()), field])
+        blobs = pa.StructArray.from_arrays([blobs], fields=[column])
+        column = pa.field("s", blobs.type)
+    schema = pa.schema([pa.field("id", pa.int64()), column])
     write_lance(where, pa.table([[*range(8)], blobs], schema=schema), max_rows_per_file=4)
     return where
 
@@ -73,3 +74,14 @@ def test_files_of_external_blobs_are_not_looked_at(tmp_path: Path) -> None:
     dataset = write_lance(where, pa.table([blobs], schema=pa.schema([limited_field("photo", of)])))
     assert not dataset.verify().findings
     assert dataset.repair()["removed_fragments"] == []
+
+
+@pytest.mark.parametrize("numbers", [(0,), (0, 1)])
+def test_fragment_without_files_has_no_blobs(tmp_path: Path, numbers: tuple[int, ...]) -> None:
+    blobs = field(0, "photo", "large_binary", metadata={"lance-encoding:blob": b"true"})
+    made = manifest(fields=[blobs], fragments=[fragment(n, files=[]) for n in numbers])
+    (tmp_path / "_versions").mkdir()
+    (tmp_path / "_versions" / f"{2**64 - 2:020d}.manifest").write_bytes(container(made))
+    dataset = open_dataset(str(tmp_path))
+    assert dataset.to_pyarrow_table().num_rows == 10 * len(numbers)
+    assert not dataset.verify().findings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
 from collections.abc import Callable
@@ -85,11 +86,15 @@ def calls(act: Callable[[], object]) -> int:
         nonlocal count
         count += event == "call"
 
+    # finalizers of other objects are not counted
+    gc.collect()
+    gc.disable()
     sys.setprofile(note)
     try:
         act()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return count
 
 

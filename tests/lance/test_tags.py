@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core.errors import (
+    AccessDeniedError,
     CommitConflictError,
     CommitError,
     CommitStateUnknownError,
@@ -294,6 +295,22 @@ def test_store_without_exclusive_files_moves_and_deletes_tags(tmp_path: Path, mo
     assert dataset.tags.update("t", 2).version == 2
     dataset.tags.delete("t")
     assert files_of_tags(dataset) == []
+
+
+@pytest.mark.parametrize("cause", [AccessDeniedError("not permitted"), EngineError("the store does not answer")])
+def test_store_that_fails_changes_no_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cause: EngineError) -> None:
+    dataset = of_three_versions(tmp_path)
+    dataset.tags.create("t", 1)
+
+    def failing(*_: Any, **__: Any) -> Any:
+        raise CommitError("the store can't create a file only if there is none") from cause
+
+    monkeypatch.setattr(tag_files, "publish_file", failing)
+    with pytest.raises(CommitError, match="can't create a file"):
+        dataset.tags.update("t", 2)
+    with pytest.raises(CommitError, match="can't create a file"):
+        dataset.tags.delete("t")
+    assert dataset.tags["t"].version == 1
 
 
 def test_pylance_lists_tags_beside_claims(tmp_path: Path) -> None:

@@ -20,7 +20,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.errors import DataFileNotFoundError, DeltaError, ExternalPathError, InvalidArgumentError
+from delta_core.errors import (
+    DataFileNotFoundError,
+    DeltaError,
+    ExternalPathError,
+    InvalidArgumentError,
+    MissingDependencyError,
+)
 from delta_core.schema.fields import Schema
 from delta_core.table.interop import plain_files
 from delta_core.testing.table_builder import TableBuilder
@@ -520,3 +526,10 @@ def test_recorded_tables_have_the_rows_of_this_library(duck: Any) -> None:
         _assert_same(table, duck)
         native += _readers(table.to_duckdb(duck)) != {"PYTHON_ARROW_SCAN"}
     assert native > 10
+
+
+def test_older_polars_is_rejected_by_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_deltalake(str(tmp_path), pa.table({"a": [1]}))
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "1.44.2rc1")
+    with pytest.raises(MissingDependencyError, match=r"needs polars 2\.1 or later, found 1\.44\.2rc1\. Run: pip"):
+        DeltaTable(str(tmp_path)).to_polars()

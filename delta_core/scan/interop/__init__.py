@@ -6,11 +6,14 @@ from importlib.util import find_spec
 
 from delta_core.errors import MissingDependencyError
 
-__all__ = ["require"]
+__all__ = ["OLDEST", "require"]
+
+#: The oldest versions whose rows are right, as in pyproject.toml: with older ones calls fail later, or lose rows.
+OLDEST = {"polars": (2, 1)}
 
 
 def require(package: str) -> None:
-    """Raise MissingDependencyError for a package that is not installed, which the extra of its name provides.
+    """Raise MissingDependencyError for a package that is missing or too old, which the extra of its name provides.
 
     Parameters
     ----------
@@ -20,10 +23,21 @@ def require(package: str) -> None:
     Raises
     ------
     MissingDependencyError
-        The package is not installed.
+        The package is not installed, or is older than `OLDEST`.
     """
     if find_spec(package) is None:
         raise MissingDependencyError(
             f"This call needs {package}, which is not installed. Run: pip install 'delta-core-lake[{package}]'",
             package=package,
         )
+    if package in OLDEST:
+        # takes longer to import than all else here
+        from importlib.metadata import version
+
+        found = version(package)
+        if tuple(int(n) for n in found.split(".")[:2]) < OLDEST[package]:
+            expected = ".".join(map(str, OLDEST[package]))
+            raise MissingDependencyError(
+                f"This call needs {package} {expected} or later, found {found}. Run: pip install -U {package}",
+                package=package,
+            )

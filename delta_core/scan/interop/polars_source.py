@@ -31,7 +31,7 @@ def scan_polars(source: Scannable) -> pl.LazyFrame:
     from polars.io.plugins import register_io_source
 
     schema = schema_of_rows(source)
-    columns = frame_schema(schema)
+    frame_columns = frame_schema(schema)
 
     def read(
         columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch_size: int | None
@@ -40,7 +40,7 @@ def scan_polars(source: Scannable) -> pl.LazyFrame:
 
     detail = f"{source.uri} version {source.version}"
     return register_io_source(
-        read, schema=columns, is_pure=True, explain_name=source.format_name.upper(), explain_detail=detail
+        read, schema=frame_columns, is_pure=True, explain_name=source.format_name.upper(), explain_detail=detail
     )
 
 

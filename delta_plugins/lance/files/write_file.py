@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.api import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
+from delta_core.kernels.nested import struct_of
 from delta_plugins.lance import _page_writer
 from delta_plugins.lance.files.array_columns import array_columns, array_parts
 from delta_plugins.lance.files.array_parts import check_nulls, leaf_parts, storage_of
@@ -247,8 +248,7 @@ class DataFileWriter:
             self._with_descriptors(c, s, a, layers)
             for c, s, a in zip(field.children, stored.children, array.flatten(), strict=True)
         ]
-        mask = array.is_null() if array.null_count else None
-        return pa.StructArray.from_arrays(children, fields=[arrow_field(c) for c in stored.children], mask=mask)
+        return struct_of([arrow_field(c) for c in stored.children], children, array)
 
     def _put_blobs(self, field: LanceField, array: pa.Array[Any], layers: list[NullRows]) -> pa.Array[Any]:
         """Write the bytes of blobs, and return where they are."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 from delta_core.api import SchemaMismatchError, UnsupportedFeatureError, conversion, open_source
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array
+from delta_core.kernels.nested import struct_of
 from delta_plugins.lance.external_blobs import Targets, encode_reference
 from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind, has_blobs, walk_fields
 
@@ -138,9 +139,7 @@ def _field_fit(field: LanceField, found: Any, target: Any, path: tuple[str, ...]
 
     def changed(array: Any) -> pa.Array:
         children = [_unified(_changed(a, p), t.type) for a, p, t in zip(array.flatten(), parts, target, strict=True)]
-        return pa.StructArray.from_arrays(
-            children, fields=list(target), mask=array.is_null() if array.null_count else None
-        )
+        return struct_of(list(target), children, array)
 
     return changed
 
@@ -199,8 +198,7 @@ def _value_fit(
 
     def changed(array: Any) -> pa.Array:
         arrays = [a if p is None else p[1](a) for a, p in zip(array.flatten(), parts, strict=True)]
-        mask = array.is_null() if array.null_count else None
-        return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
+        return struct_of(fields, arrays, array)
 
     return pa.struct(fields), changed
 
