@@ -1,14 +1,11 @@
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 class DamagedColumnError(Exception): ...
 
 def descriptor_rows(data: Any) -> int: ...
 def parse_column(
     data: Any, file_size: int
-) -> tuple[
-    list[int],
-    list[list[tuple[int, int]]],
-    list[tuple[str, bytes] | None],
-    list[tuple[int, int]],
-    tuple[str, bytes] | None,
-]: ...
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]: ...

@@ -21,15 +21,20 @@ struct Encoding {
     bool is_direct = false;
 };
 
-struct PageMetadata {
-    uint64_t rows = 0;
+// Parts of the file.
+struct Buffers {
     std::vector<uint64_t> offsets, sizes;
-    Encoding encoding;
 };
 
 struct ColumnMetadata {
-    std::vector<PageMetadata> pages;
-    PageMetadata own;  // the column's buffers and encoding
+    // Of each page: its rows, its encoding, and where its buffers end.
+    std::vector<uint64_t> rows, ends;
+    std::vector<Encoding> encodings;
+    // Of all pages, and of the column itself.
+    Buffers buffers, own;
+    Encoding own_encoding;
+    // Of the first page that has not as many sizes of buffers as offsets.
+    uint64_t num_offsets = 0, num_sizes = 0;
 
     // False for bytes that are no ColumnMetadata.
     bool parse(const uint8_t *data, int64_t size) {
@@ -37,11 +42,15 @@ struct ColumnMetadata {
         Field field;
         while (in.next(&field)) {
             bool good = true;
-            if (field.number == 1) good = read_encoding(in, field, own.encoding);
+            if (field.number == 1) good = read_encoding(in, field, own_encoding);
             else if (field.number == 2) good = read_page(in, field);
             else if (field.number == 3) good = read_numbers(in, field, own.offsets);
             else if (field.number == 4) good = read_numbers(in, field, own.sizes);
             if (!good) return false;
+        }
+        if (num_offsets == num_sizes) {
+            num_offsets = own.offsets.size();
+            num_sizes = own.sizes.size();
         }
         return !in.damaged;
     }
@@ -64,18 +73,24 @@ struct ColumnMetadata {
 
     bool read_page(const MessageReader &in, const Field &field) {
         if (field.wire != lance::WIRE_BYTES) return false;
-        pages.emplace_back();
-        PageMetadata &page = pages.back();
+        rows.push_back(0);
+        encodings.emplace_back();
+        const uint64_t offsets = buffers.offsets.size(), sizes = buffers.sizes.size();
         MessageReader part = in.inside(field);
         Field inner;
         while (part.next(&inner)) {
             bool good = true;
-            if (inner.number == 1) good = read_numbers(part, inner, page.offsets);
-            else if (inner.number == 2) good = read_numbers(part, inner, page.sizes);
-            else if (inner.number == 3) good = inner.wire == lance::WIRE_VARINT, page.rows = inner.value;
-            else if (inner.number == 4) good = read_encoding(part, inner, page.encoding);
+            if (inner.number == 1) good = read_numbers(part, inner, buffers.offsets);
+            else if (inner.number == 2) good = read_numbers(part, inner, buffers.sizes);
+            else if (inner.number == 3) good = inner.wire == lance::WIRE_VARINT, rows.back() = inner.value;
+            else if (inner.number == 4) good = read_encoding(part, inner, encodings.back());
             if (!good) return false;
         }
+        if (num_offsets == num_sizes) {
+            num_offsets = buffers.offsets.size() - offsets;
+            num_sizes = buffers.sizes.size() - sizes;
+        }
+        ends.push_back(buffers.offsets.size());
         return !part.damaged;
     }
 

@@ -105,11 +105,11 @@ class SmallFiles {
         return encoding.is_direct && static_cast<size_t>(encoding.kind.size) == length && !std::memcmp(data + encoding.kind.start, kind, length);
     }
 
-    static bool buffers_of(const uint8_t *data, uint64_t size, const PageMetadata &page, std::vector<Bytes> &out) {
-        if (page.offsets.size() != page.sizes.size()) return false;
-        for (size_t i = 0; i < page.offsets.size(); i++) {
-            if (!is_in(page.offsets[i], page.sizes[i], size)) return false;
-            out.push_back({data + page.offsets[i], page.sizes[i]});
+    // Append the buffers from one number to another.
+    static bool buffers_of(const uint8_t *data, uint64_t size, const Buffers &buffers, size_t first, size_t last, std::vector<Bytes> &out) {
+        for (size_t i = first; i < last; i++) {
+            if (!is_in(buffers.offsets[i], buffers.sizes[i], size)) return false;
+            out.push_back({data + buffers.offsets[i], buffers.sizes[i]});
         }
         return true;
     }
@@ -137,19 +137,22 @@ class SmallFiles {
         Wanted &wanted = wanted_[number];
         ColumnMetadata found;
         std::vector<Bytes> own;
-        if (!found.parse(metadata, static_cast<int64_t>(length)) || !buffers_of(data, size, found.own, own)) return false;
-        if (!is_kind(metadata, found.own.encoding, COLUMN_KIND) || rows > MOST_ENTRIES / wanted.multiple) return false;
+        if (!found.parse(metadata, static_cast<int64_t>(length)) || found.num_offsets != found.num_sizes) return false;
+        if (!buffers_of(data, size, found.own, 0, found.own.offsets.size(), own)) return false;
+        if (!is_kind(metadata, found.own_encoding, COLUMN_KIND) || rows > MOST_ENTRIES / wanted.multiple) return false;
         uint64_t left = rows * wanted.multiple;
-        for (const PageMetadata &page : found.pages) {
-            PagePlace place = {page.rows, nullptr, {}};
-            if (page.rows > left || !is_kind(metadata, page.encoding, PAGE_KIND) || !buffers_of(data, size, page, place.buffers)) return false;
-            left -= page.rows;
-            const std::string key(reinterpret_cast<const char *>(metadata) + page.encoding.value.start, static_cast<size_t>(page.encoding.value.size));
+        for (size_t i = 0; i < found.rows.size(); i++) {
+            const Encoding &encoding = found.encodings[i];
+            PagePlace place = {found.rows[i], nullptr, {}};
+            if (place.rows > left || !is_kind(metadata, encoding, PAGE_KIND)) return false;
+            if (!buffers_of(data, size, found.buffers, i ? found.ends[i - 1] : 0, found.ends[i], place.buffers)) return false;
+            left -= place.rows;
+            const std::string key(reinterpret_cast<const char *>(metadata) + encoding.value.start, static_cast<size_t>(encoding.value.size));
             const auto layout = wanted.layouts.try_emplace(key);
             // entries of the map, and their keys, stay where they are
             if (layout.second) unknown_.push_back({number, &layout.first->first});
             place.layout = &layout.first->second;
-            if (page.rows) wanted.pages.push_back(std::move(place));
+            if (place.rows) wanted.pages.push_back(std::move(place));
         }
         return !left;
     }

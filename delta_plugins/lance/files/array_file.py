@@ -80,7 +80,7 @@ class ArrayFile:
         if index is None:
             return positions_of(ranges) if test.passes_null else np.zeros(0, np.int64)
         columns = self._container.pages([index])
-        stored = sum(n for buffers in columns[0].buffers for _, n in buffers)
+        stored = columns[0].stored_bytes()
         ahead = self._pages_ahead(columns, ranges)
         tested = ArrayTest(test)
         found = [np.zeros(0, np.int64)]
@@ -103,7 +103,7 @@ class ArrayFile:
     ) -> Iterator[list[pa.Array[Any] | pa.ChunkedArray[Any]]]:
         """Yield requested rows of fields, part after part (`DataFile.batches`)."""
         pages = self._open(fields, column_of)
-        stored = sum(n for p in pages for buffers in p.buffers for _, n in buffers)
+        stored = sum(p.stored_bytes() for p in pages)
         step = rows_of_batches(batch_rows, stored / max(self.num_rows, 1))
         ranges = ranges_of(rows, self.num_rows)
         ahead = self._pages_ahead(pages, ranges)
@@ -269,12 +269,12 @@ class ArrayFile:
         encoding = self._encoding(field, index, pages, number)
         found = self._touched.get((index, number)) or self._pages.get((index, number))
         if found is None:
-            found = ArrayPage(int(pages.lengths[number]), pages.buffers[number], pages.own_buffers, {})
+            found = ArrayPage(int(pages.lengths[number]), pages.buffers_of(number), pages.own_buffers, {})
         self._touched[index, number] = found
         return found, encoding
 
     def _encoding(self, field: LanceField, index: int, pages: ColumnPages, number: int) -> Message:
-        kind, data = pages.encodings[number]
+        kind, data = pages.encoding_of(number)
         if kind != _PAGE:
             raise self._damaged(field, index, number, f"its encoding is of type {kind!r}, expected {_PAGE!r}")
         found = self._encodings.get(data)

@@ -66,7 +66,7 @@ _FULL_PAGE, _FULL_COLUMNS, _LEAST_FULL = 8 << 20, 256 << 20, 64 << 10
 
 
 class ColumnPages(NamedTuple):
-    """The pages of a column.
+    """The pages of a column; those of a file of an index are thousands.
 
     Parameters
     ----------
@@ -74,32 +74,58 @@ class ColumnPages(NamedTuple):
         Their rows.
     starts : int64, **shape (n + 1,)**
         The first row of each page, and the number of rows.
-    buffers : list
-        (offset, size) of the buffers of each page.
-    encodings : list of tuple of str and bytes
-        The type and the bytes of each page's encoding.
-    encoding : tuple of str and bytes
-        Those of the column's encoding.
+    buffer_starts : int64, **shape (n + 1,)**
+        The first of the buffers of each page in
+    buffer_places : int64, **shape (m, 2)**
+        the (offset, size) of the buffers of all pages.
     own_buffers : list of tuple of int
         (offset, size) of the buffers of the column itself.
+    metadata : bytes or memoryview
+        The bytes that they were parsed of.
+    encoding_places : int64, **shape (n + 1, 4)**
+        Where the type and the bytes of each page's encoding are in them, as start and length; the last is the column's.
     """
 
     lengths: NDArray[np.int64]
     starts: NDArray[np.int64]
-    buffers: list[list[tuple[int, int]]]
-    encodings: list[tuple[str, bytes]]
-    encoding: tuple[str, bytes]
+    buffer_starts: NDArray[np.int64]
+    buffer_places: NDArray[np.int64]
     own_buffers: list[tuple[int, int]]
+    metadata: Any
+    encoding_places: NDArray[np.int64]
+
+    def buffers_of(self, page: int) -> list[tuple[int, int]]:
+        """Return the (offset, size) of the buffers of a page."""
+        return _pairs(self.buffer_places[self.buffer_starts[page] : self.buffer_starts[page + 1]])
+
+    def encoding_of(self, page: int) -> tuple[str, bytes]:
+        """Return the type and the bytes of the encoding of a page; of the column itself for page -1."""
+        at, n, value_at, value_n = self.encoding_places[page].tolist()
+        kind = bytes(self.metadata[at : at + n]).decode("utf-8", "replace")
+        return kind, bytes(self.metadata[value_at : value_at + value_n])
+
+    def stored_bytes(self) -> int:
+        """Return the bytes that all pages take in the file."""
+        return int(self.buffer_places[:, 1].sum())
+
+    def page_bytes(self) -> NDArray[np.int64]:
+        """Return the bytes that each page takes in the file, int64 of shape (n,)."""
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.buffer_places[:, 1])])
+        return np.diff(before[self.buffer_starts])
 
     def widest_row(self, num_columns: int) -> float:
         """Return about how many bytes a row takes in memory at most; ``num_columns`` are those of the file.
 
         A page that another one follows was full when it was written, whatever its values were encoded to.
         """
-        sizes = np.array([2 * sum(n for _, n in page) for page in self.buffers], np.float64)
+        sizes = 2.0 * self.page_bytes()
         full = min(_FULL_PAGE, max(_FULL_COLUMNS // max(num_columns, 1), _LEAST_FULL))
         sizes[:-1] = np.maximum(sizes[:-1], full)
         return float((sizes / np.maximum(self.lengths, 1)).max(initial=0))
+
+
+def _pairs(places: NDArray[np.int64]) -> list[tuple[int, int]]:
+    return list(zip(*places.T.tolist(), strict=True))
 
 
 class Container:
@@ -221,7 +247,7 @@ class Container:
         """
         if not self.source.is_remote:
             return [set() for _ in columns]
-        sizes = [np.array([sum(n for _, n in page) for page in c.buffers], np.int64) for c in columns]
+        sizes = [c.page_bytes() for c in columns]
         are_all = int((ranges[:, 1] - ranges[:, 0]).sum()) == self.num_rows()
         if sum(int(s.sum()) for s in sizes) <= (_MOST_AHEAD if are_all else _SMALL_COLUMNS):
             self.read_ahead(columns, [set(range(len(s))) for s in sizes])
@@ -243,11 +269,11 @@ class Container:
 
         Nothing is read if they take too much memory, compared with the ``needed`` bytes that are requested next.
         """
+        pages = [c.buffers_of(i) for c, numbers in zip(columns, chosen, strict=True) for i in numbers]
         spans = sorted(
-            (min(at for at, n in c.buffers[i] if n), max(at + n for at, n in c.buffers[i] if n))
-            for c, numbers in zip(columns, chosen, strict=True)
-            for i in numbers
-            if any(n for _, n in c.buffers[i])
+            (min(at for at, n in page if n), max(at + n for at, n in page if n))
+            for page in pages
+            if any(n for _, n in page)
         )
         if sum(last - first for first, last in spans) <= max(_MOST_AHEAD, 2 * needed):
             self.source.read_ahead([(first, last - first) for first, last in spans])
@@ -279,19 +305,21 @@ class Container:
 
     def _parsed_pages(self, index: int, data: Any) -> ColumnPages:
         try:
-            rows, buffers, encodings, own, encoding = parse_column(data, self.size)
+            rows, encodings, ends, buffers, own = parse_column(data, self.size)
         except DamagedColumnError as e:
             raise damaged(self.path, f"column {index}: {e}", column=index) from None
-        if None in encodings or encoding is None:
+        if (encodings[:, 0] < 0).any():
             raise damaged(
                 self.path, f"an encoding of column {index} is missing, or lies outside of its metadata", column=index
             )
-        if sum(rows) > MOST_ROWS:
+        # exact up to 2^53; numbers of 64 bits could overflow
+        if rows.sum(dtype=np.float64) > MOST_ROWS:
             raise damaged(self.path, f"column {index} has pages of more than {MOST_ROWS} rows", column=index)
-        lengths = np.array(rows, np.int64)
-        starts = np.zeros(len(rows) + 1, np.int64)
+        lengths = rows.astype(np.int64)
+        starts, buffer_starts = np.zeros((2, len(rows) + 1), np.int64)
         np.cumsum(lengths, out=starts[1:])
-        return ColumnPages(lengths, starts, buffers, encodings, encoding, own)  # type: ignore[arg-type]
+        buffer_starts[1:] = ends
+        return ColumnPages(lengths, starts, buffer_starts, buffers, _pairs(own), data, encodings)
 
 
 def open_container(path: str, source: ByteSource, size: int) -> Container:

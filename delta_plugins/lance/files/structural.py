@@ -90,14 +90,14 @@ class StructuralColumn:
         self._index = index
         self._layout = value_layout(leaf.type)
         self._open: dict[int, _OpenPage] = {}
-        kind = pages.encoding[0]
+        kind, _ = pages.encoding_of(-1)
         if kind != _COLUMN:
             raise self._damaged(f"its encoding is of type {kind!r}, expected {_COLUMN!r}")
 
     @property
     def row_bytes(self) -> float:
         """About how many bytes a row takes in memory."""
-        stored = sum(n for page in self.pages.buffers for _, n in page) / max(int(self.pages.starts[-1]), 1)
+        stored = self.pages.stored_bytes() / max(int(self.pages.starts[-1]), 1)
         fixed = self._layout.bits * math.prod(self._layout.list_sizes) / 8
         return max(fixed, 2 * stored if self._layout.bits == 0 else stored) * self.leaf.multiple
 
@@ -149,7 +149,7 @@ class StructuralColumn:
                 parts = page.handle.plan(w.ranges, GAP_BYTES)
             except _pages.DamagedPageError as e:
                 raise self._damaged(str(e), w.page) from None
-            size = self.pages.buffers[w.page][self._data_buffer(page.layout)][1] if parts else 0
+            size = self.pages.buffers_of(w.page)[self._data_buffer(page.layout)][1] if parts else 0
             for at, n in parts:
                 if at + n > size:
                     raise self._damaged(f"{n} bytes at {at} are needed, but its buffer has {size}", w.page)
@@ -216,7 +216,7 @@ class StructuralColumn:
     # --- pages ---
 
     def _parsed_layout(self, page: int) -> Layout:
-        kind, data = self.pages.encodings[page]
+        kind, data = self.pages.encoding_of(page)
         if kind != _PAGE:
             raise self._damaged(f"its layout is of type {kind!r}, expected {_PAGE!r}", page)
         found: Layout | None = self._container.layouts.get(data)
@@ -242,7 +242,7 @@ class StructuralColumn:
 
     def _opened(self, number: int) -> _OpenPage:
         layout = self._parsed_layout(number)
-        buffers = self.pages.buffers[number]
+        buffers = self.pages.buffers_of(number)
         data = self._data_buffer(layout)
         heads, data_size = _heads(layout, buffers)
         if heads is None:
