@@ -88,6 +88,10 @@ DIRECTIVES = {
     "wraparound": False,
     "cdivision": True,
     "initializedcheck": False,
+    # less code to compile: comments, functions that bind as methods, methods that pickle
+    "emit_code_comments": False,
+    "binding": False,
+    "auto_pickle": False,
 }
 
 

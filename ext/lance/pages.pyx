@@ -124,6 +124,8 @@ cdef extern from "lance/page_tests.h" namespace "delta_lance" nogil:
         Error append_flags(Context& context, const CPage& page, const vector[Range]& ranges, const vector[Part]& parts, uint8_t* flags)
         Error array_flags(uint64_t n, Bytes valid, Bytes offsets, Bytes data, uint8_t* flags)
 
+include "generated_code.pxi"
+
 
 class DamagedPageError(Exception):
     """A page that can't be decoded; the text states why."""

@@ -49,11 +49,4 @@ include "parquet/column_batch.pxi"
 include "parquet/nested_columns.pxi"
 include "parquet/many_files.pxi"
 
-# The decoder is above this line. The functions of this module, which call it a few times a batch, take as long to compile at
-# -O3 as the decoder does, and are not faster.
-cdef extern from *:
-    """
-    #if defined(__GNUC__) && !defined(__clang__)
-    #pragma GCC optimize("O1")
-    #endif
-    """
+include "generated_code.pxi"

@@ -46,6 +46,8 @@ cdef extern from "rows/compact.h" nogil:
     int64_t compact_bits(const uint8_t*, int64_t, const uint64_t*, int64_t, uint8_t*)
     int64_t mask_narrow(const uint64_t*, int64_t, const uint64_t*, int64_t, uint64_t*)
 
+include "generated_code.pxi"
+
 
 #: Dictionaries of up to this many strings are stored in slots.
 cdef int64_t MOST_SLOTS = 1 << 16

@@ -50,6 +50,8 @@ cdef extern from "rows/roaring_format.h" nogil:
     void rows_positions(const rows_t*, int64_t*)
     int64_t rows_chunks(const rows_t*, int64_t, int64_t*, uint64_t*)
 
+include "generated_code.pxi"
+
 
 cdef int check_window(int64_t start, int64_t num_rows, int64_t room) except -1:
     if start < 0 or num_rows < 0 or start > INT64_MAX - num_rows:
