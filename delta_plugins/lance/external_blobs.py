@@ -26,7 +26,7 @@ _MARK = secrets.token_bytes(32)
 _HEAD = struct.Struct("<IQQ")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
 #: Characters of the path of a ``file`` URI that stay as they are.
-_PLAIN = "/%!$&'()*+,-.:;=@[]^_|~\\"
+_PLAIN = "/%!$&'()*+,-.:;=@[]^_|~"
 #: URIs of other stores have these alone: readers of the format take others in different ways.
 _KEY = re.compile(r"[A-Za-z0-9+.-]+://[A-Za-z0-9._@-]*/[A-Za-z0-9._/=+@:,;!$&'()*~-]+", re.ASCII)
 
@@ -146,6 +146,8 @@ def _normalized(uri: str) -> str:
         uri = "file://" + quote(uri, safe=_PLAIN.replace("%", ""))
     elif scheme is None:
         raise ValueError("expected an absolute URI, such as file:///folder/name or s3://bucket/key")
+    elif "\\" in uri:
+        raise ValueError("it has a backslash, which readers take for a slash; write it as %5C")
     parts = urlsplit(uri)
     if parts.query or parts.fragment or uri.endswith(("?", "#")):
         raise ValueError("it has a query or a fragment, expected the URI of a file alone")

@@ -116,6 +116,59 @@ def test_rows_with_both_bytes_and_a_uri_are_found_beside_rows_with_neither(tmp_p
         write_lance(str(tmp_path / "d"), rows(0, [{"uri": "file:///a", "data": b"x"}, {}]))
 
 
+_POSITIONED = [pa.field("position", pa.uint64()), pa.field("size", pa.uint64())]
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        _POSITIONED[::-1],
+        _POSITIONED[:1],
+        [*_POSITIONED, pa.field("more", pa.uint64())],
+        [pa.field("offset", pa.uint64()), pa.field("length", pa.uint64())],
+        [pa.field("position", pa.string()), pa.field("size", pa.string())],
+    ],
+    ids=["other order", "one missing", "one more", "other names", "other types"],
+)
+@pytest.mark.parametrize("call", ["append", "merge"])
+def test_blobs_with_other_fields_are_rejected_by_changes(
+    tmp_path: Path, uri: str, places: list[pa.Field[Any]], call: str
+) -> None:
+    where = str(tmp_path / "d")
+    dataset = write_lance(where, rows(0, [b"a"]))
+    of = pa.struct([("data", pa.large_binary()), ("uri", pa.string()), *places])
+    part = [10, 5] if pa.types.is_integer(places[0].type) else ["10", "5"]
+    blob = {"uri": uri} | dict(zip([f.name for f in places], part, strict=False))
+    news = pa.table({"id": [1], "photo": pa.array([blob], of)})
+    with pytest.raises(SchemaMismatchError, match=r"photo(\.position)? comes as "):
+        if call == "append":
+            write_lance(where, news, "append")
+        else:
+            dataset.merge(news, "target.id = source.id").when_not_matched_insert_all().execute()
+    assert open_dataset(where).version == 1
+
+
+def test_numbers_and_texts_of_appended_blobs_may_have_other_types(tmp_path: Path, uri: str) -> None:
+    where = str(tmp_path / "d")
+    write_lance(where, rows(0, []))
+    of = pa.struct([("data", pa.binary()), ("uri", pa.large_string()), ("position", pa.int32()), ("size", pa.int64())])
+    given: list[Any] = [{"data": b"in"}, {"uri": uri}, {"uri": uri, "position": 7, "size": 2}, None]
+    write_lance(where, pa.table({"id": [*range(4)], "photo": pa.array(given, of)}), "append")
+    check_blobs(where, {0: b"in", 1: BYTES, 2: BYTES[7:9], 3: None})
+    negative: Any = pa.array([{"uri": uri, "position": -1, "size": 2}], of)
+    with pytest.raises(SchemaMismatchError, match=r"photo\.position holds a value"):
+        write_lance(where, pa.table({"id": [4], "photo": negative}), "append")
+
+
+def test_backslashes_of_paths_are_encoded_and_those_of_uris_rejected(tmp_path: Path) -> None:
+    path, where = tmp_path / "back\\slash", str(tmp_path / "d")
+    path.write_bytes(BYTES)
+    write_lance(where, rows(0, [{"uri": str(path)}]))
+    check_blobs(where, {0: BYTES})
+    with pytest.raises(InvalidArgumentError, match="backslash"):
+        write_lance(where, rows(1, [{"uri": f"file://{path}"}]), "append")
+
+
 def test_places_that_are_not_followed_are_not_written(tmp_path: Path, uri: str) -> None:
     with pytest.raises(ExternalPathError, match="only files below the root"):
         write_lance(str(tmp_path / "d"), rows(0, [{"uri": uri}]), allow_external=False)

@@ -13,7 +13,7 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array
 from delta_core.kernels.nested import struct_of
 from delta_plugins.lance.external_blobs import Targets, encode_reference
-from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind, has_blobs, walk_fields
+from delta_plugins.lance.schema import BLOB_VALUES, LanceField, arrow_field, blob_kind, has_blobs, walk_fields
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -211,12 +211,15 @@ def _blob_fit(found: Any, target: Any, path: tuple[str, ...], targets: Targets |
     if isinstance(found, pa.BaseExtensionType):
         inner = _blob_fit(found.storage_type, target, path, targets)
         return (lambda x: x.storage) if inner is None else (lambda x: inner(x.storage))
-    if not _T.is_struct(found) or [f.name for f in found][:2] != ["data", "uri"]:
+    if not _T.is_struct(found):
         return fit(found, target, path)
-    change = fit(found.field(0).type, target, path)
+    names = [f.name for f in BLOB_VALUES]
+    if [f.name for f in found] not in (names, names[:2]):
+        raise _mismatch(found, BLOB_VALUES, path, ": it has other fields")
+    changes = [fit(f.type, t.type, (*path, f.name)) for f, t in zip(found, BLOB_VALUES, strict=False)]
 
     def bytes_of(array: Any) -> pa.Array:
-        data, uris, *_ = array.flatten()
+        data, uris, *places = [_changed(a, c) for a, c in zip(array.flatten(), changes, strict=True)]
         is_bytes, is_uri = np.asarray(data.is_valid()), np.asarray(uris.is_valid())
         if not (is_bytes | is_uri | np.asarray(array.is_null())).all():
             raise SchemaMismatchError(
@@ -229,9 +232,8 @@ def _blob_fit(found: Any, target: Any, path: tuple[str, ...], targets: Targets |
                 f"Column {'.'.join(path)} has blobs with both bytes and a URI. Pass one of them for each blob.",
                 column=".".join(path),
             )
-        own = data if change is None else change(data)
         if not is_uri.any():
-            return own
+            return _unified(data, target)
         if targets is None:
             raise UnsupportedFeatureError(
                 f"Column {'.'.join(path)} has blobs that are given by a URI, and rows are compared with those of the "
@@ -239,14 +241,15 @@ def _blob_fit(found: Any, target: Any, path: tuple[str, ...], targets: Targets |
                 feature="external blobs",
                 column=".".join(path),
             )
-        return _with_references(own, is_uri, array, ".".join(path), targets)
+        return _with_references(_unified(data, target), is_uri, [uris, *places], ".".join(path), targets)
 
     return bytes_of
 
 
-def _with_references(data: pa.Array, is_uri: NDArray[np.bool_], blobs: Any, column: str, targets: Targets) -> pa.Array:
-    """Return the bytes of blobs, with references in place of those that have a URI."""
-    _, *places = blobs.flatten()
+def _with_references(
+    data: pa.Array, is_uri: NDArray[np.bool_], places: Sequence[pa.Array], column: str, targets: Targets
+) -> pa.Array:
+    """Return the bytes of blobs, with references in place of those that have a URI, a position and a size."""
     mask = bool_array(is_uri)
     given = [p.filter(mask).to_pylist() for p in places]
     given += [[None] * len(given[0])] * (3 - len(given))
