@@ -350,7 +350,7 @@ class LanceChanges:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is not None and not self._is_committing:
             # a commit that did not land has deleted the files; while it may have landed, they stay
-            self._writer.abandon(error)
+            self._writer.abandon()
 
 
 def _checked(rows: Iterator[Any], checks: Sequence[Any], evaluator: Any) -> Iterator[Any]:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec import structs
 
-from delta_core.api import Column, InvalidArgumentError, SchemaMismatchError, bind_typed, leaves, open_source, parse_sql
+from delta_core.api import (
+    Column,
+    EngineError,
+    InvalidArgumentError,
+    SchemaMismatchError,
+    bind_typed,
+    leaves,
+    open_source,
+    parse_sql,
+)
 from delta_core.kernels.arrow_buffers import number_array, one_array
 from delta_core.kernels.nested import struct_of
 from delta_plugins.lance.arrow_fields import lance_fields
@@ -269,15 +279,16 @@ def _write_beside(
                 dataset.storage, files.below, fields, manifest.file_version, manifest.message["schema_metadata"], paths
             )
             for batch in _spread(source, live, num_rows):
-                file.writer.write(batch)
+                file.write(batch)
             message = file.finish()
             file = None
             found[number] = [*fragment_message(manifest, index)["files"], message]
         source.check_end(dataset)
-    except BaseException as e:
+    except BaseException:
         if file is not None:
-            file.abandon(e)
-        dataset.storage.delete(paths)
+            file.abandon()
+        with suppress(EngineError):
+            dataset.storage.delete(paths)
         raise
     return found, paths
 

@@ -241,8 +241,8 @@ class LanceRewrites:
                 for batch, numbers in self._rows(dataset, some):
                     writer.write(batch, *numbers)
             return self._finished(writer, total)
-        except BaseException as e:
-            writer.abandon(e)
+        except BaseException:
+            writer.abandon()
             raise
 
     def _writer(self, dataset: DatasetVersion) -> FragmentsWriter:
@@ -305,8 +305,8 @@ class LanceRewrites:
                 kept = [batch.column(n).to_numpy() for n in _KEPT if n in batch.schema.names]
                 writer.write(batch.drop_columns([n for n in _KEPT if n in batch.schema.names]), *kept)
             return self._finished(writer, rows.num_rows)
-        except BaseException as e:
-            writer.abandon(e)
+        except BaseException:
+            writer.abandon()
             raise
 
     def join(self, parts: Sequence[WrittenFragments]) -> WrittenFragments:

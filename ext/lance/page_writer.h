@@ -355,7 +355,7 @@ class PageWriter {
         visible_ = 0;
         for (size_t i = 0; i < n; i++) {
             const size_t k = n - 1 - i;
-            const bool has_null = source_->seen[1 + 2 * k] || (i == 0 && is_in_null_struct()), has_empty = source_->seen[2 + 2 * k];
+            const bool has_null = source_->seen[1 + 2 * k] || is_in_null_struct(k), has_empty = source_->seen[2 + 2 * k];
             if (has_null) numbers[1 + 2 * k] = ++next;
             if (has_empty) numbers[2 + 2 * k] = ++next;
             const bool list = source_->layer_is_list[k];
@@ -376,11 +376,10 @@ class PageWriter {
         return nullptr;
     }
 
-    // Whether a struct that items lie in, in the same list, is null. Other readers then expect that items may be null.
-    bool is_in_null_struct() const {
-        const size_t n = source_->layer_is_list.size();
-        if (source_->layer_is_list[n - 1]) return false;
-        for (size_t k = n - 1; k-- && !source_->layer_is_list[k];)
+    // Whether a struct that the entries of a layer lie in, in the same list, is null. Other readers then expect that entries
+    // may be null.
+    bool is_in_null_struct(size_t k) const {
+        while (k-- && !source_->layer_is_list[k])
             if (source_->seen[1 + 2 * k]) return true;
         return false;
     }

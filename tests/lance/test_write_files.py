@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
-from delta_core.api import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
+from delta_core.api import InvalidArgumentError, SchemaError, SchemaMismatchError, UnsupportedFeatureError
 from delta_plugins.lance import open_dataset, write_lance
 from delta_plugins.lance.arrow_fields import lance_fields
 from delta_plugins.lance.files import DataFileWriter, column_map, data_file
@@ -61,7 +62,7 @@ def joined(found: pa.ChunkedArray) -> pa.Array:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """Return an array that can be joined: null is a value of the dictionaries of files of version 2.0."""
+    """Return an array without a dictionary."""
     return array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
 
 
@@ -499,6 +500,66 @@ def test_nulls_in_full_zip_pages_of_lz4_are_rejected() -> None:
         file_of(pa.array(["a", None, "b"]), metadata=metadata)
 
 
+_ROWS = st.lists(
+    st.none()
+    | st.lists(
+        st.none() | st.fixed_dictionaries({"x": st.none() | st.lists(st.integers(0, 9), max_size=2)}), max_size=2
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@pytest.mark.peer
+@pytest.mark.filterwarnings("ignore")
+@settings(max_examples=60, deadline=None)
+@given(rows=_ROWS, version=st.sampled_from(["2.1", "2.2"]), is_deep=st.booleans())
+@example(rows=[[{"x": [1]}, None], []], version="2.2", is_deep=False)
+@example(rows=[[{"x": [1]}, None], None], version="2.1", is_deep=True)
+def test_lists_in_null_structs_are_read_by_pylance(rows: list[Any], version: str, is_deep: bool) -> None:
+    files = pytest.importorskip("lance.file", reason="pylance is not installed")
+    item: pa.DataType = pa.struct([("x", pa.list_(pa.int32()))])
+    if is_deep:
+        item = pa.struct([("y", item)])
+        rows = [None if r is None else [None if v is None else {"y": v} for v in r] for r in rows]
+    array = pa.array(rows, pa.list_(item))
+    data = file_of(array, version)
+    check(read_back(data, array.type), array)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file.lance"
+        path.write_bytes(data)
+        check(joined(files.LanceFileReader(str(path)).read_all().to_table()["c"]), array)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_dictionaries_that_are_read_have_no_null(version: str) -> None:
+    """PyArrow can neither join dictionaries with nulls nor turn them into pandas."""
+    for values in (["a", None, "b", None], [None, None], [None, "a"]):
+        array = pa.array(values).dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string()))
+        found = read_back(file_of(array, version), array.type)
+        assert (found.to_pylist(), found.null_count, found.dictionary.null_count) == (values, values.count(None), 0)
+
+
+@pytest.mark.parametrize("writer", ["ours", "pylance"])
+def test_small_fragments_with_null_in_dictionaries_are_joined(tmp_path: Path, writer: str) -> None:
+    where = str(tmp_path / "d")
+    parts = [pa.table({"c": pa.array(v, pa.string()).dictionary_encode()}) for v in (["a", None], [None, "b", "a"])]
+    if writer == "ours":
+        write_lance(where, parts[0], file_version="2.0")
+        write_lance(where, parts[1], "append")
+    else:
+        lance: Any = pytest.importorskip("lance", reason="pylance is not installed")
+        lance.write_dataset(parts[0], where, data_storage_version="2.0")
+        lance.write_dataset(parts[1], where, mode="append")
+    dataset = open_dataset(where)
+    expected = ["a", None, None, "b", "a"]
+    assert dataset.to_pyarrow_table()["c"].to_pylist() == expected
+    assert dataset.count("c is null") == 2
+    dataset.compact()
+    assert dataset.to_pyarrow_table()["c"].to_pylist() == expected
+    assert dataset.take([4, 2])["c"].to_pylist() == ["a", None]
+
+
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 def test_nulls_of_dictionary_types_need_no_key(version: str) -> None:
     """All keys have values, and some rows are null."""
@@ -510,6 +571,13 @@ def test_nulls_of_dictionary_types_need_no_key(version: str) -> None:
             pa.DictionaryArray.from_arrays(indices, pa.array(range(n))),
         ):
             check(read_back(file_of(array, version), array.type), array)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("of", [pa.binary(0), pa.list_(pa.binary(0)), pa.list_(pa.int8(), 0)], ids=str)
+def test_values_without_bytes_are_rejected(version: str, of: pa.DataType) -> None:
+    with pytest.raises(SchemaError, match=r"Values of .*\[0\] have no"):
+        file_of(pa.array([], of), version)
 
 
 def test_more_distinct_values_than_keys_are_rejected() -> None:

@@ -274,7 +274,7 @@ def staged_fragments(
         for batch, _ in fit_batches(iter(batches), source.schema, written, Targets(dataset.storage, base.base_paths)):
             writer.write(batch)
         found = writer.finish()
-    except BaseException as e:
-        writer.abandon(e)
+    except BaseException:
+        writer.abandon()
         raise
     return [FragmentMetadata(0, f.rows, 0, f) for f in found]

@@ -497,7 +497,16 @@ def _read_dictionary(
     valid = numbers if codes.null_count == 0 else numbers[np.asarray(codes.is_valid())]
     if len(valid) and (int(valid.min()) < 0 or int(valid.max()) >= count):
         raise DamagedPageError("a code of its dictionary is too large")
-    return pa.DictionaryArray.from_arrays(codes, items, ordered=type.ordered)
+    return pa.DictionaryArray.from_arrays(*_without_null(codes, items), ordered=type.ordered)
+
+
+def _without_null(codes: pa.Array[Any], items: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]]:
+    """Return codes and items of a dictionary with null codes in place of null items, which PyArrow can't unify."""
+    if not items.null_count:
+        return codes, items
+    is_valid = np.asarray(items.is_valid())
+    places = pa.array(np.cumsum(is_valid) - 1, pa.int64(), mask=~is_valid)
+    return places.take(codes).cast(codes.type), items.drop_null()
 
 
 def numbers_of(codes: pa.Array[Any]) -> NDArray[Any]:

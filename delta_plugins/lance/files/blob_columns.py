@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from msgspec import structs
 from delta_core.api import DataFileError, InvalidArgumentError
 from delta_core.kernels.arrow_buffers import bool_array, number_array
 from delta_plugins.lance.external_blobs import decode_reference, is_reference
+from delta_plugins.lance.files.streams import abandon_stream
 from delta_plugins.lance.schema import (
     DEDICATED,
     DESCRIPTOR_V2,
@@ -209,11 +210,10 @@ class BlobFiles:
         for number in list(self._opened):
             self.close(number)
 
-    def abandon(self, error: BaseException) -> None:
+    def abandon(self) -> None:
         """End the open files without completing them."""
         while self._opened:
-            with suppress(type(error)):
-                self._opened.popitem()[1].__exit__(type(error), error, error.__traceback__)
+            abandon_stream(self._opened.popitem()[1])
 
 
 def _limit(field: LanceField, key: str, default: int) -> int:

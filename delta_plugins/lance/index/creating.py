@@ -107,10 +107,12 @@ class _Folder:
 
     def abandon(self, error: BaseException) -> None:
         """Delete what was written."""
-        for file in self.open_files:
-            file.abandon(error)
-        with suppress(EngineError):
-            self.storage.delete(self.paths)
+        try:
+            for file in self.open_files:
+                file.abandon(error)
+        finally:
+            with suppress(EngineError):
+                self.storage.delete(self.paths)
 
 
 class _Column:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from delta_core.api import EngineError, InvalidArgumentError, Storage, Unsupport
 from delta_plugins.lance.commit.draft import NewFragment, file_message, new_fragment
 from delta_plugins.lance.files import PAGE_BYTES, DataFileWriter
 from delta_plugins.lance.files.blob_columns import BlobFiles
+from delta_plugins.lance.files.streams import abandon_stream
 from delta_plugins.lance.names import blob_file_name
 from delta_plugins.lance.schema import LanceField
 
@@ -92,30 +93,44 @@ class NewFile:
             return storage.put_stream(own, replace=False)
 
         self._blobs = BlobFiles(open_blob_file)
-        try:
+        self._is_open = True
+        with self._failing():
             self.writer = DataFileWriter(
                 sink, fields, version=version, page_bytes=page_bytes, metadata=metadata, blob_files=self._blobs
             )
-        except BaseException as e:
-            self.abandon(e)
-            raise
         paths.append(path)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        with self._failing():
+            self.writer.write(batch)
 
     def finish(self) -> dict[str, Any]:
         """Write what is collected, and return the message of the file."""
-        try:
+        with self._failing():
             done = self.writer.finish()
-        except BaseException as e:
-            self.abandon(e)
-            raise
+        self._is_open = False
         self._stream.__exit__(None, None, None)
         return file_message(self.name, done.fields, done.column_indices, done.version, done.size)
 
-    def abandon(self, error: BaseException) -> None:
-        """End without a file."""
-        self._blobs.abandon(error)
-        with suppress(type(error)):
-            self._stream.__exit__(type(error), error, error.__traceback__)
+    def abandon(self) -> None:
+        """End without a file, unless it has ended."""
+        if self._is_open:
+            self._is_open = False
+            self._blobs.abandon()
+            abandon_stream(self._stream)
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """End without a file if writing to it fails; the stream turns failures of a disk into errors of the store."""
+        try:
+            yield
+        except BaseException as e:
+            self._is_open = False
+            self._blobs.abandon()
+            with suppress(type(e)):
+                self._stream.__exit__(type(e), e, e.__traceback__)
+            raise
 
 
 class FragmentsWriter:
@@ -209,7 +224,7 @@ class FragmentsWriter:
             done = len(self.fragments)
             most = self.first_rows[done] if done < len(self.first_rows) else self._max_rows
             stop = min(batch.num_rows, start + most - writer.num_rows)
-            writer.write(batch.slice(start, stop - start))
+            self._file.write(batch.slice(start, stop - start))
             if ids is not None:
                 assert created is not None
                 own = slice(start, stop)
@@ -240,10 +255,10 @@ class FragmentsWriter:
         self._end()
         return self.fragments
 
-    def abandon(self, error: BaseException) -> None:
+    def abandon(self) -> None:
         """Delete what was written."""
         if self._file is not None:
-            file, self._file = self._file, None
-            file.abandon(error)
+            self._file.abandon()
+            self._file = None
         with suppress(EngineError):
             self._storage.delete(self.paths)

@@ -68,8 +68,8 @@ class LancePart(Struct, frozen=True):
             for batch, _ in fit_batches(rows, schema, self.columns, Targets(engine.storage, self.bases)):
                 writer.write(batch)
             fragments = writer.finish()
-        except BaseException as e:
-            writer.abandon(e)
+        except BaseException:
+            writer.abandon()
             raise
         return json.dumps({"fragments": [[f.rows, list(f.files)] for f in fragments], "paths": writer.paths})
 

@@ -289,8 +289,8 @@ class DatasetWrite:
             for batch, hidden in fit_batches(self._batches(), self._source.schema, written, self.targets, rest):
                 writer.write(batch, *_lineage(hidden, self._row_id))
             fragments = writer.finish()
-        except BaseException as e:
-            writer.abandon(e)
+        except BaseException:
+            writer.abandon()
             raise
         operation = self.operation(mode, fragments, fields, metadata, config)
         return self.committed(operation, properties, stable_row_ids, writer.paths)
