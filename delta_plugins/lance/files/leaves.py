@@ -146,8 +146,6 @@ def value_layout(type: pa.DataType) -> ValueLayout:
         return ValueLayout(0, False, [], [])
     if pa.types.is_large_string(type) or pa.types.is_large_binary(type):
         return ValueLayout(0, True, [], [])
-    if type == pa.binary(0):
-        raise SchemaError(f"Values of {type} have no bytes, so that none are stored.")
     if pa.types.is_primitive(type) or pa.types.is_decimal(type) or pa.types.is_fixed_size_binary(type):
         return ValueLayout(_bits(type), False, [], [])
     raise SchemaError(f"Values of {type} are not stored in one column.")
@@ -165,6 +163,8 @@ def layout_to_test(field: LanceField) -> ValueLayout | None:
 
 
 def _bits(type: Any) -> int:
+    if type == pa.binary(0):
+        raise SchemaError(f"Values of {type} have no bytes, so that none are stored.")
     if pa.types.is_fixed_size_binary(type):
         return int(type.byte_width) * 8
     return int(type.bit_width)
