@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+from datetime import datetime
 from typing import Any
 
 from delta_core import formats
 from delta_core.engines.opening import make_engine
-from delta_core.errors import TableNotFoundError
+from delta_core.errors import InvalidArgumentError, TableNotFoundError
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernel.log.names import LOG_DIRECTORY
 from delta_core.runtime.arguments import path_text
@@ -47,12 +48,31 @@ def open_table(table_uri: str | os.PathLike[str], **options: Any) -> Any:
     place = path_text(table_uri)
     if _may_have_log(place, options.get("storage_options")):
         with contextlib.suppress(TableNotFoundError):
-            return format_parts.DeltaTable(table_uri, **options)
+            return _delta_table(table_uri, **options)
     found = formats.open_formatted(place, **options)
     if found is not None:
         return found
     tried = ", ".join(formats.format_names())
     raise TableNotFoundError(f"No table at {shown_uri(place)}; formats tried: {tried}.", path=place)
+
+
+def _delta_table(
+    table_uri: str | os.PathLike[str], timestamp: str | datetime | None = None, **options: Any
+) -> format_parts.DeltaTable:
+    named = [n for n in ("tag", "branch") if options.pop(n, None) is not None]
+    if named:
+        raise InvalidArgumentError(
+            f"Found {' and '.join(named)} for a Delta table, which has only versions. Pass version or timestamp."
+        )
+    if timestamp is None:
+        return format_parts.DeltaTable(table_uri, **options)
+    if options.get("version") is not None:
+        raise InvalidArgumentError("Found version and timestamp. Pass one of them.")
+    if not isinstance(timestamp, (str, datetime)):
+        raise InvalidArgumentError(f"Found {timestamp!r} as a timestamp, expected a text or a datetime.")
+    table = format_parts.DeltaTable(table_uri, **options)
+    table.load_as_version(timestamp)
+    return table
 
 
 def _may_have_log(place: str, storage_options: Any) -> bool:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from delta_core.api import SchemaError
 from delta_plugins.lance.schema import BLOB_V2, BLOB_VALUES, TOP, LanceField
 
-__all__ = ["lance_fields", "logical_type"]
+__all__ = ["check_column_name", "lance_fields", "logical_type"]
 
 _PLAIN: dict[pa.DataType, str] = {
     pa.null(): "null",
@@ -28,6 +28,7 @@ _PLAIN: dict[pa.DataType, str] = {
     pa.date64(): "date64:ms",
 }
 
+_TEXT_JSON = b"arrow.json"
 #: The fields that structs of blobs may have.
 _BLOBS = (list(BLOB_VALUES), list(BLOB_VALUES)[:2])
 
@@ -45,13 +46,27 @@ def lance_fields(schema: pa.Schema, first_id: int = 0) -> tuple[LanceField, ...]
     Raises
     ------
     SchemaError
-        For a type that Lance has no counterpart of, or two columns of one name.
+        For a type that Lance has no counterpart of, two columns of one name, or one with a dot in its name.
     """
+    for name in schema.names:
+        check_column_name(name)
     twice = next((n for n in schema.names if schema.names.count(n) > 1), None)
     if twice is not None:
         raise SchemaError(f"The schema has two columns {twice!r}. Rename one of them.", name=twice)
     ids = count(first_id)
     return tuple(_field(f, TOP, ids) for f in schema)
+
+
+def check_column_name(name: str) -> None:
+    """Check that a column may have a name: other readers take a dot for that between a struct and its field.
+
+    Raises
+    ------
+    SchemaError
+        For a name with a dot.
+    """
+    if "." in name:
+        raise SchemaError(f"Column {name!r} has a dot in its name, which Lance does not store. Rename it.", name=name)
 
 
 def _field(field: pa.Field, parent: int, ids: Iterator[int]) -> LanceField:
@@ -63,6 +78,12 @@ def _field(field: pa.Field, parent: int, ids: Iterator[int]) -> LanceField:
         if serialized:
             metadata["ARROW:extension:metadata"] = serialized
         of = of.storage_type
+    if metadata.get("ARROW:extension:name") == _TEXT_JSON:
+        raise SchemaError(
+            f"Column {field.name!r} has the extension type 'arrow.json', which Lance stores in a binary form that is "
+            "not written here. Pass the texts without the extension type.",
+            name=field.name,
+        )
     if metadata.get("ARROW:extension:name") == BLOB_V2.encode():
         of = _blob_storage(field.name, of)
     kind, below = _nested(of)

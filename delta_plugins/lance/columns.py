@@ -22,7 +22,7 @@ from delta_core.api import (
 )
 from delta_core.kernels.arrow_buffers import number_array, one_array
 from delta_core.kernels.nested import struct_of
-from delta_plugins.lance.arrow_fields import lance_fields
+from delta_plugins.lance.arrow_fields import check_column_name, lance_fields
 from delta_plugins.lance.changes import units_of
 from delta_plugins.lance.chosen_rows import UnitRows
 from delta_plugins.lance.commit.draft import Draft, fragment_message
@@ -112,9 +112,13 @@ def renamed_column(dataset: DatasetVersion, name: str, new_name: str) -> Project
         If there is no such column.
     InvalidArgumentError
         For a name that is empty, or that another column has.
+    SchemaError
+        For a column with a dot in its name.
     """
     fields = dataset.manifest.fields
     path = _changeable_path(fields, name)
+    if len(path) == 1 and isinstance(new_name, str):
+        check_column_name(new_name)
     siblings = path[-2].children if len(path) > 1 else fields
     _check_new(new_name, [f for f in siblings if f.id != path[-1].id])
     return Project(_edited(fields, path[-1].id, lambda f: structs.replace(f, name=new_name)))

@@ -7,7 +7,8 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from operator import index
+from typing import Any, SupportsIndex
 
 from msgspec import structs
 
@@ -21,6 +22,7 @@ from delta_core.api import (
     Unsettled,
     publish_file,
 )
+from delta_plugins.lance.arguments import checked_texts
 from delta_plugins.lance.refs import TAGS, Tag, branch_folder, check_not_a_branch, find_tag, read_tags, tag_of, tag_path
 from delta_plugins.lance.tag_files import change_tag_file
 from delta_plugins.lance.version_manifests import read_latest, read_version
@@ -28,15 +30,15 @@ from delta_plugins.lance.version_manifests import read_latest, read_version
 __all__ = ["Tags"]
 
 #: Names that every reader of the format lists; a name of other characters is encoded, which some can't read again.
-_NAME = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}", re.ASCII)
 
 
 def _check_name(name: Any) -> None:
     is_text = isinstance(name, str) and _NAME.fullmatch(name) is not None
     if not is_text or name.startswith(".") or name.endswith((".", ".lock")) or ".." in name:
         raise InvalidArgumentError(
-            f"Found the tag {name!r}; expected letters and digits of ASCII, '.', '-' and '_', neither beginning nor "
-            "ending with a dot, without two dots after each other, and not ending with '.lock'."
+            f"Found the tag {name!r}; expected at most 200 letters and digits of ASCII, '.', '-' and '_', neither "
+            "beginning nor ending with a dot, without two dots after each other, and not ending with '.lock'."
         )
 
 
@@ -223,9 +225,13 @@ class Tags(Mapping[str, Tag]):
         here, of = self._here()
         named = of if branch is None else branch
         below = branch_folder(named)
+        if isinstance(version, bool) or not (version is None or isinstance(version, SupportsIndex)):
+            raise InvalidArgumentError(f"Found {version!r} as the version of a tag, expected a whole number.")
         if version is None and branch is None:
             version = here
-        manifest = read_latest(self._storage, below) if version is None else read_version(self._storage, version, below)
+        manifest = (
+            read_latest(self._storage, below) if version is None else read_version(self._storage, index(version), below)
+        )
         check_not_a_branch(self._storage.root, manifest.base_paths.values())
         [(size, _)] = self._storage.stat([manifest.path])
         return Tag(manifest.version, named if below else None, tag.metadata, tag.created_at, tag.updated_at, size)
@@ -245,10 +251,7 @@ def _checked(name: str, content: bytes, expected_version: int | None) -> Tag:
 
 
 def _texts(metadata: Mapping[str, str] | None) -> dict[str, Any]:
-    for key, value in (metadata or {}).items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise InvalidArgumentError(f"Found {key!r} = {value!r} in the metadata of a tag, expected texts.")
-    return dict(metadata or {})
+    return checked_texts(metadata, "the metadata of a tag")
 
 
 def _encoded(tag: Tag) -> bytes:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from delta_core.errors import CorruptTableError, SchemaError
+from delta_plugins.lance import open_dataset, write_lance
 from delta_plugins.lance.schema import (
     LanceField,
     arrow_field,
@@ -171,3 +174,31 @@ def test_extension_types_are_resolved_at_any_depth() -> None:
     assert registered(batch).schema.equals(found, check_metadata=True)
     plain = pa.schema([("a", pa.int8())])
     assert registered(plain) is plain
+
+
+@pytest.mark.parametrize("call", ["create", "append", "add", "rename"])
+def test_names_with_dots_are_rejected(tmp_path: Path, call: str) -> None:
+    """pylance can't read such columns; fields of structs may have dots."""
+    where = str(tmp_path / "d")
+    dotted = pa.table({"a.b": [1]})
+    if call != "create":
+        write_lance(where, pa.table({"a": [1], "s": pa.array([{"x.y": 1}])}))
+    calls: dict[str, Callable[[], Any]] = {
+        "create": lambda: write_lance(where, dotted),
+        "append": lambda: write_lance(where, dotted, "append", merge_schema=True),
+        "add": lambda: open_dataset(where).add_columns(dotted.schema),
+        "rename": lambda: open_dataset(where).rename_column("a", "a.b"),
+    }
+    with pytest.raises(SchemaError, match=r"'a\.b' has a dot in its name"):
+        calls[call]()
+    assert not Path(where).exists() or open_dataset(where).version == 1
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_json_texts_are_rejected(tmp_path: Path, nested: bool) -> None:
+    """pylance can't read a column of such texts: it stores them in a form of its own."""
+    array: pa.Array[Any] = pa.array(["{}", None], pa.json_())
+    if nested:
+        array = pa.StructArray.from_arrays([array], ["x"])
+    with pytest.raises(SchemaError, match=r"arrow\.json"):
+        write_lance(str(tmp_path / "d"), pa.table({"c": array}))

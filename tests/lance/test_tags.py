@@ -103,12 +103,38 @@ def test_version_or_branch_that_is_not_there_gets_no_tag(tmp_path: Path, call: s
     assert dataset.tags() == before
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "a b", "ü", ".x", "x.", "a..b", "x.lock", "..", "a%b", "../x", "a\n", 1])
+@pytest.mark.parametrize(
+    "name", ["", "a/b", "a b", "ü", ".x", "x.", "a..b", "x.lock", "..", "a%b", "../x", "a\n", "x" * 201, 1]
+)
 def test_name_that_not_every_reader_lists_is_rejected(tmp_path: Path, name: Any) -> None:
     dataset = of_three_versions(tmp_path)
     with pytest.raises(InvalidArgumentError, match="Found the tag"):
         dataset.tags.create(name, 1)
     assert not dataset.tags
+
+
+@pytest.mark.parametrize("version", ["1", 1.0, True, [1]])
+def test_version_of_a_tag_is_a_whole_number(tmp_path: Path, version: Any) -> None:
+    dataset = of_three_versions(tmp_path)
+    with pytest.raises(InvalidArgumentError, match="as the version of a tag"):
+        dataset.tags.create("a", version)
+    assert dataset.tags() == {}
+
+
+@pytest.mark.parametrize("found", ["text", [("a", "b")], 5])
+def test_metadata_are_texts_by_their_keys(tmp_path: Path, found: Any) -> None:
+    dataset = of_three_versions(tmp_path)
+    with pytest.raises(InvalidArgumentError, match="the metadata of a tag"):
+        dataset.tags.create("a", metadata=found)
+    with pytest.raises(InvalidArgumentError, match="as config"):
+        write_lance(dataset.uri, pa.table({"id": [4]}), "overwrite", config=found)
+
+
+@pytest.mark.parametrize("argument", ["config", "properties"])
+def test_texts_are_checked_before_rows_are_written(tmp_path: Path, argument: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"'a' = 1 in {argument}"):
+        write_lance(str(tmp_path / "d"), pa.table({"id": [4]}), **{argument: {"a": 1}})  # type: ignore[arg-type]
+    assert not (tmp_path / "d").exists()
 
 
 def test_metadata_that_are_no_texts_are_rejected(tmp_path: Path) -> None:

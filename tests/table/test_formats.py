@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_core import DeltaTable, QueryBuilder, open_table
+from delta_core import DeltaTable, QueryBuilder, open_table, write_deltalake
 from delta_core.api import Engine, Expression, PlannedRows, Schema
 from delta_core.cli import main
-from delta_core.errors import PluginError, TableNotFoundError, UnsupportedOperationError
+from delta_core.errors import InvalidArgumentError, PluginError, TableNotFoundError, UnsupportedOperationError
 from delta_core.expressions import to_expression
 from delta_core.scan.interop.polars_source import scan_polars
 from delta_core.testing.table_builder import TableBuilder
@@ -133,6 +134,33 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     with pa.ipc.new_file(place / "rows.arrow", rows.schema) as writer:
         writer.write_table(rows)
     return str(place)
+
+
+def test_open_table_opens_delta_tables_by_timestamp(tmp_path: Path) -> None:
+    for i in range(3):
+        write_deltalake(tmp_path, pa.table({"id": [i]}), mode="append")
+        log = tmp_path / "_delta_log" / f"{i:020}.json"
+        os.utime(log, (1_700_000_000 + 1000 * i,) * 2)
+    moment = datetime.fromtimestamp(1_700_001_500, UTC)
+    found = [open_table(tmp_path, timestamp=t).version() for t in (moment, moment.isoformat(), None)]
+    assert found == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"timestamp": "2030-01-01", "version": 0}, "Found version and timestamp"),
+        ({"timestamp": 5}, "Found 5 as a timestamp"),
+        ({"tag": "a"}, "Found tag for a Delta table"),
+        ({"tag": "a", "branch": "b"}, "Found tag and branch for a Delta table"),
+    ],
+)
+def test_open_table_rejects_options_that_delta_tables_lack(
+    builder: TableBuilder, options: dict[str, Any], message: str
+) -> None:
+    builder.commit()
+    with pytest.raises(InvalidArgumentError, match=message):
+        open_table(builder.uri, **options)
 
 
 def test_open_table_tries_installed_formats_after_delta(folder: str, builder: TableBuilder) -> None:

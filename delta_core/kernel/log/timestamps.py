@@ -55,6 +55,8 @@ def parse_ms(value: str | datetime, timezone: str = "UTC") -> int:
     InvalidArgumentError
         For a value that is not a timestamp.
     """
+    if not isinstance(value, (str, datetime)):
+        raise InvalidArgumentError(f"Found {value!r} as a timestamp, expected a text or a datetime.")
     if isinstance(value, str):
         try:
             parsed = datetime.fromisoformat(value.strip())

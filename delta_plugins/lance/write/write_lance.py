@@ -25,6 +25,7 @@ from delta_core.api import (
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import one_array
 from delta_plugins.lance import flags
+from delta_plugins.lance.arguments import checked_texts
 from delta_plugins.lance.arrow_fields import lance_fields
 from delta_plugins.lance.changes import check_changeable, manifest_scheme
 from delta_plugins.lance.commit.commits import commit_operation
@@ -130,6 +131,7 @@ def write_lance(
         raise InvalidArgumentError(f"Found mode {mode!r}, expected 'create', 'append' or 'overwrite'.")
     if file_version is not None and file_version not in FILE_VERSIONS:
         raise InvalidArgumentError(f"Found file_version {file_version!r}, expected one of {', '.join(FILE_VERSIONS)}.")
+    configured, kept = checked_texts(config, "config"), checked_texts(properties, "properties")
     opening = Opening(uri, storage_options, engine, allow_external=allow_external)
     found = engine if isinstance(engine, Engine) else make_engine(engine, uri, storage_options, allow_external)
     base = existing_dataset(found, uri, mode, branch, Reopening(opening))
@@ -143,7 +145,7 @@ def write_lance(
     version = FILE_VERSIONS[file_version or _NEWEST]
     run = DatasetWrite(found, base, source, schema, version, merge_schema=merge_schema)
     limits = {"max_rows": max_rows_per_file, "max_bytes": max_bytes_per_file}
-    manifest = run.commit(mode, limits, dict(config or {}), dict(properties or {}), bool(stable_row_ids))
+    manifest = run.commit(mode, limits, configured, kept, bool(stable_row_ids))
     return LanceDataset(VersionFiles(found, uri, manifest, run.branch, Reopening(opening)))
 
 
