@@ -127,8 +127,8 @@ def _in_place(
         done = convert_to_deltalake(
             target.uri,
             options["mode"] or "error",
-            by if by.fields else None,
-            (options["strategy"] or "hive") if by.fields else None,
+            by if by.members else None,
+            (options["strategy"] or "hive") if by.members else None,
             options["name"],
             options["description"],
             properties,
@@ -137,7 +137,7 @@ def _in_place(
             dry_run=dry_run,
             progress=advance,
         )
-    if dry_run:
+    if done is not None:
         facts = {"files": done["num_files"]}
         print_json(facts) if json_output else print_facts(facts)
         return
@@ -169,7 +169,7 @@ def _to_another(
             row_ids=options["row_ids"],
             without=options["without"],
             dry_run=dry_run,
-            folder_partitions=by if by.fields else None,
+            folder_partitions=by if by.members else None,
             storage_options=target.storage_options or None,
             allow_external=target.allow_external,
             progress=advance,

@@ -142,7 +142,7 @@ def schema(target: Target, json_output: bool) -> None:
 
 def _columns(struct: StructType, partitioned: set[str], depth: int = 0) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
-    for f in struct.fields:
+    for f in struct.members:
         notes = ["partition column"] if not depth and f.name in partitioned else []
         notes += [f"{key} = {plain(value)}" for key, value in f.metadata.items()]
         kind = "STRUCT" if isinstance(f.type, StructType) else spark_name(f.type)

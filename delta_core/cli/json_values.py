@@ -48,7 +48,7 @@ def values_as_json(
 
 def _has_text(t: DataType, texts: Mapping[str, _ToJson]) -> bool:
     if isinstance(t, StructType):
-        return any(_has_text(f.type, texts) for f in t.fields)
+        return any(_has_text(f.type, texts) for f in t.members)
     if isinstance(t, ArrayType):
         return _has_text(t.element_type, texts)
     if isinstance(t, MapType):
@@ -63,7 +63,7 @@ def _convert(array: pa.Array, t: DataType, texts: Mapping[str, _ToJson]) -> pa.A
         return pa.ExtensionArray.from_storage(pa.json_(), texts[t.type](array))
     if isinstance(t, StructType):
         names = [f.name for f in array.type]  # some of the table's, if a part was requested
-        known = {f.name: f.type for f in t.fields}
+        known = {f.name: f.type for f in t.members}
         return rebuild_struct(array, names, [_convert(array.field(i), known[n], texts) for i, n in enumerate(names)])
     if isinstance(t, ArrayType):
         return rebuild_list(array, _convert(array.values, t.element_type, texts))

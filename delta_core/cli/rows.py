@@ -310,7 +310,7 @@ def sql(
             continue
         builder.register(name, target.table())
         stored = arrow_schema(table.schema, table.state.types)
-        columns |= {f.name: (f, _text(s.type)) for f, s in zip(table.schema.fields, stored, strict=True)}
+        columns |= {f.name: (f, _text(s.type)) for f, s in zip(table.schema.members, stored, strict=True)}
         types |= table.state.types
     try:
         reader = builder.execute(query)

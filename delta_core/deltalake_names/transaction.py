@@ -12,7 +12,7 @@ from delta_core.errors import InvalidArgumentError, TableExistsError
 from delta_core.kernel.commit.transaction import Transaction as Commit
 from delta_core.kernel.snapshot import Snapshot, open_context
 from delta_core.operations.create import stage_definition
-from delta_core.runtime.arguments import path_text
+from delta_core.runtime.arguments import path_text, properties_by_position
 from delta_core.schema.fields import Schema
 from delta_core.table.delta_table import DeltaTable
 from delta_core.table.transaction import (
@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 
+@properties_by_position("commit_properties", "post_commithook_properties")
 def create_table_with_add_actions(
     table_uri: str | os.PathLike[str],
     schema: Any,
@@ -43,6 +44,7 @@ def create_table_with_add_actions(
     description: str | None = None,
     configuration: Mapping[str, str | None] | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    *,
     commit_properties: CommitProperties | None = None,
     post_commithook_properties: PostCommitHookProperties | None = None,
 ) -> None:

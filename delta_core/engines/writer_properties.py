@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from delta_core.errors import InvalidArgumentError
+from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = ["BloomFilterProperties", "ColumnProperties", "WriterProperties", "default_level"]
 
 
-class BloomFilterProperties(Struct, frozen=True):
+class BloomFilterProperties(Struct):
     """A Parquet bloom filter.
 
     Parameters
@@ -45,7 +46,7 @@ class BloomFilterProperties(Struct, frozen=True):
             raise InvalidArgumentError(f"Found ndv={self.ndv}, expected a whole number above 0.")
 
 
-class ColumnProperties(Struct, frozen=True):
+class ColumnProperties(Struct):
     """How one column is written to Parquet; None leaves the choice to the writer.
 
     Parameters
@@ -79,7 +80,7 @@ class ColumnProperties(Struct, frozen=True):
         _among("encoding", self.encoding, _ENCODINGS)
 
 
-class WriterProperties(Struct, frozen=True):
+class WriterProperties(Struct):
     """How data files are written to Parquet; None leaves the choice to the table's properties, then to the writer.
 
     Parameters
@@ -130,6 +131,7 @@ class WriterProperties(Struct, frozen=True):
     data_page_version: str | None = None
 
     def __post_init__(self) -> None:
+        self._split_level()
         _among("compression", self.compression, _COMPRESSIONS)
         _among("data_page_version", self.data_page_version, ("1.0", "2.0"))
         for name in (
@@ -146,7 +148,14 @@ class WriterProperties(Struct, frozen=True):
         if self.compression is not None and self.compression_level is not None:
             _check_level(self.compression, self.compression_level)
 
+    def _split_level(self) -> None:
+        """Take a codec with its level, such as ``ZSTD(3)``, apart."""
+        found = _CODEC_WITH_LEVEL.match(self.compression) if isinstance(self.compression, str) else None
+        if found:
+            self.compression, self.compression_level = found[1], int(found[2])
 
+
+_CODEC_WITH_LEVEL = lazy_pattern(r"(\w+)\((\d+)\)\Z")
 #: The levels that each codec has; an encoder takes some others for its nearest one, or fails in the middle of a file.
 _CODEC_LEVELS = {
     "GZIP": range(1, 10),

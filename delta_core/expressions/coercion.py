@@ -82,10 +82,10 @@ def canonical(t: DataType) -> DataType:
         key, value = canonical(t.key_type), canonical(t.value_type)
         is_same = key is t.key_type and value is t.value_type and type(t) is MapType
         return t if is_same else MapType(key, value, t.value_contains_null)
-    types = [canonical(f.type) for f in t.fields]
-    if all(new is f.type for new, f in zip(types, t.fields, strict=True)):
+    types = [canonical(f.type) for f in t.members]
+    if all(new is f.type for new, f in zip(types, t.members, strict=True)):
         return t
-    return StructType([Field(f.name, new, f.nullable, f.metadata) for f, new in zip(t.fields, types, strict=True)])
+    return StructType([Field(f.name, new, f.nullable, f.metadata) for f, new in zip(t.members, types, strict=True)])
 
 
 def _canonical_primitive(t: PrimitiveType) -> DataType:
@@ -160,7 +160,7 @@ def is_interval(t: DataType) -> bool:
 def is_open(t: DataType) -> bool:
     """Return whether Delta has no type for values of a canonical type, or of a part of it."""
     if isinstance(t, StructType):
-        return any(is_open(f.type) for f in t.fields)
+        return any(is_open(f.type) for f in t.members)
     if isinstance(t, MapType):
         return is_open(t.key_type) or is_open(t.value_type)
     return is_open(t.element_type) if isinstance(t, ArrayType) else isinstance(t, CustomType)
@@ -326,7 +326,7 @@ def can_cast(source: DataType, target: DataType) -> bool:
         return can_cast(source.element_type, target.element_type)
     if isinstance(source, StructType) and isinstance(target, StructType):
         # by place, so that the same names are required: new values of a column are assigned by name
-        names = [[f.name.lower() for f in t.fields] for t in (source, target)]
+        names = [[f.name.lower() for f in t.members] for t in (source, target)]
         return names[0] == names[1] and all(can_cast(a.type, b.type) for a, b in zip(source, target, strict=True))
     return _is_cast(facts(source), facts(target))
 
@@ -344,7 +344,7 @@ def spark_name(t: DataType) -> str:
     if isinstance(t, MapType):
         return f"MAP<{spark_name(t.key_type)}, {spark_name(t.value_type)}>"
     if isinstance(t, StructType):
-        return "STRUCT<" + ", ".join(f"`{f.name}`: {spark_name(f.type)}" for f in t.fields) + ">"
+        return "STRUCT<" + ", ".join(f"`{f.name}`: {spark_name(f.type)}" for f in t.members) + ">"
     return t.type if isinstance(t, (ArrowType, UserDefinedType)) else _DDL.get(t.type, t.type.upper())
 
 

@@ -127,7 +127,7 @@ class _Reader:
             found = None
             if isinstance(current, StructType):
                 index = current.index(part)
-                found = None if index is None or current.fields[index].name != part else current.fields[index]
+                found = None if index is None or current.members[index].name != part else current.members[index]
             if found is None:
                 names = ", ".join(self._schema.names[:20])
                 raise ColumnNotFoundError(

@@ -191,8 +191,8 @@ def _is_same_but_for_names(a: DataType, b: DataType) -> bool:
     if isinstance(a, ArrayType) and isinstance(b, ArrayType):
         return _is_same_but_for_names(a.element_type, b.element_type)
     if isinstance(a, StructType) and isinstance(b, StructType):
-        pairs = zip(a.fields, b.fields, strict=False)
-        return len(a.fields) == len(b.fields) and all(_is_same_but_for_names(x.type, y.type) for x, y in pairs)
+        pairs = zip(a.members, b.members, strict=False)
+        return len(a.members) == len(b.members) and all(_is_same_but_for_names(x.type, y.type) for x, y in pairs)
     return isinstance(a, PrimitiveType) and a == b and facts(a).family not in ("interval", "opaque")
 
 
@@ -200,8 +200,8 @@ def _are_comparable_by_name(a: DataType, b: DataType) -> bool:
     if isinstance(a, ArrayType) and isinstance(b, ArrayType):
         return _are_comparable_by_name(a.element_type, b.element_type)
     if isinstance(a, StructType) and isinstance(b, StructType):
-        names = [[f.name.lower() for f in t.fields] for t in (a, b)]
-        pairs = zip(a.fields, b.fields, strict=False)
+        names = [[f.name.lower() for f in t.members] for t in (a, b)]
+        pairs = zip(a.members, b.members, strict=False)
         return names[0] == names[1] and all(_are_comparable_by_name(x.type, y.type) for x, y in pairs)
     if VOID in (a, b):
         return not isinstance(a, MapType) and not isinstance(b, MapType)

@@ -156,7 +156,7 @@ def _only(t: DataType, path: Path, made: Field) -> Any:
     if isinstance(t, StructType):
         if len(path) == 1:
             return StructType([made])
-        inner = next(f.type for f in t.fields if f.name == path[0])
+        inner = next(f.type for f in t.members if f.name == path[0])
         return StructType([Field(path[0], _only(inner, path[1:], made))])
     if isinstance(t, ArrayType):
         return ArrayType(_only(t.element_type, path[1:], made))
@@ -169,7 +169,7 @@ def _only(t: DataType, path: Path, made: Field) -> Any:
 def _check_added(table: StructType, given: StructType, path: Path, added: list[tuple[Path, Field]]) -> None:
     """Collect the fields that a struct lacks; reject those that can't be added."""
     seen: set[str] = set()
-    for f in given.fields:
+    for f in given.members:
         here = (*path, f.name)
         column = format_path(here)
         if f.name.lower() in seen:
@@ -237,7 +237,7 @@ def _check_plain(latest: Snapshot, merged: Schema, added: Sequence[tuple[Path, F
 def _plain(t: DataType) -> DataType:
     """Return a type without the metadata of its fields."""
     if isinstance(t, StructType):
-        return StructType(Field(f.name, _plain(f.type), f.nullable) for f in t.fields)
+        return StructType(Field(f.name, _plain(f.type), f.nullable) for f in t.members)
     if isinstance(t, ArrayType):
         return ArrayType(_plain(t.element_type), t.contains_null)
     return MapType(_plain(t.key_type), _plain(t.value_type), t.value_contains_null) if isinstance(t, MapType) else t
@@ -315,7 +315,7 @@ def drop_columns(base: Snapshot, columns: ColumnName | Sequence[ColumnName], com
         if any(_is_under(path, other) for other in paths if other != path):
             continue
         schema = _with_fields(schema, path[:-1], partial(_without, path=path))
-    if all(f.name in latest.state.partition_columns for f in schema.fields):
+    if all(f.name in latest.state.partition_columns for f in schema.members):
         raise SchemaError(
             "Every column would be dropped but those that partition the table; a table needs at least one other "
             "column.",
@@ -690,7 +690,7 @@ def _with_type(t: DataType, path: Path, change: Callable[[DataType], DataType]) 
     if isinstance(t, StructType):
         return StructType(
             Field(f.name, _with_type(f.type, rest, change), f.nullable, f.metadata) if f.name == first else f
-            for f in t.fields
+            for f in t.members
         )
     if isinstance(t, ArrayType):
         return ArrayType(_with_type(t.element_type, rest, change), t.contains_null)
@@ -718,7 +718,7 @@ def _with_field(t: DataType, path: Path, change: Callable[[Field], Field]) -> Da
 
 def _struct_of(t: DataType) -> tuple[Field, ...]:
     assert isinstance(t, StructType)
-    return t.fields
+    return t.members
 
 
 # --- what history shows --------------------------------------------------------------------

@@ -148,7 +148,7 @@ def convert_folder(
     transaction = Transaction(place, base, _OPERATION)
     by = StructType(()) if options.partition_by is None else options.partition_by
     if base is not None and options.partition_by is None:
-        by = StructType([f for f in base.schema.fields if f.name in base.state.partition_columns])
+        by = StructType([f for f in base.schema.members if f.name in base.state.partition_columns])
     strategy = options.strategy or "hive"
     files = _parquet_files(context, by, strategy)
     if base is not None:
@@ -168,18 +168,18 @@ def convert_folder(
     report = ProgressReport(options.progress)
     report.begin("find", files.column("size"))
     footers = ManyFooters(context.log.engine, one_array(files.column("path")))
-    start = Schema(()) if base is None else Schema([f for f in base.schema.fields if by.get(f.name) is None])
+    start = Schema(()) if base is None else Schema([f for f in base.schema.members if by.get(f.name) is None])
     schema = _joined_schema(context, footers, paths, start, by)
     if base is None:
         _check_spelling(context, schema)
     transaction.parameters.update(
-        numFiles=len(paths), partitionedBy=json.dumps([f.name for f in by.fields]), collectStats=options.statistics
+        numFiles=len(paths), partitionedBy=json.dumps([f.name for f in by.members]), collectStats=options.statistics
     )
     if base is None:
         stage_definition(
             transaction,
             schema,
-            partition_by=[f.name for f in by.fields],
+            partition_by=[f.name for f in by.members],
             name=options.name,
             description=options.description,
             properties=options.properties,
@@ -187,7 +187,7 @@ def convert_folder(
     else:
         transaction.read(None, base.files.columns(["path", "dvId"]))
         if schema != base.schema:
-            transaction.set_metadata(replace(base.metadata, schema_string=StructType(schema.fields).to_json()))
+            transaction.set_metadata(replace(base.metadata, schema_string=StructType(schema.members).to_json()))
     _check_names(transaction)
     normal = check_partitions(transaction, partitions)
     transaction.add_files(
@@ -340,7 +340,7 @@ def _absolute(context: TableContext, paths: Sequence[str]) -> pa.Array:
 
 def _partition_values(path: str, by: StructType, strategy: str) -> dict[str, str | None]:
     folders = path.split("/")[:-1]
-    names = [f.name for f in by.fields]
+    names = [f.name for f in by.members]
     if strategy == "directory" and names:
         if len(folders) != len(names):
             raise InvalidArgumentError(
@@ -369,7 +369,7 @@ def _joined_schema(
     context: TableContext, footers: ManyFooters, paths: Sequence[str], start: Schema, by: StructType
 ) -> Schema:
     """Return the columns of all files, nullable, then the partition columns."""
-    partitions = {f.name.lower() for f in by.fields}
+    partitions = {f.name.lower() for f in by.members}
     schema, origin = start, "the table"
     for arrow, number in footers.schemas():
         path = paths[number]
@@ -377,11 +377,11 @@ def _joined_schema(
         before, schema = schema, merge_schemas(schema, own, lambda *_: False)
         _check_same(before, own, schema, path, origin)
         origin = "files before it"
-    if not schema.fields:
+    if not schema.members:
         raise SchemaError(
             f"The files of {context.log.uri} have no column that does not partition them.", path=context.log.uri
         )
-    return Schema([*schema.fields, *(Field(f.name, f.type, True, {}) for f in by.fields)])
+    return Schema([*schema.members, *(Field(f.name, f.type, True, {}) for f in by.members)])
 
 
 def _file_schema(arrow: pa.Schema, path: str, partitions: set[str]) -> Schema:
@@ -398,15 +398,15 @@ def _file_schema(arrow: pa.Schema, path: str, partitions: set[str]) -> Schema:
         schema = Schema.from_arrow(arrow)
     except SchemaError as e:
         raise SchemaError(f"{path}: {e}", **{**e.facts, "path": path}) from e
-    plain = _plain(StructType([f for f in schema.fields if f.name.lower() not in partitions]))
+    plain = _plain(StructType([f for f in schema.members if f.name.lower() not in partitions]))
     assert isinstance(plain, StructType)
-    return Schema(plain.fields)
+    return Schema(plain.members)
 
 
 def _plain(t: DataType) -> DataType:
     """Return a type with every part nullable and without the metadata that a file may have from elsewhere."""
     if isinstance(t, StructType):
-        return StructType([Field(f.name, _plain(f.type), True, {}) for f in t.fields])
+        return StructType([Field(f.name, _plain(f.type), True, {}) for f in t.members])
     if isinstance(t, ArrayType):
         return ArrayType(_plain(t.element_type), True)
     if isinstance(t, MapType):
@@ -452,7 +452,7 @@ def _check_spelling(context: TableContext, schema: Schema) -> None:
 
 def _check_names(transaction: Transaction[Snapshot]) -> None:
     table = transaction.table
-    pairs = zip(table.schema.fields, table.column_map.physical.fields, strict=True)
+    pairs = zip(table.schema.members, table.column_map.physical.members, strict=True)
     other = next((f.name for f, p in pairs if f.name != p.name), None)
     if other is not None:
         raise InvalidArgumentError(

@@ -299,7 +299,7 @@ def _known(options: Mapping[str, Any], names: Sequence[str]) -> Mapping[str, Any
 
 def _chosen(schema: StructType, columns: Sequence[str] | None) -> list[Field]:
     if columns is None:
-        return list(schema.fields)
+        return list(schema.members)
     found = []
     for name in column_names("columns", columns):
         field = schema.get(name)
@@ -329,7 +329,7 @@ def _check_arrow(field: Field, stored: pa.Field) -> None:
 
 def _bare(of: Any) -> Any:
     """Return a type without nullability and metadata of its parts."""
-    return StructType(with_field_metadata(StructType([Field("x", of, True, {})]), lambda f: {}).fields)
+    return StructType(with_field_metadata(StructType([Field("x", of, True, {})]), lambda f: {}).members)
 
 
 def _with_metadata(fields: Sequence[Field], arrow: pa.Schema) -> pa.Schema:
@@ -403,7 +403,7 @@ class _NewTable:
             properties=asked,
             row_ids=row_ids,
         )
-        self.types = [spark_name(f.type) for f in schema.fields]
+        self.types = [spark_name(f.type) for f in schema.members]
         self.schema = schema.to_arrow()
 
     def write(self, rows: pa.RecordBatchReader) -> Snapshot:

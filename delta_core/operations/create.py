@@ -66,7 +66,7 @@ def partition_columns(schema: StructType, names: Sequence[str]) -> tuple[str, ..
         if found.name in spelled:
             raise InvalidArgumentError(f"Partition column {found.name!r} is named twice.", column=found.name)
         spelled.append(found.name)
-    if spelled and len(spelled) == len(schema.fields):
+    if spelled and len(spelled) == len(schema.members):
         raise InvalidArgumentError("Every column partitions the table; data files need at least one other column.")
     return tuple(spelled)
 
@@ -90,7 +90,7 @@ def new_metadata(
     partitions = partition_columns(schema, partition_by)
     return Metadata(
         id=table_id or str(uuid.uuid4()),
-        schema_string=StructType(schema.fields).to_json(),
+        schema_string=StructType(schema.members).to_json(),
         partition_columns=partitions,
         configuration=given_properties(properties),
         name=name,
@@ -219,7 +219,7 @@ def create_table(
     transaction = Transaction(context, base, operation, _parameters(partition_by, description, properties))
     stage_definition(
         transaction,
-        Schema(schema.fields),
+        Schema(schema.members),
         partition_by=partition_by,
         cluster_by=cluster_by,
         name=name,

@@ -211,7 +211,7 @@ def _described(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> pa.Tabl
             )
     partitions = check_partitions(txn, adds)
     physical = {
-        f.name: p.name for f, p in zip(txn.table.schema.fields, txn.table.column_map.physical.fields, strict=True)
+        f.name: p.name for f, p in zip(txn.table.schema.members, txn.table.column_map.physical.members, strict=True)
     }
     bare = [a for a in adds if not a.stats]
     described = {}

@@ -280,8 +280,8 @@ class _ReplacingWrite(TableWrite):
         condition = self._condition()
         bound = self._names(base.schema, base.schema).condition(condition)
         needed = {leaf.path[1] for leaf in leaves(bound) if isinstance(leaf, Column) and leaf.path[0] == SOURCE}
-        rows = Schema([f for f in base.schema.fields if f.name in needed] or base.schema.fields[:1])
-        scan = base.scan([(f.name,) for f in rows.fields], files=new)
+        rows = Schema([f for f in base.schema.members if f.name in needed] or base.schema.members[:1])
+        scan = base.scan([(f.name,) for f in rows.members], files=new)
         with load_source(scan.to_reader(), rows, base.state.types) as source:
             gone = drop_matching(changes, source, rows, self._names(base.schema, rows), condition)
         self._finish_changes(changes, Dropped(gone + changes.num_copied, changes.num_copied))

@@ -98,7 +98,7 @@ def _physical_names(definition: VersionDefinition) -> dict[tuple[str, ...], str]
     found: dict[tuple[str, ...], str] = {}
 
     def walk(logical: StructType, physical: StructType, prefix: tuple[str, ...]) -> None:
-        for f, stored in zip(logical.fields, physical.fields, strict=True):
+        for f, stored in zip(logical.members, physical.members, strict=True):
             path = (*prefix, f.name)
             found[path] = stored.name
             if isinstance(f.type, StructType) and isinstance(stored.type, StructType):
@@ -178,7 +178,7 @@ def _walk(
 ) -> Iterator[tuple[tuple[str, ...], tuple[str, DataType]]]:
     parts: list[tuple[str, str, DataType, DataType]] = []
     if isinstance(logical, StructType) and isinstance(physical, StructType):
-        parts = [(f.name, p.name, f.type, p.type) for f, p in zip(logical.fields, physical.fields, strict=True)]
+        parts = [(f.name, p.name, f.type, p.type) for f, p in zip(logical.members, physical.members, strict=True)]
     elif isinstance(logical, ArrayType) and isinstance(physical, ArrayType):
         parts = [("element", "element", logical.element_type, physical.element_type)]
     elif isinstance(logical, MapType) and isinstance(physical, MapType):

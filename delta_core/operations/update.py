@@ -212,6 +212,6 @@ def _built(schema: StructType, path: Path, values: Mapping[Path, Expression]) ->
     struct: DataType = find(schema, path)[1].type
     assert isinstance(struct, StructType)
     parts: Sequence[tuple[Expression, Expression]] = [
-        (Literal(f.name, _STRING), _built(schema, (*path, f.name), values)) for f in struct.fields
+        (Literal(f.name, _STRING), _built(schema, (*path, f.name), values)) for f in struct.members
     ]
     return Call("named_struct", tuple(e for pair in parts for e in pair))

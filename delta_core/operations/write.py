@@ -66,6 +66,8 @@ class WriteOptions(Struct, frozen=True):
         effect on other writes, but that ``partition_by`` must then name the table's own columns.
     replaces_definition : bool
         With mode overwrite: nothing of the definition stays, as if the table were created.
+    is_query : bool
+        Whether the history names a write that defines the table ``CREATE TABLE AS SELECT``, as Spark does.
     writer_properties : WriterProperties, optional
         How the Parquet files are encoded; goes before the table's properties.
     target_file_size : int, optional
@@ -94,6 +96,7 @@ class WriteOptions(Struct, frozen=True):
     name: str | None = None
     description: str | None = None
     replaces_definition: bool = False
+    is_query: bool = False
     writer_properties: WriterProperties | None = None
     target_file_size: int | None = None
     transactions: Mapping[str, int] = {}
@@ -312,8 +315,8 @@ class TableWrite:
     def _define(self) -> None:
         options = self.options
         if self.base is None or options.replaces_definition:
-            replaced = "" if self.base is None else "OR REPLACE "
-            self.transaction.operation = f"CREATE {replaced}TABLE AS SELECT"
+            if options.is_query:
+                self.transaction.operation = f"CREATE {'' if self.base is None else 'OR REPLACE '}TABLE AS SELECT"
             stage_definition(
                 self.transaction,
                 self._rows_schema(),
@@ -350,7 +353,7 @@ class TableWrite:
             self.transaction.set_metadata(metadata, replaces=whole and options.mode == "overwrite")
 
     def _rows_schema(self) -> Schema:
-        return Schema(self.given_schema().fields)
+        return Schema(self.given_schema().members)
 
     def _partitions(self, rows: Schema, names: Sequence[str]) -> tuple[str, ...]:
         if self.options.partition_by is None:
@@ -522,7 +525,7 @@ class TableWrite:
 
 
 def _physical_partitions(base: Snapshot) -> list[Any]:
-    by_logical = dict(zip((f.name for f in base.schema.fields), base.state.column_map.physical.fields, strict=True))
+    by_logical = dict(zip((f.name for f in base.schema.members), base.state.column_map.physical.members, strict=True))
     return [by_logical[n] for n in base.state.partition_columns]
 
 

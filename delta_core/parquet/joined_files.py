@@ -99,7 +99,7 @@ class JoinedFiles:
         self._local = local
         #: The columns that tests need, and the others that are returned.
         self._tested = sorted(read.tested_columns)
-        self._others = sorted(set(range(len(read.columns.fields))).difference(read.tested_only, self._tested))
+        self._others = sorted(set(range(len(read.columns.members))).difference(read.tested_only, self._tested))
         #: By the bytes of footers that recognise it: threads add to it at the same time.
         self._layouts: dict[tuple[bytes, bytes], LayoutPlan] = {}
         self._misses = 0
@@ -245,7 +245,7 @@ class JoinedFiles:
             columns, rest = layout_columns(file, plan, self._tested), layout_columns(file, plan, self._others)
             return None if columns is None or rest is None else LayoutPlan(columns, is_tested, rest)
         left_out = self._read.tested_only if is_tested else frozenset[int]()
-        numbers = [number for number in range(len(self._read.columns.fields)) if number not in left_out]
+        numbers = [number for number in range(len(self._read.columns.members)) if number not in left_out]
         columns = layout_columns(file, plan, numbers, own_tests)
         return None if columns is None else LayoutPlan(columns, is_tested)
 

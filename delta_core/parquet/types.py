@@ -159,7 +159,7 @@ def plan_file(
         A column whose stored type can't return the requested one, an ambiguous name or id, or, matching by id, a
         file without ids.
     """
-    if match == "id" and len(found) and any(FIELD_ID in f.metadata for f in columns.fields) and not _has_ids(found):
+    if match == "id" and len(found) and any(FIELD_ID in f.metadata for f in columns.members) and not _has_ids(found):
         raise UnconvertibleError(
             (), "no field ids", "field ids", "the table's columns are matched by id, never by name"
         )
@@ -167,7 +167,7 @@ def plan_file(
         return _plan_alike(found, target)
     matcher = _Matcher(match, encoded, calendar, types or {})
     places = _Places(found, is_flat=num_stored == len(found))
-    top = matcher.fields(places, list(target), columns.fields, 0, (), top=True)
+    top = matcher.fields(places, list(target), columns.members, 0, (), top=True)
     leaves = tuple(sorted(matcher.leaves))
     kept = sorted({i for i, _, _ in top if i is not None})
     position = {index: k for k, index in enumerate(kept)}
@@ -193,7 +193,7 @@ def _is_alike(found: pa.Schema, target: pa.Schema, columns: StructType, match: L
         (found.equals(target) or (names == target.names and found.types == target.types))
         and len(set(names)) == len(names)
         and not any(t.num_fields or t.id == pa.lib.Type_NA for t in found.types)
-        and (match == "name" or not any(FIELD_ID in f.metadata for f in columns.fields))
+        and (match == "name" or not any(FIELD_ID in f.metadata for f in columns.members))
     )
 
 
@@ -443,7 +443,7 @@ class _Matcher:
         self, found: pa.DataType, wanted: pa.DataType, t: DataType | None, first: int, path: Path
     ) -> Convert | None:
         fields = [found.field(i) for i in range(found.num_fields)]
-        columns = t.fields if isinstance(t, StructType) else None
+        columns = t.members if isinstance(t, StructType) else None
         parts = self.fields(_Places(fields), [wanted.field(i) for i in range(wanted.num_fields)], columns, first, path)
         kept = sorted({i for i, _, _ in parts if i is not None})
         if not kept:  # one leaf must be read to find which structs are null

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, TypeVar
 
 from delta_core.errors import InvalidArgumentError
 
-__all__ = ["check_names", "check_number", "check_options", "path_text"]
+__all__ = ["check_names", "check_number", "check_options", "path_text", "properties_by_position"]
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 def check_number(
@@ -87,3 +91,45 @@ def check_names(argument: str, given: object) -> None:
     """
     if isinstance(given, (str, bytes)):
         raise InvalidArgumentError(f"Found {argument}={given!r}, expected a list of names.")
+
+
+def properties_by_position(*names: str, most: int | None = None) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """Let callers pass arguments that are by name only by position too, after the others, as ``deltalake`` does.
+
+    Such a call warns that it is deprecated.
+
+    Parameters
+    ----------
+    *names : str
+        The arguments, in the order of their positions.
+    most : int, optional
+        How many arguments the function takes by position itself; by default all that it can.
+    """
+
+    def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
+        own: int = function.__code__.co_argcount if most is None else most
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> _T:
+            extra = args[own:]
+            if not extra:
+                return function(*args, **kwargs)
+            name = function.__name__
+            if len(extra) > len(names):
+                raise TypeError(f"{name} takes {len(names)} arguments after its own by position, not {len(extra)}.")
+            import warnings
+
+            warnings.warn(
+                f"{name} takes {', '.join(names[: len(extra)])} by name; by position they are deprecated.",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            for argument, value in zip(names, extra, strict=False):
+                if kwargs.get(argument) is not None:
+                    raise TypeError(f"{name} got {argument} by position and by name.")
+                kwargs[argument] = value
+            return function(*args[:own], **kwargs)
+
+        return call
+
+    return decorate

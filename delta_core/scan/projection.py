@@ -31,7 +31,7 @@ def prune(logical: DataType, physical: DataType, tree: Tree) -> tuple[DataType, 
     if isinstance(logical, StructType) and isinstance(physical, StructType):
         pairs = [
             (_field(a, types[0]), _field(b, types[1]))
-            for a, b in zip(logical.fields, physical.fields, strict=True)
+            for a, b in zip(logical.members, physical.members, strict=True)
             if a.name in tree and (types := prune(a.type, b.type, tree[a.name]))
         ]
         return StructType(a for a, _ in pairs), StructType(b for _, b in pairs)

@@ -30,7 +30,7 @@ def merge_schemas(table: Schema, rows: Schema, accept: Accept) -> Schema:
     SchemaMismatchError
         If a column is a struct, list or map on one side only, and not the form in which Arrow has the table's type.
     """
-    return Schema(_merged_struct(table, rows, accept, ()).fields)
+    return Schema(_merged_struct(table, rows, accept, ()).members)
 
 
 def merge_rows_schema(table: Schema, rows: Schema, accept: Accept) -> Schema:
@@ -61,9 +61,9 @@ def feature_metadata(before: StructType, after: StructType) -> Iterator[tuple[Pa
 
 
 def _merged_struct(old: StructType, new: StructType, accept: Accept, path: Path) -> StructType:
-    given = {f.name.lower(): f for f in new.fields}
+    given = {f.name.lower(): f for f in new.members}
     fields = []
-    for f in old.fields:
+    for f in old.members:
         found = given.pop(f.name.lower(), None)
         merged = f.type if found is None else _merged(f.type, found.type, accept, (*path, f.name))
         fields.append(f if merged == f.type else Field(f.name, merged, f.nullable, f.metadata))
@@ -103,4 +103,4 @@ def _is_stored_form(old: DataType, new: DataType) -> bool:
     stored = old.to_arrow()
     if not pa.types.is_struct(stored):
         return False
-    return [(f.name, f.type) for f in stored] == [(f.name, f.type.to_arrow()) for f in new.fields]
+    return [(f.name, f.type) for f in stored] == [(f.name, f.type.to_arrow()) for f in new.members]

@@ -83,7 +83,7 @@ class Schema(StructType):
         >>> Schema.from_json(table.schema().to_json()) == table.schema()
         True
         """
-        return Schema(StructType.from_json(schema_json).fields)
+        return Schema(StructType.from_json(schema_json).members)
 
     def json(self) -> dict[str, Any]:
         """Return the schema as decoded JSON.
@@ -139,7 +139,7 @@ class Schema(StructType):
         id: int64
         city: large_string
         """
-        schema = pa.schema([f.to_arrow(**kwargs) for f in self.fields])
+        schema = pa.schema([f.to_arrow(**kwargs) for f in self.members])
         return pa.schema([f.with_type(_large(f.type)) for f in schema]) if as_large_types else schema
 
 
@@ -207,8 +207,8 @@ class ColumnMap(Struct, frozen=True):
                 index = logical.index(part)
                 if index is None:
                     raise _not_found(schema, path)
-                names.append(physical.fields[index].name)
-                logical, physical = logical.fields[index].type, physical.fields[index].type
+                names.append(physical.members[index].name)
+                logical, physical = logical.members[index].type, physical.members[index].type
             else:
                 names.append(part)
                 logical, physical = _part(logical, part, schema, path), _part(physical, part, schema, path)
@@ -288,7 +288,7 @@ def leaf_fields(struct: StructType, prefix: Path = ()) -> Iterator[tuple[Path, F
     prefix : tuple of str
         The path of the struct, with which the yielded ones begin.
     """
-    for f in struct.fields:
+    for f in struct.members:
         if isinstance(f.type, StructType):
             yield from leaf_fields(f.type, (*prefix, f.name))
         else:
@@ -309,7 +309,7 @@ def walk(t: DataType, path: Path = ()) -> Iterator[tuple[Path, Field]]:
     """
     parts: tuple[Field, ...] = ()
     if isinstance(t, StructType):
-        parts = t.fields
+        parts = t.members
     elif isinstance(t, ArrayType):
         parts = (Field("element", t.element_type, t.contains_null),)
     elif isinstance(t, MapType):
@@ -356,7 +356,7 @@ def _changed(
 ) -> Schema:
     def inner(t: DataType) -> DataType:
         if isinstance(t, StructType):
-            return StructType(map(plain, t.fields))
+            return StructType(map(plain, t.members))
         if isinstance(t, ArrayType):
             return ArrayType(inner(t.element_type), t.contains_null)
         if isinstance(t, MapType):
@@ -366,7 +366,7 @@ def _changed(
     def plain(f: Field) -> Field:
         return Field(f.name, inner(f.type), f.nullable, metadata(f))
 
-    return Schema(map(plain, schema.fields))
+    return Schema(map(plain, schema.members))
 
 
 def unknown_types(schema: StructType, types: Mapping[str, TypeDef]) -> Iterator[tuple[Path, str]]:
@@ -430,7 +430,7 @@ def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
 
 def _check_names(t: StructType, path: Path) -> None:
     lower: dict[str, str] = {}
-    for f in t.fields:
+    for f in t.members:
         other = lower.setdefault(f.name.lower(), f.name)
         if other is not f.name:
             where = format_path(path) or "the table"
@@ -444,14 +444,14 @@ def arrow_schema(struct: StructType, types: Mapping[str, TypeDef]) -> pa.Schema:
         if isinstance(t, PrimitiveType):
             return t.to_arrow(types)
         if isinstance(t, StructType):
-            return pa.struct([pa.field(f.name, plain(f.type), f.nullable) for f in t.fields])
+            return pa.struct([pa.field(f.name, plain(f.type), f.nullable) for f in t.members])
         if isinstance(t, ArrayType):
             return pa.list_(pa.field("element", plain(t.element_type), t.contains_null))
         value = pa.field("value", plain(t.value_type), t.value_contains_null)
         return pa.map_(pa.field("key", plain(t.key_type), False), value)
 
     if struct.arrow is None or struct.arrow[0] is not types:
-        struct.arrow = types, pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in struct.fields])
+        struct.arrow = types, pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in struct.members])
     return struct.arrow[1]
 
 
@@ -463,9 +463,9 @@ def without_void(t: DataType) -> DataType | None:
     Void Type
     """
     if isinstance(t, StructType):
-        kept = [(f, stored) for f in t.fields if (stored := without_void(f.type)) is not None]
+        kept = [(f, stored) for f in t.members if (stored := without_void(f.type)) is not None]
         fields = [f if stored is f.type else Field(f.name, stored, f.nullable, f.metadata) for f, stored in kept]
-        return StructType(fields) if fields or not t.fields else None
+        return StructType(fields) if fields or not t.members else None
     if isinstance(t, ArrayType):
         element = without_void(t.element_type)
         return None if element is None else ArrayType(element, t.contains_null)

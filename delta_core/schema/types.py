@@ -628,8 +628,9 @@ class StructType(_ArrowExportable):
     1
     """
 
-    __slots__ = ("_by_name", "arrow", "checked", "fields")
-    fields: tuple[Field, ...]
+    __slots__ = ("_by_name", "arrow", "checked", "members")
+    #: The fields, in order.
+    members: tuple[Field, ...]
     #: The types for which `check_types` last passed.
     checked: Mapping[str, TypeDef] | None
     #: The last result of `arrow_schema`, after the types that it was made with.
@@ -637,27 +638,38 @@ class StructType(_ArrowExportable):
     type = "struct"
 
     def __init__(self, fields: Any) -> None:
-        self.fields = tuple(fields)
+        self.members = tuple(fields)
         self.arrow = self.checked = None
         self._by_name: tuple[dict[str, int], dict[str, int]] | None = None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, StructType) and self.fields == other.fields
+        return isinstance(other, StructType) and self.members == other.members
 
     def __hash__(self) -> int:
-        return hash(self.fields)
+        return hash(self.members)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({list(self.fields)!r})"
+        return f"{type(self).__name__}({list(self.members)!r})"
 
     def __iter__(self) -> Iterator[Field]:
-        return iter(self.fields)
+        return iter(self.members)
 
     def __len__(self) -> int:
-        return len(self.fields)
+        return len(self.members)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.fields,)
+        return type(self), (self.members,)
+
+    @property
+    def fields(self) -> list[Field]:
+        """The fields, in order; a list of its own, so that a change of it is none of the type.
+
+        Examples
+        --------
+        >>> [field.name for field in table.schema().fields]
+        ['id', 'city', 'amount']
+        """
+        return list(self.members)
 
     @property
     def names(self) -> list[str]:
@@ -668,7 +680,7 @@ class StructType(_ArrowExportable):
         >>> table.schema().names
         ['id', 'city', 'amount']
         """
-        return [f.name for f in self.fields]
+        return [f.name for f in self.members]
 
     def get(self, name: str) -> Field | None:
         """Return the field of this name: the exact one, else the one that is equal ignoring case.
@@ -684,7 +696,7 @@ class StructType(_ArrowExportable):
         Field(city, PrimitiveType("string"), nullable=True)
         """
         index = self.index(name)
-        return None if index is None else self.fields[index]
+        return None if index is None else self.members[index]
 
     def index(self, name: str) -> int | None:
         """Return the place of the field that `get` returns.
@@ -700,7 +712,7 @@ class StructType(_ArrowExportable):
         2
         """
         if self._by_name is None:
-            places = range(len(self.fields) - 1, -1, -1)
+            places = range(len(self.members) - 1, -1, -1)
             names = self.names
             self._by_name = {names[i]: i for i in places}, {names[i].lower(): i for i in places}
         exact, lower = self._by_name
@@ -754,7 +766,7 @@ class StructType(_ArrowExportable):
         >>> StructType([Field("id", "long")]).to_arrow()
         StructType(struct<id: int64>)
         """
-        return pa.struct([f.to_arrow(types) for f in self.fields])
+        return pa.struct([f.to_arrow(types) for f in self.members])
 
     @staticmethod
     def from_arrow(data_type: Any) -> StructType:
@@ -858,7 +870,7 @@ def _json_parts(value: Any) -> tuple[int, Iterable[Any]]:
 
 def _type_parts(t: DataType) -> tuple[int, Iterable[Any]]:
     if isinstance(t, StructType):
-        return 1, [f.type for f in t.fields]
+        return 1, [f.type for f in t.members]
     if isinstance(t, ArrayType):
         return 2, (t.element_type,)
     if isinstance(t, UserDefinedType):
@@ -965,7 +977,7 @@ def type_to_json(t: DataType) -> Any:
     if isinstance(t, PrimitiveType):
         return t.type
     if isinstance(t, StructType):
-        return {"type": "struct", "fields": [_field_to_json(f) for f in t.fields]}
+        return {"type": "struct", "fields": [_field_to_json(f) for f in t.members]}
     if isinstance(t, ArrayType):
         return {"type": "array", "elementType": type_to_json(t.element_type), "containsNull": t.contains_null}
     return {

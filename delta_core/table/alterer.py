@@ -9,6 +9,7 @@ from delta_core import operations
 from delta_core.errors import UnsupportedFeatureError, UnsupportedOperationError, did_you_mean
 from delta_core.kernel.commit.options import CommitProperties, PostCommitHookProperties, commit_arguments
 from delta_core.kernel.plugins.registry import default_registry
+from delta_core.runtime.arguments import properties_by_position
 
 if TYPE_CHECKING:
     from delta_core.kernel.snapshot import Snapshot
@@ -99,6 +100,7 @@ class TableAlterer:
 
     # --- columns ---
 
+    @properties_by_position("commit_properties", "post_commithook_properties")
     def add_columns(
         self,
         fields: Field | Sequence[Field],
@@ -312,6 +314,7 @@ class TableAlterer:
         commit = commit_arguments(commit_properties, post_commithook_properties)
         self.table.adopt(operations.widen_type(self.table.snapshot(), column, data_type, commit))
 
+    @properties_by_position("commit_properties", "post_commithook_properties")
     def set_column_metadata(
         self,
         column: str,
@@ -547,6 +550,7 @@ class TableAlterer:
 
     # --- constraints ---
 
+    @properties_by_position("post_commithook_properties", "commit_properties")
     def add_constraint(
         self,
         constraints: dict[str, str],
@@ -578,6 +582,7 @@ class TableAlterer:
         """
         self._run("add_constraint", commit_properties, post_commithook_properties, constraints)
 
+    @properties_by_position("post_commithook_properties", "commit_properties")
     def drop_constraint(
         self,
         name: str,
@@ -619,6 +624,7 @@ class TableAlterer:
 
     # --- the table ---
 
+    @properties_by_position("commit_properties", "post_commithook_properties")
     def add_feature(
         self,
         feature: str | Sequence[str],
@@ -703,6 +709,7 @@ class TableAlterer:
         self.table.adopt(dropped.snapshot)
         return list(dropped.steps)
 
+    @properties_by_position("commit_properties", "post_commithook_properties")
     def set_table_properties(
         self,
         properties: dict[str, str],
@@ -769,6 +776,7 @@ class TableAlterer:
             operations.unset_properties(self.table.snapshot(), wanted, commit, if_exists=not raise_if_not_exists)
         )
 
+    @properties_by_position("commit_properties", "post_commithook_properties")
     def set_table_name(
         self,
         name: str,
@@ -796,6 +804,7 @@ class TableAlterer:
         commit = commit_arguments(commit_properties, post_commithook_properties)
         self.table.adopt(operations.set_table_texts(self.table.snapshot(), {"name": name}, commit))
 
+    @properties_by_position("commit_properties", "post_commithook_properties")
     def set_table_description(
         self,
         description: str,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from delta_core import operations
 from delta_core.errors import InvalidArgumentError, SchemaMismatchError
 from delta_core.kernel import log as delta_log
+from delta_core.runtime.arguments import properties_by_position
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import StructType
 from delta_core.table import parts as table_parts
@@ -34,11 +35,12 @@ __all__ = ["ChangeMethods"]
 class ChangeMethods(OpenedTable):
     """Changes of rows and of the definition; each is one commit, or several that the method names."""
 
+    @properties_by_position("post_commithook_properties", "commit_properties")
     def delete(
         self,
         predicate: Any = None,
         writer_properties: WriterProperties | None = None,
-        *args: Any,
+        *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Callable[[OperationProgress], None] | None = None,
@@ -55,8 +57,6 @@ class ChangeMethods(OpenedTable):
             Spark SQL, for example ``"amount < 10"``; None deletes all rows.
         writer_properties : WriterProperties, optional
             Of the Parquet files that are rewritten.
-        *args
-            None: it makes the arguments that follow be passed by name.
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
@@ -78,7 +78,7 @@ class ChangeMethods(OpenedTable):
         ColumnNotFoundError
             The predicate names a column that the table does not have.
         InvalidArgumentError
-            An argument is of another class than expected, or a keyword argument is passed by position.
+            An argument is of another class than expected.
         UnsupportedOperationError
             The table is append-only.
         CommitConflictError
@@ -89,8 +89,6 @@ class ChangeMethods(OpenedTable):
         >>> table.delete("city = 'Oslo'")["num_deleted_rows"]
         2
         """
-        if args:
-            raise InvalidArgumentError("delete takes commit_properties and post_commithook_properties by name only.")
         arguments = table_parts.write_arguments(commit_properties, writer_properties, post_commithook_properties)
         done = operations.delete_rows(
             self._snapshot, operations.ChangeOptions(predicate=predicate, progress=progress, **arguments)
@@ -98,6 +96,7 @@ class ChangeMethods(OpenedTable):
         self._take(done, post_commithook_properties)
         return {_in_snake_case(name): value for name, value in done.metrics.items()}
 
+    @properties_by_position("post_commithook_properties", "commit_properties")
     def update(
         self,
         updates: Mapping[str, Any] | None = None,
@@ -105,7 +104,7 @@ class ChangeMethods(OpenedTable):
         predicate: Any = None,
         writer_properties: WriterProperties | None = None,
         error_on_type_mismatch: bool = True,
-        *args: Any,
+        *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Callable[[OperationProgress], None] | None = None,
@@ -130,8 +129,6 @@ class ChangeMethods(OpenedTable):
             Of the Parquet files that are written.
         error_on_type_mismatch : bool
             Whether a value that can't be cast to its column's type is an error; if not, it becomes null.
-        *args
-            None: it makes the arguments that follow be passed by name.
         commit_properties : CommitProperties, optional
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
@@ -165,8 +162,6 @@ class ChangeMethods(OpenedTable):
         >>> table.update({"amount": "amount * 2"}, predicate="id = 1")["num_updated_rows"]
         1
         """
-        if args:
-            raise InvalidArgumentError("update takes commit_properties and post_commithook_properties by name only.")
         if (updates is None) == (new_values is None):
             raise InvalidArgumentError("Pass either updates (SQL by column) or new_values (Python values by column).")
         arguments = table_parts.write_arguments(commit_properties, writer_properties, post_commithook_properties)
@@ -188,6 +183,7 @@ class ChangeMethods(OpenedTable):
         """Move to the version that a change of rows committed."""
         self.adopt(operations.compact_after(done.snapshot, post) if done.is_committed else done.snapshot)
 
+    @properties_by_position("post_commithook_properties", "commit_properties")
     def merge(
         self,
         source: Any,
@@ -200,7 +196,7 @@ class ChangeMethods(OpenedTable):
         streamed_exec: bool = True,
         max_spill_size: int | None = None,
         max_temp_directory_size: int | None = None,
-        *args: Any,
+        *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
         dry_run: bool = False,
@@ -231,8 +227,6 @@ class ChangeMethods(OpenedTable):
             places of the table's rows that change, 256 MB unless given. Further rows are written to temporary files.
         max_temp_directory_size : int, optional
             Bytes that temporary files may take.
-        *args
-            Rejected: the arguments after it are passed by name.
         commit_properties : CommitProperties, optional
             Custom metadata, retries and application transactions of the commit.
         post_commithook_properties : PostCommitHookProperties, optional
@@ -250,7 +244,7 @@ class ChangeMethods(OpenedTable):
         Raises
         ------
         InvalidArgumentError
-            An argument is of another class than expected, or a keyword argument is passed by position.
+            An argument is of another class than expected.
 
         Examples
         --------
@@ -260,8 +254,6 @@ class ChangeMethods(OpenedTable):
         >>> metrics["num_target_rows_updated"], metrics["num_target_rows_inserted"]
         (1, 1)
         """
-        if args:
-            raise InvalidArgumentError("merge takes commit_properties and post_commithook_properties by name only.")
         arguments = table_parts.write_arguments(commit_properties, writer_properties, post_commithook_properties)
 
         def run(table: ChangeMethods, clauses: tuple[MergeClause, ...]) -> dict[str, int]:
@@ -284,6 +276,7 @@ class ChangeMethods(OpenedTable):
 
         return table_parts.TableMerger(run, self)
 
+    @properties_by_position("commit_properties", "post_commithook_properties")
     def create_write_transaction(
         self,
         actions: Sequence[AddAction | RemoveAction],
@@ -291,6 +284,7 @@ class ChangeMethods(OpenedTable):
         schema: Any,
         partition_by: list[str] | str | None = None,
         partition_filters: Any = None,
+        *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:

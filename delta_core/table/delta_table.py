@@ -24,7 +24,7 @@ from delta_core.errors import (
 )
 from delta_core.kernel import log as delta_log
 from delta_core.kernel.snapshot import open_context
-from delta_core.runtime.arguments import path_text
+from delta_core.runtime.arguments import path_text, properties_by_position
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import StructType
 from delta_core.table import parts as table_parts
@@ -89,6 +89,7 @@ class DeltaTable(ReadMethods, ChangeMethods, UpkeepMethods):
     """
 
     @classmethod
+    @properties_by_position("commit_properties", "post_commithook_properties", "raise_if_key_not_exists")
     def create(
         cls,
         table_uri: str | os.PathLike[str],
@@ -99,10 +100,10 @@ class DeltaTable(ReadMethods, ChangeMethods, UpkeepMethods):
         description: str | None = None,
         configuration: Mapping[str, str | None] | None = None,
         storage_options: Mapping[str, Any] | None = None,
+        *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
         raise_if_key_not_exists: bool = True,
-        *,
         cluster_by: Sequence[str] = (),
         features: Sequence[str] = (),
         **options: Any,

@@ -297,7 +297,7 @@ class OpenedTable:
         Examples
         --------
         >>> [(commit["version"], commit["operation"]) for commit in table.history()]
-        [(1, 'WRITE'), (0, 'CREATE TABLE AS SELECT')]
+        [(1, 'WRITE'), (0, 'WRITE')]
         """
         if limit is not None and limit < 0:
             raise InvalidArgumentError(f"Found limit {limit}, expected a number from 0 on.")

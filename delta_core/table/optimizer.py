@@ -11,6 +11,7 @@ from delta_core.engines.writer_properties import WriterProperties
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernel.commit.options import CommitProperties, PostCommitHookProperties, write_arguments
 from delta_core.kernel.snapshot import Snapshot
+from delta_core.runtime.arguments import properties_by_position
 from delta_core.table import interop
 
 __all__ = ["TableOptimizer"]
@@ -44,6 +45,7 @@ class TableOptimizer:
     def __init__(self, table: OptimizedTable) -> None:
         self.table = table
 
+    @properties_by_position("post_commithook_properties", "commit_properties")
     def compact(
         self,
         partition_filters: Any = None,
@@ -53,7 +55,7 @@ class TableOptimizer:
         max_temp_directory_size: int | None = None,
         min_commit_interval: int | timedelta | None = None,
         writer_properties: WriterProperties | None = None,
-        *args: Any,
+        *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Callable[[Any], None] | None = None,
@@ -78,8 +80,6 @@ class TableOptimizer:
             unless given.
         writer_properties : WriterProperties, optional
             How the files are encoded; goes before the table's properties.
-        *args : object
-            Rejected: the arguments after these are passed by name.
         commit_properties : CommitProperties, optional
             How each commit is made.
         post_commithook_properties : PostCommitHookProperties, optional
@@ -106,7 +106,6 @@ class TableOptimizer:
         >>> metrics["numFilesRemoved"], metrics["numFilesAdded"]
         (2, 1)
         """
-        _check_positional("compact", args)
         return self._run(
             partition_filters,
             commit_properties,
@@ -118,6 +117,7 @@ class TableOptimizer:
             progress=progress,
         )
 
+    @properties_by_position("post_commithook_properties", "commit_properties")
     def z_order(
         self,
         columns: Iterable[str],
@@ -128,7 +128,7 @@ class TableOptimizer:
         max_temp_directory_size: int | None = None,
         min_commit_interval: int | timedelta | None = None,
         writer_properties: WriterProperties | None = None,
-        *args: Any,
+        *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Callable[[Any], None] | None = None,
@@ -156,8 +156,6 @@ class TableOptimizer:
             given.
         writer_properties : WriterProperties, optional
             How the files are encoded; goes before the table's properties.
-        *args : object
-            Rejected: the arguments after these are passed by name.
         commit_properties : CommitProperties, optional
             How each commit is made.
         post_commithook_properties : PostCommitHookProperties, optional
@@ -186,7 +184,6 @@ class TableOptimizer:
         >>> table.optimize.z_order(["id", "amount"])["numFilesAdded"]
         1
         """
-        _check_positional("z_order", args)
         return self._ordered(
             "zorder",
             columns,
@@ -417,8 +414,3 @@ class TableOptimizer:
 
 def _seconds(interval: int | timedelta | None) -> float | None:
     return interval.total_seconds() if isinstance(interval, timedelta) else interval
-
-
-def _check_positional(name: str, given: tuple[Any, ...]) -> None:
-    if given:
-        raise InvalidArgumentError(f"{name} takes commit_properties and post_commithook_properties by name only.")

@@ -12,7 +12,7 @@ from delta_core import operations
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernel import log as delta_log
 from delta_core.kernel.snapshot import Snapshot, open_snapshot
-from delta_core.runtime.arguments import path_text
+from delta_core.runtime.arguments import path_text, properties_by_position
 from delta_core.table import parts as table_parts
 from delta_core.table.opened_table import OpenedTable
 
@@ -106,18 +106,13 @@ class UpkeepMethods(OpenedTable):
             self.adopt(done.snapshot)
         return {"num_files": done.num_files}
 
-    def generate(self, mode: Literal["symlink_format_manifest"] = "symlink_format_manifest") -> list[str]:
+    def generate(self, mode: Literal["symlink_format_manifest"] = "symlink_format_manifest") -> None:
         """Write symlink manifests: the files of the latest version by partition, for engines that can't read the log.
 
         Parameters
         ----------
         mode : str
             ``symlink_format_manifest``, the only one.
-
-        Returns
-        -------
-        list of str
-            The manifests, from the table's root.
 
         Raises
         ------
@@ -133,12 +128,14 @@ class UpkeepMethods(OpenedTable):
 
         Examples
         --------
+        >>> from pathlib import Path
         >>> by_city.generate()
-        ['_symlink_format_manifest/city=Oslo/manifest', '_symlink_format_manifest/city=Rome/manifest']
+        >>> sorted(place.name for place in Path("by_city/_symlink_format_manifest").iterdir())
+        ['city=Oslo', 'city=Rome']
         """
         if mode != "symlink_format_manifest":
             raise InvalidArgumentError(f"Found mode {mode!r}, expected 'symlink_format_manifest'.")
-        return operations.write_manifests(self._snapshot)
+        operations.write_manifests(self._snapshot)
 
     def cleanup_metadata(self) -> None:
         """Delete files of the log that are older than ``delta.logRetentionDuration`` and that no version since needs.
@@ -246,6 +243,7 @@ class UpkeepMethods(OpenedTable):
             open_snapshot(path_text(u), storage_options=options, plugins=self._snapshot.registry) for u in uris
         )
 
+    @properties_by_position("post_commithook_properties", "commit_properties", "full", "keep_versions")
     def vacuum(
         self,
         retention_hours: float | None = None,
@@ -381,12 +379,13 @@ class UpkeepMethods(OpenedTable):
         options = operations.VerifyOptions(deep, data, versions, progress)
         return operations.verify_table(self._snapshot.context, self._snapshot, options)
 
+    @properties_by_position("post_commithook_properties", "commit_properties")
     def repair(
         self,
         dry_run: bool = False,
-        post_commithook_properties: PostCommitHookProperties | None = None,
-        commit_properties: CommitProperties | None = None,
         *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
         deep: bool = False,
         confirm: Callable[[dict[str, Any]], bool] | None = None,
     ) -> dict[str, Any]:

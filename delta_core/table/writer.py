@@ -15,7 +15,7 @@ from delta_core.kernel.snapshot import open_context
 from delta_core.kernel.write.source import open_source
 from delta_core.operations.create import column_names
 from delta_core.operations.write import WriteOptions, write_table
-from delta_core.runtime.arguments import path_text
+from delta_core.runtime.arguments import path_text, properties_by_position
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import StructType
 from delta_core.table.transaction import CommitProperties, PostCommitHookProperties
@@ -149,6 +149,7 @@ def write_deltalake(
             table.adopt(latest)
 
 
+@properties_by_position("commit_properties", "post_commithook_properties")
 def convert_to_deltalake(
     uri: str | os.PathLike[str],
     mode: Literal["error", "ignore", "append"] = "error",
@@ -165,7 +166,7 @@ def convert_to_deltalake(
     dry_run: bool = False,
     progress: Callable[[OperationProgress], None] | None = None,
     engine: str | Engine = "arrow",
-) -> dict[str, int]:
+) -> dict[str, int] | None:
     """Make a table of a folder of Parquet files, in place: a commit names the files; of each the footer is read.
 
     All columns are nullable, and those of files that lack them are null there. Files and folders whose names begin with
@@ -204,8 +205,8 @@ def convert_to_deltalake(
 
     Returns
     -------
-    dict
-        ``num_files``: the files that the table got; with ``dry_run`` those that it would get.
+    dict or None
+        With ``dry_run`` ``num_files``, the files that the table would get.
 
     Raises
     ------
@@ -230,7 +231,8 @@ def convert_to_deltalake(
     >>> Path("files").mkdir()
     >>> pq.write_table(rows, "files/part-0.parquet")
     >>> convert_to_deltalake("files")
-    {'num_files': 1}
+    >>> DeltaTable("files").count()
+    3
     """
     if mode not in ("error", "ignore", "append"):
         raise InvalidArgumentError(f"Found mode {mode!r}, expected error, ignore or append.")
@@ -250,7 +252,7 @@ def convert_to_deltalake(
     except TableNotFoundError:
         base = None
     if base is not None and mode == "ignore":
-        return {"num_files": 0}
+        return {"num_files": 0} if dry_run else None
     if base is not None and mode == "error":
         raise TableExistsError(
             f"There is a table at {place} already (version {base.version}). To add files that are new since it was "
@@ -263,4 +265,5 @@ def convert_to_deltalake(
     options = operations.ConvertOptions(
         by, partition_strategy, collect_stats, name, description, configuration or {}, commit, dry_run, progress
     )
-    return {"num_files": operations.convert_folder(context, base, options).num_files}
+    done = operations.convert_folder(context, base, options)
+    return {"num_files": done.num_files} if dry_run else None

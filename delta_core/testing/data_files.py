@@ -42,13 +42,13 @@ def as_schema(value: Any) -> Schema:
     if isinstance(value, Schema):
         return value
     if isinstance(value, StructType):
-        return Schema(value.fields)
+        return Schema(value.members)
     if isinstance(value, pa.Schema):
         return Schema.from_arrow(value)
     if value.get("type") == "struct" and "fields" in value:
         parsed = parse_type(value)
         assert isinstance(parsed, StructType)
-        return Schema(parsed.fields)
+        return Schema(parsed.members)
     return Schema(Field(name, parse_type(t) if isinstance(t, dict) else t) for name, t in value.items())
 
 
@@ -65,11 +65,11 @@ def map_columns(schema: Schema, last_id: int = 0, previous: StructType | None = 
 
 
 def _map_fields(struct: StructType, last_id: int, old: DataType | None) -> tuple[list[Field], int]:
-    given = {f.metadata[COLUMN_ID] for f in struct.fields if COLUMN_ID in f.metadata}
-    fields = old.fields if isinstance(old, StructType) else ()
+    given = {f.metadata[COLUMN_ID] for f in struct.members if COLUMN_ID in f.metadata}
+    fields = old.members if isinstance(old, StructType) else ()
     known = {f.name: f for f in fields if f.metadata.get(COLUMN_ID) not in given}
     out = []
-    for f in struct.fields:
+    for f in struct.members:
         before = known.get(f.name)
         meta = {k: v for k, v in before.metadata.items() if k in (COLUMN_ID, PHYSICAL_NAME)} if before else {}
         meta |= f.metadata
@@ -100,7 +100,7 @@ def physical_name(f: Field) -> str:
 
 
 def _physical_field(f: pa.Field, struct: StructType) -> pa.Field:
-    known = next((k for k in struct.fields if k.name == f.name), None)
+    known = next((k for k in struct.members if k.name == f.name), None)
     if known is None:
         return f
     column_id = known.metadata.get(COLUMN_ID)
@@ -137,11 +137,11 @@ def as_table(rows: Rows, schema: StructType) -> pa.Table:
     if isinstance(rows, pa.Table):
         return rows
     names = list(rows) if isinstance(rows, Mapping) else list(dict.fromkeys(name for row in rows for name in row))
-    names.sort(key=lambda n: next((i for i, f in enumerate(schema.fields) if f.name == n), len(schema.fields)))
+    names.sort(key=lambda n: next((i for i, f in enumerate(schema.members) if f.name == n), len(schema.members)))
     arrays, fields = [], []
     for name in names:
         values = rows[name] if isinstance(rows, Mapping) else [row.get(name) for row in rows]
-        known = next((f for f in schema.fields if f.name == name), None)
+        known = next((f for f in schema.members if f.name == name), None)
         array = pa.array(values) if known is None else pa.array(values, known.type.to_arrow())
         arrays.append(array)
         fields.append(pa.field(name, array.type, known is None or known.nullable))
@@ -150,7 +150,7 @@ def as_table(rows: Rows, schema: StructType) -> pa.Table:
 
 def physical_table(table: pa.Table, schema: StructType) -> pa.Table:
     """Return the table under physical names and field ids; void columns are not stored."""
-    void = [f.name for f in schema.fields if f.type == PrimitiveType("void") and f.name in table.column_names]
+    void = [f.name for f in schema.members if f.type == PrimitiveType("void") and f.name in table.column_names]
     table = table.drop_columns(void)
     physical = pa.schema([_physical_field(f, schema) for f in table.schema])
     batch = table.combine_chunks().to_batches()
@@ -171,7 +171,7 @@ def logical_rows(table: pa.Table, schema: StructType, partition: Mapping[str, An
     partition : Mapping
         Physical name to the typed value that all rows have.
     """
-    struct = StructType(schema.fields)
+    struct = StructType(schema.members)
     return [_logical({**row, **partition}, struct) for row in table.to_pylist()]
 
 
@@ -179,7 +179,7 @@ def _logical(value: Any, t: DataType) -> Any:
     if value is None:
         return None
     if isinstance(t, StructType):
-        return {f.name: _logical(value.get(physical_name(f)), f.type) for f in t.fields}
+        return {f.name: _logical(value.get(physical_name(f)), f.type) for f in t.members}
     if isinstance(t, ArrayType):
         return [_logical(v, t.element_type) for v in value]
     if isinstance(t, MapType):

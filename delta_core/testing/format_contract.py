@@ -128,7 +128,7 @@ class FormatContract:
         scan = table.scan()
         assert isinstance(scan, PlannedRows)
         assert _values(scan.to_table()) == _values(example.rows)
-        assert scan.schema.names == [f.name for f in table.schema.fields]
+        assert scan.schema.names == [f.name for f in table.schema.members]
 
     def test_scan_can_be_read_again_and_streamed(self, example: FormatExample, table: FormatTable) -> None:
         scan = table.scan()

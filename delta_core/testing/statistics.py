@@ -115,7 +115,7 @@ def statistics_struct(struct: StructType, partition: tuple[str, ...] = ()) -> pa
 
 def _leaf_struct(struct: StructType, skip: tuple[str, ...], bounds: bool) -> pa.DataType | None:
     fields = []
-    for f in struct.fields:
+    for f in struct.members:
         if f.name in skip:
             continue
         if isinstance(f.type, StructType):
@@ -141,7 +141,7 @@ def typed_statistics(text: str | None, struct: StructType) -> dict[str, Any] | N
 
 
 def _typed_struct(value: Mapping[str, Any], struct: StructType) -> dict[str, Any]:
-    fields = {physical_name(f): f.type for f in struct.fields}
+    fields = {physical_name(f): f.type for f in struct.members}
     return {name: _typed(v, fields[name]) for name, v in value.items() if name in fields}
 
 
@@ -163,5 +163,5 @@ def _typed(value: Any, t: DataType) -> Any:
 
 def partition_struct(struct: StructType, partition: tuple[str, ...]) -> pa.DataType | None:
     """Return the type of ``partitionValues_parsed``, None for an unpartitioned table."""
-    fields = [(physical_name(f), f.type.to_arrow()) for f in struct.fields if f.name in partition]
+    fields = [(physical_name(f), f.type.to_arrow()) for f in struct.members if f.name in partition]
     return pa.struct(fields) if fields else None

@@ -236,7 +236,7 @@ class TableBuilder(LogBuilder):
         fields: Mapping[str, Any],
     ) -> dict[str, Any]:
         self.write(place, data)
-        physical = {f.name: physical_name(f) for f in self.schema.fields}
+        physical = {f.name: physical_name(f) for f in self.schema.members}
         logged = uri_path(place)
         self._tables[logged] = stored
         self._partitions[logged] = {physical[n]: None if v == "" else v for n, v in values.items()}

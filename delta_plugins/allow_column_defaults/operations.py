@@ -65,7 +65,7 @@ def _changed(source: Any, column: str, expression: str | None, commit: dict[str,
     if index is None:
         names = ", ".join(snapshot.schema.names[:20])
         raise ColumnNotFoundError(f"The table has no column {column!r}; its columns are: {names}.", column=column)
-    fields = list(snapshot.schema.fields)
+    fields = list(snapshot.schema.members)
     f = fields[index]
     if f.metadata.get(KEY) == expression:
         return snapshot.version

@@ -88,10 +88,10 @@ class _Giver:
         return self.last
 
     def struct(self, t: StructType, old: DataType | None) -> list[Field]:
-        before = old.fields if isinstance(old, StructType) else ()
+        before = old.members if isinstance(old, StructType) else ()
         by_physical = {f.metadata.get(PHYSICAL_NAME): f for f in before}
         out = []
-        for f in t.fields:
+        for f in t.members:
             named = None if self._starts else f.metadata.get(PHYSICAL_NAME)
             same = (
                 by_physical.get(named)

@@ -71,7 +71,7 @@ def column_map(schema: Schema, configuration: Mapping[str, str]) -> ColumnMap | 
 def _physical_fields(struct: StructType, path: Path, by_id: bool, owners: dict[int, str]) -> list[Field]:
     taken: dict[str, str] = {}
     fields = []
-    for f in struct.fields:
+    for f in struct.members:
         here = (*path, f.name)
         name = f.metadata.get(PHYSICAL_NAME)
         if not isinstance(name, str) or not name:

@@ -44,7 +44,7 @@ def users(schema: StructType) -> list[Path]:
 
 def _columns(struct: StructType, prefix: Path = ()) -> Iterator[tuple[Path, Field]]:
     """Yield columns and fields of structs; the parts of lists and maps have no value of their own in a row."""
-    for f in struct.fields:
+    for f in struct.members:
         yield (*prefix, f.name), f
         if isinstance(f.type, StructType):
             yield from _columns(f.type, (*prefix, f.name))

@@ -189,7 +189,7 @@ class UnitRows(PlannedRows):
         self._num_columns = len(storage) - len(needed)
         fields = [storage.field(i) for i in range(self._num_columns)]
         if is_plain:
-            types = {f.name: f.type for f in dataset.schema.fields}
+            types = {f.name: f.type for f in dataset.schema.members}
             fields = [f.with_type(arrow_type(types[f.name], KNOWN_TYPES)) for f in fields]
         self._needs = tuple(needed)
         self._schema = pa.schema([*fields, *(pa.field(m, self._type(m)) for m in metadata)])

@@ -87,7 +87,7 @@ class LanceSchema(Schema):
     def of(cls, manifest: Manifest, blobs: Blobs = "descriptor") -> LanceSchema:
         """Return the schema of a version, with columns of blobs as descriptors or as bytes."""
         arrow: pa.Schema = arrow_schema(manifest.fields, manifest.message["schema_metadata"], blobs=blobs)
-        found = cls(schema_of_arrow(arrow, lance_type).fields)
+        found = cls(schema_of_arrow(arrow, lance_type).members)
         object.__setattr__(found, "_arrow", registered(arrow))
         return found
 

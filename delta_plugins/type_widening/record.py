@@ -55,8 +55,8 @@ def changed_columns(schema: Schema) -> tuple[Path, ...]:
 
 
 def _struct(t: StructType, old: StructType) -> list[Field]:
-    before = {_name(f): f for f in old.fields}
-    return [_field(f, before[_name(f)]) if _name(f) in before else f for f in t.fields]
+    before = {_name(f): f for f in old.members}
+    return [_field(f, before[_name(f)]) if _name(f) in before else f for f in t.members]
 
 
 def _name(f: Field) -> str:

@@ -32,7 +32,7 @@ def _rows(uri: Path) -> list[tuple[Any, ...]]:
 
 def test_write_creates_a_partitioned_table_from_csv(run: Any, tmp_path: Path) -> None:
     found = run("write", tmp_path / "t", _source(tmp_path), "--partition-by", "day", "--json").json
-    assert (found["version"], found["operation"]) == (0, "CREATE TABLE AS SELECT")
+    assert (found["version"], found["operation"]) == (0, "WRITE")
     assert [r[0] for r in _rows(tmp_path / "t")] == [1, 2]
     assert DeltaTable(tmp_path / "t").metadata().partition_columns == ["day"]
 

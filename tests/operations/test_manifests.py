@@ -41,10 +41,8 @@ def named_rows(folder: Path) -> list[Any]:
 def test_manifests_name_the_files_of_the_latest_version(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "a b", table_of(ROWS), partition_by=["p"])
     table = DeltaTable(tmp_path / "a b")
-    written = table.generate()
-    assert sorted(written) == sorted(
-        f"_symlink_format_manifest/p={v}/manifest" for v in ("a", "b", "x y%2F%25%3D", "__HIVE_DEFAULT_PARTITION__")
-    )
+    table.generate()
+    assert set(manifests(tmp_path / "a b")) == {"p=a", "p=b", "p=x y%2F%25%3D", "p=__HIVE_DEFAULT_PARTITION__"}
     assert named_rows(tmp_path / "a b") == sorted(ROWS, key=repr)
     DeltaTable(tmp_path / "a b").delete("p = 'b'")
     table.generate("symlink_format_manifest")
@@ -54,10 +52,10 @@ def test_manifests_name_the_files_of_the_latest_version(tmp_path: Path) -> None:
 
 def test_table_without_partitions_has_one_manifest_even_if_it_is_empty(tmp_path: Path) -> None:
     write_deltalake(tmp_path, table_of(ROWS))
-    assert DeltaTable(tmp_path).generate() == ["_symlink_format_manifest/manifest"]
+    DeltaTable(tmp_path).generate()
     assert [Path(p).name for p in manifests(tmp_path)[""]] == [Path(p).name for p in DeltaTable(tmp_path).file_uris()]
     DeltaTable(tmp_path).delete()
-    assert DeltaTable(tmp_path).generate() == ["_symlink_format_manifest/manifest"]
+    DeltaTable(tmp_path).generate()
     assert manifests(tmp_path) == {"": []}
 
 

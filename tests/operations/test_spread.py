@@ -188,7 +188,9 @@ def test_folder_converted_by_other_machines_is_the_same_table(tmp_path: Path, ma
             pq.write_table(pa.table(columns), place)
         by = Schema.from_arrow(pa.schema([("p", pa.int32())]))
         engine = replace(arrow_engine(str(uri)), spread=spread)
-        assert convert_to_deltalake(uri, "error", by, "hive", engine=engine) == {"num_files": 8}
+        assert convert_to_deltalake(uri, "error", by, "hive", engine=engine, dry_run=True) == {"num_files": 8}
+        machines.parts = 0
+        assert convert_to_deltalake(uri, "error", by, "hive", engine=engine) is None
         files = DeltaTable(uri).snapshot().files.columns(["path", "partitionValues", "stats"]).to_pylist()
         found.append((DeltaTable(uri).schema().to_json(), sorted(map(repr, files))))
     assert found[0] == found[1]

@@ -156,4 +156,4 @@ def _read(found: Any, places: Sequence[Path], given: str | Column) -> tuple[Expr
 def _type(given: Any) -> DataType:
     field = {"name": "value", "type": given, "nullable": True, "metadata": {}}
     made = StructType.from_json(json.dumps({"type": "struct", "fields": [field]}))
-    return as_nullable(made.fields[0].type)
+    return as_nullable(made.members[0].type)

@@ -188,7 +188,7 @@ class SparkTableBuilder:
 
 def given_columns(schema: T.StructType) -> Sequence[Field]:
     """Return the columns of a schema of PySpark, with their metadata and nullability."""
-    return tuple(map(declared_field, Schema.from_json(schema.json()).fields))
+    return tuple(map(declared_field, Schema.from_json(schema.json()).members))
 
 
 def _generated(name: str, always: Any, by_default: Any) -> dict[str, Any]:

@@ -29,7 +29,7 @@ _DECLARED = ("char(", "varchar(")
 
 def has_chars(schema: StructType) -> bool:
     """Whether a column has texts of the type ``char(n)``."""
-    return any(char_lengths(f) is not None for f in schema.fields if f.metadata)
+    return any(char_lengths(f) is not None for f in schema.members if f.metadata)
 
 
 def declared_field(f: Field) -> Field:
@@ -42,7 +42,7 @@ def declared_field(f: Field) -> Field:
 
 def _without_declared(t: DataType) -> DataType:
     if isinstance(t, StructType):
-        return StructType(Field(f.name, _without_declared(f.type), f.nullable, f.metadata) for f in t.fields)
+        return StructType(Field(f.name, _without_declared(f.type), f.nullable, f.metadata) for f in t.members)
     if isinstance(t, ArrayType):
         return ArrayType(_without_declared(t.element_type), t.contains_null)
     if isinstance(t, MapType):
@@ -53,7 +53,7 @@ def _without_declared(t: DataType) -> DataType:
 def _text(t: DataType) -> str:
     """Return a type as Spark spells it within the metadata."""
     if isinstance(t, StructType):
-        return f"struct<{','.join(f'{f.name}:{_text(f.type)}' for f in t.fields)}>"
+        return f"struct<{','.join(f'{f.name}:{_text(f.type)}' for f in t.members)}>"
     if isinstance(t, ArrayType):
         return f"array<{_text(t.element_type)}>"
     if isinstance(t, MapType):
@@ -76,12 +76,12 @@ def with_declared_types(rows: DataFrame, schema: StructType, settings: SessionSe
     settings : SessionSettings
         Whether texts are padded.
     """
-    marked = {f.name: f for f in schema.fields if declared(f)}
+    marked = {f.name: f for f in schema.members if declared(f)}
     if not marked or not marked.keys() & set(private.column_names(rows)):
         return rows
     shown = StructType.from_json(private.schema_json(rows))
     columns = []
-    for f in shown.fields:
+    for f in shown.members:
         column, own = F.col(quote_name(f.name)), marked.get(f.name)
         if own is not None:
             lengths = char_lengths(own) if settings.pads_chars else None
@@ -95,7 +95,7 @@ def with_declared_types(rows: DataFrame, schema: StructType, settings: SessionSe
 
 def _names(t: DataType) -> Any:
     if isinstance(t, StructType):
-        return {f.name: _names(f.type) for f in t.fields}
+        return {f.name: _names(f.type) for f in t.members}
     if isinstance(t, ArrayType):
         return [_names(t.element_type)]
     return [_names(t.key_type), _names(t.value_type)] if isinstance(t, MapType) else None
@@ -107,7 +107,7 @@ def _padded(column: Column, t: DataType, lengths: CharLengths) -> Column:
     if isinstance(lengths, int):
         return F.when(F.char_length(column) < lengths, F.rpad(column, lengths, " ")).otherwise(column)
     if isinstance(t, StructType):
-        fields = [_padded(column.getField(f.name), f.type, lengths.get(f.name)).alias(f.name) for f in t.fields]
+        fields = [_padded(column.getField(f.name), f.type, lengths.get(f.name)).alias(f.name) for f in t.members]
         return F.when(column.isNotNull(), F.struct(*fields))
     if isinstance(t, ArrayType):
         return F.transform(column, _part(t.element_type, lengths["element"]))
@@ -145,7 +145,7 @@ def padded_expression(
     alias : str, optional
         The alias of the table in a merge.
     """
-    trees = {f.name.lower(): lengths for f in schema.fields if (lengths := char_lengths(f)) is not None}
+    trees = {f.name.lower(): lengths for f in schema.members if (lengths := char_lengths(f)) is not None}
     if not trees or settings.has_plain_chars:
         return expression
 

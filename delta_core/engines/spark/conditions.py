@@ -40,7 +40,7 @@ def portable_definition(
     given = Metadata(id="", schema_string=StructType(fields).to_json(), configuration=dict(properties or {}))
     features = default_registry().everything.features.values()
     found = portable_metadata(given, (), features, _double_quotes(spark))
-    return dict(found.configuration), found.schema.fields
+    return dict(found.configuration), found.schema.members
 
 
 def _double_quotes(spark: Any) -> DoubleQuotes:

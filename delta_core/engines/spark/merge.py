@@ -144,7 +144,7 @@ class _Merge:
         self._places = {
             (side, f.name): f"__{side}_{i}"
             for side, t in ((TARGET, self.base.schema), (SOURCE, rows))
-            for i, f in enumerate(t.fields)
+            for i, f in enumerate(t.members)
         }
         self._bound, self._rows = bound, rows
 
@@ -346,7 +346,7 @@ class _Merge:
         """Return rows of the table in which those that have new values are updated."""
         old = self._target(scan).withColumn(_PLACE, _place()).join(F.broadcast(values), _PLACE, "left")
         columns = []
-        for field in self.base.schema.fields:
+        for field in self.base.schema.members:
             kept, made = F.col(self._places[TARGET, field.name]), None
             for number in updates:
                 given = {a.path: a.value for a in self.clauses[number].assignments}.get((field.name,))
@@ -361,7 +361,7 @@ class _Merge:
         clause, schema = self.clauses[number], self.base.schema
         left_out = frozenset(self.transaction.plan.computed) - clause.assigned
         values = {a.path: a.value for a in clause.assignments}
-        made = {f.name: _assigned(schema, (f.name,), values) for f in schema.fields if f.name not in left_out}
+        made = {f.name: _assigned(schema, (f.name,), values) for f in schema.members if f.name not in left_out}
         carried = self.changes.carried
         touched = np.flatnonzero(rows.cardinalities())
         own = with_numbers(files).take(number_array(touched))
@@ -454,7 +454,7 @@ def _assigned(schema: StructType, path: Path, values: Mapping[Path, Expression])
         return values[path]
     if not any(p[: len(path)] == path for p in values):
         return ast.Column((TARGET, *path))
-    t: Any = StructType(schema.fields)
+    t: Any = StructType(schema.members)
     for name in path:
         t = t.get(name).type
     parts = [(Constant(f.name, _STRING), _assigned(schema, (*path, f.name), values)) for f in t.fields]

@@ -67,8 +67,8 @@ class MergedColumns:
 
     @cached_property
     def _places(self) -> list[Path]:
-        own = [(self._target, f.name) for f in self._base.schema.fields]
-        return [*own, *((self._source, f.name) for f in self._rows.fields)]
+        own = [(self._target, f.name) for f in self._base.schema.members]
+        return [*own, *((self._source, f.name) for f in self._rows.members)]
 
     def condition(self, given: str | Column) -> str | Expression:
         """Return the merge condition: text as every session reads it, or an expression.

@@ -68,7 +68,7 @@ def selected(rows: DataFrame, snapshot: Snapshot, columns: Sequence[str], metada
         trees[path[0]] = add_path(trees.get(path[0], {}), path[1:])
     out = []
     for name, tree in trees.items():
-        whole = next(f.type for f in snapshot.schema.fields if f.name == name)
+        whole = next(f.type for f in snapshot.schema.members if f.name == name)
         part = prune(whole, whole, tree)[0]
         out.append(reshape(F.col(quote_name(name)), whole, part, snapshot.state.types).alias(name))
     return rows.select(*out, *[F.col(quote_name(name)) for name in metadata])

@@ -108,7 +108,7 @@ class SparkRelation(Struct, frozen=True):
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the rows, every column nullable."""
-        fields = given_schema(self.frame).fields
+        fields = given_schema(self.frame).members
         return pa.schema([pa.field(f.name, arrow_type(f.type, KNOWN_TYPES)) for f in fields])
 
 

@@ -31,6 +31,6 @@ def result_frame(spark: Any, rows: Sequence[Mapping[str, Any]], schema: T.Struct
     """
     if not rows and private.is_available(spark):
         return private.empty_frame(spark, schema)
-    fields = StructType.from_json(schema.json()).fields
+    fields = StructType.from_json(schema.json()).members
     arrow = pa.schema([pa.field(f.name, arrow_type(f.type, KNOWN_TYPES)) for f in fields])
     return spark.createDataFrame(pa.Table.from_pylist(list(rows), schema=arrow), schema)

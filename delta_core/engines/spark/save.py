@@ -162,6 +162,7 @@ def write(
         partition_overwrite=partition_overwrite_mode or "static",
         schema_mode=None if schema_mode == "fixed" else schema_mode,
         replaces_definition=replace_definition,
+        is_query=True,
         partition_by=None if partition_by is None else column_names("partition_by", partition_by),
         cluster_by=column_names("cluster_by", cluster_by or ()),
         properties=None if properties is None else portable_definition(spark, properties)[0],

@@ -114,7 +114,7 @@ def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[s
             raise ColumnNotFoundError(f"PARTITION names {name!r}; the table is partitioned by {', '.join(partitions)}.")
     rows = run_query(spark, statement.query)
     if not statement.is_by_name:
-        named = [_field(schema, n).name for n in statement.columns] or [f.name for f in schema.fields]
+        named = [_field(schema, n).name for n in statement.columns] or [f.name for f in schema.members]
         rows = _by_place(rows, [n for n in named if n not in constants], schema, is_evolving)
     rows = _with_doubles(rows, schema)
     both = [n for n in rows.columns if n.lower() in {c.lower() for c in constants}]
@@ -155,7 +155,7 @@ def _insert_format(spark: Any, statement: Insert, table: SparkFormatTable) -> No
 def _field(schema: StructType, name: str) -> Field:
     found = schema.get(name)
     if found is None:
-        names = ", ".join(f.name for f in schema.fields)
+        names = ", ".join(f.name for f in schema.members)
         raise ColumnNotFoundError(f"The table has no column {name!r}; it has {names}.", column=name)
     return found
 
@@ -169,7 +169,7 @@ def _by_place(rows: DataFrame, names: Sequence[str], schema: StructType, is_evol
             "the query has, as INSERT INTO t (a, b), or use BY NAME."
         )
     renamed = rows.toDF(*names, *have[len(names) :])
-    for name, given in zip(names, given_schema(renamed).fields, strict=False):
+    for name, given in zip(names, given_schema(renamed).members, strict=False):
         if not _same_names(given.type, _field(schema, name).type):
             raise SchemaMismatchError(
                 f"Column {name} of the query has other fields than the table, or in another order. Name them as the "
@@ -183,7 +183,7 @@ def _with_doubles(rows: DataFrame, schema: StructType) -> DataFrame:
     """Turn decimals into the floating-point numbers of the table: 1.5 in SQL is a decimal."""
     given = given_schema(rows)
     columns = []
-    for name, found in zip(rows.columns, given.fields, strict=True):
+    for name, found in zip(rows.columns, given.members, strict=True):
         wanted, column = schema.get(name), F.col(quote_name(name))
         is_float = wanted is not None and wanted.type.type in ("float", "double")
         decimal = is_float and isinstance(found.type, PrimitiveType) and found.type.type.startswith("decimal")
@@ -193,8 +193,8 @@ def _with_doubles(rows: DataFrame, schema: StructType) -> DataFrame:
 
 def _same_names(have: DataType, want: DataType) -> bool:
     if isinstance(have, StructType) and isinstance(want, StructType):
-        return [f.name.lower() for f in have.fields] == [f.name.lower() for f in want.fields] and all(
-            _same_names(a.type, b.type) for a, b in zip(have.fields, want.fields, strict=True)
+        return [f.name.lower() for f in have.members] == [f.name.lower() for f in want.members] and all(
+            _same_names(a.type, b.type) for a, b in zip(have.members, want.members, strict=True)
         )
     if isinstance(have, ArrayType) and isinstance(want, ArrayType):
         return _same_names(have.element_type, want.element_type)

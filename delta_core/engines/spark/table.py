@@ -263,7 +263,7 @@ class SparkTable:
                 raise TableNotFoundError(f"There is no table to replace at {path}.", path=path)
             if wanted.mode == "error" and place.is_known:
                 raise TableExistsError(f"The session's catalog has a table {wanted.name} at {path}.", path=path)
-            properties, fields = portable_definition(spark, wanted.properties, wanted.schema.fields)
+            properties, fields = portable_definition(spark, wanted.properties, wanted.schema.members)
             DeltaTable.create(
                 path,
                 Schema(fields),
@@ -559,7 +559,7 @@ class SparkTable:
         with failing_as(f"Spark failed to write files of {self._path} again", path=self._path):
             done = run(self._table.optimize, self._session.optimize_size)
         root = interop.root_uri(self._table.snapshot()).rstrip("/")
-        num_tasks, num_columns = int(self._spark.sparkContext.defaultParallelism), len(base.schema.fields)
+        num_tasks, num_columns = int(self._spark.sparkContext.defaultParallelism), len(base.schema.members)
         indexed = read_property(base.metadata.configuration, "delta.dataSkippingNumIndexedCols")
         columns = num_columns, num_columns if indexed < 0 else min(indexed, num_columns)
         row = optimized_row(done, (start, _now_ms()), num_tasks, columns, is_z_order=is_z_order)

@@ -46,7 +46,7 @@ class TableColumns:
 
     @property
     def _places(self) -> list[Path]:
-        return [(f.name,) for f in self._base.schema.fields]
+        return [(f.name,) for f in self._base.schema.members]
 
     def condition(self, given: str | Column) -> str | Expression:
         """Return a condition: text as every session reads it, or an expression.

@@ -144,7 +144,7 @@ def spark_schema(struct: StructType, types: Mapping[str, TypeDef]) -> T.StructTy
             T.StructField(
                 f.name, spark_type(f.type, types), True, {k: v for k, v in f.metadata.items() if k == FIELD_ID}
             )
-            for f in struct.fields
+            for f in struct.members
         ]
     )
 
@@ -161,8 +161,8 @@ def raw_schema(columns: StructType, match: Literal["name", "id"]) -> StructType:
     SchemaError
         For a field of type void within a struct whose other fields can be found by their ids alone.
     """
-    found = StructType(_stored_field(_raw_field(f, match), i) for i, f in enumerate(columns.fields))
-    for f, raw in zip(columns.fields, found.fields, strict=True):
+    found = StructType(_stored_field(_raw_field(f, match), i) for i, f in enumerate(columns.members))
+    for f, raw in zip(columns.members, found.members, strict=True):
         void = next((p for p, below in walk(f.type, (f.name,)) if below.type == _VOID), None)
         if void is not None and _is_found_by_id(raw.type):
             raise SchemaError(
@@ -174,8 +174,8 @@ def raw_schema(columns: StructType, match: Literal["name", "id"]) -> StructType:
 
 def shown_schema(raw: StructType, logical: StructType) -> StructType:
     """Return `raw_schema` under the table's names for the fields within columns."""
-    stored = [without_void(f.type) or _NOTHING for f in logical.fields]
-    return StructType(Field(a.name, t, True, a.metadata) for a, t in zip(raw.fields, stored, strict=True))
+    stored = [without_void(f.type) or _NOTHING for f in logical.members]
+    return StructType(Field(a.name, t, True, a.metadata) for a, t in zip(raw.members, stored, strict=True))
 
 
 def _stored_field(raw: Field, number: int) -> Field:
@@ -190,7 +190,7 @@ def row_width(schema: StructType) -> int:
 
 def _width(t: DataType) -> int:
     if isinstance(t, StructType):
-        return sum(_width(f.type) for f in t.fields)
+        return sum(_width(f.type) for f in t.members)
     if isinstance(t, ArrayType):
         return _width(t.element_type)
     if isinstance(t, MapType):
@@ -212,7 +212,7 @@ def _raw_field(f: Field, match: str) -> Field:
 
 def _raw_type(t: DataType, match: str) -> DataType:
     if isinstance(t, StructType):
-        return StructType(_raw_field(f, match) for f in t.fields)
+        return StructType(_raw_field(f, match) for f in t.members)
     if isinstance(t, ArrayType):
         return ArrayType(_raw_type(t.element_type, match), True)
     if isinstance(t, MapType):
@@ -227,7 +227,7 @@ Pairs = Callable[[StructType, Any], Iterable[tuple[Field, str, Any]]]
 
 def renamed(t: DataType, arrow: pa.DataType) -> DataType:
     """Return a type under the names of an Arrow type that is parallel to it."""
-    return _follow(t, arrow, lambda s, a: ((f, a.field(i).name, a.field(i).type) for i, f in enumerate(s.fields)))
+    return _follow(t, arrow, lambda s, a: ((f, a.field(i).name, a.field(i).type) for i, f in enumerate(s.members)))
 
 
 def narrowed(t: DataType, arrow: pa.DataType) -> DataType:
@@ -236,7 +236,7 @@ def narrowed(t: DataType, arrow: pa.DataType) -> DataType:
 
 
 def _by_name(s: StructType, a: Any) -> Iterable[tuple[Field, str, Any]]:
-    by_name = {f.name: f for f in s.fields}
+    by_name = {f.name: f for f in s.members}
     return ((by_name[f.name], f.name, f.type) for f in a)
 
 
@@ -289,17 +289,17 @@ def _field(column: Column, have: Field | None, want: Field, types: Mapping[str, 
 
 def _partners(have: StructType, want: StructType) -> Iterable[tuple[Field | None, Field]]:
     if len(have) == len(want):
-        return zip(have.fields, want.fields, strict=True)
+        return zip(have.members, want.members, strict=True)
     if len(have) < len(want):
-        stored = iter(have.fields)
-        return [(None if without_void(w.type) is None else next(stored), w) for w in want.fields]
-    by_name = {f.name: f for f in have.fields}
-    return [(by_name[w.name], w) for w in want.fields]
+        stored = iter(have.members)
+        return [(None if without_void(w.type) is None else next(stored), w) for w in want.members]
+    by_name = {f.name: f for f in have.members}
+    return [(by_name[w.name], w) for w in want.members]
 
 
 def _same_width(a: DataType, b: DataType) -> bool:
     if isinstance(a, StructType) and isinstance(b, StructType):
-        return len(a) == len(b) and all(_same_width(x.type, y.type) for x, y in zip(a.fields, b.fields, strict=True))
+        return len(a) == len(b) and all(_same_width(x.type, y.type) for x, y in zip(a.members, b.members, strict=True))
     if isinstance(a, ArrayType) and isinstance(b, ArrayType):
         return _same_width(a.element_type, b.element_type)
     if isinstance(a, MapType) and isinstance(b, MapType):
@@ -310,7 +310,7 @@ def _same_width(a: DataType, b: DataType) -> bool:
 def _without_metadata(t: DataType) -> DataType:
     """Return a type without nullability and metadata."""
     if isinstance(t, StructType):
-        return StructType(Field(f.name, _without_metadata(f.type)) for f in t.fields)
+        return StructType(Field(f.name, _without_metadata(f.type)) for f in t.members)
     if isinstance(t, ArrayType):
         return ArrayType(_without_metadata(t.element_type))
     return MapType(_without_metadata(t.key_type), _without_metadata(t.value_type)) if isinstance(t, MapType) else t

@@ -27,6 +27,7 @@ __all__ = [
     "kind_name",
 ]
 
+
 #: How often a lost race is run again.
 MAX_COMMIT_RETRIES = 15
 #: The fields of ``commitInfo`` that each commit sets itself.
@@ -84,7 +85,7 @@ class AppTransaction(Struct, frozen=True):
     last_updated: int | None = None
 
 
-class CommitProperties(Struct, frozen=True):
+class CommitProperties(Struct):
     """How a commit is made.
 
     Parameters
@@ -161,7 +162,7 @@ def check_commit_fields(custom: Mapping[str, Any]) -> None:
             ) from None
 
 
-class PostCommitHookProperties(Struct, frozen=True):
+class PostCommitHookProperties(Struct):
     """The steps after a commit.
 
     Parameters

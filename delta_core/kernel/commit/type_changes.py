@@ -58,7 +58,7 @@ def _parts(both: _Both) -> dict[str, tuple[str, _Both]]:
     """Return the parts of a type by physical name, each with its logical one."""
     logical, physical = both
     if isinstance(logical, StructType) and isinstance(physical, StructType):
-        pairs = zip(logical.fields, physical.fields, strict=True)
+        pairs = zip(logical.members, physical.members, strict=True)
         return {p.name: (f.name, (f.type, p.type)) for f, p in pairs}
     if isinstance(logical, ArrayType) and isinstance(physical, ArrayType):
         return {"element": ("element", (logical.element_type, physical.element_type))}

@@ -21,6 +21,8 @@ __all__ = [
     "upgrade_protocol",
 ]
 
+#: The writer version from which protocols list features, and the last one before whose features need no reader.
+_WITH_LISTS, _MOST_WITHOUT_READERS = 7, 4
 #: The protocol of a new table when nothing requires more, as other writers create it.
 _NEW_TABLE = Protocol(1, 2)
 
@@ -56,7 +58,23 @@ def upgrade_protocol(protocol: Protocol, wanted: Iterable[str], registry: Plugin
     features = {n: _feature(n, registry) for n in names if registry.load(n) is not None}
     _check_exclusions(features)
     reader = {n for n in names if n in have.reader or (n in features and features[n].kind == "reader+writer")}
+    if protocol.min_writer_version < _WITH_LISTS and not reader:
+        older = _version_with(set(names), registry)
+        if older is not None:
+            return older
     return _normalised(reader, set(names), registry)
+
+
+def _version_with(names: set[str], registry: PluginRegistry) -> Protocol | None:
+    """Return the least version before the lists of features that implies all of these and no reader's feature.
+
+    More writers support such a version than lists of features, so that a table of one stays at one.
+    """
+    for version in range(1, _MOST_WITHOUT_READERS + 1):
+        implied = supported_features(Protocol(1, version)).writer
+        if names <= set(implied) and all(registry.load(n) is not None for n in implied):
+            return Protocol(1, version)
+    return None
 
 
 def downgrade_protocol(protocol: Protocol, feature: TableFeature, registry: PluginRegistry) -> Protocol:

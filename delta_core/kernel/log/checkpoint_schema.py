@@ -174,7 +174,7 @@ def _arrow(leaf: FileStatistic) -> pa.DataType:
 
 def _partition_fields(table: TableState) -> tuple[Field, ...]:
     """Return the partition columns by physical name, in the order of the table's partitioning."""
-    by_name = {f.name: p for f, p in zip(table.schema.fields, table.column_map.physical.fields, strict=True)}
+    by_name = {f.name: p for f, p in zip(table.schema.members, table.column_map.physical.members, strict=True)}
     return tuple(f for name in table.partition_columns if (f := by_name[name]).type != _VOID)
 
 

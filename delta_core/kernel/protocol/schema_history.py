@@ -32,8 +32,8 @@ def why_unreadable(old: Metadata, new: Metadata, widened: Widened, name_key: str
 
 
 def _unreadable_struct(old: StructType, new: StructType, prefix: str, widened: Widened, key: str) -> str | None:
-    names = {f.name: f for f in new.fields}
-    for f in old.fields:
+    names = {f.name: f for f in new.members}
+    for f in old.members:
         column = f"{prefix}{f.name}"
         if f.name not in names:
             return f"column {column} was dropped or renamed"

@@ -111,7 +111,7 @@ class CompiledPlan:
                 used.add(value.index)
             elif not isinstance(value, (ConstantSource, PositionSource)):
                 used.update(self._columns_of(leaves(value)))
-        return frozenset(range(len(self._plan.columns.fields))) - used
+        return frozenset(range(len(self._plan.columns.members))) - used
 
     def _columns(self, compiled: Compiled) -> tuple[int, ...]:
         return self._columns_of(compiled.leaves)

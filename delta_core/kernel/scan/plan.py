@@ -300,7 +300,7 @@ class _Planner:
     def _output_columns(self) -> tuple[Path, ...]:
         if self.request.columns is not None:
             return self.request.columns
-        return tuple((f.name,) for f in self.table.schema.fields)
+        return tuple((f.name,) for f in self.table.schema.members)
 
     def _metadata(self) -> dict[str, tuple[Expression, DataType]]:
         """Return the metadata columns requested, by the names that they are offered under."""
@@ -367,7 +367,7 @@ class _Planner:
         return path
 
     def _need_all(self) -> None:
-        for f in self.table.schema.fields:
+        for f in self.table.schema.members:
             if self.partitions and f.name.lower() in self.partitions:
                 self._constant(self._partition(f.name))
             elif f.type != _VOID:
@@ -389,7 +389,7 @@ class _Planner:
 
     def _own_column(self, leaf: PhysicalColumn) -> str | None:
         """Return the name of the table's column that a rule reads under its physical name."""
-        pairs = zip(self.table.schema.fields, self.map.physical.fields, strict=True)
+        pairs = zip(self.table.schema.members, self.map.physical.members, strict=True)
         return next((a.name for a, b in pairs if b.name == leaf.name and a.type == leaf.type != _VOID), None)
 
     def _constant(self, leaf: FileConstant | PartitionValue) -> int:
@@ -406,7 +406,7 @@ class _Planner:
 
     def _physical_columns(self) -> tuple[StructType, StructType]:
         """Return the physical columns to read, and the same under logical names, in the table's order."""
-        pairs = zip(self.table.schema.fields, self.map.physical.fields, strict=True)
+        pairs = zip(self.table.schema.members, self.map.physical.members, strict=True)
         if (
             not self.hidden
             and len(self.trees) == len(self.table.schema)
@@ -418,7 +418,7 @@ class _Planner:
             return self.map.physical, self.pruned
         physical: list[Field] = []
         logical: list[Field] = []
-        for own, stored in zip(self.table.schema.fields, self.map.physical.fields, strict=True):
+        for own, stored in zip(self.table.schema.members, self.map.physical.members, strict=True):
             if own.name in self.trees:
                 own_type, stored_type = prune(own.type, stored.type, self.trees[own.name])
                 logical.append(Field(own.name, own_type, own.nullable))
@@ -456,14 +456,14 @@ class _Planner:
 
     def _child_numbers(self, path: Path) -> tuple[int, ...]:
         numbers = []
-        current: DataType = self.pruned.fields[self.positions[path[0]]].type
+        current: DataType = self.pruned.members[self.positions[path[0]]].type
         for part in path[1:]:
             if not isinstance(current, StructType):
                 raise InvalidArgumentError(f"{format_path(path)} reaches into a list or map, which no expression can.")
             place = current.index(part)
             assert place is not None  # bound to the schema
             numbers.append(place)
-            current = current.fields[place].type
+            current = current.members[place].type
         return tuple(numbers)
 
     def _type(self, leaf: Leaf) -> pa.DataType:

@@ -532,7 +532,7 @@ def _bound(
     offered = offered_metadata(source.plugins.collect("read_rules", table=source.state, request=request))
     own |= {n: (offered[n].expression, offered[n].type) for n in metadata if n in offered}
     own = {n: made for n, made in own.items() if schema.get(n) is None}
-    extended = Schema([*schema.fields, *(Field(n, t) for n, (_, t) in own.items())])
+    extended = Schema([*schema.members, *(Field(n, t) for n, (_, t) in own.items())])
     found = to_expression(predicate, extended, functions)
     assert found is not None
 

@@ -46,7 +46,7 @@ def arrow_type(t: DataType, types: Mapping[str, TypeDef]) -> pa.DataType:
         The definitions of primitive types, by name.
     """
     if isinstance(t, StructType):
-        return pa.struct([pa.field(f.name, arrow_type(f.type, types)) for f in t.fields])
+        return pa.struct([pa.field(f.name, arrow_type(f.type, types)) for f in t.members])
     if isinstance(t, ArrayType):
         return pa.list_(pa.field("element", arrow_type(t.element_type, types)))
     if isinstance(t, MapType):
@@ -73,7 +73,7 @@ def file_columns(plan: WritePlan) -> tuple[FileColumn, ...]:
     layout = _Layout(table.types)
     data: list[FileColumn] = []
     partition: list[FileColumn] = []
-    for logical, physical in zip(table.schema.fields, table.column_map.physical.fields, strict=True):
+    for logical, physical in zip(table.schema.members, table.column_map.physical.members, strict=True):
         if logical.type != _VOID:
             made = layout.column(logical, physical)
             (partition if logical.name.lower() in partitions else data).append(made)
@@ -95,12 +95,12 @@ def _check_voids(t: DataType, path: Path, inside: bool) -> None:
     """Reject voids that no file can be made without; ``inside``: whether a list or map is above."""
     column = format_path(path)
     if isinstance(t, StructType):
-        if all(f.type == _VOID for f in t.fields):
+        if all(f.type == _VOID for f in t.members):
             what = f"Column {column} is a struct without fields" if path else "The table has no columns"
             raise UnsupportedOperationError(
                 f"{what} that hold values (all are of type void), which no Parquet file can hold.", column=column
             )
-        for f in t.fields:
+        for f in t.members:
             _check_voids(f.type, (*path, f.name), inside)
     elif isinstance(t, ArrayType):
         _check_voids(t.element_type, (*path, "element"), inside=True)
@@ -149,7 +149,7 @@ class _Layout:
     def _struct(self, logical: StructType, physical: StructType, path: Path) -> tuple[pa.DataType, pa.DataType]:
         pairs = [
             (f.name, self._field(f, g, (*path, f.name)))
-            for f, g in zip(logical.fields, physical.fields, strict=True)
+            for f, g in zip(logical.members, physical.members, strict=True)
             if f.type != _VOID
         ]
         return pa.struct([pa.field(n, stored) for n, (stored, _) in pairs]), pa.struct([w for _, (_, w) in pairs])

@@ -22,7 +22,7 @@ _CYCLE_DAYS = 146_097
 
 def empty_is_null(table: TableState) -> list[str]:
     """Return the partition columns in which an empty value is stored as null: texts and bytes."""
-    types = {f.name.lower(): f.type.type for f in table.schema.fields if isinstance(f.type, PrimitiveType)}
+    types = {f.name.lower(): f.type.type for f in table.schema.members if isinstance(f.type, PrimitiveType)}
     return [n for n in table.partition_columns if types.get(n.lower()) in ("string", "binary")]
 
 

@@ -121,7 +121,7 @@ def _named_parts(t: DataType, text: str) -> list[tuple[str, Field, str]]:
     inner = _arguments(text)
     if isinstance(t, StructType):
         texts = {name.strip("`").lower(): rest for name, _, rest in (part.partition(":") for part in inner)}
-        return [(f.name, f, texts.get(f.name.lower(), "")) for f in t.fields]
+        return [(f.name, f, texts.get(f.name.lower(), "")) for f in t.members]
     if isinstance(t, ArrayType):
         return [("element", Field("element", t.element_type, t.contains_null), inner[0] if inner else "")]
     if isinstance(t, MapType):

@@ -98,7 +98,7 @@ def protocol_with(base: Snapshot, names: Sequence[str]) -> Protocol:
 
 
 def _add(latest: Snapshot, names: Sequence[str], commit: Mapping[str, Any]) -> Snapshot:
-    transaction = Transaction(latest.context, latest, "UPGRADE PROTOCOL")
+    transaction = Transaction(latest.context, latest, "ADD FEATURE")
     transaction.set_metadata(latest.metadata, names)
     transaction.parameters["newProtocol"] = _protocol_text(transaction.table.protocol)
     return transaction.commit(**commit).snapshot

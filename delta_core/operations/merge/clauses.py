@@ -302,7 +302,7 @@ class MergeNames:
             return Column((owners[0], *path))
         if len(path) == 1 and path[0].lower() in _NOW:
             return leaf
-        known = [f"{self._aliases[side]}.{f.name}" for side in sides for f in self._sides[side].fields]
+        known = [f"{self._aliases[side]}.{f.name}" for side in sides for f in self._sides[side].members]
         why = self._unusable.get(path[-1 if path[0].lower() == self._aliases[SOURCE] else 0].lower())
         if why is not None and SOURCE in sides:
             raise SchemaMismatchError(
@@ -325,7 +325,7 @@ class MergeNames:
                     column=name,
                 )
         excluded = {n.lower() for n in given.except_columns}
-        chosen = [f for f in source.fields if f.name.lower() not in excluded and table.get(f.name) is not None]
+        chosen = [f for f in source.members if f.name.lower() not in excluded and table.get(f.name) is not None]
         if not chosen:
             raise SchemaMismatchError(
                 f"{what} for all columns assigns nothing: none of the source's columns {', '.join(source.names[:20])} "
@@ -384,12 +384,12 @@ def evolve_schema(table: Schema, source: StructType, clauses: Sequence[MergeClau
     paths: list[Path] = []
     for clause in clauses:
         if clause.is_star:
-            added |= {f.name.lower() for f in source.fields} - {n.lower() for n in clause.except_columns}
+            added |= {f.name.lower() for f in source.members} - {n.lower() for n in clause.except_columns}
         elif clause.updates is not None:
             paths += [_without_alias(_path(n, table, source), table, source) for n in clause.updates]
-    chosen = [f for f in source.fields if f.name.lower() in added]
+    chosen = [f for f in source.members if f.name.lower() in added]
     for path in paths:
-        found = _named(StructType(list(table.fields)), StructType(list(source.fields)), path)
+        found = _named(StructType(list(table.members)), StructType(list(source.members)), path)
         if found is not None and path[0].lower() not in added:
             table = merge_rows_schema(table, Schema([found]), accept)
     return merge_rows_schema(table, Schema(chosen), accept) if chosen else table
@@ -401,13 +401,13 @@ def _path(name: str, *sides: StructType) -> Path:
 
 
 def _without_alias(path: Path, table: Schema, source: StructType) -> Path:
-    names = {f.name.lower() for f in (*table.fields, *source.fields)}
+    names = {f.name.lower() for f in (*table.members, *source.members)}
     return path[1:] if len(path) > 1 and path[0].lower() not in names else path
 
 
 def _named(table: StructType, source: StructType, path: Path) -> Field | None:
     """Return the source's column that an assignment names, with the fields on its path; None if it changes nothing."""
-    own, found = ({f.name.lower(): f for f in t.fields}.get(path[0].lower()) for t in (table, source))
+    own, found = ({f.name.lower(): f for f in t.members}.get(path[0].lower()) for t in (table, source))
     if found is None:
         return None
     if len(path) == 1:

@@ -75,11 +75,11 @@ class Fitting:
             self._check((*path, name), old, new)
 
     def _check_fields(self, path: Path, found: StructType, target: StructType) -> None:
-        have, want = ([f.name.lower() for f in t.fields] for t in (found, target))
+        have, want = ([f.name.lower() for f in t.members] for t in (found, target))
         extra = next(
-            (f.name for f, n in zip(found.fields, have, strict=True) if n not in want or have.count(n) > 1), None
+            (f.name for f, n in zip(found.members, have, strict=True) if n not in want or have.count(n) > 1), None
         )
-        lacking = next((f.name for f, n in zip(target.fields, want, strict=True) if n not in have), None)
+        lacking = next((f.name for f, n in zip(target.members, want, strict=True) if n not in have), None)
         column = format_path(path)
         if extra is not None:
             why = "has twice" if have.count(extra.lower()) > 1 else "has, and the column lacks"
@@ -115,7 +115,7 @@ class Fitting:
     def _struct(self, value: Typed, target: StructType, kept: Typed | None) -> Typed:
         """Return a struct made of the fields of a value and, where it lacks some, of an old value."""
         parts: list[Expression] = []
-        for f in target.fields:
+        for f in target.members:
             old = None if kept is None else self._field(kept, f.name)
             made = self._field(value, f.name)
             chosen = old if made is None else self._fitted(made, f.type, old)
@@ -142,7 +142,7 @@ class Fitting:
 def _parts(found: DataType, target: DataType, path: Path) -> Iterator[tuple[str, DataType, DataType]]:
     """Yield the parts that two nested types have in common; an array of entries is a map too."""
     if isinstance(found, StructType) and isinstance(target, StructType):
-        for f in found.fields:
+        for f in found.members:
             own = target.get(f.name)
             if own is not None:
                 yield own.name, f.type, own.type
@@ -150,7 +150,7 @@ def _parts(found: DataType, target: DataType, path: Path) -> Iterator[tuple[str,
         yield "element", found.element_type, target.element_type
     elif isinstance(target, MapType) and isinstance(found, (MapType, ArrayType)):
         entry = found.element_type if isinstance(found, ArrayType) else None
-        fields = list(entry.fields) if isinstance(entry, StructType) else []
+        fields = list(entry.members) if isinstance(entry, StructType) else []
         if isinstance(found, MapType):
             yield "key", found.key_type, target.key_type
             yield "value", found.value_type, target.value_type
@@ -167,7 +167,7 @@ def _parts(found: DataType, target: DataType, path: Path) -> Iterator[tuple[str,
 
 
 def _common(found: StructType, target: StructType) -> Iterator[tuple[DataType | None, DataType]]:
-    for f in target.fields:
+    for f in target.members:
         given = found.get(f.name)
         yield None if given is None else given.type, f.type
 

@@ -218,10 +218,10 @@ def _value_differences(stored: Snapshot, replayed: Snapshot) -> Iterator[str]:
     """Yield the values of files in which two versions with the same files differ: those that decide rows."""
     if _definition(stored) != _definition(replayed):
         return  # reported as such, and then columns can't be compared
-    physical = stored.state.column_map.physical.fields
+    physical = stored.state.column_map.physical.members
     by = frozenset(stored.state.partition_columns)
     partitions = {
-        f"partition:{p.name}": f.name for f, p in zip(stored.schema.fields, physical, strict=True) if f.name in by
+        f"partition:{p.name}": f.name for f, p in zip(stored.schema.members, physical, strict=True) if f.name in by
     }
     own = {"deletionVector": "deletion vector", **{f.name: f.name for f in stored.action_fields if f.action == "add"}}
     both = [_in_order(s, [*partitions, *own]) for s in (stored, replayed)]

@@ -83,7 +83,7 @@ class StatisticsLeaves:
         tops = {path[0] for path in self.logical}
         #: The columns that contain them, as files have them.
         self.schema = pa.schema(
-            [(f.name, arrow_type(f.type, state.types)) for f in state.column_map.physical.fields if f.name in tops]
+            [(f.name, arrow_type(f.type, state.types)) for f in state.column_map.physical.members if f.name in tops]
         )
 
 

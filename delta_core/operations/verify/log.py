@@ -154,8 +154,8 @@ def _unreadable_definitions(context: TableContext, seen: _Seen) -> Iterator[Find
             continue  # what the features of that version need is not installed
         try:
             state, _ = context.define(protocol, metadata, version, dict)
-            columns, by = state.column_map.physical.fields, state.partition_columns
-            seen.partitions |= {p.name for f, p in zip(state.schema.fields, columns, strict=True) if f.name in by}
+            columns, by = state.column_map.physical.members, state.partition_columns
+            seen.partitions |= {p.name for f, p in zip(state.schema.members, columns, strict=True) if f.name in by}
         except (DeltaError, ValueError) as e:
             expected = "a protocol and metadata that a table can be read with"
             severity: Severity = "information" if version in seen.without_schema else "error"

@@ -242,7 +242,9 @@ def _check_partitions(snapshot: Snapshot, files: pa.Table) -> Iterator[Finding]:
     if not by:
         return
     columns = [
-        (f, p.name) for f, p in zip(state.schema.fields, state.column_map.physical.fields, strict=True) if f.name in by
+        (f, p.name)
+        for f, p in zip(state.schema.members, state.column_map.physical.members, strict=True)
+        if f.name in by
     ]
     for field, name in columns:
         text = snapshot.files.columns([f"partition:{name}"]).column(0)

@@ -185,7 +185,7 @@ def _divide(snapshot: Snapshot, own: list[Field], predicate: Any) -> tuple[Expre
     """Return the part of a predicate over the table's columns alone, and the rest."""
     if predicate is None:
         return None, None
-    schema = Schema([*snapshot.schema.fields, *(f for f in own if snapshot.schema.get(f.name) is None)])
+    schema = Schema([*snapshot.schema.members, *(f for f in own if snapshot.schema.get(f.name) is None)])
     bound = to_expression(predicate, schema, functions=snapshot.plugins.functions)
     names = {f.name for f in own}
     parts: dict[bool, list[Expression]] = {True: [], False: []}

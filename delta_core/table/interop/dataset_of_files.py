@@ -180,7 +180,7 @@ def _promises(snapshot: Snapshot, files: FileSet) -> Iterator[ds.Expression]:
         [_equals(name, value) for value in values] for name, values in typed_partitions(snapshot, files).items()
     ]
     bounded = [
-        f for f in snapshot.schema.fields if f.name not in snapshot.state.partition_columns and _has_sound_bounds(f)
+        f for f in snapshot.schema.members if f.name not in snapshot.state.partition_columns and _has_sound_bounds(f)
     ]
     for f in bounded[:32]:
         found = files.statistics([FileStatistic(k, (f.name,), f.type) for k in ("min", "max", "nullCount")])

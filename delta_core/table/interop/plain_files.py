@@ -183,7 +183,7 @@ def _selectors(snapshot: Snapshot) -> list[RowSelector] | None:
 def _has_plain_columns(snapshot: Snapshot) -> bool:
     """Whether files may store the columns under their own names, in types that mean the same to every reader."""
     state = snapshot.state
-    if state.partition_columns or state.column_map.match != "name" or not state.schema.fields:
+    if state.partition_columns or state.column_map.match != "name" or not state.schema.members:
         return False
     pairs = zip(walk(state.schema), walk(state.column_map.physical), strict=True)
     if any(logical != physical for (logical, _), (physical, _) in pairs):
@@ -216,7 +216,7 @@ def _leaves(fields: Any, element: str, path: str = "") -> Iterator[tuple[str, tu
 def _without_missing_columns(snapshot: Snapshot, is_plain: np.ndarray) -> np.ndarray:
     """Leave out files whose statistics lack a column that other files' have: the column is probably newer than they."""
     schema = snapshot.state.schema
-    names = [f.name for f in schema.fields if isinstance(f.type, PrimitiveType) and f.type.type != "void"]
+    names = [f.name for f in schema.members if isinstance(f.type, PrimitiveType) and f.type.type != "void"]
     if len(is_plain) > _MOST_COMPARED or not names:
         return is_plain
     counts = snapshot.files.statistics([FileStatistic("nullCount", (name,), _LONG) for name in names])

@@ -188,7 +188,7 @@ class _Table:
 def _shown(snapshot: Snapshot) -> T.StructType:
     """Return the schema as statements describe it: with comments and declared types, by which Spark compares texts."""
     plain = spark_schema(
-        StructType(Field(f.name, f.type, f.nullable) for f in snapshot.schema.fields), snapshot.state.types
+        StructType(Field(f.name, f.type, f.nullable) for f in snapshot.schema.members), snapshot.state.types
     )
-    kept = [{n: f.metadata[n] for n in ("comment", CHAR_VARCHAR) if n in f.metadata} for f in snapshot.schema.fields]
+    kept = [{n: f.metadata[n] for n in ("comment", CHAR_VARCHAR) if n in f.metadata} for f in snapshot.schema.members]
     return T.StructType([T.StructField(f.name, f.dataType, True, m) for f, m in zip(plain.fields, kept, strict=True)])

@@ -132,7 +132,7 @@ def _define(spark: Any, node: Any, spec: TableSpec, target: _Target, existing: E
 
 
 def _field(found: Mapping[str, Any]) -> Field:
-    (f,) = StructType.from_json(json.dumps({"type": "struct", "fields": [found]})).fields
+    (f,) = StructType.from_json(json.dumps({"type": "struct", "fields": [found]})).members
     return declared_field(f)
 
 
@@ -144,7 +144,7 @@ def _check_same(spec: TableSpec, fields: Sequence[Field], path: str) -> None:
     asked = normalize_properties(dict(spec.properties))
     different = [n for n, text in asked.items() if metadata.configuration.get(n) != text]
     what = None
-    if fields and [(f.name.lower(), f.type) for f in fields] != [(f.name.lower(), f.type) for f in schema.fields]:
+    if fields and [(f.name.lower(), f.type) for f in fields] != [(f.name.lower(), f.type) for f in schema.members]:
         what = f"columns {schema.to_json()}"
     elif fields and [n.lower() for n in spec.partition_by] != [n.lower() for n in metadata.partition_columns]:
         what = f"partition columns {list(metadata.partition_columns)}"

@@ -76,7 +76,7 @@ def frame(
         raise InvalidArgumentError(f"Found route {route!r}, expected auto, index or join.")
     plan = scan.plan
     raw = raw_schema(plan.columns, plan.match)
-    pairs = zip(plan.columns.fields, plan.logical, strict=True)
+    pairs = zip(plan.columns.members, plan.logical, strict=True)
     logical = StructType(Field(a.name, renamed(f.type, a.type)) for f, a in pairs)
     private.check_loads(spark, logical)
     most = _vector_bytes(spark, vector_bytes)
@@ -126,7 +126,7 @@ def _fits(largest: int, stored: int, most: int) -> bool:
 
 def _row_index(raw: StructType, needed: bool) -> str:
     """Return the SQL name of a row's position; a column of the table may hide it, which is rejected if it matters."""
-    taken = next((f.name for f in raw.fields if f.name.lower() == "_metadata"), None)
+    taken = next((f.name for f in raw.members if f.name.lower() == "_metadata"), None)
     if taken is not None and needed:
         raise UnsupportedOperationError(
             f"The table's files have a column {taken!r}, under which Spark reports a row's position, which this read "
@@ -175,7 +175,7 @@ class _Stages:
             return None if value.index is None else constant_name(value.index)
         if not isinstance(value, PhysicalSource):
             return None
-        raw, have = self._raw.fields[value.index], self._logical.fields[value.index].type
+        raw, have = self._raw.members[value.index], self._logical.members[value.index].type
         return raw.name if raw.type == have == narrowed(have, output.field.type) else None
 
     def _direct(self, row: str) -> list[Column] | None:
@@ -186,7 +186,7 @@ class _Stages:
             if below is not None:
                 out.append(_named(below) if below == name else _named(below).alias(name))
             elif isinstance(value, PhysicalSource):
-                raw, have = self._raw.fields[value.index], self._logical.fields[value.index].type
+                raw, have = self._raw.members[value.index], self._logical.members[value.index].type
                 if narrowed(have, output.field.type) != have:
                     return None
                 out.append(reshape(_named(raw.name), raw.type, have, self._types).alias(name))
@@ -198,7 +198,7 @@ class _Stages:
         return out
 
     def _shaped(self, row: str) -> list[Column]:
-        pairs = enumerate(zip(self._raw.fields, self._logical.fields, strict=True))
+        pairs = enumerate(zip(self._raw.members, self._logical.members, strict=True))
         columns = [reshape(_named(a.name), a.type, b.type, self._types).alias(column_name(i)) for i, (a, b) in pairs]
         columns += [F.col(constant_name(i)) for i in range(len(self._plan.constants))]
         if _needs_row(self._plan):
@@ -218,7 +218,7 @@ class _Stages:
     def _output(self, output: Output) -> Column:
         name, value = output.field.name, output.value
         if isinstance(value, PhysicalSource):
-            have = self._logical.fields[value.index].type
+            have = self._logical.members[value.index].type
             column = reshape(F.col(column_name(value.index)), have, narrowed(have, output.field.type), self._types)
         elif isinstance(value, (ConstantSource, PositionSource)):
             column = self._place_column(value, output.field.type)
@@ -249,7 +249,7 @@ class _Stages:
         if isinstance(source, ConstantSource):
             return ast.Literal(None) if source.index is None else ast.Column((constant_name(source.index),))
         names = [column_name(source.index)]
-        current: Any = self._logical.fields[source.index].type
+        current: Any = self._logical.members[source.index].type
         for number in source.path:
             names.append(current.fields[number].name)
             current = current.fields[number].type

@@ -30,7 +30,7 @@ class FilterReader:
 
     def __init__(self, scan: Scan, shown: StructType, logical: StructType) -> None:
         self._scan = scan
-        self._shown = {a.name: (a.type, b.name) for a, b in zip(shown.fields, logical.fields, strict=False)}
+        self._shown = {a.name: (a.type, b.name) for a, b in zip(shown.members, logical.members, strict=False)}
         self._constants = {constant_name(i): leaf for i, leaf in enumerate(scan.plan.constants)}
 
     def plan(self, text: str) -> SkippingPlan:
@@ -52,7 +52,7 @@ class FilterReader:
         for name in names[1:]:
             if not isinstance(kind, StructType) or name not in kind.names:
                 return None
-            kind = kind.fields[kind.names.index(name)].type
+            kind = kind.members[kind.names.index(name)].type
         path: Path = (first, *names[1:])
         return Column(path)
 

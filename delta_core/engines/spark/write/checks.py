@@ -53,7 +53,7 @@ def enforced(value: Column, conditions: Sequence[Condition], row: Column) -> Col
 
 def shown_row(schema: StructType) -> Column:
     """Return a row as text, for messages."""
-    names = [f.name for f in schema.fields if f.type != PrimitiveType("void")][:_SHOWN]
+    names = [f.name for f in schema.members if f.type != PrimitiveType("void")][:_SHOWN]
     return F.to_json(F.struct(*[F.col(quote_name(n)) for n in names]), {"ignoreNullFields": "false"})
 
 
@@ -62,7 +62,7 @@ def schema_conditions(schema: StructType, has_lengths: bool = True) -> Iterator[
 
     ``has_lengths``: whether the session regards the declared lengths of texts.
     """
-    types = {f.name: f.type for f in schema.fields}
+    types = {f.name: f.type for f in schema.members}
     for name, check in schema_checks(schema).items():
         for test, text, path in _tests(check, types[name], has_lengths):
             yield Condition(test(F.col(quote_name(name))), text, text, column=path)
@@ -86,7 +86,7 @@ def _tests(check: SchemaCheck, t: DataType, has_lengths: bool) -> Iterator[tuple
 
 def _part_type(t: DataType, part: str) -> DataType:
     if isinstance(t, StructType):
-        return next(f.type for f in t.fields if f.name == part)
+        return next(f.type for f in t.members if f.name == part)
     if isinstance(t, ArrayType):
         return t.element_type
     assert isinstance(t, MapType)

@@ -81,7 +81,7 @@ def given_schema(rows: DataFrame) -> Schema:
     Every part is nullable: what Spark has of a query's nulls is no promise for rows to come.
     """
     found = StructType.from_json(private.schema_json(rows))
-    return Schema(_given_field(f) for f in found.fields)
+    return Schema(_given_field(f) for f in found.members)
 
 
 def _given_field(f: Field) -> Field:
@@ -95,7 +95,7 @@ def _given_field(f: Field) -> Field:
 
 def _given_type(t: DataType) -> DataType:
     if isinstance(t, StructType):
-        return StructType(_given_field(f) for f in t.fields)
+        return StructType(_given_field(f) for f in t.members)
     if isinstance(t, ArrayType):
         return ArrayType(_given_type(t.element_type))
     return MapType(_given_type(t.key_type), _given_type(t.value_type)) if isinstance(t, MapType) else t
@@ -142,7 +142,7 @@ class _Preparation:
         self._plan, self._rows, self._zone, self._changes = plan, rows, zone, changes
         self._types = table.types
         self._old = origin in ("moved", "changes")
-        self._fields = {f.name: f for f in table.schema.fields}
+        self._fields = {f.name: f for f in table.schema.members}
         self._empty_is_null = frozenset(empty_is_null(table))
         self._extra = {r.name: r.type for r in plan.carried(origin)}
         if changes and plan.capture is not None:
@@ -153,7 +153,7 @@ class _Preparation:
         known = replace(plan, checks=checks)
         self._prepared = PrepareRows(known, self._arrow_schema(found), engine.evaluator, origin=origin)
         lower = {n.lower(): n for n in (*self._fields, *self._extra)}
-        self._given = {lower[f.name.lower()]: f for f in found.fields}
+        self._given = {lower[f.name.lower()]: f for f in found.members}
         for name in self._fields.keys() & self._given.keys():
             check_kinds(self._given[name].type, self._fields[name].type, (name,))
 
@@ -165,7 +165,7 @@ class _Preparation:
                 )
         utc = self._zone.upper() in ("UTC", "ETC/UTC", "Z", "GMT")
         out = []
-        for f in found.fields:
+        for f in found.members:
             t = arrow_type(f.type, {**KNOWN_TYPES, **self._types})
             if pa.types.is_timestamp(t) and t.tz is not None and not utc:
                 t = pa.timestamp("us", self._zone)
@@ -287,7 +287,7 @@ class _Preparation:
 
     def _pairs(self) -> list[tuple[Field, Field]]:
         table = self._plan.table
-        return list(zip(table.schema.fields, table.column_map.physical.fields, strict=True))
+        return list(zip(table.schema.members, table.column_map.physical.members, strict=True))
 
     def _physical(self) -> list[tuple[str, Column, dict[str, Any]]]:
         """Return name, value and metadata of each column of the files, in the order of `write.layout`."""

@@ -38,7 +38,7 @@ _EPOCH, _NTZ_EPOCH = "TIMESTAMP '1970-01-01 00:00:00Z'", "TIMESTAMP_NTZ '1970-01
 def as_nullable(t: DataType) -> DataType:
     """Return a type with every part nullable and no metadata but what physical fields carry."""
     if isinstance(t, StructType):
-        return StructType(Field(f.name, as_nullable(f.type), True, f.metadata) for f in t.fields)
+        return StructType(Field(f.name, as_nullable(f.type), True, f.metadata) for f in t.members)
     if isinstance(t, ArrayType):
         return ArrayType(as_nullable(t.element_type))
     return MapType(as_nullable(t.key_type), as_nullable(t.value_type)) if isinstance(t, MapType) else t
@@ -47,7 +47,7 @@ def as_nullable(t: DataType) -> DataType:
 def without_nullability(t: DataType) -> DataType:
     """Return a type with names and types only, without nullability and metadata."""
     if isinstance(t, StructType):
-        return StructType(Field(f.name, without_nullability(f.type)) for f in t.fields)
+        return StructType(Field(f.name, without_nullability(f.type)) for f in t.members)
     if isinstance(t, ArrayType):
         return ArrayType(without_nullability(t.element_type))
     return MapType(without_nullability(t.key_type), without_nullability(t.value_type)) if isinstance(t, MapType) else t
@@ -69,8 +69,8 @@ def check_kinds(have: DataType, want: DataType, path: Path) -> None:
     if want == _VOID or isinstance(want, UserDefinedType) or isinstance(have, UserDefinedType):
         _check_kind(have, want, path)
     elif isinstance(have, StructType) and isinstance(want, StructType):
-        given = {f.name.lower(): f.type for f in have.fields}
-        for f in want.fields:
+        given = {f.name.lower(): f.type for f in have.members}
+        for f in want.members:
             check_kinds(given.get(f.name.lower(), _VOID), f.type, (*path, f.name))
     elif isinstance(have, ArrayType) and isinstance(want, ArrayType):
         check_kinds(have.element_type, want.element_type, (*path, "element"))
@@ -112,7 +112,7 @@ def converted(column: Column, have: DataType, want: DataType, types: Mapping[str
         return F.transform(column, _inner(have.element_type, want.element_type, types, (*path, "element")))
     if isinstance(have, ArrayType) and isinstance(want, MapType):
         assert isinstance(have.element_type, StructType)
-        key, value = have.element_type.fields
+        key, value = have.element_type.members
         entries = MapType(key.type, value.type)
         return converted(F.map_from_entries(column), entries, want, types, path)
     if isinstance(have, MapType) and isinstance(want, MapType):
@@ -125,9 +125,9 @@ def _inner(have: DataType, want: DataType, types: Mapping[str, TypeDef], path: P
 
 
 def _struct(column: Column, have: StructType, want: StructType, types: Mapping[str, TypeDef], path: Path) -> Column:
-    given = {f.name.lower(): f for f in have.fields}
+    given = {f.name.lower(): f for f in have.members}
     parts = []
-    for f in want.fields:
+    for f in want.members:
         found = given.get(f.name.lower())
         if found is None:
             part = F.lit(None).cast(spark_type(as_nullable(f.type), types))
