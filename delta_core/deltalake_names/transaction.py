@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from delta_core import operations
 from delta_core.errors import InvalidArgumentError, TableExistsError
+from delta_core.kernel.commit.options import commit_options, own_actions
 from delta_core.kernel.commit.transaction import Transaction as Commit
 from delta_core.kernel.snapshot import Snapshot, open_context
 from delta_core.operations.create import stage_definition
@@ -92,7 +93,7 @@ def create_table_with_add_actions(
     if base is not None and mode != "overwrite":
         raise TableExistsError(f"There is a table at {uri} already (version {base.version}).", path=uri)
     partitions = operations.column_names("partition_by", partition_by or ())
-    commit, post = commit_properties or CommitProperties(), post_commithook_properties or PostCommitHookProperties()
+    commit, post = commit_options(commit_properties, post_commithook_properties)
     transaction: Commit[Snapshot] = Commit(
         context, base, "WRITE", {"mode": mode.capitalize(), "partitionBy": json.dumps(partitions)}
     )
@@ -107,7 +108,7 @@ def create_table_with_add_actions(
     operations.register_files(
         context,
         base,
-        add_actions,
+        own_actions(add_actions, AddAction),
         [],
         mode="append" if base is None else "overwrite",
         custom_metadata=commit.custom_metadata,

@@ -31,6 +31,7 @@ from delta_core.kernel.protocol.properties import normalize_properties, parse_co
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.operations.create import property_texts
 from delta_core.operations.feature.add import enabled_features, run_enabling_steps
+from delta_core.runtime.arguments import is_of_deltalake
 from delta_core.schema.evolution import feature_metadata, merge_schemas
 from delta_core.schema.fields import ColumnMap, Path, Schema, find, format_path
 from delta_core.schema.type_text import parse_type_text
@@ -82,7 +83,7 @@ def add_columns(base: Snapshot, fields: Field | Sequence[Field], commit: CommitA
         If there is no field, or something else than a field.
     """
     latest = base.latest()
-    given = [fields] if isinstance(fields, Field) else list(fields)
+    given = StructType([fields] if isinstance(fields, Field) or is_of_deltalake(fields) else fields).members
     strange = next((f for f in given if not isinstance(f, Field)), None)
     if strange is not None or not given:
         found = "no field" if strange is None else kind_name(strange)

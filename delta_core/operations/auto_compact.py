@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from delta_core.errors import DeltaError
 from delta_core.handles.secrets import shown_uri
-from delta_core.kernel.commit.options import PostCommitHookProperties
+from delta_core.kernel.commit.options import PostCommitHookProperties, own_options
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels import compute as pc
@@ -44,7 +44,7 @@ def compact_after(snapshot: Snapshot, post: PostCommitHookProperties | None = No
         The version after the compaction, or the same one. Nothing that fails here is raised: the commit has landed, and
         the small files are sound.
     """
-    wanted = post or PostCommitHookProperties()
+    wanted = own_options("post_commithook_properties", post, PostCommitHookProperties) or PostCommitHookProperties()
     text = snapshot.state.configuration.get(PROPERTY, "false").strip().lower()
     if not (text != "false" if wanted.auto_compact is None else wanted.auto_compact):
         return snapshot

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from delta_core.errors import InvalidArgumentError
 
-__all__ = ["check_names", "check_number", "check_options", "path_text", "properties_by_position"]
+__all__ = ["check_names", "check_number", "check_options", "is_of_deltalake", "path_text", "properties_by_position"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -91,6 +91,20 @@ def check_names(argument: str, given: object) -> None:
     """
     if isinstance(given, (str, bytes)):
         raise InvalidArgumentError(f"Found {argument}={given!r}, expected a list of names.")
+
+
+def is_of_deltalake(value: object, name: str | None = None) -> bool:
+    """Return whether a value is an object of the `deltalake` package, which is not imported for it.
+
+    Parameters
+    ----------
+    value : object
+        The value.
+    name : str, optional
+        Of its class; any unless given.
+    """
+    kind = type(value)
+    return kind.__module__.partition(".")[0] == "deltalake" and name in (None, kind.__name__)
 
 
 def properties_by_position(*names: str, most: int | None = None) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:

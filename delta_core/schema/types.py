@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from delta_core.errors import InvalidArgumentError, SchemaError, UnsupportedFeatureError
+from delta_core.runtime.arguments import is_of_deltalake
 from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = [
@@ -638,7 +639,7 @@ class StructType(_ArrowExportable):
     type = "struct"
 
     def __init__(self, fields: Any) -> None:
-        self.members = tuple(fields)
+        self.members = tuple(map(_as_field, fields))
         self.arrow = self.checked = None
         self._by_name: tuple[dict[str, int], dict[str, int]] | None = None
 
@@ -797,7 +798,13 @@ DataType = Union[PrimitiveType, ArrayType, MapType, StructType]
 
 
 def _as_type(value: Any) -> DataType:
-    return PrimitiveType(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return PrimitiveType(value)
+    return parse_type(_decoded(value.to_json())) if is_of_deltalake(value) else value
+
+
+def _as_field(value: Any) -> Field:
+    return _parse_field(_decoded(value.to_json())) if is_of_deltalake(value, "Field") else value
 
 
 def _decoded(text: str) -> Any:

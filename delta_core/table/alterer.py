@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from delta_core import operations
-from delta_core.errors import UnsupportedFeatureError, UnsupportedOperationError, did_you_mean
+from delta_core.errors import InvalidArgumentError, UnsupportedFeatureError, UnsupportedOperationError, did_you_mean
 from delta_core.kernel.commit.options import CommitProperties, PostCommitHookProperties, commit_arguments
 from delta_core.kernel.plugins.registry import default_registry
 from delta_core.runtime.arguments import properties_by_position
@@ -60,6 +60,16 @@ class _FeatureNames(type):
 
     def __dir__(cls) -> list[str]:
         return sorted(n[:1].upper() + n[1:] for n in default_registry().names() if n.isidentifier())
+
+
+def _feature_name(feature: object) -> str:
+    """Return the name of a feature, also of one of ``deltalake.TableFeatures``."""
+    if isinstance(feature, str):
+        return feature
+    name = str(feature).removeprefix("TableFeatures.")
+    if name == str(feature):
+        raise InvalidArgumentError(f"Found a feature as {type(feature).__name__}, expected its name.")
+    return str(getattr(TableFeatures, name))
 
 
 def _attribute(name: str) -> str:
@@ -653,7 +663,8 @@ class TableAlterer:
         ['deletionVectors']
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
-        names = [feature] if isinstance(feature, str) else list(feature)
+        given = feature if isinstance(feature, (list, tuple, set)) else [feature]
+        names = [_feature_name(f) for f in given]
         self.table.adopt(
             operations.add_features(
                 self.table.snapshot(), names, commit, allow_higher_versions=allow_protocol_versions_increase

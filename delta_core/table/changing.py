@@ -325,18 +325,8 @@ class ChangeMethods(OpenedTable):
         >>> table.count()
         6
         """
-        commit, post = (
-            commit_properties or table_parts.CommitProperties(),
-            post_commithook_properties or table_parts.PostCommitHookProperties(),
-        )
-        unsupported = next(
-            (a for a in actions if not isinstance(a, (table_parts.AddAction, table_parts.RemoveAction))), None
-        )
-        if unsupported is not None:
-            raise InvalidArgumentError(
-                f"Found an action as {type(unsupported).__module__}.{type(unsupported).__name__}; expected AddAction "
-                "or RemoveAction of delta_core.table.transaction."
-            )
+        commit, post = table_parts.commit_options(commit_properties, post_commithook_properties)
+        actions = table_parts.own_actions(actions, table_parts.AddAction, table_parts.RemoveAction)
         given = schema if isinstance(schema, StructType) else Schema.from_arrow(schema)
         unknown = [n for n in given.names if self._snapshot.schema.get(n) is None]
         if unknown:

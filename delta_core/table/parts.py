@@ -11,6 +11,8 @@ with lazy_imports(__name__):
         PostCommitHookProperties as PostCommitHookProperties,
         RemoveAction as RemoveAction,
         commit_arguments as commit_arguments,
+        commit_options as commit_options,
+        own_actions as own_actions,
         write_arguments as write_arguments,
     )
     from delta_core.operations.merge.builder import MergeClause as MergeClause, TableMerger as TableMerger

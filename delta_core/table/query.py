@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from delta_core.errors import DeltaError, EngineError, MissingDependencyError
+from delta_core.runtime.arguments import is_of_deltalake
 from delta_core.runtime.patterns import lazy_pattern
 from delta_core.runtime.processes import PerProcess, num_forks
 from delta_core.scan.rows import Scannable
@@ -86,6 +87,9 @@ class QueryBuilder:
         [{'n': 3}]
         """
         session = self._session.get()
+        if is_of_deltalake(delta_table, "DeltaTable"):
+            peer: Any = delta_table
+            delta_table = DeltaTable(peer.table_uri, version=peer.version(), storage_options=peer._storage_options)
         dataset = self._tables[table_name] = session.dataset(delta_table)
         session.register(table_name, dataset)
         return self

@@ -85,14 +85,14 @@ class ReadMethods(OpenedTable):
         return interop.add_actions(self._snapshot, flatten)
 
     def count(self) -> int:
-        """Return the rows as far as statistics report them; files without statistics and deleted rows are not seen.
+        """Return the number of rows, from statistics where files have them, and else from footers.
 
         Examples
         --------
         >>> table.count()
         3
         """
-        return interop.row_count(self._snapshot)
+        return self.scan().count()
 
     def deletion_vectors(self) -> pa.RecordBatchReader:
         """Return ``filepath`` and ``selection_vector`` (true: the row is there) of each file with deleted rows.

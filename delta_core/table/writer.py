@@ -15,7 +15,7 @@ from delta_core.kernel.snapshot import open_context
 from delta_core.kernel.write.source import open_source
 from delta_core.operations.create import column_names
 from delta_core.operations.write import WriteOptions, write_table
-from delta_core.runtime.arguments import path_text, properties_by_position
+from delta_core.runtime.arguments import is_of_deltalake, path_text, properties_by_position
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import StructType
 from delta_core.table.transaction import CommitProperties, PostCommitHookProperties
@@ -112,7 +112,11 @@ def write_deltalake(
     2
     """
     arguments = write_arguments(commit_properties, writer_properties, post_commithook_properties)
-    if isinstance(table_or_uri, (str, os.PathLike)):
+    peer: Any = table_or_uri if is_of_deltalake(table_or_uri, "DeltaTable") else None
+    if peer is not None:
+        context = open_context(peer.table_uri, peer._storage_options, allow_external=allow_external)
+        table, known = None, context.read(peer.version())
+    elif isinstance(table_or_uri, (str, os.PathLike)):
         context = open_context(path_text(table_or_uri), storage_options, allow_external=allow_external)
         table, known = None, None
     else:
@@ -147,6 +151,8 @@ def write_deltalake(
         latest = operations.compact_after(result.snapshot, post_commithook_properties)
         if table is not None:
             table.adopt(latest)
+        if peer is not None:
+            peer.update_incremental()
 
 
 @properties_by_position("commit_properties", "post_commithook_properties")

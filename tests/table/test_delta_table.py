@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -289,11 +290,30 @@ def test_table_without_partitions_has_none(vectors: TableBuilder) -> None:
     assert DeltaTable(vectors.uri).partitions() == []
 
 
-def test_count_is_what_statistics_report(builder: TableBuilder, vectors: TableBuilder) -> None:
+def test_count_is_that_of_the_rows(builder: TableBuilder, vectors: TableBuilder) -> None:
     assert DeltaTable(builder.uri).count() == 4
-    assert DeltaTable(vectors.uri).count() == 6, "deleted rows are still in the files"
+    assert DeltaTable(vectors.uri).count() == DeltaTable(vectors.uri).to_pyarrow_table().num_rows == 4
     builder.append([{"id": 9, "kind": "z", "amount": 1.0}], statistics=False)
-    assert DeltaTable(builder.uri).count() == 4
+    assert DeltaTable(builder.uri).count() == 5
+
+
+@pytest.mark.parametrize(
+    "stats", [None, "", "{}", '{"numRecords":null}', '{"minValues":{"id":1},"maxValues":{"id":3},"nullCount":{"id":0}}']
+)
+@pytest.mark.parametrize("is_checkpoint", [False, True])
+def test_files_whose_statistics_lack_their_rows_are_counted(tmp_path: Path, stats: Any, is_checkpoint: bool) -> None:
+    write_deltalake(str(tmp_path), pa.table({"id": [1, 2, 3]}))
+    commit = tmp_path / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    (added,) = [a["add"] for a in actions if "add" in a]
+    added["stats"] = stats
+    if stats is None:
+        del added["stats"]
+    commit.write_text("\n".join(map(json.dumps, actions)))
+    write_deltalake(str(tmp_path), pa.table({"id": [4]}), mode="append")
+    if is_checkpoint:
+        DeltaTable(str(tmp_path)).create_checkpoint()
+    assert DeltaTable(str(tmp_path)).count() == 4
 
 
 def test_deletion_vectors_state_which_rows_are_there(vectors: TableBuilder) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from delta_core.engines.writer_properties import WriterProperties
+from delta_core.engines.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.errors import InvalidArgumentError
+from delta_core.kernel.commit.peer_options import own_option
 
 __all__ = [
     "MAX_COMMIT_RETRIES",
@@ -21,12 +22,15 @@ __all__ = [
     "PostCommitHookProperties",
     "RemoveAction",
     "check_commit_fields",
-    "check_properties",
+    "commit_options",
     "write_arguments",
     "commit_arguments",
     "kind_name",
+    "own_actions",
+    "own_options",
 ]
 
+_T = TypeVar("_T")
 
 #: How often a lost race is run again.
 MAX_COMMIT_RETRIES = 15
@@ -266,43 +270,50 @@ class RemoveAction(Struct, frozen=True):
     data_change: bool = True
 
 
-def check_properties(
-    commit_properties: object, writer_properties: object, post_commithook_properties: object
-) -> tuple[CommitProperties, PostCommitHookProperties]:
-    """Return how to commit and what follows, the defaults where an argument is None.
+#: Classes by their names in the `deltalake` package.
+_KINDS = {
+    "AddAction": AddAction,
+    "BloomFilterProperties": BloomFilterProperties,
+    "ColumnProperties": ColumnProperties,
+    "CommitProperties": CommitProperties,
+    "PostCommitHookProperties": PostCommitHookProperties,
+    "Transaction": AppTransaction,
+    "WriterProperties": WriterProperties,
+}
+
+
+def own_options(argument: str, found: object, kind: type[_T]) -> _T | None:
+    """Return an option that a caller passed, also one of the `deltalake` package; None if it is None.
 
     Raises
     ------
     InvalidArgumentError
-        If an argument is of another class, for example that of ``deltalake``.
+        If it is of another class.
     """
-    for argument, found, kind in (
-        ("commit_properties", commit_properties, CommitProperties),
-        ("writer_properties", writer_properties, WriterProperties),
-        ("post_commithook_properties", post_commithook_properties, PostCommitHookProperties),
-    ):
-        if found is not None and not isinstance(found, kind):
-            raise InvalidArgumentError(
-                f"Found {argument} as {kind_name(found)}; expected {kind.__name__} of delta_core."
-            )
-    commit = commit_properties if isinstance(commit_properties, CommitProperties) else CommitProperties()
-    post = post_commithook_properties
-    return commit, post if isinstance(post, PostCommitHookProperties) else PostCommitHookProperties()
+    own = own_option(found, _KINDS)
+    if own is not None and not isinstance(own, kind):
+        raise InvalidArgumentError(f"Found {argument} as {kind_name(found)}; expected {kind.__name__} of delta_core.")
+    return own
 
 
 def write_arguments(
     commit_properties: object, writer_properties: object, post_commithook_properties: object
 ) -> dict[str, Any]:
-    """Return what options of operations that write rows take for these properties; raises as `check_properties`.
+    """Return what options of operations that write rows take for these properties.
 
     Parameters
     ----------
     commit_properties, writer_properties, post_commithook_properties : object
         As a caller passed them.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If an argument is of another class.
     """
-    commit, post = check_properties(commit_properties, writer_properties, post_commithook_properties)
+    commit, post = commit_options(commit_properties, post_commithook_properties)
     return {
-        "writer_properties": writer_properties,
+        "writer_properties": own_options("writer_properties", writer_properties, WriterProperties),
         "transactions": commit.transactions,
         "custom_metadata": commit.custom_metadata or {},
         "max_commit_retries": commit.retries,
@@ -311,14 +322,40 @@ def write_arguments(
 
 
 def commit_arguments(commit_properties: object, post_commithook_properties: object) -> dict[str, Any]:
-    """Return what `Transaction.commit` takes for the properties that a caller passed; raises as `check_properties`."""
-    commit, post = check_properties(commit_properties, None, post_commithook_properties)
+    """Return what `Transaction.commit` takes for the properties that a caller passed; raises as `write_arguments`."""
+    commit, post = commit_options(commit_properties, post_commithook_properties)
     return {
         "custom_metadata": commit.custom_metadata,
         "max_retries": commit.retries,
         "post": post.post_commit,
         "transactions": commit.transactions,
     }
+
+
+def commit_options(commit: object, post: object) -> tuple[CommitProperties, PostCommitHookProperties]:
+    """Return how to commit and what follows, the defaults for None; raises as `write_arguments`."""
+    return (
+        own_options("commit_properties", commit, CommitProperties) or CommitProperties(),
+        own_options("post_commithook_properties", post, PostCommitHookProperties) or PostCommitHookProperties(),
+    )
+
+
+def own_actions(actions: Sequence[object], *kinds: type[AddAction | RemoveAction]) -> list[Any]:
+    """Return actions that a caller passed, also those of the `deltalake` package.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For anything that is of none of these classes.
+    """
+    found: list[Any] = own_option(list(actions), _KINDS)
+    strange = next((a for a in found if not isinstance(a, kinds)), None)
+    if strange is not None:
+        expected = " or ".join(k.__name__ for k in kinds)
+        raise InvalidArgumentError(
+            f"Found an action as {kind_name(strange)}; expected {expected} of delta_core.table.transaction."
+        )
+    return found
 
 
 def kind_name(value: object) -> str:

@@ -21,7 +21,6 @@ with lazy_imports(__name__):
         keep_masks as keep_masks,
         partition_values as partition_values,
         root_uri as root_uri,
-        row_count as row_count,
         sizes as sizes,
     )
     from delta_core.table.interop.polars_frame import frame_of as frame_of

@@ -45,7 +45,6 @@ __all__ = [
     "keep_masks",
     "partition_values",
     "root_uri",
-    "row_count",
     "sizes",
     "typed_partitions",
 ]
@@ -149,11 +148,6 @@ def typed_partitions(snapshot: Snapshot, files: FileSet) -> dict[str, pa.Array]:
             text, kind.type, snapshot.timezone, column=logical, types=snapshot.state.types
         )
     return found
-
-
-def row_count(snapshot: Snapshot) -> int:
-    """Return the sum of numRecords if files have it."""
-    return _total(snapshot.files.statistics([NUM_RECORDS]).column(0))
 
 
 def sizes(snapshot: Snapshot) -> Sizes:
