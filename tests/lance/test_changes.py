@@ -325,3 +325,30 @@ def test_columns_are_computed_again_for_rows_that_changed_meanwhile(tmp_path: Pa
     assert table.column("twice").to_pylist() == [2 * i for i in table.column("id").to_pylist()]
     assert table.num_rows == 105
     check_with_pylance(dataset.uri, every_version=True)
+
+
+@pytest.mark.parametrize("given", ["dictionary", "string"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_dictionary_columns_are_merged_and_replaced(tmp_path: Path, version: str, given: str) -> None:
+    where = str(tmp_path / "d")
+    of = pa.dictionary(pa.int8(), pa.string())
+    write_lance(where, pa.table({"id": [0, 1, 2], "c": pa.array(["a", None, "b"], of)}), file_version=version)
+    kind = of if given == "dictionary" else pa.string()
+    news = pa.table({"id": [1, 7], "c": pa.array(["x", None], kind)})
+    merge = open_dataset(where).merge(news, "target.id = source.id")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    open_dataset(where).overwrite(pa.table({"id": [2], "c": pa.array(["y"], kind)}), replace_using=["id"])
+    found = open_dataset(where).to_pyarrow_table()
+    assert found.schema.field("c").type == of
+    rows = dict(zip(found["id"].to_pylist(), found["c"].to_pylist(), strict=True))
+    assert rows == {0: "a", 1: "x", 2: "y", 7: None}
+
+
+@pytest.mark.parametrize("call", ["append", "merge"])
+def test_more_distinct_values_than_keys_are_an_error_of_the_column(tmp_path: Path, call: str) -> None:
+    where = str(tmp_path / "d")
+    write_lance(where, pa.table({"id": [0], "c": pa.array(["a"], pa.dictionary(pa.int8(), pa.string()))}))
+    news = pa.table({"id": range(1, 201), "c": [f"value {i}" for i in range(200)]})
+    merge = open_dataset(where).merge(news, "target.id = source.id").when_not_matched_insert_all()
+    with pytest.raises(SchemaMismatchError, match="Column c comes as string"):
+        merge.execute() if call == "merge" else write_lance(where, news, "append")

@@ -51,8 +51,8 @@ def conversion(found: pa.DataType, target: pa.DataType, path: Path) -> Convert |
     """
     if isinstance(found, pa.BaseExtensionType):
         return _then(lambda x: x.storage, conversion(found.storage_type, target, path))
-    if _T.is_dictionary(found):
-        return _dictionary(found.value_type, target, path)
+    if _T.is_dictionary(target) or _T.is_dictionary(found):
+        return _dictionary(found, target, path)
     if _T.is_run_end_encoded(found):
         return _then(pc.run_end_decode, conversion(found.value_type, target, path))
     if _T.is_null(found):
@@ -86,7 +86,28 @@ def _then(first: Convert, second: Convert | None) -> Convert:
     return first if second is None else lambda x: second(first(x))
 
 
-def _dictionary(values: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | None:
+def _dictionary(found: pa.DataType, target: pa.DataType, path: Path) -> Convert | None:
+    if found.equals(target):
+        return None
+    return _encoding(found, target, path) if _T.is_dictionary(target) else _decoding(found.value_type, target, path)
+
+
+def _encoding(found: pa.DataType, target: pa.DictionaryType, path: Path) -> Convert:
+    """Return what makes a dictionary of each array; tables of other formats have such columns."""
+    plain = conversion(found, target.value_type, path)
+
+    def encode(x: pa.Array) -> pa.Array:
+        made = (x if plain is None else plain(x)).dictionary_encode()
+        try:
+            keys = made.indices.cast(target.index_type)
+        except pa.ArrowInvalid as e:
+            raise _mismatch(path, found, target, f": {e}") from e
+        return pa.DictionaryArray.from_arrays(keys, made.dictionary, ordered=target.ordered)
+
+    return encode
+
+
+def _decoding(values: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | None:
     """Return what decodes; values that are views, which pyarrow can't gather, are made plain before."""
     plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}.get(values)
     if plain is None:

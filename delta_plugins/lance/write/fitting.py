@@ -283,8 +283,7 @@ def fit(found: Any, target: Any, path: tuple[str, ...]) -> Fit | None:
         return conversion(found, target, path)
     _check_parts(found, target, path)
     if _T.is_dictionary(target):
-        plain = fit(found, target.value_type, path)
-        return lambda x: _encoded(x if plain is None else plain(x), target, path)
+        return conversion(found, target, path)
     return lambda x: _cast(x, target, path)
 
 
@@ -323,15 +322,6 @@ def _cast(array: pa.Array, target: pa.DataType, path: tuple[str, ...]) -> pa.Arr
         return array.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as e:
         raise _mismatch(array.type, target, path, f": {e}") from e
-
-
-def _encoded(array: pa.Array, target: Any, path: tuple[str, ...]) -> pa.Array:
-    found = array.dictionary_encode()
-    try:
-        keys = found.indices.cast(target.index_type)
-    except pa.ArrowInvalid as e:
-        raise _mismatch(array.type, target, path, f": {e}") from e
-    return pa.DictionaryArray.from_arrays(keys, found.dictionary, ordered=target.ordered)
 
 
 def _mismatch(found: Any, target: Any, path: tuple[str, ...], why: str) -> SchemaMismatchError:
