@@ -15,6 +15,8 @@ __all__ = [
     "AccessDeniedError",
     "CatalogRequiredError",
     "CheckpointError",
+    "ArgumentTypeError",
+    "ArrowTypeError",
     "ColumnNotFoundError",
     "CommitConflictError",
     "CommitError",
@@ -149,12 +151,16 @@ class VersionNotFoundError(DeltaError, LookupError):
     """The version does not exist, or the log no longer holds what is needed to build it."""
 
 
-class ColumnNotFoundError(DeltaError, LookupError):
+class ColumnNotFoundError(DeltaError, LookupError, ValueError):
     """A column that was named is not in the table's schema."""
 
 
 class InvalidArgumentError(DeltaError, ValueError):
     """An argument's value is not one the call takes."""
+
+
+class ArgumentTypeError(InvalidArgumentError, TypeError):
+    """An argument is of another type than the call takes."""
 
 
 class UnsupportedOperationError(DeltaError, NotImplementedError):
@@ -272,8 +278,12 @@ class DataFileNotFoundError(DataFileError, FileNotFoundError):
 # --- schema, expressions, constraints ------------------------------------------------------
 
 
-class SchemaError(DeltaError):
+class SchemaError(DeltaError, ValueError):
     """The schema can't be interpreted; the message names column and type."""
+
+
+class ArrowTypeError(SchemaError, TypeError):
+    """An Arrow type is of another kind than the Delta type that is made of it."""
 
 
 class SchemaMismatchError(SchemaError):

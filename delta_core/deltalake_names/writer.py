@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from delta_core.table.writer import (
 __all__ = [
     "BloomFilterProperties",
     "ColumnProperties",
+    "Compression",
+    "Encoding",
     "Schema",
     "WriterProperties",
     "convert_to_deltalake",
@@ -28,6 +31,29 @@ __all__ = [
     "try_get_table_and_table_uri",
     "write_deltalake",
 ]
+
+
+class Compression(Enum):
+    """The codecs of Parquet files."""
+
+    UNCOMPRESSED = "UNCOMPRESSED"
+    SNAPPY = "SNAPPY"
+    GZIP = "GZIP"
+    BROTLI = "BROTLI"
+    LZ4 = "LZ4"
+    ZSTD = "ZSTD"
+    LZ4_RAW = "LZ4_RAW"
+
+
+class Encoding(Enum):
+    """The encodings of columns in Parquet files."""
+
+    PLAIN = "PLAIN"
+    RLE = "RLE"
+    DELTA_BINARY_PACKED = "DELTA_BINARY_PACKED"
+    DELTA_LENGTH_BYTE_ARRAY = "DELTA_LENGTH_BYTE_ARRAY"
+    DELTA_BYTE_ARRAY = "DELTA_BYTE_ARRAY"
+    BYTE_STREAM_SPLIT = "BYTE_STREAM_SPLIT"
 
 
 def try_get_deltatable(

@@ -17,6 +17,7 @@ from delta_core.errors import (
     ConstraintViolationError,
     InvalidArgumentError,
     SchemaError,
+    SchemaMismatchError,
     UnsupportedOperationError,
     did_you_mean,
 )
@@ -52,6 +53,8 @@ __all__ = [
     "widen_type",
 ]
 
+#: The least and the most characters of the table's texts.
+_TEXT_LENGTHS = {"name": (1, 255), "description": (0, 4000)}
 _STATISTICS_COLUMNS = "delta.dataSkippingStatsColumns"
 #: The ways to name a column: a name, dotted for fields of structs, or its path.
 ColumnName = str | Sequence[str]
@@ -62,7 +65,9 @@ CommitArguments = Mapping[str, Any]
 # --- columns -------------------------------------------------------------------------------
 
 
-def add_columns(base: Snapshot, fields: Field | Sequence[Field], commit: CommitArguments) -> Snapshot:
+def add_columns(
+    base: Snapshot, fields: Field | Sequence[Field], commit: CommitArguments, *, operation: str = "ADD COLUMNS"
+) -> Snapshot:
     """Add columns after the others, and fields to structs that the table has; rows that are there have null in them.
 
     Parameters
@@ -73,6 +78,8 @@ def add_columns(base: Snapshot, fields: Field | Sequence[Field], commit: CommitA
         A struct that the table has gets the fields that it lacks.
     commit : Mapping
         Arguments of `Transaction.commit`.
+    operation : str
+        How the history names the change.
 
     Raises
     ------
@@ -95,7 +102,7 @@ def add_columns(base: Snapshot, fields: Field | Sequence[Field], commit: CommitA
         return latest
     _check_plain(latest, merged, added)
     columns = [{"column": _shown(path, f)} for path, f in added]
-    return _commit(latest, "ADD COLUMNS", {"columns": _dump(columns)}, _with_schema(latest, merged), commit)
+    return _commit(latest, operation, {"columns": _dump(columns)}, _with_schema(latest, merged), commit)
 
 
 def add_column(
@@ -199,7 +206,7 @@ def _check_inner(old: DataType, new: DataType, path: Path, added: list[tuple[Pat
         _check_inner(old.value_type, new.value_type, (*path, "value"), added)
     elif old != new:
         column = format_path(path)
-        raise SchemaError(
+        raise SchemaMismatchError(
             f"Column {column} is in the table already, as {old.type}, and can't be added as {new.type}.", column=column
         )
 
@@ -404,7 +411,12 @@ def widen_type(base: Snapshot, column: ColumnName, data_type: DataType | str, co
 
 
 def change_column_metadata(
-    base: Snapshot, column: ColumnName, values: Mapping[str, str | None], commit: CommitArguments
+    base: Snapshot,
+    column: ColumnName,
+    values: Mapping[str, str | None],
+    commit: CommitArguments,
+    *,
+    operation: str = "CHANGE COLUMN",
 ) -> Snapshot:
     """Set keys of a column's metadata, such as its ``comment``; None removes one.
 
@@ -434,7 +446,7 @@ def change_column_metadata(
         merged = {**f.metadata, **values}
         return Field(f.name, f.type, f.nullable, {k: v for k, v in merged.items() if v is not None})
 
-    return _change_field(latest, path, change, commit)
+    return _change_field(latest, path, change, commit, operation)
 
 
 def drop_not_null(base: Snapshot, column: ColumnName, commit: CommitArguments) -> Snapshot:
@@ -494,12 +506,18 @@ def _check_no_null(latest: Snapshot, path: Path) -> None:
         )
 
 
-def _change_field(latest: Snapshot, path: Path, change: Callable[[Field], Field], commit: CommitArguments) -> Snapshot:
+def _change_field(
+    latest: Snapshot,
+    path: Path,
+    change: Callable[[Field], Field],
+    commit: CommitArguments,
+    operation: str = "CHANGE COLUMN",
+) -> Snapshot:
     schema = Schema(_struct_of(_with_field(latest.schema, path, change)))
     if schema == latest.schema:
         return latest
     said = _changed_column(path, find(schema, path)[1])
-    return _commit(latest, "CHANGE COLUMN", said, _with_schema(latest, schema), commit)
+    return _commit(latest, operation, said, _with_schema(latest, schema), commit)
 
 
 # --- the table -----------------------------------------------------------------------------
@@ -585,8 +603,14 @@ def set_table_texts(base: Snapshot, texts: Mapping[str, str | None], commit: Com
     Raises
     ------
     InvalidArgumentError
-        For a value that is no text.
+        For a value that is no text, an empty name, and one of more than 255 or 4,000 characters.
     """
+    for name, text in texts.items():
+        least, most = _TEXT_LENGTHS[name]
+        if isinstance(text, str) and not least <= len(text) <= most:
+            raise InvalidArgumentError(
+                f"Found a {name} of {len(text)} characters, expected {least} to {most}.", argument=name
+            )
     latest = base.latest()
     metadata = replace(latest.metadata, **texts)
     if metadata == latest.metadata:

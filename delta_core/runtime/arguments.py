@@ -4,13 +4,41 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-from delta_core.errors import InvalidArgumentError
+from delta_core.errors import ArgumentTypeError, InvalidArgumentError
 
-__all__ = ["check_names", "check_number", "check_options", "is_of_deltalake", "path_text", "properties_by_position"]
+__all__ = [
+    "check_kinds",
+    "check_names",
+    "check_number",
+    "check_options",
+    "is_of_deltalake",
+    "path_text",
+    "properties_by_position",
+]
 
+#: The types of the arguments that calls have in common, by name; None is the default of each.
+_KINDS: Mapping[str, type] = {
+    **dict.fromkeys(("description", "mode", "name", "partition_strategy", "source_alias", "target_alias"), str),
+    **dict.fromkeys(("configuration", "constraints", "metadata", "properties", "storage_options", "updates"), Mapping),
+    **dict.fromkeys(
+        (
+            "allow_protocol_versions_increase",
+            "collect_stats",
+            "dry_run",
+            "enforce_retention_duration",
+            "error_on_type_mismatch",
+            "full",
+            "merge_schema",
+            "raise_if_key_not_exists",
+            "raise_if_not_exists",
+            "streamed_exec",
+        ),
+        bool,
+    ),
+}
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -43,7 +71,8 @@ def check_number(
     is_number = isinstance(found, kinds) and not isinstance(found, bool)
     # NaN is not from any number on
     if not is_number or not found >= least:
-        raise InvalidArgumentError(f"Found {name}={found!r}, expected {what} from {least} on.")
+        kind = InvalidArgumentError if is_number else ArgumentTypeError
+        raise kind(f"Found {name}={found!r}, expected {what} from {least} on.")
 
 
 def check_options(found: Any) -> None:
@@ -55,7 +84,7 @@ def check_options(found: Any) -> None:
         They are something else.
     """
     if found is not None and not isinstance(found, Mapping):
-        raise InvalidArgumentError(
+        raise ArgumentTypeError(
             f"Found storage_options of type {type(found).__name__}, expected a dictionary of names to values, such as "
             "{'region': 'eu-central-1'}."
         )
@@ -75,7 +104,7 @@ def path_text(found: Any) -> str:
         is_small = found is None or isinstance(found, (int, float, bytes))
         shown = repr(found) if is_small else f"an object of type {kind.__module__}.{kind.__qualname__}"
         hint = " Rows are passed after the table's place." if hasattr(found, "__arrow_c_stream__") else ""
-        raise InvalidArgumentError(
+        raise ArgumentTypeError(
             f"Found {shown} as the place of a table, expected a path or a URI such as s3://bucket/table.{hint}"
         )
     return text
@@ -107,6 +136,26 @@ def is_of_deltalake(value: object, name: str | None = None) -> bool:
     return kind.__module__.partition(".")[0] == "deltalake" and name in (None, kind.__name__)
 
 
+def check_kinds(given: Iterable[tuple[str, Any]]) -> None:
+    """Reject arguments that are of another type than calls with an argument of that name take.
+
+    Parameters
+    ----------
+    given : iterable of (str, object)
+        The names of arguments and their values; those that are None and other names pass.
+
+    Raises
+    ------
+    ArgumentTypeError
+        One is of another type.
+    """
+    for name, value in given:
+        kind = _KINDS.get(name)
+        if value is None or kind is None or isinstance(value, kind) or type(value).__name__ in ("bool", "bool_"):
+            continue
+        raise ArgumentTypeError(f"Found {name} of type {type(value).__name__}, expected {kind.__name__}.")
+
+
 def properties_by_position(*names: str, most: int | None = None) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
     """Let callers pass arguments that are by name only by position too, after the others, as ``deltalake`` does.
 
@@ -122,9 +171,12 @@ def properties_by_position(*names: str, most: int | None = None) -> Callable[[Ca
 
     def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
         own: int = function.__code__.co_argcount if most is None else most
+        order = function.__code__.co_varnames[:own]
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> _T:
+            check_kinds(zip(order, args, strict=False))
+            check_kinds(kwargs.items())
             extra = args[own:]
             if not extra:
                 return function(*args, **kwargs)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from delta_core.errors import InvalidArgumentError, SchemaError, UnsupportedFeatureError
+from delta_core.errors import ArrowTypeError, InvalidArgumentError, SchemaError, UnsupportedFeatureError
 from delta_core.runtime.arguments import is_of_deltalake
 from delta_core.runtime.patterns import lazy_pattern
 
@@ -227,7 +227,7 @@ class PrimitiveType(_ArrowExportable, Struct, frozen=True):
         """
         found = arrow_to_type(data_type)
         if not isinstance(found, PrimitiveType):
-            raise SchemaError(f"Found Arrow type {data_type}, expected one without parts.")
+            raise ArrowTypeError(f"Found Arrow type {data_type}, expected one without parts.")
         return found
 
 
@@ -409,7 +409,7 @@ class ArrayType(_ArrowExportable, Struct, frozen=True):
         """
         found = arrow_to_type(data_type)
         if not isinstance(found, ArrayType):
-            raise SchemaError(f"Found Arrow type {data_type}, expected a list.")
+            raise ArrowTypeError(f"Found Arrow type {data_type}, expected a list.")
         return found
 
 
@@ -512,7 +512,7 @@ class MapType(_ArrowExportable, Struct, frozen=True):
         """
         found = arrow_to_type(data_type)
         if not isinstance(found, MapType):
-            raise SchemaError(f"Found Arrow type {data_type}, expected a map.")
+            raise ArrowTypeError(f"Found Arrow type {data_type}, expected a map.")
         return found
 
 
@@ -790,7 +790,7 @@ class StructType(_ArrowExportable):
         """
         found = arrow_to_type(data_type)
         if not isinstance(found, StructType):
-            raise SchemaError(f"Found Arrow type {data_type}, expected a struct.")
+            raise ArrowTypeError(f"Found Arrow type {data_type}, expected a struct.")
         return found
 
 
@@ -800,7 +800,10 @@ DataType = Union[PrimitiveType, ArrayType, MapType, StructType]
 def _as_type(value: Any) -> DataType:
     if isinstance(value, str):
         return PrimitiveType(value)
-    return parse_type(_decoded(value.to_json())) if is_of_deltalake(value) else value
+    own = parse_type(_decoded(value.to_json())) if is_of_deltalake(value) else value
+    if not isinstance(own, (PrimitiveType, ArrayType, MapType, StructType)):
+        raise InvalidArgumentError(f"Found a type as {type(value).__name__}, expected a type of a column or its name.")
+    return own
 
 
 def _as_field(value: Any) -> Field:
@@ -1023,7 +1026,13 @@ def arrow_to_type(data_type: Any) -> DataType:
     data_type : pyarrow.DataType
         The Arrow type.
     """
-    t = data_type if isinstance(data_type, pa.DataType) else pa.field(data_type).type
+    try:
+        t = data_type if isinstance(data_type, pa.DataType) else pa.field(data_type).type
+    except (TypeError, ValueError) as e:
+        raise SchemaError(
+            f"Found an Arrow type as {type(data_type).__name__}, expected one of pyarrow, or anything with "
+            f"__arrow_c_schema__ ({e})."
+        ) from e
     check_arrow_nesting(t)
     return _from_arrow(t)
 

@@ -142,7 +142,7 @@ class TableAlterer:
         ['id', 'city', 'amount', 'country', 'day']
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
-        self.table.adopt(operations.add_columns(self.table.snapshot(), fields, commit))
+        self.table.adopt(operations.add_columns(self.table.snapshot(), fields, commit, operation="ADD COLUMN"))
 
     def add_column(
         self,
@@ -358,7 +358,11 @@ class TableAlterer:
         {'unit': 'EUR'}
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
-        self.table.adopt(operations.change_column_metadata(self.table.snapshot(), column, metadata, commit))
+        self.table.adopt(
+            operations.change_column_metadata(
+                self.table.snapshot(), column, metadata, commit, operation="UPDATE FIELD METADATA"
+            )
+        )
 
     def set_column_comment(
         self,

@@ -85,7 +85,7 @@ def test_added_columns_are_null_in_rows_that_are_there(make: Any, properties: di
     assert rows(table) == [{**ROW, "s": {"a": 2, "b": "b", "c": None}, "l": [{"x": 3, "y": None}], "day": None}]
     assert table.schema().get("day").metadata["comment"] == "of sale"
     said = last(table)
-    assert said["operation"] == "ADD COLUMNS"
+    assert said["operation"] == "ADD COLUMN"
     columns = [c["column"] for c in json.loads(said["operationParameters"]["columns"])]
     assert [(c["name"], c["type"]) for c in columns] == [
         ("day", "date"), ("s.c", "long"), ("l.element.y", "string"),

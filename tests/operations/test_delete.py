@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from delta_core import CommitProperties, DeltaTable, write_deltalake
 from delta_core.errors import (
+    ArgumentTypeError,
     ColumnNotFoundError,
     CommitConflictError,
     ConcurrentDeleteDeleteError,
@@ -197,8 +198,15 @@ def test_arguments_that_do_not_fit_are_rejected(tmp_path: Path) -> None:
     table = made(tmp_path)
     with pytest.raises(ColumnNotFoundError, match="nothing"):
         table.delete("nothing = 1")
-    with pytest.raises(InvalidArgumentError, match="by name only"):
-        table.delete("id = 1", None, 5)
+    with (
+        pytest.warns(DeprecationWarning, match="post_commithook_properties by name"),
+        pytest.raises(ArgumentTypeError, match="post_commithook_properties as int"),
+    ):
+        table.delete("id = 1", None, 5)  # type: ignore[call-arg]
+    with pytest.warns(DeprecationWarning, match="by name"), pytest.raises(TypeError, match="by position and by name"):
+        table.delete("id = 1", None, None, CommitProperties(), commit_properties=CommitProperties())  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="takes 2 arguments after its own by position, not 3"):
+        table.delete("id = 1", None, None, None, None)  # type: ignore[call-arg]
     with pytest.raises(InvalidArgumentError, match="commit_properties as int"):
         table.delete("id = 1", commit_properties=5)  # type: ignore[arg-type]
     assert table.version() == 0
@@ -271,3 +279,10 @@ def test_rows_that_a_rewrite_moves_conflict_with_a_vector_of_the_file(tmp_path: 
     with pytest.raises(CommitConflictError):
         _at(late, "id = 3")
     assert table.to_pyarrow_table().num_rows == 1000
+
+
+def test_properties_are_taken_by_position_too(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    with pytest.warns(DeprecationWarning, match="commit_properties by name"):
+        table.delete("id = 1", None, None, CommitProperties(custom_metadata={"who": "me"}))  # type: ignore[call-arg]
+    assert table.history(1)[0]["who"] == "me"

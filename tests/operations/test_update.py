@@ -193,8 +193,11 @@ def test_arguments_that_do_not_fit_are_rejected(tmp_path: Path) -> None:
     for given_ in ({}, {"updates": {"id": "1"}, "new_values": {"id": 1}}):
         with pytest.raises(InvalidArgumentError, match="either updates"):
             table.update(**given_)
-    with pytest.raises(InvalidArgumentError, match="by name only"):
-        table.update({"id": "1"}, None, None, None, True, 5)
+    with (
+        pytest.warns(DeprecationWarning, match="by name"),
+        pytest.raises(InvalidArgumentError, match="properties as int"),
+    ):
+        table.update({"id": "1"}, None, None, None, True, 5)  # type: ignore[call-arg]
 
 
 # --- what the table requires of its rows ---

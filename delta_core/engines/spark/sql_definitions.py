@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession, types as T
 
+from delta_core import operations
 from delta_core.engines.spark.catalog import plan_table
 from delta_core.engines.spark.chars import declared_field
 from delta_core.engines.spark.conditions import portable_definition, portable_text
@@ -264,7 +265,15 @@ def _add_columns(reader: Reader) -> Change:
             "one.",
             operation="ADD COLUMNS",
         )
-    return _altering(lambda alter: alter.add_columns([c.field() for c in columns]))
+    return _altering(lambda alter: _add_last(alter, [c.field() for c in columns]))
+
+
+def _add_last(alter: TableAlterer, fields: list[Field]) -> None:
+    """Add columns under the name that Spark's histories have for it."""
+    if not isinstance(alter, TableAlterer):
+        alter.add_columns(fields)
+        return
+    alter.table.adopt(operations.add_columns(alter.table.snapshot(), fields, {}, operation="ADD COLUMNS"))
 
 
 def _new_column(reader: Reader) -> _NewColumn:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from delta_core.engines.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties
-from delta_core.errors import InvalidArgumentError
+from delta_core.errors import ArgumentTypeError, InvalidArgumentError
 from delta_core.kernel.commit.peer_options import own_option
 
 __all__ = [
@@ -292,7 +292,7 @@ def own_options(argument: str, found: object, kind: type[_T]) -> _T | None:
     """
     own = own_option(found, _KINDS)
     if own is not None and not isinstance(own, kind):
-        raise InvalidArgumentError(f"Found {argument} as {kind_name(found)}; expected {kind.__name__} of delta_core.")
+        raise ArgumentTypeError(f"Found {argument} as {kind_name(found)}; expected {kind.__name__} of delta_core.")
     return own
 
 

@@ -6,7 +6,7 @@ import operator
 from datetime import UTC, datetime, timedelta
 from typing import SupportsIndex
 
-from delta_core.errors import InvalidArgumentError
+from delta_core.errors import ArgumentTypeError, InvalidArgumentError
 from delta_core.kernel.log.partition_values import time_zone
 
 __all__ = ["format_ms", "parse_ms", "parse_version"]
@@ -31,12 +31,13 @@ def parse_version(value: SupportsIndex, what: str = "version", least: int = 0) -
     InvalidArgumentError
         For anything else, booleans included, and below ``least``; the message contains ``what``.
     """
+    kind = InvalidArgumentError
     try:
         found = -1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
-        found = -1
+        kind, found = ArgumentTypeError, -1
     if isinstance(value, bool) or found < least:
-        raise InvalidArgumentError(f"Found {what} {value!r}, expected a whole number from {least} on.", value=value)
+        raise kind(f"Found {what} {value!r}, expected a whole number from {least} on.", value=value)
     return found
 
 

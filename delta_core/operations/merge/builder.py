@@ -201,7 +201,9 @@ class TableMerger:
         return self._add("not_matched_by_source", "delete", predicate, None)
 
     def execute(self) -> dict[str, Any]:
-        """Run the merge and commit it; the table object then has the new version. No changed row: no commit.
+        """Run the merge and commit it; the table object then has the new version.
+
+        If no row changes, nothing is committed; so it is without clauses.
 
         Returns
         -------
@@ -213,8 +215,6 @@ class TableMerger:
 
         Raises
         ------
-        InvalidArgumentError
-            There is no clause.
         ExpressionError, ColumnNotFoundError, SchemaMismatchError
             A condition or a value does not fit the table and the source.
         MultipleMatchesError
@@ -231,8 +231,6 @@ class TableMerger:
         >>> metrics["num_target_rows_deleted"], metrics["num_target_rows_inserted"]
         (1, 1)
         """
-        if not self._clauses:
-            raise InvalidArgumentError("A merge needs a clause, such as when_matched_update_all().")
         return self._builder(self._table, tuple(self._clauses))
 
     def _add(

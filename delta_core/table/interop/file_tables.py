@@ -275,7 +275,7 @@ def _struct(parts: dict[str, pa.Array], count: int) -> pa.Array:
 
 KEEP_MASKS = pa.schema(
     [
-        pa.field("filepath", pa.string(), False),
+        pa.field("filepath", pa.large_string(), False),
         pa.field("selection_vector", pa.list_(pa.field("item", pa.bool_(), False)), False),
     ]
 )
@@ -298,4 +298,6 @@ def _masks(snapshot: Snapshot, files: pa.Table, records: pa.ChunkedArray, droppe
             count = snapshot.engine.data.row_counts([path], [files.column("size")[row].as_py()])[0]
         keep = bool_array(np.logical_not(rows.mask(count)))
         lists = pa.ListArray.from_arrays(array_of([0, count], pa.int32()), keep, type=KEEP_MASKS.field(1).type)
-        yield pa.record_batch([array_of([as_uri(named_uri(storage, path))], pa.string()), lists], schema=KEEP_MASKS)
+        yield pa.record_batch(
+            [array_of([as_uri(named_uri(storage, path))], pa.large_string()), lists], schema=KEEP_MASKS
+        )

@@ -13,7 +13,7 @@ import enum
 import json
 import re
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,10 @@ _PEER_ERRORS = ("CommitFailedError", "DeltaError", "DeltaProtocolError", "Schema
 #: What results of this library have beside the peer's keys and attributes.
 _FURTHER = frozenset(
     (
+        "fs",
+        "numDeletionVectorRowsRemoved",
+        "numDeletionVectorsRemoved",
+        "rewrite_time_ms",
         "num_removed_bytes",
         "num_added_bytes",
         "num_deletion_vectors_added",
@@ -61,7 +65,37 @@ _FURTHER = frozenset(
     )
 )
 #: Classes of this library whose names, but not their use, differ.
-_NAMES = {"AppTransaction": "Transaction", "Scan": "RecordBatchReader"}
+_NAMES = {
+    "AppTransaction": "Transaction",
+    "CommitError": "CommitFailedError",
+    "ProtocolError": "DeltaProtocolError",
+    "Scan": "RecordBatchReader",
+    "TableMetadata": "Metadata",
+}
+#: How many files and batches a writer makes of the same rows, or looks at, is its choice.
+_COUNTS = frozenset(
+    (
+        "files",
+        "num_added_files",
+        "num_target_files_added",
+        "num_target_files_scanned",
+        "num_target_files_skipped_during_scan",
+        "numBatches",
+    )
+)
+#: What differs in every entry of a history: names of writers, and metrics, which have Spark's names here.
+_OF_COMMITS = frozenset(
+    (
+        "clientVersion",
+        "engineInfo",
+        "isBlindAppend",
+        "isolationLevel",
+        "operationMetrics",
+        "operationParameters",
+        "readVersion",
+        "txnId",
+    )
+)
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 _SCALARS = (bool, int, float, str, bytes, type(None))
 _LEVELS = 8
@@ -125,6 +159,8 @@ class _Describer:
         module = type(value).__module__
         if name == "DeltaTable":
             return {name: value.version()}
+        if isinstance(value, BaseException):
+            return {name: str(value)}
         if isinstance(value, pad.Dataset):
             return {"dataset": self._table(value.to_table())}
         if module.startswith("pandas"):
@@ -139,7 +175,7 @@ class _Describer:
         if hasattr(value, "to_json") and hasattr(value, "__arrow_c_schema__"):
             return {name: json.loads(value.to_json())}
         if hasattr(value, "__arrow_c_schema__"):
-            return {name: _arrow_type(value, name)}
+            return {name if name in ("Schema", "Field") else "DataType": _arrow_type(value, name)}
         if module.startswith(("deltalake", "delta_core")) or module == "builtins":
             public = {n: v for n in dir(value) if not n.startswith("_") and not callable(v := getattr(value, n, None))}
             if name in ("TableMerger", "TableAlterer", "TableOptimizer", "QueryBuilder"):
@@ -204,12 +240,14 @@ def commits_of(place: Path) -> list[Path]:
 
 
 def describe_table(place: Path, root: Path, before: str) -> Any:
-    """Return what is in a table's log and files, if its last commit is not the one that was before."""
+    """Return what the commits after one of a table did, if there are any, and the table's files and rows then."""
     commits = commits_of(place)
     checkpoints = len(list((place / "_delta_log").glob("*.checkpoint*.parquet")))
     if not commits or commits[-1].name == before:
         return {"checkpoints": checkpoints} if checkpoints else None
     found: dict[str, Any] = {"operations": [], "transactions": {}}
+    definition: dict[str, Any] = {}
+    old: dict[str, Any] = {}
     live: set[Any] = set()
     for path in commits:
         operation = None
@@ -226,21 +264,24 @@ def describe_table(place: Path, root: Path, before: str) -> Any:
                 elif kind == "txn":
                     found["transactions"][action["appId"]] = action["version"]
                 elif kind == "protocol":
-                    found["protocol"] = {k: sorted(v) if isinstance(v, list) else v for k, v in action.items()}
+                    definition["protocol"] = {k: sorted(v) if isinstance(v, list) else v for k, v in action.items()}
                 elif kind == "metaData":
-                    schema = json.loads(action["schemaString"])
-                    found["metadata"] = {
-                        "name": action.get("name"),
-                        "description": action.get("description"),
-                        "partitionColumns": action["partitionColumns"],
-                        "configuration": action.get("configuration", {}),
-                        "schema": schema["fields"],
-                    }
+                    definition["metadata"] = _metadata(action)
+        if path.name == before:
+            old = dict(definition)
         found["operations"].append(operation)
-    found["files"] = len(live)
-    found["checkpoints"] = checkpoints
-    found["rows"] = _rows_of(place, root)
-    return found
+    found |= {k: v for k, v in definition.items() if old.get(k) != v}
+    return {**found, "files": len(live), "checkpoints": checkpoints, "rows": _rows_of(place, root)}
+
+
+def _metadata(action: Mapping[str, Any]) -> Any:
+    return {
+        "name": action.get("name"),
+        "description": action.get("description"),
+        "partitionColumns": action["partitionColumns"],
+        "configuration": action.get("configuration", {}),
+        "schema": json.loads(action["schemaString"])["fields"],
+    }
 
 
 def _rows_of(place: Path, root: Path) -> Any:
@@ -264,22 +305,34 @@ def is_equal(theirs: Any, ours: Any) -> bool:
         return bool(_comparable(theirs, further) == _comparable(ours, further))
     names, found = set(theirs["raises"]), set(ours["raises"])
     named = (found - names) & set(_PEER_ERRORS) - {"DeltaError"}
-    return names <= found and not named and theirs.get("table") == ours.get("table")
+    tables = [_comparable(answer.get("table"), frozenset()) for answer in (theirs, ours)]
+    return names <= found and not named and tables[0] == tables[1]
 
 
 def _keys(value: Any) -> set[str]:
     """Return all keys within a value."""
     if isinstance(value, dict):
         return set(value).union(*map(_keys, value.values()))
-    return set().union(*map(_keys, value)) if isinstance(value, list) else set()
+    return set[str]().union(*map(_keys, value)) if isinstance(value, list) else set()
 
 
-def _comparable(value: Any, further: Collection[str]) -> Any:
+def _comparable(value: Any, further: frozenset[str]) -> Any:
     """Leave out further keys and addresses of objects; text is one type, in whichever layout of Arrow."""
     if isinstance(value, dict):
-        return {k: _comparable(v, further) for k, v in value.items() if k not in further}
+        left = further | _OF_COMMITS if "operationParameters" in value else further
+        return {
+            k: "<count>" if k in _COUNTS and isinstance(v, int) else _comparable(v, left)
+            for k, v in value.items()
+            if k not in left
+        }
     if isinstance(value, list):
-        return [_comparable(v, further) for v in value]
+        listed = [_comparable(v, further) for v in value]
+        # partitions have no order
+        return _sorted(listed) if all(isinstance(v, dict) and _is_partition(v) for v in listed) else listed
     if isinstance(value, str):
         return _ADDRESS.sub("0x", value).replace("string_view", "string").replace("binary_view", "binary")
     return value
+
+
+def _is_partition(value: Mapping[str, Any]) -> bool:
+    return all(v is None or isinstance(v, str) for v in value.values())

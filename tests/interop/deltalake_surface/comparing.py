@@ -49,7 +49,7 @@ class Difference:
 
     name: str
     reason: str
-    script: str
+    script: str = ""
     theirs: str = ""
     ours: str = ""
 
@@ -69,7 +69,7 @@ class Comparison:
     @property
     def share(self) -> float:
         """The share of equal answers."""
-        return 1 - (len(self.unlisted) + len({n for names in self.listed.values() for n in names})) / self.compared
+        return 1 - (len(self.unlisted) + sum(map(len, self.listed.values()))) / self.compared
 
     @property
     def is_explained(self) -> bool:
@@ -156,9 +156,9 @@ def compare(found: Mapping[str, Any]) -> Comparison:
         if is_equal(theirs[name], ours):
             continue
         texts = name, json.dumps(theirs[name]), json.dumps(ours)
-        reasons = [d.name for d in differences() if d.covers(*texts)]
-        for reason in reasons:
-            listed.setdefault(reason, []).append(name)
-        if not reasons:
+        reason = next((d.name for d in differences() if d.covers(*texts)), None)
+        if reason is None:
             unlisted.append(name)
+        else:
+            listed.setdefault(reason, []).append(name)
     return Comparison(len(found), {k: tuple(v) for k, v in listed.items()}, tuple(unlisted))

@@ -122,11 +122,10 @@ def _answer(cell: Cell, root: Path) -> Any:
         table = place / "table"
         if cell.kind != "missing":
             shutil.copytree(root / "kinds" / cell.kind, table)
-        before = commits[-1].name if (commits := commits_of(table)) else ""
         os.chdir(place)
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
-            answer = _run(cell, table, place)
+            answer, before = _run(cell, table, place)
             after = describe_table(table, place, before)
         return {**answer, "table": after} if after else answer
     finally:
@@ -134,19 +133,24 @@ def _answer(cell: Cell, root: Path) -> Any:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _run(cell: Cell, table: Path, place: Path) -> dict[str, Any]:
+def _run(cell: Cell, table: Path, place: Path) -> tuple[dict[str, Any], str]:
+    """Return the answer of the last line, and the table's last commit before it."""
+    before = _last_commit(table)
     names = _names(cell, table)
     *first, last = cell.script.split("\n")
     errors = importlib.import_module("deltalake.exceptions")
     try:
         for line in first:
             exec(line, names)
-        if last.startswith("assign "):
-            exec(last.removeprefix("assign "), names)
-            return {"value": None}
-        return {"value": describe(eval(last, names), place)}
+            before = _last_commit(table)
+        return {"value": describe(eval(last, names), place)}, before
     except BaseException as error:  # noqa: BLE001
-        return describe_error(error, errors, place)
+        return describe_error(error, errors, place), before
+
+
+def _last_commit(table: Path) -> str:
+    commits = commits_of(table)
+    return commits[-1].name if commits else ""
 
 
 class _Names(dict[str, Any]):

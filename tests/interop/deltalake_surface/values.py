@@ -98,7 +98,10 @@ CALLS: dict[str, tuple[str, dict[str, str]]] = {
     "StructType.from_json": ("StructType.from_json", {"type_json": "StructType([Field('id', 'long')]).to_json()"}),
     "TableAlterer.add_columns": ("table.alter.add_columns", {"fields": "Field('new', 'long')"}),
     "TableAlterer.add_constraint": ("table.alter.add_constraint", {"constraints": "{'positive_id': 'id > 0'}"}),
-    "TableAlterer.add_feature": ("table.alter.add_feature", {"feature": "TableFeatures.AppendOnly"}),
+    "TableAlterer.add_feature": (
+        "table.alter.add_feature",
+        {"feature": "TableFeatures.DeletionVectors", "allow_protocol_versions_increase": "True"},
+    ),
     "TableAlterer.drop_column_not_null": ("table.alter.drop_column_not_null", {"column_name": "'id'"}),
     "TableAlterer.drop_constraint": ("table.alter.drop_constraint", {"name": "'positive'"}),
     "TableAlterer.set_column_metadata": (
