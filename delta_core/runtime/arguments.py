@@ -63,7 +63,7 @@ def check_number(
 
     Raises
     ------
-    InvalidArgumentError
+    InvalidArgumentError, ArgumentTypeError
         It is something else.
     """
     if found is None:
@@ -80,7 +80,7 @@ def check_options(found: Any) -> None:
 
     Raises
     ------
-    InvalidArgumentError
+    ArgumentTypeError
         They are something else.
     """
     if found is not None and not isinstance(found, Mapping):
@@ -95,7 +95,7 @@ def path_text(found: Any) -> str:
 
     Raises
     ------
-    InvalidArgumentError
+    ArgumentTypeError
         It is neither text nor a path.
     """
     text = os.fspath(found) if isinstance(found, os.PathLike) else found

@@ -217,7 +217,7 @@ class PrimitiveType(_ArrowExportable, Struct, frozen=True):
 
         Raises
         ------
-        SchemaError
+        ArrowTypeError
             For another kind of Arrow type.
 
         Examples
@@ -399,7 +399,7 @@ class ArrayType(_ArrowExportable, Struct, frozen=True):
 
         Raises
         ------
-        SchemaError
+        ArrowTypeError
             For another kind of Arrow type.
 
         Examples
@@ -502,7 +502,7 @@ class MapType(_ArrowExportable, Struct, frozen=True):
 
         Raises
         ------
-        SchemaError
+        ArrowTypeError
             For another kind of Arrow type.
 
         Examples
@@ -780,7 +780,7 @@ class StructType(_ArrowExportable):
 
         Raises
         ------
-        SchemaError
+        ArrowTypeError
             For another kind of Arrow type.
 
         Examples
@@ -1019,12 +1019,17 @@ _LISTS = (
 
 
 def arrow_to_type(data_type: Any) -> DataType:
-    """Return the Delta type that stores an Arrow type; SchemaError if none does.
+    """Return the Delta type that stores an Arrow type.
 
     Parameters
     ----------
     data_type : pyarrow.DataType
         The Arrow type.
+
+    Raises
+    ------
+    SchemaError
+        No Delta type stores it, or the value is no Arrow type.
     """
     try:
         t = data_type if isinstance(data_type, pa.DataType) else pa.field(data_type).type

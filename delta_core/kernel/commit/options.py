@@ -287,7 +287,7 @@ def own_options(argument: str, found: object, kind: type[_T]) -> _T | None:
 
     Raises
     ------
-    InvalidArgumentError
+    ArgumentTypeError
         If it is of another class.
     """
     own = own_option(found, _KINDS)

@@ -28,7 +28,7 @@ def parse_version(value: SupportsIndex, what: str = "version", least: int = 0) -
 
     Raises
     ------
-    InvalidArgumentError
+    InvalidArgumentError, ArgumentTypeError
         For anything else, booleans included, and below ``least``; the message contains ``what``.
     """
     kind = InvalidArgumentError
