@@ -39,6 +39,7 @@ _KINDS: Mapping[str, type] = {
         bool,
     ),
 }
+_WORDS = {str: "text", bool: "True or False", Mapping: "a mapping"}
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -153,7 +154,9 @@ def check_kinds(given: Iterable[tuple[str, Any]]) -> None:
         kind = _KINDS.get(name)
         if value is None or kind is None or isinstance(value, kind) or type(value).__name__ in ("bool", "bool_"):
             continue
-        raise ArgumentTypeError(f"Found {name} of type {type(value).__name__}, expected {kind.__name__}.")
+        # a value of storage options may be a secret
+        shown = f"={value!r}" if isinstance(value, (int, float)) else f" of type {type(value).__name__}"
+        raise ArgumentTypeError(f"Found {name}{shown}, expected {_WORDS[kind]}.")
 
 
 def properties_by_position(*names: str, most: int | None = None) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
