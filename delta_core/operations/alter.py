@@ -11,13 +11,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.errors import (
+    ColumnNotFoundError,
     ConstraintViolationError,
     InvalidArgumentError,
     SchemaError,
     SchemaMismatchError,
+    TypeChangeError,
     UnsupportedOperationError,
     did_you_mean,
 )
@@ -34,18 +37,23 @@ from delta_core.operations.create import property_texts
 from delta_core.operations.feature.add import enabled_features, run_enabling_steps
 from delta_core.runtime.arguments import is_of_deltalake
 from delta_core.schema.evolution import feature_metadata, merge_schemas
-from delta_core.schema.fields import ColumnMap, Path, Schema, find, format_path
+from delta_core.schema.fields import ColumnMap, Path, Schema, find, format_path, walk
 from delta_core.schema.type_text import parse_type_text
-from delta_core.schema.types import ArrayType, DataType, Field, MapType, StructType, type_to_json
+from delta_core.schema.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, type_to_json
 
 __all__ = [
+    "ColumnAlteration",
+    "PlacedColumn",
     "add_column",
     "add_columns",
+    "add_placed_columns",
     "change_column_metadata",
+    "change_columns",
     "drop_columns",
     "drop_not_null",
     "move_column",
     "rename_column",
+    "replace_columns",
     "set_not_null",
     "set_properties",
     "set_table_texts",
@@ -152,7 +160,90 @@ def add_column(
         raise SchemaError(f"Column {format_path(path)} is in the table already.", column=format_path(path))
     new = parse_type_text(data_type) if isinstance(data_type, str) else data_type
     made = Field(path[-1], new, metadata=metadata)
-    return add_columns(latest, _only(latest.schema, path, made).fields, commit)
+    return add_columns(latest, _only(latest.schema, path, made).members, commit)
+
+
+class PlacedColumn(Struct, frozen=True):
+    """A new column, or a field of a struct, and its place.
+
+    Parameters
+    ----------
+    path : Path
+        Its name; several parts for a field of a struct.
+    type : DataType
+        Its type.
+    metadata : Mapping of str to str
+        Its metadata, such as its ``comment``.
+    first : bool
+        Whether it becomes the first one of its struct.
+    after : str, optional
+        The column beside it after which it is put. The last one of its struct if neither is given.
+    """
+
+    path: Path
+    type: DataType
+    metadata: Mapping[str, Any] = {}
+    first: bool = False
+    after: str | None = None
+
+    def added_to(self, schema: Schema) -> tuple[Schema, Path]:
+        """Return a schema with the column, and its path there.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The path leads into a column that is no struct.
+        SchemaError
+            The schema has the column.
+        ColumnNotFoundError
+            The schema lacks the struct, or the column to follow.
+        """
+        path = (*find(schema, self.path[:-1])[0], self.path[-1]) if len(self.path) > 1 else self.path
+        parent = _type_at(schema, path[:-1])
+        if not isinstance(parent, StructType):
+            name = format_path(path[:-1])
+            raise InvalidArgumentError(f"Column {name} is no struct and can't get a field.", column=name)
+        if parent.get(path[-1]) is not None:
+            raise SchemaError(f"Column {format_path(path)} is in the table already.", column=format_path(path))
+        at = 0 if self.first else len(parent.members)
+        if self.after is not None:
+            behind = parent.get(self.after)
+            if behind is None:
+                raise ColumnNotFoundError(
+                    f"Found AFTER {self.after}, which is not beside {format_path(path)}.", column=self.after
+                )
+            at = parent.members.index(behind) + 1
+        made = Field(path[-1], self.type, metadata=self.metadata)
+        return _with_fields(schema, path[:-1], lambda fields: [*fields[:at], made, *fields[at:]]), path
+
+
+def add_placed_columns(base: Snapshot, columns: Sequence[PlacedColumn], commit: CommitArguments) -> Snapshot:
+    """Add columns and fields of structs at their places, one after the other, with one commit.
+
+    Raises
+    ------
+    SchemaError
+        For a column that the table has, and as of `add_columns`.
+    InvalidArgumentError
+        For a path that leads into a column that is no struct.
+    ColumnNotFoundError
+        If the table has no such struct, or no such column to follow.
+    """
+    latest = base.latest()
+    schema, added = latest.schema, []
+    for column in columns:
+        schema, path = column.added_to(schema)
+        added.append((path, find(schema, path)[1], column))
+    _check_plain(latest, schema, [(path, f) for path, f, _ in added])
+    shown = [
+        {"column": _shown(path, f), **({"position": _position(c.first, c.after)} if c.first or c.after else {})}
+        for path, f, c in added
+    ]
+    return _commit(latest, "ADD COLUMNS", {"columns": _dump(shown)}, _with_schema(latest, schema), commit)
+
+
+def _position(first: bool, after: str | None) -> str:
+    return "FIRST" if first else f"AFTER {after}"
 
 
 def _type_at(schema: Schema, path: Path) -> DataType:
@@ -408,6 +499,190 @@ def widen_type(base: Snapshot, column: ColumnName, data_type: DataType | str, co
     schema = Schema(_struct_of(_with_type(latest.schema, path, lambda old: new)))
     said = _changed_column(path, Field(f.name, new, f.nullable, f.metadata))
     return _commit(latest, "CHANGE COLUMN", said, _with_schema(latest, schema), commit)
+
+
+class ColumnAlteration(Struct, frozen=True):
+    """A change of a column: only what is given changes.
+
+    Parameters
+    ----------
+    path : Path
+        The column; ``element``, ``key`` and ``value`` name the parts of lists and maps.
+    field : Field, optional
+        Its new type, with the metadata that belongs to the type.
+    comment : str, optional
+        Its comment.
+    first : bool
+        Whether it becomes the first one of its struct.
+    after : str, optional
+        The column beside it after which it is put.
+    """
+
+    path: Path
+    field: Field | None = None
+    comment: str | None = None
+    first: bool = False
+    after: str | None = None
+
+    def made_in(self, schema: Schema) -> Schema:
+        """Return a schema with the change.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a comment or a place of a part of a list or map.
+        TypeChangeError
+            For another type of a struct, list or map as a whole.
+        ColumnNotFoundError
+            The schema lacks the column, or the one to follow.
+        """
+        path, f = find(schema, self.path)
+        is_part = not isinstance(_type_at(schema, path[:-1]), StructType)
+        if is_part and (self.comment is not None or self.first or self.after is not None):
+            raise InvalidArgumentError(
+                f"Column {format_path(path)} is a part of a list or map, which has a type alone.",
+                column=format_path(path),
+            )
+        if is_part:
+            new = f.type if self.field is None else self.field.type
+            return Schema(_struct_of(_with_type(schema, path, lambda _: new)))
+        metadata, t = dict(f.metadata), f.type
+        if self.field is not None:
+            t = self.field.type
+            if _plain(t) == _plain(f.type):
+                t = f.type
+            elif not isinstance(t, PrimitiveType):
+                raise TypeChangeError(
+                    f"The type of column {format_path(path)} can't be given as a whole; change the fields below it.",
+                    column=format_path(path),
+                )
+            for key in TYPE_METADATA:
+                metadata.pop(key, None)
+            metadata.update(self.field.metadata)
+        if self.comment is not None:
+            metadata["comment"] = self.comment
+        made = Field(f.name, t, f.nullable, metadata)
+        return self._moved(Schema(_struct_of(_with_field(schema, path, _replaced_by(made)))), path)
+
+    def _moved(self, schema: Schema, path: Path) -> Schema:
+        if not self.first and self.after is None:
+            return schema
+        parent = _type_at(schema, path[:-1])
+        assert isinstance(parent, StructType)
+        moved = parent.get(path[-1])
+        left = [f for f in parent.members if f is not moved]
+        names = [f.name.lower() for f in left]
+        if self.after is not None and self.after.lower() not in names:
+            raise ColumnNotFoundError(
+                f"Found AFTER {self.after}, which is not beside {format_path(path)}.", column=self.after
+            )
+        at = 0 if self.after is None else names.index(self.after.lower()) + 1
+        assert moved is not None
+        return _with_fields(schema, path[:-1], lambda _: [*left[:at], moved, *left[at:]])
+
+    def shown(self, schema: Schema) -> dict[str, Any]:
+        """Return the change as history shows it."""
+        path, f = find(schema, self.path)
+        is_moved = self.first or self.after is not None
+        return {"column": _shown(path, f), **({"position": _position(self.first, self.after)} if is_moved else {})}
+
+
+#: Metadata that belongs to the type of a column.
+TYPE_METADATA = ("__CHAR_VARCHAR_TYPE_STRING",)
+
+
+def _kept(old: DataType, new: DataType) -> DataType:
+    """Return a new type with the metadata and nullability that the fields of the old one have."""
+    if isinstance(old, StructType) and isinstance(new, StructType):
+        return StructType(_kept_field(old.get(f.name), f) for f in new.members)
+    if isinstance(old, ArrayType) and isinstance(new, ArrayType):
+        return ArrayType(_kept(old.element_type, new.element_type), old.contains_null)
+    if isinstance(old, MapType) and isinstance(new, MapType):
+        return MapType(
+            _kept(old.key_type, new.key_type), _kept(old.value_type, new.value_type), old.value_contains_null
+        )
+    return new
+
+
+def _kept_field(old: Field | None, new: Field) -> Field:
+    if old is None:
+        return new
+    if old.nullable and not new.nullable:
+        raise SchemaError(
+            f"Column {old.name} can't become NOT NULL here: its rows may have nulls. Call set_column_not_null.",
+            column=old.name,
+        )
+    own = {k: v for k, v in old.metadata.items() if k not in TYPE_METADATA}
+    return Field(old.name, _kept(old.type, new.type), new.nullable, {**own, **new.metadata})
+
+
+def change_columns(base: Snapshot, changes: Sequence[ColumnAlteration], commit: CommitArguments) -> Snapshot:
+    """Change types, comments and places of columns with one commit; files stay as they are.
+
+    Raises
+    ------
+    TypeChangeError
+        For a change of type that no feature of the table allows, or of a column that an expression of the metadata
+        uses.
+    ColumnNotFoundError
+        If the table has no such column, or no such column to follow.
+    InvalidArgumentError
+        For a comment or a place of a part of a list or map.
+    """
+    latest = base.latest()
+    schema = latest.schema
+    for change in changes:
+        schema = change.made_in(schema)
+    if schema == latest.schema:
+        return latest
+    shown = [change.shown(schema) for change in changes]
+    said = {name: v if isinstance(v, str) else _dump(v) for name, v in shown[0].items()}
+    operation, parameters = (
+        ("CHANGE COLUMN", said) if len(shown) == 1 else ("CHANGE COLUMNS", {"columns": _dump(shown)})
+    )
+    return _commit(latest, operation, parameters, _with_schema(latest, schema), commit)
+
+
+def replace_columns(base: Snapshot, fields: Sequence[Field], commit: CommitArguments) -> Snapshot:
+    """Put other columns in the place of the table's; those of the same names keep what the table has of them.
+
+    Columns are moved and added, and their types and comments are changed. With column mapping, the table loses the
+    columns that are left out.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        A column is left out, and the files contain columns by the names of the table.
+    SchemaError
+        For a new column that is NOT NULL or has metadata that provides values.
+    TypeChangeError
+        For a change of type that no feature of the table allows.
+    """
+    latest = base.latest()
+    old = latest.schema
+    schema = Schema(_struct_of(_kept(old, StructType(fields))))
+    names = [f.name.lower() for f in schema.members]
+    again = next((f.name for f in schema.members if names.count(f.name.lower()) > 1), None)
+    if again is not None:
+        raise SchemaError(f"Column {again} is given twice.", column=again)
+    if schema == old:
+        return latest
+    paths = {tuple(part.lower() for part in path) for path, _ in walk(schema)}
+    left_out = [path for path, _ in walk(old) if tuple(part.lower() for part in path) not in paths]
+    if left_out:
+        _check_mapped(latest, "dropped")
+    had = {tuple(part.lower() for part in path) for path, _ in walk(old)}
+    added = [(path, f) for path, f in walk(schema) if tuple(part.lower() for part in path) not in had]
+    strict = next((format_path(path) for path, f in added if not f.nullable), None)
+    if strict is not None:
+        raise SchemaError(f"Column {strict} is NOT NULL and can't be added: rows that are there have no value in it.")
+    if added:
+        _check_plain(latest, schema, added)
+    metadata = _with_statistics_columns(
+        _with_schema(latest, schema), lambda p: None if any(_is_under(p, gone) for gone in left_out) else p
+    )
+    shown = [_shown((f.name,), f) for f in schema.members]
+    return _commit(latest, "REPLACE COLUMNS", {"columns": _dump(shown)}, metadata, commit)
 
 
 def change_column_metadata(

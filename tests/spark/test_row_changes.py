@@ -276,7 +276,7 @@ def test_what_cannot_be_changed_is_rejected_and_leaves_the_table_as_it_was(spark
         (UnsupportedOperationError, lambda: table.optimize().full().executeCompaction()),
         (InvalidArgumentError, lambda: table.optimize().where("id = 1").executeCompaction()),
         (InvalidArgumentError, lambda: table.generate("manifest")),
-        (InvalidArgumentError, lambda: ds.DeltaTable.forPath(spark, tmp_path, {"fs.x": "y"})),
+        (InvalidArgumentError, lambda: ds.DeltaTable.forPath(spark, tmp_path, {"fs.x": 1})),
         (TableNotFoundError, lambda: ds.DeltaTable.forPath(spark, tmp_path / "nothing")),
         (TableNotFoundError, lambda: ds.DeltaTable.forName(spark, "nothing")),
     ]

@@ -298,9 +298,9 @@ def test_definitions_are_altered_as_delta_spark_does(spark: Any, registered: str
     assert "more" in DeltaTable(tmp_path / "registered").schema().to_arrow().names
     before = DeltaTable(path).version()
     for text in (
-        "ADD COLUMN n INT NOT NULL", "ADD COLUMN n INT AFTER nothing", "ADD COLUMNS (n INT FIRST, m INT)",
+        "ADD COLUMN n INT NOT NULL", "ADD COLUMN n INT AFTER nothing", "ADD COLUMNS (n INT FIRST, m INT AFTER nothing)",
         "ADD COLUMN n ARRAY<INT", "RENAME COLUMN id TO a.b", "SET TBLPROPERTIES ('delta.nothing' = '1')",
-        "SET TBLPROPERTIES (a = )", "CHANGE COLUMN id id BIGINT COMMENT 'x'", "RENAME TO other", "DROP COLUMN nothing",
+        "SET TBLPROPERTIES (a = )", "REPLACE COLUMNS (id BIGINT, id BIGINT)", "RENAME TO other", "DROP COLUMN nothing",
         "ALTER COLUMN id TYPE INT", "ADD CONSTRAINT c CHECK (id", "ADD CONSTRAINT c CHECK ()",
     ):  # fmt: skip
         with pytest.raises(DeltaError):

@@ -8,9 +8,10 @@ from typing import Any, Literal, Self
 from msgspec import Struct
 from pyspark.sql import types as T
 
+from delta_core.engines.spark.arguments import check_bool, check_properties, check_text
 from delta_core.engines.spark.chars import declared_field
 from delta_core.engines.spark.spark_errors import class_raises_spark_errors
-from delta_core.errors import InvalidArgumentError
+from delta_core.errors import ArgumentTypeError, InvalidArgumentError
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import Field, parse_type
 
@@ -91,16 +92,19 @@ class SparkTableBuilder:
 
     def tableName(self, identifier: str) -> Self:
         """Set the name: ``delta.`path```, or a new name in the session's catalog."""
+        check_text(identifier, "identifier")
         self._name = identifier
         return self
 
     def location(self, location: str) -> Self:
         """Set the place."""
+        check_text(location, "location")
         self._path = location
         return self
 
     def comment(self, comment: str) -> Self:
         """Set the description of the table."""
+        check_text(comment, "comment")
         self._comment = comment
         return self
 
@@ -132,12 +136,18 @@ class SparkTableBuilder:
 
         Raises
         ------
+        ArgumentTypeError
+            For an argument of another class.
         InvalidArgumentError
-            For both kinds of generated values, a step of 0, or an argument of another class.
+            For both kinds of generated values, or a step of 0.
         """
+        check_text(colName, "colName")
+        check_bool(nullable, "nullable")
+        if comment is not None:
+            check_text(comment, "comment")
         t = T.DataType.fromDDL(dataType) if isinstance(dataType, str) else dataType
         if not isinstance(t, T.DataType):
-            raise InvalidArgumentError(
+            raise ArgumentTypeError(
                 f"Found the type of {colName!r} as {type(t).__name__}, expected text or a DataType."
             )
         metadata = {} if comment is None else {"comment": comment}
@@ -146,8 +156,18 @@ class SparkTableBuilder:
         return self
 
     def addColumns(self, cols: T.StructType | Iterable[T.StructField]) -> Self:
-        """Add the columns of a schema of PySpark."""
-        self._fields += given_columns(T.StructType(list(cols)))
+        """Add the columns of a schema of PySpark.
+
+        Raises
+        ------
+        ArgumentTypeError
+            For anything but a StructType or StructFields.
+        """
+        columns = list(cols) if isinstance(cols, Iterable) and not isinstance(cols, str) else [cols]
+        other = next((c for c in columns if not isinstance(c, T.StructField)), None)
+        if other is not None:
+            raise ArgumentTypeError(f"Found {other!r} in addColumns, expected a StructType or a list of StructField.")
+        self._fields += given_columns(T.StructType(columns))
         return self
 
     def partitionedBy(self, *cols: Any) -> Self:
@@ -162,6 +182,7 @@ class SparkTableBuilder:
 
     def property(self, key: str, value: str) -> Self:
         """Set a table property."""
+        check_properties({key: value}, "property")
         self._properties[key] = value
         return self
 
@@ -202,7 +223,7 @@ def _generated(name: str, always: Any, by_default: Any) -> dict[str, Any]:
     if identity is None:
         return {}
     if not all(isinstance(getattr(identity, n, None), int) for n in ("start", "step")):
-        raise InvalidArgumentError(
+        raise ArgumentTypeError(
             f"Found the generated values of {name!r} as {type(identity).__name__}, expected an IdentityGenerator, or, "
             "for generatedAlwaysAs, SQL text."
         )
@@ -216,5 +237,5 @@ def _column_names(call: str, given: Sequence[Any]) -> tuple[str, ...]:
     names = given[0] if len(given) == 1 and isinstance(given[0], (list, tuple)) else given
     other = next((n for n in names if not isinstance(n, str)), None)
     if other is not None:
-        raise InvalidArgumentError(f"Found {other!r} in {call}, expected names of columns.")
+        raise ArgumentTypeError(f"Found {other!r} in {call}, expected names of columns.")
     return tuple(names)

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
+from pyspark.sql import types as T
 
 from delta_core.engines.spark.failures import reason
 from delta_core.engines.spark.format_read import split_formats
 from delta_core.engines.spark.plan import private
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError, UnsupportedOperationError
 
-__all__ = ["TablePlan", "is_path_name", "path_in", "plan_table", "table_path"]
+__all__ = ["TablePlan", "is_path_name", "path_in", "plan_table", "table_path", "table_to_convert"]
 
 _PATH = re.compile(r"(?:delta|delta_core|parquet)\s*\.\s*`((?:[^`]|``)+)`", re.IGNORECASE)
 
@@ -66,10 +67,58 @@ def table_path(spark: Any, name: str) -> str:
     try:
         location, provider = private.table_location(spark, name)
     except Exception as e:
+        if private.is_temp_view(spark, name):
+            raise TableNotFoundError(f"{name!r} is a view, expected a table.", path=name) from e
         raise TableNotFoundError(f"The session's catalog has no table {name!r}: {reason(e)}", path=name) from e
     if provider.lower() != "delta" and provider.lower() not in split_formats():
         raise TableNotFoundError(
             f"The table {name!r} is one of {provider or 'no provider'}, expected delta.", path=name
+        )
+    return location
+
+
+def table_to_convert(spark: Any, name: str, partitions: str | T.StructType | None) -> str:
+    """Return the place of a Parquet table of the session's catalog that is to become a Delta table.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session.
+    name : str
+        The name.
+    partitions : str or StructType, optional
+        The partition columns that the caller expects.
+
+    Raises
+    ------
+    TableNotFoundError
+        The catalog has no such table.
+    InvalidArgumentError
+        The table is of another format, or has other partition columns.
+    UnsupportedOperationError
+        Files of the table are outside of its folder.
+    """
+    _check_classic(spark, "convertToDelta", "Use parquet.`path`.")
+    if not private.is_known_name(spark, name):
+        raise TableNotFoundError(f"There is no table {name} in the session's catalog to convert.", path=name)
+    location, provider = private.table_location(spark, name)
+    if provider.lower() == "delta":
+        return location
+    if provider.lower() != "parquet":
+        raise InvalidArgumentError(
+            f"Only Parquet tables can be converted; {name} is one of {provider or 'no provider'}."
+        )
+    own = private.partition_schema(spark, name)
+    given = T.StructType.fromDDL(partitions) if isinstance(partitions, str) else partitions
+    if given is not None and given.simpleString() != own.simpleString():
+        raise InvalidArgumentError(
+            f"Found the partition columns {given.simpleString()}; the table {name} has {own.simpleString()}."
+        )
+    outside = [p for p in private.partition_places(spark, name) if not p.startswith(f"{location.rstrip('/')}/")]
+    if outside:
+        raise UnsupportedOperationError(
+            f"The table {name} has the partition {outside[0]} outside of its folder {location}. Move its files there.",
+            path=location,
         )
     return location
 

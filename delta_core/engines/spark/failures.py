@@ -127,6 +127,8 @@ def remembering() -> Iterator[None]:
         raise
     except Exception as e:
         found = EngineError(f"{type(e).__name__}: {shortened(e)}")
+        found.__cause__ = e
+        as_spark_error(found)
         _remember(found, e)
         raise found from e
 

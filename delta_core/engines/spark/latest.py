@@ -24,6 +24,7 @@ from delta_core.engines.spark.read import read_changes
 from delta_core.engines.spark.read_versions import version_read
 from delta_core.engines.spark.settings import SessionSettings, session_settings
 from delta_core.engines.spark.snapshots import identity, open_latest
+from delta_core.engines.spark.types import declared_schema
 from delta_core.errors import SchemaMismatchError
 from delta_core.kernel.commit.transaction import Transaction
 from delta_core.kernel.plugins.state import TableState
@@ -121,12 +122,33 @@ def _relation(
     spark: Any, snapshot: Snapshot, options: Any, rows: Callable[[Snapshot], DataFrame], latest: Callable[[], Snapshot]
 ) -> DataFrame:
     first, version = rows(snapshot), _Version(snapshot, session_settings(spark))
+    declared = declared_schema(snapshot.schema, snapshot.state.types)
     if not private.is_available(spark):
         return first
     root = snapshot.engine.storage.uri("")
     key = sha256(repr((root, options)).encode()).hexdigest()
     table = _Latest(spark, root, latest, rows, version, first)
-    return private.with_names(private.latest_relation(spark, root, first.schema, root, key, table.answer))
+    return private.with_names(
+        private.latest_relation(spark, root, _as_declared(first.schema, declared), root, key, table.answer)
+    )
+
+
+def _as_declared(rows: T.StructType, declared: T.StructType) -> T.StructType:
+    """Return the schema of rows with what the columns of their table have beside types."""
+    fields = {f.name: f for f in declared.fields}
+
+    def found(f: T.StructField) -> T.StructField:
+        own = fields.get(f.name)
+        if own is None or not _is_same(f.dataType, own.dataType):
+            return f
+        return T.StructField(f.name, own.dataType, own.nullable, own.metadata | f.metadata)
+
+    return T.StructType([found(f) for f in rows.fields])
+
+
+def _is_same(a: T.DataType, b: T.DataType) -> bool:
+    """Whether types are the same but for what they may have as null."""
+    return bool(a.simpleString() == b.simpleString())
 
 
 class FixedRows(NamedTuple):
@@ -205,6 +227,10 @@ class _Latest:
         others = [format_path(path) for path, stored in before.items() if now.get(path, stored) != stored]
         if others:
             raise self._changed(f"another column has the name {others[0]} now")
+        strict = {path for path, f in walk(self._state.schema) if not f.nullable}
+        relaxed = [path for path, f in walk(version.snapshot.schema) if f.nullable and path in strict]
+        if relaxed:
+            raise self._changed(f"column {format_path(relaxed[0])} may be null now")
         return self._rows(version.snapshot)
 
     def _changed(self, how: str) -> SchemaMismatchError:

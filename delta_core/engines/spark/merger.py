@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from pyspark.sql import Column, DataFrame
 
+from delta_core.engines.spark.arguments import check_condition, check_values
 from delta_core.engines.spark.spark_errors import class_raises_spark_errors
 from delta_core.errors import InvalidArgumentError
 from delta_core.operations.merge.builder import Action, Kind, MergeClause
@@ -99,10 +100,11 @@ class SparkMerger(Struct, frozen=True):
         return self.run(self.clauses, self.is_evolving)
 
     def _with(self, kind: Kind, action: Action, condition: _Condition, values: _Values | None) -> SparkMerger:
+        check_condition(condition)
         return SparkMerger(self.run, (*self.clauses, MergeClause(kind, action, condition, values)), self.is_evolving)
 
 
 def _given(name: str, values: Any) -> _Values:
-    if not isinstance(values, Mapping):
-        raise InvalidArgumentError(f"Found {name} as {type(values).__name__}, expected a dict of column to value.")
+    check_values(values, name)
+    assert isinstance(values, Mapping)
     return values

@@ -39,11 +39,15 @@ _BASE = "PySparkException"
 #: The first that fits is used.
 _CASES = (
     _Case(errors.TableNotFoundError, "PATH_NOT_FOUND", "There is no folder"),
+    _Case(errors.TableNotFoundError, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE", "is a view, expected a table"),
+    _Case(errors.TableNotFoundError, "TABLE_OR_VIEW_NOT_FOUND", "^There is no table .* in the session's catalog"),
+    _Case(errors.TableNotFoundError, "DELTA_PATH_DOES_NOT_EXIST", "has no partition"),
     _Case(errors.TableNotFoundError, "DELTA_TABLE_NOT_FOUND"),
     _Case(errors.TableExistsError, "TABLE_OR_VIEW_ALREADY_EXISTS", "^The table .* exists already"),
     _Case(errors.TableExistsError, "DELTA_PATH_EXISTS"),
     _Case(errors.VersionNotFoundError, "DELTA_CANNOT_RESTORE_TABLE_VERSION", "can't be restored"),
     _Case(errors.VersionNotFoundError, "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION", "no version at or before"),
+    _Case(errors.VersionNotFoundError, "DELTA_TIMESTAMP_GREATER_THAN_COMMIT", "is after the last commit"),
     _Case(errors.VersionNotFoundError, "DELTA_VERSION_NOT_FOUND"),
     _Case(errors.ColumnNotFoundError, "DELTA_MERGE_UNRESOLVED_EXPRESSION", "^The expression reads"),
     _Case(errors.ColumnNotFoundError, "DELTA_PARTITION_COLUMN_NOT_FOUND", "^Partition column"),
@@ -93,6 +97,16 @@ _CASES = (
         "is a partition column: all rows of a file",
         _ILLEGAL,
     ),
+    _Case(errors.InvalidArgumentError, "DELTA_CONVERT_NON_PARQUET_TABLE", "^Only Parquet tables can be converted"),
+    _Case(
+        errors.InvalidArgumentError,
+        "DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER",
+        "^Found the partition columns .* the table",
+    ),
+    _Case(errors.InvalidArgumentError, "DELTA_NON_PARTITION_COLUMN_SPECIFIED", "^The path names the column"),
+    _Case(
+        errors.InvalidArgumentError, "DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS", "^Found a version in the path"
+    ),
     _Case(errors.InvalidArgumentError, "DELTA_CREATE_TABLE_SCHEME_MISMATCH", "exists with another definition"),
     _Case(errors.InvalidArgumentError, "DELTA_METADATA_MISMATCH", "^The table is partitioned by"),
     _Case(errors.InvalidArgumentError, "DELTA_CONSTRAINT_ALREADY_EXISTS", "the table has a constraint"),
@@ -101,6 +115,7 @@ _CASES = (
     _Case(errors.InvalidArgumentError, "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION", "^Every column partitions"),
     _Case(errors.ExpressionError, "PARSE_SYNTAX_ERROR", "can't be parsed", "ParseException"),
     _Case(errors.ExpressionError, "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", "^A condition must be BOOLEAN"),
+    _Case(errors.UnsupportedOperationError, "DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE", "is not partitioned.$"),
     _Case(errors.UnsupportedOperationError, "DELTA_MISSING_CHANGE_DATA", "^The operation 'changes' needs"),
     _Case(
         errors.UnsupportedOperationError, "DELTA_CONSTRAINT_DOES_NOT_EXIST", "^The operation 'drop_constraint' needs"
@@ -124,6 +139,8 @@ _OTHERS = (
 )
 #: The conditions of `DeltaTable` and its builders, where they are others than those of reads and writes.
 _OF_METHODS = (
+    _Case(errors.TableNotFoundError, "TABLE_OR_VIEW_NOT_FOUND", "^There is no table .* in the session's catalog"),
+    _Case(errors.TableNotFoundError, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE", "is a view, expected a table"),
     _Case(errors.TableNotFoundError, "DELTA_MISSING_DELTA_TABLE"),
     _Case(errors.TableExistsError, "TABLE_OR_VIEW_ALREADY_EXISTS"),
 )

@@ -9,24 +9,40 @@ from msgspec.structs import replace
 from pyspark.sql import DataFrame, functions as F
 
 from delta_core.engines.spark.format_table import SparkFormatTable
+from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.statements import Assignments, Delete, Insert, Merge, Statement, Update, run_query
 from delta_core.engines.spark.save import write
 from delta_core.engines.spark.settings import session_settings
 from delta_core.engines.spark.table import SparkTable
 from delta_core.engines.spark.types import spark_type
 from delta_core.engines.spark.write.rows import given_schema
+from delta_core.engines.spark.write.values import as_nullable, without_nullability
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaMismatchError, UnsupportedOperationError
 from delta_core.expressions import ast
 from delta_core.expressions.ast import Call, Cast, Expression, Literal
 from delta_core.expressions.printing import format_sql, quote_name
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.operations.merge.builder import MergeClause
-from delta_core.schema.fields import Path, format_path
-from delta_core.schema.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
+from delta_core.schema.fields import Path, format_path, walk
+from delta_core.schema.types import (
+    KNOWN_TYPES,
+    ArrayType,
+    CustomType,
+    DataType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+    TypeDef,
+    UserDefinedType,
+)
 
 __all__ = ["run_statement"]
 
 _STRING = PrimitiveType("string")
+_CURRENT_DEFAULT = "CURRENT_DEFAULT"
+#: Types whose columns may get a wider one.
+_WIDENED = ("byte", "short", "integer", "long", "float", "double", "date")
 
 
 def run_statement(
@@ -73,13 +89,22 @@ def run_statement(
         again = next((n for n in names if names.count(n) > 1), None)
         if again is not None:
             raise InvalidArgumentError(f"Column {again} is assigned twice.", column=again)
-        return {name: value for name, (_, value) in zip(names, given, strict=True)}
+        return {
+            name: _default(schema, name) if value.upper() == "DEFAULT" else value
+            for name, (_, value) in zip(names, given, strict=True)
+        }
 
     if isinstance(statement, Update):
         return named.update(statement.condition, values(statement.values))
     if isinstance(statement, Delete):
         return named.delete(statement.condition)
     return _merge(spark, statement, named, values)
+
+
+def _default(schema: StructType, column: str) -> str:
+    """Return the default of a column as SQL."""
+    field = schema.get(column)
+    return "NULL" if field is None else str(field.metadata.get(_CURRENT_DEFAULT, "NULL"))
 
 
 def _name(schema: StructType, alias: str, path: Path) -> str:
@@ -112,11 +137,15 @@ def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[s
     for name in statement.partition:
         if _field(schema, name).name not in partitions:
             raise ColumnNotFoundError(f"PARTITION names {name!r}; the table is partitioned by {', '.join(partitions)}.")
-    rows = run_query(spark, statement.query)
-    if not statement.is_by_name:
-        named = [_field(schema, n).name for n in statement.columns] or [f.name for f in schema.members]
-        rows = _by_place(rows, [n for n in named if n not in constants], schema, is_evolving)
-    rows = _with_doubles(rows, schema)
+    if statement.is_by_name:
+        rows = run_query(spark, statement.query)
+    else:
+        all_named = [_field(schema, n).name for n in statement.columns] or [f.name for f in schema.members]
+        named = [n for n in all_named if n not in constants]
+        query = private.with_defaults(spark, statement.query, [_default(schema, n) for n in named])
+        rows = _by_place(run_query(spark, query), named, schema, is_evolving)
+    by_place = not statement.is_by_name and not is_evolving
+    rows = _stored(rows, schema, snapshot.state.types, by_place=by_place, keep_wider=is_evolving)
     both = [n for n in rows.columns if n.lower() in {c.lower() for c in constants}]
     if both:
         raise SchemaMismatchError(
@@ -149,7 +178,7 @@ def _insert_format(spark: Any, statement: Insert, table: SparkFormatTable) -> No
     schema, rows = table.schema, run_query(spark, statement.query)
     if not statement.is_by_name:
         rows = _by_place(rows, list(statement.columns) or schema.names, schema, False)
-    table.insert(_with_doubles(rows, schema))
+    table.insert(_stored(rows, schema, KNOWN_TYPES, by_place=not statement.is_by_name))
 
 
 def _field(schema: StructType, name: str) -> Field:
@@ -168,39 +197,99 @@ def _by_place(rows: DataFrame, names: Sequence[str], schema: StructType, is_evol
             f"Found {len(have)} columns in the query, expected {len(names)}: {', '.join(names)}. Name the columns that "
             "the query has, as INSERT INTO t (a, b), or use BY NAME."
         )
-    renamed = rows.toDF(*names, *have[len(names) :])
-    for name, given in zip(names, given_schema(renamed).members, strict=False):
-        if not _same_names(given.type, _field(schema, name).type):
-            raise SchemaMismatchError(
-                f"Column {name} of the query has other fields than the table, or in another order. Name them as the "
-                "table does.",
-                column=name,
-            )
-    return renamed
+    return rows.toDF(*names, *have[len(names) :])
 
 
-def _with_doubles(rows: DataFrame, schema: StructType) -> DataFrame:
-    """Turn decimals into the floating-point numbers of the table: 1.5 in SQL is a decimal."""
-    given = given_schema(rows)
+def _stored(
+    rows: DataFrame,
+    schema: StructType,
+    types: Mapping[str, TypeDef],
+    *,
+    by_place: bool = False,
+    keep_wider: bool = False,
+) -> DataFrame:
+    """Cast columns to the types of the table, as Spark does for INSERT: a value that does not fit fails.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The rows, with columns of the table's names.
+    schema : StructType
+        The columns of the table.
+    types : Mapping of str to TypeDef
+        Custom types of the table.
+    by_place : bool
+        Whether fields of structs are matched by their places. If not, only structs are cast that have the table's
+        fields in its order; others are left to the write.
+    keep_wider : bool
+        Whether numbers and dates stay as they are, to whose types the table may change.
+
+    Raises
+    ------
+    SchemaMismatchError
+        A struct has another number of fields than that of the table.
+    """
     columns = []
-    for name, found in zip(rows.columns, given.members, strict=True):
-        wanted, column = schema.get(name), F.col(quote_name(name))
-        is_float = wanted is not None and wanted.type.type in ("float", "double")
-        decimal = is_float and isinstance(found.type, PrimitiveType) and found.type.type.startswith("decimal")
-        columns.append(column.cast(wanted.type.type).alias(name) if wanted is not None and decimal else column)
+    for name, found in zip(rows.columns, given_schema(rows).members, strict=True):
+        field, column = schema.get(name), F.col(quote_name(name))
+        if field is not None and by_place:
+            _check_widths(found.type, field.type, name)
+        if (
+            field is not None
+            and _is_cast(found.type, field.type, by_place)
+            and not (keep_wider and _widens(found.type))
+        ):
+            cast = column.cast(spark_type(as_nullable(field.type), types))
+            column = private.with_strict_casts(rows.sparkSession, cast).alias(name)
+        columns.append(column)
     return rows.select(*columns)
 
 
-def _same_names(have: DataType, want: DataType) -> bool:
+def _is_cast(have: DataType, want: DataType, by_place: bool) -> bool:
+    have, want = without_nullability(have), without_nullability(want)
+    if have == want or "void" in (have.type, want.type):
+        return False
+    parts = [f.type for _, f in walk(StructType([Field("have", have), Field("want", want)]))]
+    return not any(isinstance(t, (CustomType, UserDefinedType)) for t in parts) and _is_parallel(have, want, by_place)
+
+
+def _check_widths(have: DataType, want: DataType, column: str) -> None:
     if isinstance(have, StructType) and isinstance(want, StructType):
-        return [f.name.lower() for f in have.members] == [f.name.lower() for f in want.members] and all(
-            _same_names(a.type, b.type) for a, b in zip(have.members, want.members, strict=True)
+        if len(have.members) != len(want.members):
+            raise SchemaMismatchError(
+                f"Column {column} of the query has {len(have.members)} fields, expected {len(want.members)}: "
+                f"{', '.join(f.name for f in want.members)}.",
+                column=column,
+            )
+        for a, b in zip(have.members, want.members, strict=True):
+            _check_widths(a.type, b.type, f"{column}.{b.name}")
+    elif isinstance(have, ArrayType) and isinstance(want, ArrayType):
+        _check_widths(have.element_type, want.element_type, f"{column}.element")
+    elif isinstance(have, MapType) and isinstance(want, MapType):
+        _check_widths(have.key_type, want.key_type, f"{column}.key")
+        _check_widths(have.value_type, want.value_type, f"{column}.value")
+
+
+def _widens(t: DataType) -> bool:
+    return isinstance(t, PrimitiveType) and (t.type in _WIDENED or t.type.startswith("decimal"))
+
+
+def _is_parallel(have: DataType, want: DataType, by_place: bool) -> bool:
+    """Whether a type can be cast to another one part by part."""
+    if isinstance(have, StructType) and isinstance(want, StructType):
+        same = by_place or [f.name.lower() for f in have.members] == [f.name.lower() for f in want.members]
+        return (
+            same
+            and len(have.members) == len(want.members)
+            and all(_is_parallel(a.type, b.type, by_place) for a, b in zip(have.members, want.members, strict=True))
         )
     if isinstance(have, ArrayType) and isinstance(want, ArrayType):
-        return _same_names(have.element_type, want.element_type)
+        return _is_parallel(have.element_type, want.element_type, by_place)
     if isinstance(have, MapType) and isinstance(want, MapType):
-        return _same_names(have.key_type, want.key_type) and _same_names(have.value_type, want.value_type)
-    return True
+        return _is_parallel(have.key_type, want.key_type, by_place) and _is_parallel(
+            have.value_type, want.value_type, by_place
+        )
+    return isinstance(have, PrimitiveType) and isinstance(want, PrimitiveType)
 
 
 def _constant(text: str, target: Any) -> Any:

@@ -124,7 +124,7 @@ def _point(reader: Reader) -> int | str:
 
 
 def _generate(reader: Reader) -> Command:
-    mode = reader.label()
+    mode = reader.label().lower()
     reader.expect("FOR", "TABLE")
     table = reader.table()
 

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession, types as T
 
-from delta_core import operations
 from delta_core.engines.spark.catalog import plan_table
 from delta_core.engines.spark.chars import declared_field
 from delta_core.engines.spark.conditions import portable_definition, portable_text
@@ -17,9 +16,12 @@ from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.results import result_frame
 from delta_core.engines.spark.sql_text import Reader, TablePlace
 from delta_core.engines.spark.table import SparkTable
-from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, TableNotFoundError, UnsupportedOperationError
+from delta_core.errors import InvalidArgumentError, TableNotFoundError, UnsupportedOperationError
 from delta_core.expressions.printing import quote_name
-from delta_core.schema.fields import find, format_path
+from delta_core.kernel.commit.options import commit_arguments
+from delta_core.kernel.snapshot import Snapshot
+from delta_core.operations import alter
+from delta_core.schema.fields import Path, format_path
 from delta_core.schema.types import Field, parse_type
 from delta_core.table.alterer import TableAlterer
 
@@ -200,53 +202,24 @@ class _Place(Struct, frozen=True):
     first: bool = False
     after: str | None = None
 
-    def move(self, alter: TableAlterer, column: str) -> None:
-        """Move a column there."""
-        if self.first or self.after is not None:
-            alter.move_column(column, first=self.first, after=self.after)
+
+def _changing_columns(operation: Callable[..., Snapshot], *arguments: Any) -> Change:
+    def change(found: SparkTable) -> None:
+        table = found.table
+        table.adopt(operation(table.snapshot(), *arguments, commit_arguments(None, None)))
+
+    return change
 
 
-class _NewColumn(Struct, frozen=True):
-    """A column of ADD COLUMNS."""
-
-    path: tuple[str, ...]
-    type: str
-    comment: str | None
-    place: _Place
-
-    @property
-    def is_last(self) -> bool:
-        """Whether it becomes the last column of the table."""
-        return len(self.path) == 1 and self.place == _Place()
-
-    def field(self) -> Field:
-        """Return it as a column of the table."""
-        metadata = {} if self.comment is None else {"comment": self.comment}
-        return declared_field(Field(self.path[0], _type(self.type), True, metadata))
-
-    def add(self, alter: TableAlterer) -> None:
-        """Add the column as the last one of the table or of its struct, and move it to its place."""
-        self._check_place(alter.table.snapshot().schema)
-        alter.add_column(self.path, _type(self.type), comment=self.comment)
-        self.place.move(alter, format_path(self.path))
-
-    def _check_place(self, schema: Any) -> None:
-        beside: Any = schema if len(self.path) == 1 else find(schema, self.path[:-1])[1].type
-        after = self.place.after
-        if after is not None and beside.get(after) is None:
-            raise ColumnNotFoundError(
-                f"Found AFTER {after}, which is not beside {format_path(self.path)}.", column=after
-            )
-
-
-def _type(text: str) -> Any:
-    return parse_type(T.DataType.fromDDL(text).jsonValue())
+def _declared(text: str) -> Field:
+    """Return a field of a type as it is written, with the metadata of its declared length."""
+    return declared_field(Field("_", parse_type(T.DataType.fromDDL(text).jsonValue()), True, {}))
 
 
 def _place(reader: Reader) -> _Place:
     if reader.take("FIRST"):
         return _Place(first=True)
-    return _Place(after=format_path(reader.name())) if reader.take("AFTER") else _Place()
+    return _Place(after=reader.name()[-1]) if reader.take("AFTER") else _Place()
 
 
 def _add_columns(reader: Reader) -> Change:
@@ -257,28 +230,12 @@ def _add_columns(reader: Reader) -> Change:
     if is_open:
         reader.expect(")")
 
-    if len(columns) == 1 and not columns[0].is_last:
-        return _altering(columns[0].add)
-    if not all(c.is_last for c in columns):
-        raise UnsupportedOperationError(
-            "Several columns are added after the others. Add those with FIRST or AFTER, and fields of structs, one by "
-            "one.",
-            operation="ADD COLUMNS",
-        )
-    return _altering(lambda alter: _add_last(alter, [c.field() for c in columns]))
+    return _changing_columns(alter.add_placed_columns, columns)
 
 
-def _add_last(alter: TableAlterer, fields: list[Field]) -> None:
-    """Add columns under the name that Spark's histories have for it."""
-    if not isinstance(alter, TableAlterer):
-        alter.add_columns(fields)
-        return
-    alter.table.adopt(operations.add_columns(alter.table.snapshot(), fields, {}, operation="ADD COLUMNS"))
-
-
-def _new_column(reader: Reader) -> _NewColumn:
+def _new_column(reader: Reader) -> alter.PlacedColumn:
     path = reader.name()
-    t, comment, place = reader.type_text(), None, _Place()
+    field, comment, place = _declared(reader.type_text()), None, _Place()
     while True:
         if reader.take("NOT", "NULL"):
             raise UnsupportedOperationError(
@@ -291,7 +248,27 @@ def _new_column(reader: Reader) -> _NewColumn:
         elif reader.comes("FIRST") or reader.comes("AFTER"):
             place = _place(reader)
         else:
-            return _NewColumn(path, t, comment, place)
+            metadata = {**field.metadata, **({} if comment is None else {"comment": comment})}
+            return alter.PlacedColumn(path, field.type, metadata, place.first, place.after)
+
+
+def _replace_columns(reader: Reader) -> Change:
+    reader.expect("(")
+    fields = [_replacing_column(reader)]
+    while reader.take(","):
+        fields.append(_replacing_column(reader))
+    reader.expect(")")
+    return _changing_columns(alter.replace_columns, fields)
+
+
+def _replacing_column(reader: Reader) -> Field:
+    path = reader.name()
+    if len(path) > 1:
+        raise InvalidArgumentError(f"Found the column {format_path(path)}, expected one without a dot.")
+    field = _declared(reader.type_text())
+    is_strict = reader.take("NOT", "NULL")
+    comment = {"comment": reader.text()} if reader.take("COMMENT") else {}
+    return Field(path[0], field.type, not is_strict, {**field.metadata, **comment})
 
 
 def _rename_column(reader: Reader) -> Change:
@@ -312,38 +289,66 @@ def _drop_columns(reader: Reader) -> Change | None:
 
 def _alter_column(reader: Reader) -> Change | None:
     """Read what becomes of a column; None for what only Spark can read."""
-    column = format_path(reader.name())
+    path = reader.name()
+    column = format_path(path)
     if reader.take("SET", "DEFAULT"):
         value = reader.until()
         return lambda found: found.table.alter.set_default(column, portable_text(found.sparkSession, value))
     for words, parse in _COLUMN_CHANGES:
         if reader.take(*words):
-            call = parse(reader, column)
-            return _altering(call)
-    place = _place(reader)
-    if place == _Place():
+            return _altering(parse(column))
+    changes = [_column_change(reader, path)]
+    while reader.take(","):
+        changes.append(_column_change(reader, reader.name()))
+    if None in changes:
         return None
-    return _altering(lambda alter: place.move(alter, column))
+    return _changing_columns(alter.change_columns, changes)
 
 
-def _set_comment(reader: Reader, column: str) -> Callable[[TableAlterer], Any]:
-    comment = reader.text()
-    return lambda alter: alter.set_column_comment(column, comment)
+def _column_change(reader: Reader, path: Path) -> alter.ColumnAlteration | None:
+    if reader.take("COMMENT"):
+        return alter.ColumnAlteration(path, comment=reader.text())
+    if reader.take("TYPE"):
+        return alter.ColumnAlteration(path, _declared(reader.type_text()))
+    place = _place(reader)
+    return None if place == _Place() else alter.ColumnAlteration(path, first=place.first, after=place.after)
 
 
-def _widen(reader: Reader, column: str) -> Callable[[TableAlterer], Any]:
-    t = reader.type_text()
-    return lambda alter: alter.widen_type(column, _type(t))
+def _change_column(reader: Reader) -> Change | None:
+    """Read CHANGE COLUMN, which has a new type, or is another way to write ALTER COLUMN."""
+    start = reader.position
+    path = reader.name()
+    if any(reader.comes(*words) for words in _ACTIONS):
+        reader.position = start
+        return _alter_column(reader)
+    new = reader.name()
+    if len(new) != 1 or new[0].lower() != path[-1].lower():
+        return None  # Spark rejects another name
+    field = _declared(reader.type_text())
+    if reader.comes("NOT"):
+        return None
+    comment = reader.text() if reader.take("COMMENT") else None
+    place = _place(reader)
+    return _changing_columns(
+        alter.change_columns, [alter.ColumnAlteration(path, field, comment, place.first, place.after)]
+    )
 
 
-#: The actions of ALTER COLUMN, by the words after the column.
-_COLUMN_CHANGES: tuple[tuple[tuple[str, ...], Callable[[Reader, str], Callable[[TableAlterer], Any]]], ...] = (
-    (("SYNC", "IDENTITY"), lambda _, column: lambda alter: alter.sync_identity(column)),
-    (("COMMENT",), _set_comment),
-    (("TYPE",), _widen),
-    (("SET", "NOT", "NULL"), lambda _, column: lambda alter: alter.set_column_not_null(column)),
-    (("DROP", "NOT", "NULL"), lambda _, column: lambda alter: alter.drop_column_not_null(column)),
-    (("DROP", "DEFAULT"), lambda _, column: lambda alter: alter.drop_default(column)),
+#: The actions of ALTER COLUMN that are commits of their own, by the words after the column.
+_COLUMN_CHANGES: tuple[tuple[tuple[str, ...], Callable[[str], Callable[[TableAlterer], Any]]], ...] = (
+    (("SYNC", "IDENTITY"), lambda column: lambda alter: alter.sync_identity(column)),
+    (("SET", "NOT", "NULL"), lambda column: lambda alter: alter.set_column_not_null(column)),
+    (("DROP", "NOT", "NULL"), lambda column: lambda alter: alter.drop_column_not_null(column)),
+    (("DROP", "DEFAULT"), lambda column: lambda alter: alter.drop_default(column)),
+)
+#: The words of every action of ALTER COLUMN.
+_ACTIONS = (
+    *(words for words, _ in _COLUMN_CHANGES),
+    ("SET", "DEFAULT"),
+    ("COMMENT",),
+    ("TYPE",),
+    ("FIRST",),
+    ("AFTER",),
 )
 #: The actions of ALTER TABLE, by the words after the table.
 _CHANGES: tuple[tuple[tuple[str, ...], Callable[[Reader], Change | None]], ...] = (
@@ -359,9 +364,10 @@ _CHANGES: tuple[tuple[tuple[str, ...], Callable[[Reader], Change | None]], ...] 
     (("DROP", "COLUMNS"), _drop_columns),
     (("DROP", "COLUMN"), _drop_columns),
     (("ALTER", "COLUMN"), _alter_column),
-    (("CHANGE", "COLUMN"), _alter_column),
+    (("REPLACE", "COLUMNS"), _replace_columns),
+    (("CHANGE", "COLUMN"), _change_column),
     (("ALTER",), _alter_column),
-    (("CHANGE",), _alter_column),
+    (("CHANGE",), _change_column),
 )
 
 

@@ -191,6 +191,15 @@ class Reader:
         self._tables = {t.start: t for t in tables}
 
     @property
+    def position(self) -> int:
+        """The number of tokens that it passed over; a caller may go back."""
+        return self._place
+
+    @position.setter
+    def position(self, place: int) -> None:
+        self._place = place
+
+    @property
     def statement(self) -> str:
         """The whole text."""
         return self._text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +13,9 @@ from typing import Any, Literal, TypeAlias
 from pyspark.sql import Column, DataFrame, SparkSession, types as T
 
 from delta_core import operations
+from delta_core.engines.spark.arguments import check_bool, check_condition, check_properties, check_text
 from delta_core.engines.spark.builder import Definition, SparkTableBuilder, given_columns
-from delta_core.engines.spark.catalog import path_in, plan_table, table_path
+from delta_core.engines.spark.catalog import path_in, plan_table, table_path, table_to_convert
 from delta_core.engines.spark.conditions import portable_definition, portable_text
 from delta_core.engines.spark.failures import convert_failures, failing_as
 from delta_core.engines.spark.format_table import format_table_at
@@ -30,7 +32,14 @@ from delta_core.engines.spark.settings import column_paths, session_settings
 from delta_core.engines.spark.spark_errors import class_raises_spark_errors
 from delta_core.engines.spark.table_columns import TableColumns
 from delta_core.engines.spark.write.rows import given_schema
-from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError, UnsupportedOperationError
+from delta_core.errors import (
+    ArgumentTypeError,
+    InvalidArgumentError,
+    SchemaMismatchError,
+    TableExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
 from delta_core.expressions.sql import is_default, parse_sql
 from delta_core.kernel.protocol.properties import read_property
 from delta_core.kernel.snapshot import Snapshot
@@ -44,7 +53,9 @@ from delta_core.table.delta_table import DeltaTable
 from delta_core.table.optimizer import TableOptimizer
 from delta_core.table.writer import convert_to_deltalake
 
-__all__ = ["DETAIL", "HISTORY", "RESTORED", "SparkTable"]
+__all__ = ["DETAIL", "HISTORY", "RESTORED", "SparkTable", "clustering_columns"]
+
+_log = logging.getLogger(__name__)
 
 #: Runs one of the calls of an optimizer, with the size of files that the session sets.
 _Optimize: TypeAlias = Callable[[TableOptimizer, int | None], Mapping[str, Any]]
@@ -140,7 +151,8 @@ class SparkTable:
         path : str or path
             A local path or the URI of any file system that fsspec and Hadoop support.
         hadoopConf : Mapping, optional
-            Rejected unless empty: the log is read with ``storage_options``, data files with the session's own settings.
+            Settings of Hadoop that the session has too; without effect on local paths, and rejected for others: the log
+            is read with ``storage_options``, data files with the session's own settings.
         storage_options : Mapping, optional
             For the log and the vectors, which Python reads.
         plugins : PluginRegistry, optional
@@ -153,13 +165,9 @@ class SparkTable:
         TableNotFoundError
             There is no Delta log.
         InvalidArgumentError
-            ``hadoopConf`` has entries.
+            ``hadoopConf`` has entries that the session does not have.
         """
-        if hadoopConf:
-            raise InvalidArgumentError(
-                "Found hadoopConf, which only this table would use. Set its entries in the session as "
-                "spark.hadoop.<name>, and pass the credentials for the log in storage_options."
-            )
+        _check_hadoop(sparkSession, os.fspath(path), hadoopConf)
         given = {"storage_options": storage_options, "plugins": plugins, "allow_external": allow_external}
         return cls._at(sparkSession, os.fspath(path), given)
 
@@ -300,7 +308,8 @@ class SparkTable:
         sparkSession : SparkSession
             The session of the table that is returned.
         identifier : str
-            ``parquet.`path```.
+            ``parquet.`path```, or a table of the session's catalog whose provider is Parquet, which becomes one of
+            Delta.
         partitionSchema : str or StructType, optional
             The partition columns with their types; files then lie in folders such as ``day=2024-05-01``.
         collect_stats : bool
@@ -310,24 +319,30 @@ class SparkTable:
 
         Raises
         ------
+        TableNotFoundError
+            The catalog has no such table.
         UnsupportedOperationError
-            For the name of a catalog's table.
+            The table has partitions outside of its folder.
         InvalidArgumentError, SchemaError, SchemaMismatchError, DataFileError
             As for `delta_core.convert_to_deltalake`.
         """
-        path = path_in(identifier)
+        path, is_named = path_in(identifier), False
         if path is None:
-            raise UnsupportedOperationError(
-                f"Found the identifier {identifier!r}, expected one such as parquet.`path`: tables of a catalog are "
-                "not converted.",
-                operation="convertToDelta",
-            )
+            path, is_named = table_to_convert(sparkSession, identifier, partitionSchema), True
+            schema = private.partition_schema(sparkSession, identifier) or None
+        else:
+            schema = T.StructType.fromDDL(partitionSchema) if isinstance(partitionSchema, str) else partitionSchema
         session_settings(sparkSession)
-        schema = T.StructType.fromDDL(partitionSchema) if isinstance(partitionSchema, str) else partitionSchema
         by = None if schema is None else Schema(given_columns(schema))
         hive: Literal["hive"] | None = None if by is None else "hive"
         engine = spark_engine(sparkSession, path, options.get("storage_options"), options.get("allow_external"))
-        convert_to_deltalake(path, "ignore", by, hive, collect_stats=collect_stats, engine=engine)
+        properties = private.own_properties(sparkSession, identifier) if is_named else None
+        if not DeltaTable.is_deltatable(path, options.get("storage_options")):
+            convert_to_deltalake(
+                path, "ignore", by, hive, collect_stats=collect_stats, configuration=properties, engine=engine
+            )
+        if is_named:
+            private.become_delta_table(sparkSession, identifier)
         return cls.forPath(sparkSession, path, **options)
 
     # --- reading ---------------------------------------------------------------------------
@@ -341,6 +356,7 @@ class SparkTable:
 
     def alias(self, aliasName: str) -> SparkTable:
         """Return the table under an alias, by which conditions may name its columns."""
+        check_text(aliasName, "aliasName")
         made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__)
         made._alias = aliasName
@@ -359,7 +375,7 @@ class SparkTable:
         row = (
             "delta", metadata.id, metadata.name, metadata.description, interop.root_uri(snapshot).rstrip("/"),
             _time(metadata.created_time), _time(snapshot.timestamp_ms), list(snapshot.state.partition_columns),
-            _clustering(snapshot), sizes.files, sizes.size_bytes, dict(metadata.configuration),
+            clustering_columns(snapshot), sizes.files, sizes.size_bytes, dict(metadata.configuration),
             protocol.min_reader_version, protocol.min_writer_version, sorted(features or snapshot.state.features),
         )  # fmt: skip
         return result_frame(self._spark, [dict(zip(DETAIL.names, row, strict=True))], DETAIL)
@@ -463,13 +479,18 @@ class SparkTable:
 
         Raises
         ------
+        ArgumentTypeError
+            The source is no DataFrame of PySpark, or the condition neither text nor a Column.
         InvalidArgumentError
-            The source is no DataFrame of PySpark.
+            There is no condition.
         UnsupportedOperationError
             The session is one of Spark Connect.
         """
         if not hasattr(source, "sparkSession"):
-            raise InvalidArgumentError(f"Found {type(source).__name__} for source, expected a DataFrame of PySpark.")
+            raise ArgumentTypeError(f"Found {type(source).__name__} for source, expected a DataFrame of PySpark.")
+        if condition is None:
+            raise InvalidArgumentError("Found None for condition, expected SQL text or a Column of PySpark.")
+        check_condition(condition)
         self._changeable("merge")
         return SparkMerger(lambda clauses, is_evolving: self._merged(source, condition, clauses, is_evolving))
 
@@ -491,6 +512,8 @@ class SparkTable:
             merge_schema=is_evolving or self._session.merges_schema,
             transactions=self._session.transactions,
         )
+        if not options.merge_schema:
+            _check_stars(base, source, clauses)
         done = merge_frame(self._spark, base, source, options)
         updated, deleted, inserted = (done.metrics[f"numTargetRows{n}"] for n in ("Updated", "Deleted", "Inserted"))
         return self._taken(
@@ -533,7 +556,7 @@ class SparkTable:
         self._changeable("optimize")
         return SparkOptimizer(
             self._optimized,
-            lambda: bool(_clustering(self._latest())),
+            lambda: bool(clustering_columns(self._latest())),
             lambda text: str(portable_text(self._spark, text)),
         )
 
@@ -609,6 +632,7 @@ class SparkTable:
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
         """Restore the version of a point in time, in the session's zone unless it names one."""
+        check_text(timestamp, "timestamp")
         return self._restored(timestamp)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
@@ -685,6 +709,13 @@ class SparkTable:
     def _cloned(
         self, target: str, is_shallow: bool, replace: bool, properties: Mapping[str, str] | None, **version: Any
     ) -> SparkTable:
+        check_text(target, "target")
+        check_bool(is_shallow, "isShallow")
+        check_bool(replace, "replace")
+        if properties is not None:
+            check_properties(properties, "properties")
+        if version.get("timestamp") is not None:
+            check_text(version["timestamp"], "timestamp")
         path = path_in(target) or target
         properties = None if properties is None else portable_definition(self._spark, properties)[0]
         engine = spark_engine(self._spark, path, self._options.get("storage_options"))
@@ -755,6 +786,7 @@ class SparkOptimizer:
 
     def where(self, partitionFilter: str) -> SparkOptimizer:
         """Select partitions: a condition in Spark SQL on partition columns alone."""
+        check_text(partitionFilter, "partitionFilter")
         self._filter = self._read(partitionFilter)
         return self
 
@@ -800,6 +832,8 @@ class SparkOptimizer:
         ------
         ColumnNotFoundError
             The table lacks a column.
+        ArgumentTypeError
+            For names that are no texts.
         InvalidArgumentError
             For partition columns, columns of a type without an order, or a filter as of `executeCompaction`.
         UnsupportedOperationError
@@ -814,7 +848,7 @@ class SparkOptimizer:
             )
         names = list(cols[0]) if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else list(cols)
         if not all(isinstance(n, str) for n in names):
-            raise InvalidArgumentError(f"Found {cols!r}, expected names of columns.")
+            raise ArgumentTypeError(f"Found {cols!r}, expected names of columns.")
         where = self._filter
         return self._run(lambda optimize, size: optimize.z_order([str(n) for n in names], where, size), is_z_order=True)
 
@@ -825,6 +859,41 @@ def _opened(
     engine = spark_engine(spark, path, storage_options, allow_external)
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     return DeltaTable(path, storage_options=storage_options, engine=engine, plugins=plugins, timezone=zone)
+
+
+def _check_stars(base: Snapshot, source: DataFrame, clauses: Sequence[MergeClause]) -> None:
+    """Reject ``*`` in a clause if the source lacks a column whose values are not the table's own."""
+    if not any(c.is_star for c in clauses):
+        return
+    given = {name.lower() for name in source.columns}
+    for f in base.schema.members:
+        is_own = any(
+            key.startswith(("delta.generationExpression", "delta.identity.", "CURRENT_DEFAULT")) for key in f.metadata
+        )
+        if f.name.lower() not in given and not is_own:
+            raise SchemaMismatchError(
+                f"The merge assigns all columns, and the source has no column {f.name}. Name the columns in the "
+                "clause, or call withSchemaEvolution().",
+                column=f.name,
+            )
+
+
+def _check_hadoop(spark: Any, path: str, given: Mapping[str, str] | None) -> None:
+    if given is None:
+        return
+    check_properties(given, "hadoopConf")
+    is_local = "://" not in path or path.startswith("file://")
+    if not given or is_local or not private.is_available(spark):
+        if given:
+            _log.warning("hadoopConf has no effect on the table at %s: %s", path, ", ".join(sorted(given)))
+        return
+    own = spark._jsparkSession.sessionState().newHadoopConf()
+    others = sorted(name for name, text in given.items() if own.get(name) != text)
+    if others:
+        raise InvalidArgumentError(
+            f"Found {', '.join(others)} in hadoopConf, which only this table would use. Set them in the session as "
+            "spark.hadoop.<name>, and pass the credentials for the log in storage_options."
+        )
 
 
 def _now_ms() -> int:
@@ -843,5 +912,6 @@ def _history_row(info: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "timestamp": _time(info["timestamp"])}
 
 
-def _clustering(snapshot: Snapshot) -> list[str]:
+def clustering_columns(snapshot: Snapshot) -> list[str]:
+    """Return the names of the columns that a table is clustered by."""
     return list(snapshot.plugins.request_values("cluster_by", snapshot.state))

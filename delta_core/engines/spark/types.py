@@ -31,7 +31,10 @@ from delta_core.schema.types import (
     type_to_json,
 )
 
-__all__ = ["narrowed", "raw_schema", "renamed", "reshape", "row_width", "shown_schema", "spark_schema", "spark_type"]
+__all__ = [
+    "declared_schema", "narrowed", "raw_schema", "renamed", "reshape", "row_width", "shown_schema", "spark_schema",
+    "spark_type",
+]  # fmt: skip
 
 _PRIMITIVES: Mapping[str, T.DataType] = {
     "boolean": T.BooleanType(),
@@ -147,6 +150,33 @@ def spark_schema(struct: StructType, types: Mapping[str, TypeDef]) -> T.StructTy
             for f in struct.members
         ]
     )
+
+
+def declared_schema(struct: StructType, types: Mapping[str, TypeDef]) -> T.StructType:
+    """Return a struct as Spark's, with NOT NULL, comments, defaults and other metadata that features do not own."""
+    return _declared(spark_schema(struct, types), struct)
+
+
+def _declared(plain: T.StructType, struct: StructType) -> T.StructType:
+    fields = zip(plain.fields, struct.members, strict=True)
+    return T.StructType(
+        [T.StructField(p.name, _declared_type(p.dataType, f.type), f.nullable, _shown_metadata(f)) for p, f in fields]
+    )
+
+
+def _declared_type(plain: T.DataType, t: DataType) -> T.DataType:
+    if isinstance(plain, T.StructType) and isinstance(t, StructType):
+        return _declared(plain, t)
+    if isinstance(plain, T.ArrayType) and isinstance(t, ArrayType):
+        return T.ArrayType(_declared_type(plain.elementType, t.element_type), t.contains_null)
+    if isinstance(plain, T.MapType) and isinstance(t, MapType):
+        key, value = _declared_type(plain.keyType, t.key_type), _declared_type(plain.valueType, t.value_type)
+        return T.MapType(key, value, t.value_contains_null)
+    return plain
+
+
+def _shown_metadata(f: Field) -> dict[str, Any]:
+    return {k: v for k, v in f.metadata.items() if not k.startswith(("delta.", "EXISTS_DEFAULT"))}
 
 
 def raw_schema(columns: StructType, match: Literal["name", "id"]) -> StructType:

@@ -15,6 +15,13 @@ public class Extensions extends scala.runtime.AbstractFunction1 {
     scala.runtime.AbstractFunction1 rule = new scala.runtime.AbstractFunction1() {
       public Object apply(Object session) { return new Tables((SparkSession) session); }
     };
+    String[] functions = {"table_changes", "table_changes_by_path"};
+    for (int i = 0; i < functions.length; i++) {
+      extensions.injectTableFunction(new scala.Tuple3(
+        new org.apache.spark.sql.catalyst.FunctionIdentifier(functions[i]),
+        new org.apache.spark.sql.catalyst.expressions.ExpressionInfo("delta.Changes", functions[i]),
+        new Changes(functions[i])));
+    }
     extensions.injectHintResolutionRule(rule);  // before Spark looks for tables: conditions are as they were written
     extensions.injectResolutionRule(rule);
     return scala.runtime.BoxedUnit.UNIT;

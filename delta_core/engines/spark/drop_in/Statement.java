@@ -29,6 +29,11 @@ public class Statement extends LogicalPlan implements org.apache.spark.sql.execu
       Object found = Python.part(what, "query");
       return (LogicalPlan) (found == null ? Python.part(what, "sourceTable") : found);
     }
+    // whether a query has the word DEFAULT as a value, which Python replaces before Spark analyzes it
+    boolean names(LogicalPlan query) {
+      return ((Object) what).getClass().getSimpleName().equals("InsertIntoStatement")
+        && java.util.regex.Pattern.compile("\\bDEFAULT\\b", java.util.regex.Pattern.CASE_INSENSITIVE).matcher(query.toString()).find();
+    }
     public String toString() { return kind.equals("text") ? (String) what : ((TreeNode) what).nodeName() + " " + target; }
   }
 
@@ -43,7 +48,7 @@ public class Statement extends LogicalPlan implements org.apache.spark.sql.execu
   public Seq run(SparkSession session) {
     LogicalPlan query = content.query();
     // what is wrong with a query is Spark's own error
-    Object analyzed = query == null ? null : org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(
+    Object analyzed = query == null || content.names(query) ? query : org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(
       (org.apache.spark.sql.classic.SparkSession) session, query).queryExecution().analyzed();
     Object rows = Python.call(new Object[]{
       "run", session, content.kind, content.what, content.target, analyzed, Boolean.valueOf(content.saves)});

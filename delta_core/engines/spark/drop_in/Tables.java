@@ -34,6 +34,8 @@ public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
     if (kind.equals("WithCTE") && changed((LogicalPlan) Python.part(node, "plan")) != null) {
       throw reject("WITH before DELETE, UPDATE or MERGE. Write its queries behind USING");
     }
+    LogicalPlan viewed = throughView(node, kind);
+    if (viewed != null) node = viewed;
     List target = changed(node);
     if (target != null) return Statement.of("plan", node, target, false, result(kind));
     return created(node, kind);
@@ -110,6 +112,66 @@ public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
     return (RuntimeException) Python.call(new Object[]{"reject", what});
   }
 
+  // a node that changes the rows of a view, about the table that the view shows whole; null for other nodes
+  private LogicalPlan throughView(LogicalPlan node, String kind) {
+    boolean merges = kind.equals("MergeIntoTable");
+    if (!merges && !kind.equals("DeleteFromTable") && !kind.equals("UpdateTable")) return null;
+    String part = merges ? "targetTable" : "table", alias = null;
+    Object target = Python.part(node, part);
+    while (target instanceof SubqueryAlias) {
+      if (alias == null) alias = ((SubqueryAlias) target).alias();
+      target = ((SubqueryAlias) target).child();
+    }
+    // Spark's own error is an internal one
+    if (target instanceof org.apache.spark.sql.catalyst.plans.logical.View) Python.call(new Object[]{"reject_view", Boolean.FALSE});
+    if (!(target instanceof UnresolvedRelation)) return null;
+    org.apache.spark.sql.classic.SparkSession classic = (org.apache.spark.sql.classic.SparkSession) session;
+    scala.collection.immutable.Seq names = ((UnresolvedRelation) target).multipartIdentifier();
+    if (!classic.sessionState().catalog().isTempView(names)) return null;
+    String place = shown(org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(classic, (LogicalPlan) target)
+      .queryExecution().analyzed());
+    if (place == null) Python.call(new Object[]{"reject_view", Boolean.TRUE});
+    if (alias == null) alias = (String) names.last();
+    LogicalPlan table = new UnresolvedRelation(Python.seq(Arrays.asList(new Object[]{"delta", place})),
+      org.apache.spark.sql.util.CaseInsensitiveStringMap.empty(), false);
+    table = new SubqueryAlias(new org.apache.spark.sql.catalyst.AliasIdentifier(alias), table);
+    LogicalPlan found = Python.with(node, part, table);
+    found.copyTagsFrom(node);
+    return found;
+  }
+  // the place of the table whose latest rows a plan shows, with columns under their own names; null for other plans
+  private static String shown(LogicalPlan plan) {
+    LogicalPlan child = plan;
+    while (!(child instanceof LogicalRelation)) {
+      if (child instanceof Project) {
+        Iterator it = CollectionConverters.asJava(((Project) child).projectList()).iterator();
+        while (it.hasNext()) if (!isPlain(it.next())) return null;
+      } else if (!(child instanceof SubqueryAlias)
+          && !(child instanceof org.apache.spark.sql.catalyst.plans.logical.View)) return null;
+      child = (LogicalPlan) child.children().apply(0);
+    }
+    Object relation = ((LogicalRelation) child).relation();
+    if (!(relation instanceof org.apache.spark.sql.execution.datasources.HadoopFsRelation)) return null;
+    Object index = ((org.apache.spark.sql.execution.datasources.HadoopFsRelation) relation).location();
+    // of another class loader
+    if (!index.getClass().getSimpleName().equals("LatestFiles")) return null;
+    return index.toString().replaceFirst("^delta_core ", "").replaceFirst(" \\(latest\\)$", "");
+  }
+  private static boolean isPlain(Object column) {
+    if (!(column instanceof org.apache.spark.sql.catalyst.expressions.Alias))
+      return column instanceof org.apache.spark.sql.catalyst.expressions.AttributeReference;
+    Object child = ((org.apache.spark.sql.catalyst.expressions.Alias) column).child();
+    // a view casts columns to the types that they had when it was made
+    if (child instanceof org.apache.spark.sql.catalyst.expressions.Cast) {
+      org.apache.spark.sql.catalyst.expressions.Cast cast = (org.apache.spark.sql.catalyst.expressions.Cast) child;
+      Object below = cast.child();
+      if (((org.apache.spark.sql.catalyst.expressions.Expression) below).dataType().sameType(cast.dataType())) child = below;
+    }
+    return child instanceof org.apache.spark.sql.catalyst.expressions.AttributeReference
+      && ((org.apache.spark.sql.catalyst.expressions.AttributeReference) child).name().equals(
+        ((org.apache.spark.sql.catalyst.expressions.Alias) column).name());
+  }
+
   // the table of ours whose rows a node changes, null for other nodes
   private List changed(LogicalPlan node) {
     String kind = node.getClass().getSimpleName();
@@ -119,11 +181,6 @@ public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
         && !kind.equals("OverwritePartitionsDynamic")) return null;
     Object table = Python.part(node, merges ? "targetTable" : "table");
     while (table instanceof SubqueryAlias) table = ((SubqueryAlias) table).child();
-    if (table instanceof org.apache.spark.sql.catalyst.plans.logical.View
-        && (merges || kind.equals("DeleteFromTable") || kind.equals("UpdateTable"))) {
-      // Spark's own error is an internal one
-      throw reject("a view as the target of DELETE, UPDATE or MERGE. Name its table");
-    }
     if (table instanceof UnresolvedRelation) {
       scala.collection.immutable.Seq names = ((UnresolvedRelation) table).multipartIdentifier();
       List other = format(names);
@@ -168,21 +225,8 @@ public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
     return type.json();
   }
   private LogicalPlan created(LogicalPlan node, String kind) {
-    if (kind.equals("CreateTableLikeCommand")) {
-      Object like = Python.part(node, "sourceTable"), target = Python.part(node, "targetTable");
-      scala.Option provider = (scala.Option) Python.part(node, "provider");
-      boolean copies = ours(((org.apache.spark.sql.catalyst.TableIdentifier) like).nameParts(), true) != null;
-      if (provider.isDefined() ? isDelta(provider.get()) : copies) throw reject("CREATE TABLE LIKE");
-      return null;
-    }
-    if (kind.equals("CreateTableLike")) {
-      Object like = Python.part(node, "source");
-      scala.Option provider = (scala.Option) Python.part(node, "provider");
-      boolean copies = like instanceof UnresolvedTableOrView
-        && ours(((UnresolvedTableOrView) like).multipartIdentifier(), true) != null;
-      if (provider.isDefined() ? isDelta(provider.get()) : copies) throw reject("CREATE TABLE LIKE");
-      return null;
-    }
+    if (kind.equals("CreateTableLikeCommand") || kind.equals("CreateTableLike")) return like(node, kind);
+    if (kind.equals("ShowPartitions")) return partitions(node);
     if (node instanceof org.apache.spark.sql.execution.datasources.CreateTable) {
       scala.Option provider = ((org.apache.spark.sql.execution.datasources.CreateTable) node).tableDesc().provider();
       if (provider.isDefined() && isDelta(provider.get())) throw reject("CREATE TABLE in this form");
@@ -196,6 +240,37 @@ public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
     if (!isDelta(provider.isDefined() ? provider.get() : withoutProvider(spec))) return null;
     List target = ours(((UnresolvedIdentifier) name).nameParts(), false);
     return target == null ? null : Statement.of("plan", node, target, saves(), NONE);
+  }
+  private LogicalPlan like(LogicalPlan node, String kind) {
+    boolean old = kind.equals("CreateTableLikeCommand");
+    Object source = Python.part(node, old ? "sourceTable" : "source"), target = Python.part(node, old ? "targetTable" : "name");
+    scala.collection.immutable.Seq from = null, to = null;
+    if (old) from = ((org.apache.spark.sql.catalyst.TableIdentifier) source).nameParts();
+    else if (source instanceof UnresolvedTableOrView) from = ((UnresolvedTableOrView) source).multipartIdentifier();
+    if (old) to = ((org.apache.spark.sql.catalyst.TableIdentifier) target).nameParts();
+    else if (target instanceof UnresolvedIdentifier) to = ((UnresolvedIdentifier) target).nameParts();
+    if (from == null || to == null) return null;
+    scala.Option provider = (scala.Option) Python.part(node, "provider");
+    List copied = ours(from, true), name = ours(to, false);
+    if (name == null || !(provider.isDefined() ? isDelta(provider.get()) : copied != null)) {
+      if (copied != null) throw reject("CREATE TABLE ... LIKE a table of the format delta, USING another format");
+      return null;
+    }
+    ArrayList both = new ArrayList(name);
+    both.add(null);
+    both.addAll(copied == null ? CollectionConverters.asJava(from) : copied);
+    return Statement.of("plan", node, both, copied != null, NONE);
+  }
+  private LogicalPlan partitions(LogicalPlan node) {
+    Object table = Python.part(node, "table"), spec = null;
+    scala.Option pattern = (scala.Option) Python.part(node, "pattern");
+    if (pattern.isDefined()) spec = pattern.get();
+    if (!(table instanceof UnresolvedTable)) return null;
+    List name = ours(((UnresolvedTable) table).multipartIdentifier(), true);
+    if (name == null) return null;
+    Object values = spec == null ? new HashMap() : CollectionConverters.asJava((scala.collection.Map) Python.part(spec, "spec"));
+    Object rows = Python.call(new Object[]{"partitions", session, name, values});
+    return ((org.apache.spark.sql.classic.Dataset) rows).queryExecution().analyzed();
   }
   private Object withoutProvider(Object spec) {
     RuntimeConfig conf = session.conf();

@@ -7,19 +7,22 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from pyspark.sql import DataFrame, SparkSession, types as T
+from pyspark.sql import DataFrame, SparkSession, functions as F, types as T
 
+from delta_core.engines.spark.catalog import table_path
 from delta_core.engines.spark.chars import with_declared_types
-from delta_core.engines.spark.drop_in.definitions import create
+from delta_core.engines.spark.drop_in.definitions import create, create_like
 from delta_core.engines.spark.drop_in.options import (
     Options,
+    check_time,
     format_frame,
     read_frame,
     save_format,
     stream_frame,
     write_arguments,
 )
-from delta_core.engines.spark.drop_in.statements import change, parse_text, run_text
+from delta_core.engines.spark.drop_in.paths import TablePath, table_path_of
+from delta_core.engines.spark.drop_in.statements import change, parse_text, place_of, run_text
 from delta_core.engines.spark.drop_in.writes import save, save_batch
 from delta_core.engines.spark.latest import latest_rows
 from delta_core.engines.spark.plan.frame import frame
@@ -27,11 +30,10 @@ from delta_core.engines.spark.plan.private import callback, local_place
 from delta_core.engines.spark.settings import session_settings
 from delta_core.engines.spark.snapshots import identity, open_latest
 from delta_core.engines.spark.spark_errors import raises_spark_errors
-from delta_core.engines.spark.types import spark_schema
-from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
+from delta_core.engines.spark.types import declared_schema
+from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, UnsupportedOperationError
+from delta_core.expressions.printing import quote_name
 from delta_core.kernel.snapshot import Snapshot, open_snapshot
-from delta_core.kernel.write.schema_checks import CHAR_VARCHAR
-from delta_core.schema.types import Field, StructType
 from delta_core.table.delta_table import DeltaTable
 
 __all__ = ["Answers"]
@@ -67,6 +69,40 @@ class Answers:
             f"Found {what}, for the format delta, which delta_core.spark.configure does not offer. Use "
             "delta_core.spark.sql, delta_core.spark.DeltaTable or delta_core.spark.write."
         )
+
+    def _reject_view(self, temporary: bool) -> None:
+        what = (
+            "shows some rows, other columns or an older version of a table" if temporary else "is not a temporary one"
+        )
+        raise UnsupportedOperationError(
+            f"DELETE, UPDATE and MERGE can't change this view, which {what}. Change its table; a temporary view of all "
+            "rows of a table, with columns under their own names, can be changed."
+        )
+
+    def _changes(self, session: Any, kind: str, name: str, bounds: Any) -> Any:
+        """Return the rows of table_changes: of a name or a path, between versions or times."""
+        spark = self._session(session)
+        options = {"path": name if kind == "table_changes_by_path" else table_path(spark, name)}
+        options["readchangefeed"] = "true"
+        for end, (is_version, text) in zip(("starting", "ending"), bounds, strict=False):
+            options[f"{end}{'version' if is_version else 'timestamp'}"] = str(text)
+        return read_frame(spark, Options(options))._jdf
+
+    def _partitions(self, session: Any, target: Any, values: Any) -> Any:
+        """Return the partitions that have rows, of SHOW PARTITIONS."""
+        spark, name = self._session(session), [str(part) for part in target]
+        place = place_of(spark, name)
+        columns = DeltaTable(place).metadata().partition_columns
+        if not columns:
+            raise UnsupportedOperationError(f"SHOW PARTITIONS: the table at {place} is not partitioned.")
+        rows = latest_rows(spark, place)
+        for column, value in dict(values).items():
+            if str(column).lower() not in (c.lower() for c in columns):
+                raise ColumnNotFoundError(
+                    f"Partition column {column} is not one of {', '.join(columns)}.", column=column
+                )
+            rows = rows.where(F.col(quote_name(str(column))) == F.lit(str(value)))
+        return rows.select(*map(quote_name, columns)).distinct()._jdf
 
     # --- paths ---
 
@@ -108,17 +144,22 @@ class Answers:
         return bool(DeltaTable.is_deltatable(path))
 
     def _table(self, session: Any, place: str, version: Any, micros: Any) -> Any:
-        spark, uri = self._session(session), local_place(place)
+        spark, path = self._session(session), table_path_of(local_place(place))
+        path.check_travel(version is not None or micros is not None)
+        uri, travels = path.place, version is not None or micros is not None
         session_settings(spark)
         zone = str(spark.conf.get("spark.sql.session.timeZone"))
-        if version is None and micros is None:
+        if path.version is not None or path.timestamp is not None:
+            snapshot, travels = open_snapshot(uri, path.version, path.timestamp, timezone=zone), True
+        elif not travels:
             snapshot = open_latest(spark, uri, None, zone)
         elif version is not None:
             number = Options({"versionasof": str(version)}).number("versionAsOf")
             snapshot = open_snapshot(uri, number, timezone=zone)
         else:
+            check_time(spark, uri, int(micros))
             snapshot = open_snapshot(uri, timestamp=_EPOCH + timedelta(microseconds=int(micros)), timezone=zone)
-        return callback(self._spark, _Table(spark, snapshot, uri, version is None and micros is None).answer)
+        return callback(self._spark, _Table(spark, snapshot, path, not travels).answer)
 
     # --- statements ---
 
@@ -130,6 +171,8 @@ class Answers:
         spark = self._session(session)
         if kind == "text":
             return raises_spark_errors(run_text, is_method=True)(spark, what)._jdf
+        if str(what.getClass().getSimpleName()).startswith("CreateTableLike"):
+            return create_like(spark, what, [None if part is None else str(part) for part in target], saves)
         name = [str(part) for part in target]
         if str(what.getClass().getSimpleName()) in _CREATING:
             return create(spark, what, name, query, saves)
@@ -146,19 +189,22 @@ def without_query(options: Options) -> Options:
 class _Table:
     """A table that a query names, at its latest version or at one that the query names too."""
 
-    def __init__(self, spark: Any, snapshot: Snapshot, uri: str, is_latest: bool) -> None:
-        self._spark, self._snapshot, self._uri, self._is_latest = spark, snapshot, uri, is_latest
+    def __init__(self, spark: Any, snapshot: Snapshot, path: TablePath, is_latest: bool) -> None:
+        self._spark, self._snapshot, self._path, self._is_latest = spark, snapshot, path, is_latest
 
     def answer(self, request: Any) -> Any:
         """Return a fact as escaped texts; or, for options, the rows."""
         if isinstance(request, str):
             facts: dict[str, Callable[[], list[str]]] = {
-                "schema": lambda: [_shown(self._snapshot).json()],
+                "schema": lambda: [self._schema().json()],
                 "partitions": lambda: list(self._snapshot.state.partition_columns),
                 "properties": self._properties,
             }
             return "&".join(quote(text, safe="") for text in facts[request]())
         return self._rows(Options.of(request))
+
+    def _schema(self) -> T.StructType:
+        return declared_schema(self._snapshot.schema, self._snapshot.state.types)
 
     def _properties(self) -> list[str]:
         metadata, protocol = self._snapshot.metadata, self._snapshot.protocol
@@ -176,19 +222,11 @@ class _Table:
         feed = any(options.text(n) is not None for n in ("readChangeFeed", "readChangeData"))
         if travels or feed:
             # a version that Spark did not look up, or changes, which have more columns than the relation
-            return read_frame(self._spark, Options({**options.texts, "path": self._uri}))._jdf
+            return read_frame(self._spark, Options({**options.texts, "path": self._path.place}))._jdf
         options.check(frozenset({"path"}), "Use the arguments of delta_core.spark.read.")
         if self._is_latest:
-            return latest_rows(self._spark, self._uri, opened=self._snapshot)._jdf
+            return self._path.chosen(latest_rows(self._spark, self._path.place, opened=self._snapshot))._jdf
         scan = self._snapshot.scan()
         rows = frame(self._spark, scan, "auto", None, None, identity(self._snapshot))
-        return with_declared_types(rows, self._snapshot.schema, session_settings(self._spark))._jdf
-
-
-def _shown(snapshot: Snapshot) -> T.StructType:
-    """Return the schema as statements describe it: with comments and declared types, by which Spark compares texts."""
-    plain = spark_schema(
-        StructType(Field(f.name, f.type, f.nullable) for f in snapshot.schema.members), snapshot.state.types
-    )
-    kept = [{n: f.metadata[n] for n in ("comment", CHAR_VARCHAR) if n in f.metadata} for f in snapshot.schema.members]
-    return T.StructType([T.StructField(f.name, f.dataType, True, m) for f, m in zip(plain.fields, kept, strict=True)])
+        rows = with_declared_types(rows, self._snapshot.schema, session_settings(self._spark))
+        return self._path.chosen(rows)._jdf

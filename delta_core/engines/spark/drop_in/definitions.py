@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pyspark.sql import DataFrame
 
 from delta_core.engines.spark.catalog import TablePlan, is_path_name, plan_table
@@ -20,15 +21,20 @@ from delta_core.engines.spark.plan.statements import run_query
 from delta_core.engines.spark.relations import spark_engine
 from delta_core.engines.spark.save import write
 from delta_core.engines.spark.settings import session_settings
+from delta_core.engines.spark.table import clustering_columns
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError
 from delta_core.expressions.printing import quote_name
+from delta_core.kernel.commit.property_requests import reserved_properties
+from delta_core.kernel.plugins.registry import default_registry
 from delta_core.kernel.protocol.properties import normalize_properties
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import Field, StructType
 from delta_core.table.delta_table import DeltaTable
 
-__all__ = ["create"]
+__all__ = ["create", "create_like"]
 
+#: Metadata of features that a new table may begin with.
+_DEFINED, _STORED = ("delta.generationExpression", "delta.identity."), ("delta.identity.highWaterMark", "parquet.")
 Existing = Literal["error", "ignore", "replace"]
 
 
@@ -91,6 +97,72 @@ def create(spark: Any, node: Any, name: Sequence[str], query: Any, saves: bool) 
     target.plan.register(spark, target.is_managed)
 
 
+def create_like(spark: Any, node: Any, names: Sequence[str | None], is_delta: bool) -> None:
+    """Run CREATE TABLE ... LIKE: a table of the columns, partitions and properties of another one, without its rows.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session.
+    node : object
+        The node.
+    names : sequence of str
+        The name of the new table, None, and the name of the other one.
+    is_delta : bool
+        Whether the other one is of the format delta.
+
+    Raises
+    ------
+    TableExistsError
+        The table is there.
+    """
+    session_settings(spark)
+    at = list(names).index(None)
+    name, source = [str(n) for n in names[:at]], [str(n) for n in names[at + 1 :]]
+    spec, fields = _like(spark, source, is_delta)
+    own = definitions.like_properties(node)
+    spec = replace(spec, location=definitions.like_location(node), properties={**spec.properties, **own})
+    target = _target(spark, spec, name)
+    if target.is_taken or target.exists:
+        if target.is_taken and node.ifNotExists():
+            return
+        raise TableExistsError(
+            f"The table {'.'.join(name)} exists already, at {target.plan.path}.", path=target.plan.path
+        )
+    _make(spark, spec, fields, target, "error")
+    target.plan.register(spark, target.is_managed)
+
+
+def _like(spark: Any, source: Sequence[str], is_delta: bool) -> tuple[TableSpec, Sequence[Field]]:
+    """Return the definition of a table or view."""
+    text = ".".join(map(quote_name, source))
+    if not is_delta:
+        rows = spark.table(text)
+        by = (
+            []
+            if private.is_temp_view(spark, text)
+            else [c.name for c in spark.catalog.listColumns(text) if c.isPartition]
+        )
+        fields = [_field(f) for f in json.loads(private.schema_json(rows))["fields"]]
+        return TableSpec(None, None, {}, by, []), fields
+    path = source[1] if is_path_name(source) else private.table_location(spark, text)[0]
+    snapshot = DeltaTable(private.local_place(path)).snapshot()
+    metadata = snapshot.metadata
+    fields = [
+        Field(f.name, f.type, f.nullable, {k: v for k, v in f.metadata.items() if _is_defined(k)})
+        for f in snapshot.schema.members
+    ]
+    reserved = reserved_properties(default_registry().everything)
+    kept = {k: v for k, v in metadata.configuration.items() if k not in reserved}
+    clusters = clustering_columns(snapshot)
+    return TableSpec(None, metadata.description, kept, list(metadata.partition_columns), clusters), fields
+
+
+def _is_defined(key: str) -> bool:
+    """Whether metadata of a column is a part of its definition, not of the files and versions of one table."""
+    return key.startswith(_DEFINED) and not key.startswith(_STORED) or not key.startswith(("delta.", *_STORED))
+
+
 def _target(spark: Any, spec: TableSpec, name: Sequence[str]) -> _Target:
     location, is_managed = spec.location, False
     if is_path_name(name):
@@ -117,7 +189,11 @@ def _define(spark: Any, node: Any, spec: TableSpec, target: _Target, existing: E
         raise InvalidArgumentError(
             f"Found no columns and no table at {target.plan.path}. Name the columns, or the location of a table."
         )
-    properties, columns = portable_definition(spark, spec.properties, fields)
+    _make(spark, spec, fields, target, existing)
+
+
+def _make(spark: Any, spec: TableSpec, fields: Sequence[Field], target: _Target, existing: Existing) -> None:
+    properties, columns = portable_definition(spark, {**spec.properties, **_as_properties(spec.options)}, fields)
     path = target.plan.path
     DeltaTable.create(
         path,
@@ -129,6 +205,11 @@ def _define(spark: Any, node: Any, spec: TableSpec, target: _Target, existing: E
         cluster_by=spec.cluster_by,
         engine=spark_engine(spark, path),
     )
+
+
+def _as_properties(options: Mapping[str, str]) -> dict[str, str]:
+    """Return OPTIONS as delta-spark stores them: as properties of their names, and with a prefix."""
+    return {**options, **{f"option.{name}": text for name, text in options.items()}}
 
 
 def _field(found: Mapping[str, Any]) -> Field:
@@ -164,11 +245,12 @@ def _check_same(spec: TableSpec, fields: Sequence[Field], path: str) -> None:
 def _write(
     rows: DataFrame, given: Mapping[str, str], spec: TableSpec, target: _Target, existing: Existing, saves: bool
 ) -> None:
-    options = Options.of({k: v for k, v in given.items() if k.lower() != "path"})
+    options = Options.of({k: v for k, v in {**spec.options, **given}.items() if k.lower() != "path"})
     arguments = write_arguments(options)
     arguments |= {"cluster_by": list(spec.cluster_by)} if spec.cluster_by else {}
     arguments |= {"partition_by": list(spec.partition_by)} if spec.partition_by else {}
-    arguments |= {"properties": dict(spec.properties)} if spec.properties else {}
+    if spec.properties:
+        arguments["properties"] = {**arguments.get("properties", {}), **spec.properties}
     arguments |= {} if spec.comment is None else {"description": spec.comment}
     path, mode = target.plan.path, "error"
     if existing == "replace" and target.exists:

@@ -7,21 +7,25 @@ import json
 import logging
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
 from pyspark.sql import DataFrame
 
+from delta_core.engines.spark.drop_in.paths import table_path_of
 from delta_core.engines.spark.format_read import check_options, place_of, read_format
 from delta_core.engines.spark.format_write import check_write_options, write_format
 from delta_core.engines.spark.latest import latest_changes, latest_rows
 from delta_core.engines.spark.read import read, read_changes
+from delta_core.engines.spark.snapshots import open_latest
 from delta_core.engines.spark.source import STORAGE, prefixes
 from delta_core.engines.spark.stream_changes import read_changes_stream
 from delta_core.engines.spark.stream_read import read_stream
-from delta_core.errors import InvalidArgumentError, TableNotFoundError, UnsupportedOperationError
+from delta_core.errors import InvalidArgumentError, TableNotFoundError, UnsupportedOperationError, VersionNotFoundError
+from delta_core.kernel.log.timestamps import parse_ms
 
-__all__ = ["Options", "read_frame", "save_format", "stream_frame", "write_arguments"]
+__all__ = ["Options", "check_time", "read_frame", "save_format", "stream_frame", "write_arguments"]
 
 _log = logging.getLogger(__name__)
 
@@ -174,16 +178,51 @@ def read_frame(spark: Any, options: Options) -> DataFrame:
     if not _has_changes(options):
         options.check(_READ | _CHANGES, "Use the arguments of delta_core.spark.read.")
         version, timestamp = options.number("versionAsOf"), options.text("timestampAsOf")
+        path = table_path_of(options.path)
+        path.check_travel(version is not None or timestamp is not None)
+        version, timestamp = path.version if version is None else version, timestamp or path.timestamp
         if version is None and timestamp is None:
             with contextlib.suppress(TableNotFoundError):  # it may be a table of another format
-                return latest_rows(spark, options.path)
-        return read(spark, options.path, version, timestamp)
+                return path.chosen(latest_rows(spark, path.place))
+        if timestamp is not None:
+            check_time(spark, path.place, timestamp)
+        return path.chosen(read(spark, path.place, version, timestamp))
     options.check(_CHANGES_READ, "Use the arguments of delta_core.spark.read_changes.")
     start, start_timestamp = options.number("startingVersion"), options.text("startingTimestamp")
     end, end_timestamp = options.number("endingVersion"), options.text("endingTimestamp")
     if end is None and end_timestamp is None:
         return latest_changes(spark, options.path, start, start_timestamp)
     return read_changes(spark, options.path, start, end, start_timestamp=start_timestamp, end_timestamp=end_timestamp)
+
+
+def check_time(spark: Any, place: str, timestamp: str | int) -> None:
+    """Reject a time after the last commit, as delta-spark does: its version may be another one later.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session, whose time zone a text without one has.
+    place : str
+        The table.
+    timestamp : str or int
+        A text, or microseconds since 1970.
+
+    Raises
+    ------
+    VersionNotFoundError
+        The time is after the last commit.
+    """
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    with contextlib.suppress(TableNotFoundError):  # `read` reports it, or reads another format
+        last = open_latest(spark, place, None, zone).timestamp_ms
+        given = timestamp // 1000 if isinstance(timestamp, int) else parse_ms(timestamp, zone)
+        if given > last:
+            raise VersionNotFoundError(
+                f"The time {timestamp} is after the last commit of the table at {place}, which was made "
+                f"{datetime.fromtimestamp(last / 1000, UTC):%Y-%m-%d %H:%M:%S.%f} UTC. Read the latest version without "
+                "a time.",
+                path=place,
+            )
 
 
 def format_frame(spark: Any, name: str, options: Options) -> DataFrame:
@@ -243,7 +282,8 @@ def stream_frame(spark: Any, options: Options) -> DataFrame:
     if files is not None or starts["max_bytes"] is not None:
         starts["max_files"] = files
     if _has_changes(options):
-        options.check(_STARTS | _CHANGES, "Use the arguments of delta_core.spark.read_changes_stream.")
+        # the feed has the changes, so there is nothing to skip
+        options.check(_STREAM | _CHANGES, "Use the arguments of delta_core.spark.read_changes_stream.")
         return read_changes_stream(spark, options.path, **starts)
     options.check(_STREAM | _CHANGES, "Use the arguments of delta_core.spark.read_stream.")
     return read_stream(

@@ -43,6 +43,10 @@ public class Driver {
     LogicalPlan found = (LogicalPlan) plan.transformWithSubqueries(new LatestStep(new Versions(), request));
     return found == plan ? null : org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(rows.sparkSession(), found);
   }
+  // a plan that is not analyzed, with the defaults of columns for the word DEFAULT
+  public LogicalPlan defaults(org.apache.spark.sql.SparkSession session, LogicalPlan plan, String[] texts) throws Exception {
+    return Defaults.filled(session, plan, Arrays.asList(texts));
+  }
   // remembers a text in all nodes of a plan: rules that replace one keep it in others
   public void mark(org.apache.spark.sql.classic.Dataset rows, String text) { mark(rows.logicalPlan(), text); }
   private static void mark(LogicalPlan plan, String text) {

@@ -11,7 +11,16 @@ from msgspec import Struct
 from delta_core.engines.spark.plan.statements import class_name, elements, items, texts
 from delta_core.errors import UnsupportedOperationError
 
-__all__ = ["TableSpec", "columns", "existing", "must_exist", "table_spec", "write_options"]
+__all__ = [
+    "TableSpec",
+    "columns",
+    "existing",
+    "like_location",
+    "like_properties",
+    "must_exist",
+    "table_spec",
+    "write_options",
+]
 
 
 class TableSpec(Struct, frozen=True):
@@ -27,6 +36,8 @@ class TableSpec(Struct, frozen=True):
         Table properties.
     partition_by, cluster_by : sequence of str
         Columns that partition it, or by which its files are clustered.
+    options : Mapping of str to str
+        OPTIONS, without the path.
     """
 
     location: str | None
@@ -34,6 +45,7 @@ class TableSpec(Struct, frozen=True):
     properties: Mapping[str, str]
     partition_by: Sequence[str]
     cluster_by: Sequence[str]
+    options: Mapping[str, str] = {}
 
 
 def existing(node: Any) -> Literal["error", "ignore", "replace"]:
@@ -67,8 +79,6 @@ def table_spec(node: Any) -> TableSpec:
     for name in [n for n in options if n.lower() == "path"]:
         found = options.pop(name)
         location = found if location is None else location
-    if options:
-        raise _unsupported(f"OPTIONS ({', '.join(options)})", "Use TBLPROPERTIES.")
     if "constraints" in elements(spec) and spec.constraints().size():
         raise _unsupported("a constraint", "Add it to the table: ALTER TABLE ... ADD CONSTRAINT.")
     if "collation" in elements(spec) and spec.collation().isDefined() and str(spec.collation().get()) != "UTF8_BINARY":
@@ -83,7 +93,20 @@ def table_spec(node: Any) -> TableSpec:
                 f"{kind} as partitioning", "Partition by columns; a generated column can hold such values."
             )
         (partition_by if kind == "identity" else cluster_by).extend(names)
-    return TableSpec(location, _optional(spec.comment()), texts(spec.properties()), partition_by, cluster_by)
+    return TableSpec(location, _optional(spec.comment()), texts(spec.properties()), partition_by, cluster_by, options)
+
+
+def like_properties(node: Any) -> dict[str, str]:
+    """Return the properties of CREATE TABLE ... LIKE."""
+    return texts(node.properties())
+
+
+def like_location(node: Any) -> str | None:
+    """Return the location of CREATE TABLE ... LIKE."""
+    if "location" in elements(node):
+        return _optional(node.location())
+    place = node.fileFormat().locationUri()  # before Spark 4.2
+    return str(place.get().toString()) if place.isDefined() else None
 
 
 def _unsupported(what: str, instead: str) -> UnsupportedOperationError:

@@ -634,6 +634,14 @@ def with_strict_casts(spark: Any, column: Column) -> Column:
     return ClassicColumn(_driver(spark).strict(spark._jsparkSession, column._jc))
 
 
+def with_defaults(spark: Any, plan: Any, texts: Sequence[str]) -> Any:
+    """Return a plan that Spark has not analyzed, with SQL texts for the word DEFAULT, by the places of columns."""
+    given = spark._sc._gateway.new_array(spark._jvm.java.lang.String, len(texts))
+    for i, text in enumerate(texts):
+        given[i] = text
+    return _driver(spark).defaults(spark._jsparkSession, plan, given)
+
+
 def embedded(column: Column, name: str, call: Any, arguments: Sequence[str]) -> Column:
     """Return a column with an expression that Spark analyzed in the place of a name.
 
@@ -691,6 +699,54 @@ def local_place(place: str) -> str:
 def default_location(spark: Any, name: str) -> str:
     """Return where the session's catalog would put a new table, not encoded."""
     return _decoded(spark, spark._jsparkSession.sessionState().catalog().defaultTablePath(_identifier(spark, name)))
+
+
+def _catalog_table(spark: Any, name: str) -> Any:
+    return spark._jsparkSession.sessionState().catalog().getTableMetadata(_identifier(spark, name))
+
+
+def partition_schema(spark: Any, name: str) -> T.StructType:
+    """Return the partition columns of a table of the session's catalog."""
+    return T.StructType.fromJson(json.loads(str(_catalog_table(spark, name).partitionSchema().json())))
+
+
+def partition_places(spark: Any, name: str) -> list[str]:
+    """Return the places of the partitions that the session's catalog has of a table."""
+    if not partition_schema(spark, name).fields:
+        return []
+    catalog = spark._jsparkSession.sessionState().catalog()
+    found = catalog.listPartitions(_identifier(spark, name), spark._jvm.scala.Option.empty())
+    return [_decoded(spark, found.apply(i).location()) for i in range(found.size())]
+
+
+def own_properties(spark: Any, name: str) -> dict[str, str]:
+    """Return the properties that a table of the session's catalog has from its definition."""
+    pairs = _catalog_table(spark, name).properties().toSeq()
+    found = {str(pairs.apply(i)._1()): str(pairs.apply(i)._2()) for i in range(pairs.size())}
+    kept = ("spark.sql.", "transient_lastDdlTime", "numFiles", "totalSize", "EXTERNAL")
+    return {k: v for k, v in found.items() if not k.startswith(kept)}
+
+
+def become_delta_table(spark: Any, name: str) -> None:
+    """Turn a table of the session's catalog into one of Delta: its log has the columns and properties from now on."""
+    table = _catalog_table(spark, name)
+    names = str(table.productElementNames().mkString(",")).split(",")
+    parts = [getattr(table, f"copy$default${i + 1}")() for i in range(len(names))]
+    jvm = spark._jvm
+    parts[names.index("provider")] = jvm.scala.Option.apply("delta")
+    parts[names.index("schema")] = jvm.org.apache.spark.sql.types.StructType()
+    for emptied in ("partitionColumnNames", "unsupportedFeatures"):
+        parts[names.index(emptied)] = jvm.PythonUtils.toSeq([])
+    parts[names.index("tracksPartitionsInCatalog")] = False
+    catalog = spark._jsparkSession.sessionState().catalog()
+    made = table.copy(*parts)
+    catalog.externalCatalog().alterTable(made)
+    catalog.refreshTable(_identifier(spark, name))
+
+
+def is_temp_view(spark: Any, name: str) -> bool:
+    """Whether a name is that of a temporary view."""
+    return bool(spark._jsparkSession.sessionState().catalog().isTempView(_identifier(spark, name)))
 
 
 def is_known_name(spark: Any, name: str) -> bool:

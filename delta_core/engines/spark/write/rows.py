@@ -52,6 +52,7 @@ _TASK_ROW, _TASK_INDEX, _NUM_TASKS, _NEVER = (f"__delta_{n}" for n in ("task_row
 #: A task numbers its rows below this, as in Spark's monotonically_increasing_id.
 _TASK_ROWS = 2**33
 #: Field metadata that a table's own columns need; other such keys describe the query that a column came from.
+_DEFAULTS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT")
 _SPARK_METADATA = ("__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS")
 
 
@@ -88,7 +89,7 @@ def _given_field(f: Field) -> Field:
     metadata = {
         k: v
         for k, v in f.metadata.items()
-        if (not k.startswith("__") or k in _SPARK_METADATA) and k not in (FIELD_ID, NESTED_IDS)
+        if (not k.startswith("__") or k in _SPARK_METADATA) and k not in (FIELD_ID, NESTED_IDS, *_DEFAULTS)
     }
     return Field(f.name, _given_type(f.type), True, metadata)
 
