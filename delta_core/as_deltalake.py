@@ -14,15 +14,19 @@ from delta_core.deltalake_names.finder import install_as_deltalake
 
 __all__ = ["main"]
 
-_USAGE = """usage: python -m delta_core.as_deltalake SCRIPT [ARGUMENTS]
-       python -m delta_core.as_deltalake -m MODULE [ARGUMENTS]
+_USAGE = """usage: python -m delta_core.as_deltalake [--arro3] SCRIPT [ARGUMENTS]
+       python -m delta_core.as_deltalake [--arro3] -m MODULE [ARGUMENTS]
 
-Runs a Python program in which `import deltalake` imports delta_core."""
+Runs a Python program in which `import deltalake` imports delta_core. With --arro3 its tables and readers are those of
+arro3, as deltalake's are, and else those of PyArrow."""
 
 
 def main() -> None:
     """Run the script or module that the command line names, with the rest of it as its arguments."""
     arguments = sys.argv[1:]
+    if arguments[:1] == ["--arro3"]:
+        install_as_deltalake(arro3=True)
+        del arguments[0]
     if not arguments or arguments[0] in ("-h", "--help") or arguments == ["-m"]:
         print(_USAGE)
         sys.exit(0 if arguments and arguments[0] != "-m" else 2)

@@ -6,6 +6,7 @@ from delta_core.runtime.lazy import lazy_imports
 
 with lazy_imports(__name__):
     from delta_core.deltalake_names import (
+        arro3_results as arro3_results,
         exceptions as exceptions,
         fs as fs,
         internal as internal,

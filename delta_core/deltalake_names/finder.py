@@ -46,11 +46,19 @@ _MODULES = {
 }
 
 
-def install_as_deltalake() -> None:
+def install_as_deltalake(*, arro3: bool = False) -> None:
     """Register this library under the name ``deltalake`` in this process; a second call does nothing.
+
+    Parameters
+    ----------
+    arro3 : bool
+        Whether `DeltaTable.get_add_actions`, `DeltaTable.load_cdf` and `QueryBuilder.execute` return tables and readers
+        of `arro3`, as in `deltalake`, in all of the process; by default those of PyArrow.
 
     Raises
     ------
+    MissingDependencyError
+        If `arro3` is requested, and not installed.
     UnsupportedOperationError
         If the `deltalake` package was imported before: modules that hold its classes would not see those of this
         library.
@@ -62,6 +70,8 @@ def install_as_deltalake() -> None:
     >>> subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip()
     "<class 'delta_core.table.delta_table.DeltaTable'>"
     """
+    if arro3:
+        deltalake_names.arro3_results.return_arro3()
     if is_installed():
         return
     found = sys.modules.get(_NAME)

@@ -24,6 +24,8 @@ from delta_core.errors import InvalidArgumentError, TableExistsError
 from tests.docs.blocks import ROOT
 
 PROGRAMS = ROOT / "tests" / "interop" / "deltalake_programs"
+#: Programs as users of deltalake write them, which need nothing else.
+SCRIPTS = ROOT / "tests" / "interop" / "deltalake_scripts"
 #: What each program needs beside this library.
 NEEDS = {
     "polars_tables": ["polars"],
@@ -54,6 +56,53 @@ def test_program_runs_unchanged(name: str, tmp_path: Path) -> None:
         pytest.skip(f"{', '.join(missing)} is not installed: pip install -e '.[test-deltalake-programs]'")
     done = run("-m", "delta_core.as_deltalake", PROGRAMS / f"{name}.py", tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(p.stem for p in SCRIPTS.glob("*.py")))
+def test_script_runs_unchanged(name: str, tmp_path: Path) -> None:
+    done = run("-m", "delta_core.as_deltalake", SCRIPTS / f"{name}.py", tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.slow
+@pytest.mark.peer
+@pytest.mark.parametrize("name", sorted(p.stem for p in SCRIPTS.glob("*.py")))
+def test_script_runs_on_deltalake_itself(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("deltalake", reason="runs the scripts as they are")
+    done = run(SCRIPTS / f"{name}.py", tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("start", ["--arro3", "in the program"])
+def test_results_are_those_of_arro3_on_request(start: str, tmp_path: Path) -> None:
+    pytest.importorskip("arro3", reason="its objects are returned")
+    program = tmp_path / "program.py"
+    program.write_text(
+        textwrap.dedent(
+            """
+            import sys, arro3.core, pyarrow as pa
+            if sys.argv[2] == "in the program":
+                import delta_core
+                delta_core.install_as_deltalake(arro3=True)
+                delta_core.install_as_deltalake(arro3=True)
+            from deltalake import DeltaTable, QueryBuilder, write_deltalake
+            write_deltalake(sys.argv[1], pa.table({"a": [1, 2]}), configuration={"delta.enableChangeDataFeed": "true"})
+            table = DeltaTable(sys.argv[1])
+            actions = table.get_add_actions(flatten=True)
+            changes = table.load_cdf()
+            found = QueryBuilder().register("t", table).execute("SELECT max(a) AS a FROM t")
+            assert isinstance(actions, arro3.core.Table), type(actions)
+            assert isinstance(changes, arro3.core.RecordBatchReader), type(changes)
+            assert isinstance(found, arro3.core.RecordBatchReader), type(found)
+            assert actions.shape[0] == 1 and changes.read_all().num_rows == 2
+            assert found.read_all().column("a").to_pylist() == [2]
+            """
+        )
+    )
+    module = ["-m", "delta_core.as_deltalake", *([start] if start == "--arro3" else [])]
+    done = run(*(module if start == "--arro3" else []), program, tmp_path / "t", start)
+    assert done.returncode == 0, done.stderr
 
 
 def test_names_are_those_of_this_library() -> None:
