@@ -1,4 +1,4 @@
-"""Makes tables of Parquet files that are there, and looks at what the log says of each file."""
+"""Makes tables of Parquet files that are there, and looks at what the log states of each file."""
 
 import json
 import os
