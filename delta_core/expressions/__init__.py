@@ -9,6 +9,7 @@ with lazy_imports(__name__):
     from delta_core.expressions.filters import (
         from_filters as from_filters,
         is_pyarrow as is_pyarrow,
+        to_condition as to_condition,
         to_expression as to_expression,
     )
     from delta_core.expressions.printing import format_sql as format_sql

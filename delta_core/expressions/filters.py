@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import pyarrow as pa
 
-from delta_core.errors import ExpressionError, UnsupportedExpressionError
+from delta_core.errors import ExpressionError, InvalidArgumentError, UnsupportedExpressionError
 from delta_core.expressions import parts
 from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of, any_of, column
 from delta_core.expressions.binding import ResultOf, bind_typed
@@ -20,7 +20,7 @@ from delta_core.expressions.coercion import VOID, spark_name
 from delta_core.expressions.sql import operator_hint, parse_sql
 from delta_core.schema.types import PrimitiveType, StructType
 
-__all__ = ["from_filters", "is_pyarrow", "to_expression"]
+__all__ = ["from_filters", "is_pyarrow", "to_condition", "to_expression"]
 
 _COMPARE = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>"}
 
@@ -63,6 +63,23 @@ def to_expression(
             f"A predicate must be BOOLEAN, found {found_type}: {predicate!r}.{operator_hint(predicate)}"
         )
     return bound.expression
+
+
+def to_condition(
+    predicate: Any, schema: StructType, functions: Mapping[str, ResultOf] | None = None
+) -> Expression | None:
+    """Return which rows are changed or replaced, as `to_expression` does; None selects all rows.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an empty list of filters, which a program may have by mistake.
+    """
+    if isinstance(predicate, (list, tuple)) and not any(predicate):
+        raise InvalidArgumentError(
+            f"Found the predicate {predicate!r}, expected at least one filter. Pass None to select all rows."
+        )
+    return to_expression(predicate, schema, functions)
 
 
 def _read(predicate: Any, schema: StructType) -> Expression | None:

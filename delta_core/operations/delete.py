@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.expressions import to_expression
+from delta_core.expressions import to_condition
 from delta_core.kernel.scan.plan import FILE_PATH
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels import compute as pc
@@ -67,7 +67,7 @@ def count_selected(base: Snapshot, predicate: Any) -> tuple[int, int]:
     -----
     A predicate on partition columns alone is answered by the log, if its statistics have the numbers of rows.
     """
-    condition = to_expression(predicate, base.schema, functions=base.plugins.functions)
+    condition = to_condition(predicate, base.schema, functions=base.plugins.functions)
     if condition is None or selects_partitions(condition, base.state.partition_columns):
         scan = base.scan([], predicate=condition)
         return scan.file_set.count, scan.count()
@@ -86,7 +86,7 @@ class _Delete:
         self.timing = Timing()
         self.base = base
         self.options = options
-        self.predicate = to_expression(options.predicate, base.schema, functions=base.functions)
+        self.predicate = to_condition(options.predicate, base.schema, functions=base.functions)
         parameters = {"predicate": predicate_text(options.predicate, self.predicate)}
         self.changes = begin_changes(base, "DELETE", parameters, options)
         self.deleted: int | None = 0

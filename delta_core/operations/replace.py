@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.errors import InvalidArgumentError, SchemaMismatchError, did_you_mean
-from delta_core.expressions import to_expression
+from delta_core.expressions import to_condition
 from delta_core.expressions.ast import Call, Column, Expression, all_of, leaves
 from delta_core.expressions.printing import format_sql
 from delta_core.kernel.commit.transaction import CommitResult
@@ -177,7 +177,7 @@ def replace_rows(base: Snapshot | ChangeTarget, data: Any, options: ReplaceRowsO
     latest, source = base.latest(), open_source(data)
     if has_applied(latest, options.transactions):
         return Changed(latest, {})
-    predicate = to_expression(options.predicate, latest.schema, functions=latest.functions)
+    predicate = to_condition(options.predicate, latest.schema, functions=latest.functions)
     shown = {} if predicate is None else {"predicate": predicate_text(options.predicate, predicate)}
     text = None if on is None else sql_text(on)
     changes = begin_changes(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from delta_core.errors import InvalidArgumentError
-from delta_core.expressions import parse_sql, to_expression
+from delta_core.expressions import parse_sql, to_condition
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, leaves
 from delta_core.expressions.binding import bind_typed
 from delta_core.expressions.coercion import canonical, same_type
@@ -82,7 +82,7 @@ class _Update:
         self.timing = Timing()
         self.base = base
         self.options = options
-        self.predicate = to_expression(options.predicate, base.schema, functions=base.functions)
+        self.predicate = to_condition(options.predicate, base.schema, functions=base.functions)
         parameters = {"predicate": predicate_text(options.predicate, self.predicate)}
         self.changes = begin_changes(base, "UPDATE", parameters, options)
         given = self._given(options.updates)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from delta_core.engines.writer_properties import WriterProperties
 from delta_core.errors import ConcurrentAppendError, InvalidArgumentError, SchemaMismatchError, TableExistsError
-from delta_core.expressions import to_expression
+from delta_core.expressions import to_condition
 from delta_core.expressions.ast import Call, Column, Expression, Literal as Constant, all_of, any_of
 from delta_core.expressions.sql import portable_sql
 from delta_core.kernel.commit.intents import READ_TO_REMOVE, removed_files
@@ -410,7 +410,7 @@ class TableWrite:
     def _predicate(self) -> Expression | None:
         if self.options.replace_where is None:
             return None
-        return to_expression(
+        return to_condition(
             self.options.replace_where, self.transaction.table.schema, functions=self.transaction.plugins.functions
         )
 

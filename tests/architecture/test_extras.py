@@ -20,7 +20,7 @@ REQUIREMENT = re.compile(
     r"""(delta[-_]core(?:-lake)?)\[([^\]\n]*)\]|install(?: -\S+)* ["']?(delta[-_]core(?:-lake)?)\b"""
 )
 #: Which listed package provides a module of another name.
-BROUGHT_BY = {"grpc": "pyspark"}
+BROUGHT_BY = {"arro3": "deltalake", "grpc": "pyspark"}
 NOT_BROUGHT = {
     "lance": "the extra test-lance has pylance: it warns at each fork of a process, and tests fork",
     "delta": "delta-spark is the full tier's: it fetches jars when it first starts",

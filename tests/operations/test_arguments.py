@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,20 @@ def test_table_that_is_neither_place_nor_table_is_named(table: Any) -> None:
 def test_table_of_another_kind_is_rejected_by_its_class(uri: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"Found a table as pandas\..*DataFrame"):
         write_deltalake(pd.DataFrame(), ROWS, mode="append")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("predicate", [[], (), [[]]], ids=str)
+@pytest.mark.parametrize("call", ["delete", "update", "replace"])
+def test_empty_list_of_filters_does_not_select_all_rows(uri: Path, predicate: Any, call: str) -> None:
+    table = DeltaTable(uri)
+    calls: dict[str, Callable[[], object]] = {
+        "delete": lambda: table.delete(predicate),
+        "update": lambda: table.update({"a": "a + 1"}, predicate=predicate),
+        "replace": lambda: write_deltalake(table, ROWS, mode="overwrite", predicate=predicate),
+    }
+    with pytest.raises(InvalidArgumentError, match=r"expected at least one filter\. Pass None to select all rows"):
+        calls[call]()
+    assert DeltaTable(uri).version() == 0
 
 
 def test_retries_are_no_fewer_than_none() -> None:
