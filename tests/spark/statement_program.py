@@ -1,7 +1,7 @@
 """Statements and calls in a session that has the format delta, each with its answer: rows, a schema, or an error.
 
 It prints the answers as JSON. With ``peer`` as its second argument the session is one of delta-spark: so the answers
-that `test_statements` expects were recorded. Further arguments choose cells by the beginnings of their names.
+in ``statement_recorded.json`` were recorded. Further arguments choose cells by the beginnings of their names.
 
 A cell of statements begins with ``--`` and its name; its statements end with semicolons, and the answer is that of the
 last one. ``{n}`` is a name of a table of the cell, and ``{p}`` a path of it; ``{m}`` and ``{q}`` are others. ``{t}`` is
