@@ -401,8 +401,8 @@ def as_views(batch: pa.RecordBatch) -> pa.RecordBatch:
 
     Raises
     ------
-    InvalidArgumentError
-        Codes that are not in the dictionary.
+    InvalidArgumentError, DataFileError
+        Codes that are not in the dictionary; the latter where they become plain strings.
     """
     schema, columns = batch.schema, batch.columns
     for i, t in enumerate(schema.types):
