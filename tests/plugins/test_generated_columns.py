@@ -211,8 +211,8 @@ def test_arrays_that_are_passed_are_compared_with_generated_ones(tmp_path: Path)
 
 def test_protocol_is_the_weakest_that_has_it(tmp_path: Path) -> None:
     found = open_snapshot(create(tmp_path / "t", [ID, ANNOTATED])).protocol
-    assert (found.min_reader_version, found.min_writer_version) == (1, 7)
-    assert found.writer_features == ("appendOnly", "generatedColumns", "invariants")
+    assert (found.min_reader_version, found.min_writer_version) == (1, 4)
+    assert not found.writer_features
 
 
 def test_peer_computes_what_rows_leave_out_and_here_it_is_read(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ OWN: Mapping[str, Any] = {
     "stream_of_a_missing_path": [_ANALYSIS, "PATH_NOT_FOUND"],
     "column_that_is_not_there_in_merge_condition": [_ANALYSIS, "DELTA_MERGE_UNRESOLVED_EXPRESSION"],
     "column_that_is_not_there_in_merge_statement": [_ANALYSIS, "DELTA_MERGE_UNRESOLVED_EXPRESSION"],
+    "column_that_is_not_there_in_merge_source": "no error",
     "column_that_is_not_there_in_zorder": [_ANALYSIS, "UNRESOLVED_COLUMN.WITH_SUGGESTION"],
     "more_values_in_insert": [_ANALYSIS, "DELTA_INSERT_COLUMN_ARITY_MISMATCH"],
     "null_in_a_column_without_nulls": [_RUNTIME, "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"],

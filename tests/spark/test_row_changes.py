@@ -580,7 +580,7 @@ def test_folders_are_converted_and_versions_raised(spark: Any, tmp_path: Path) -
         found = DeltaTable(tmp_path / "c").protocol()
         assert set(found.writer_features or ()) == before
         assert (found.min_writer_version, found.min_reader_version) == (7, reader)
-    with pytest.raises(UnsupportedOperationError):
+    with pytest.raises(TableNotFoundError, match="no table visits in the session's catalog"):
         ds.DeltaTable.convertToDelta(spark, "visits")
     assert sorted(r.id for r in table.toDF().where("p = 1").collect()) == [1, 3]
 

@@ -35,7 +35,6 @@ from delta_core.engines.spark.write.rows import given_schema
 from delta_core.errors import (
     ArgumentTypeError,
     InvalidArgumentError,
-    SchemaMismatchError,
     TableExistsError,
     TableNotFoundError,
     UnsupportedOperationError,
@@ -512,8 +511,6 @@ class SparkTable:
             merge_schema=is_evolving or self._session.merges_schema,
             transactions=self._session.transactions,
         )
-        if not options.merge_schema:
-            _check_stars(base, source, clauses)
         done = merge_frame(self._spark, base, source, options)
         updated, deleted, inserted = (done.metrics[f"numTargetRows{n}"] for n in ("Updated", "Deleted", "Inserted"))
         return self._taken(
@@ -859,23 +856,6 @@ def _opened(
     engine = spark_engine(spark, path, storage_options, allow_external)
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     return DeltaTable(path, storage_options=storage_options, engine=engine, plugins=plugins, timezone=zone)
-
-
-def _check_stars(base: Snapshot, source: DataFrame, clauses: Sequence[MergeClause]) -> None:
-    """Reject ``*`` in a clause if the source lacks a column whose values are not the table's own."""
-    if not any(c.is_star for c in clauses):
-        return
-    given = {name.lower() for name in source.columns}
-    for f in base.schema.members:
-        is_own = any(
-            key.startswith(("delta.generationExpression", "delta.identity.", "CURRENT_DEFAULT")) for key in f.metadata
-        )
-        if f.name.lower() not in given and not is_own:
-            raise SchemaMismatchError(
-                f"The merge assigns all columns, and the source has no column {f.name}. Name the columns in the "
-                "clause, or call withSchemaEvolution().",
-                column=f.name,
-            )
 
 
 def _check_hadoop(spark: Any, path: str, given: Mapping[str, str] | None) -> None:

@@ -184,7 +184,7 @@ def read_frame(spark: Any, options: Options) -> DataFrame:
         if version is None and timestamp is None:
             with contextlib.suppress(TableNotFoundError):  # it may be a table of another format
                 return path.chosen(latest_rows(spark, path.place))
-        if timestamp is not None:
+        if timestamp is not None and version is None:
             check_time(spark, path.place, timestamp)
         return path.chosen(read(spark, path.place, version, timestamp))
     options.check(_CHANGES_READ, "Use the arguments of delta_core.spark.read_changes.")
