@@ -13,10 +13,10 @@ from typing import Any
 
 __all__ = [
     "AccessDeniedError",
-    "CatalogRequiredError",
-    "CheckpointError",
     "ArgumentTypeError",
     "ArrowTypeError",
+    "CatalogRequiredError",
+    "CheckpointError",
     "ColumnNotFoundError",
     "CommitConflictError",
     "CommitError",

@@ -33,6 +33,7 @@ from delta_core.kernel.commit.transaction import Transaction
 from delta_core.kernel.protocol.actions import Metadata
 from delta_core.kernel.protocol.properties import normalize_properties, parse_columns
 from delta_core.kernel.snapshot import Snapshot
+from delta_core.kernel.write.schema_checks import CHAR_VARCHAR
 from delta_core.operations.create import property_texts
 from delta_core.operations.feature.add import enabled_features, run_enabling_steps
 from delta_core.runtime.arguments import is_of_deltalake
@@ -205,16 +206,8 @@ class PlacedColumn(Struct, frozen=True):
             raise InvalidArgumentError(f"Column {name} is no struct and can't get a field.", column=name)
         if parent.get(path[-1]) is not None:
             raise SchemaError(f"Column {format_path(path)} is in the table already.", column=format_path(path))
-        at = 0 if self.first else len(parent.members)
-        if self.after is not None:
-            behind = parent.get(self.after)
-            if behind is None:
-                raise ColumnNotFoundError(
-                    f"Found AFTER {self.after}, which is not beside {format_path(path)}.", column=self.after
-                )
-            at = parent.members.index(behind) + 1
         made = Field(path[-1], self.type, metadata=self.metadata)
-        return _with_fields(schema, path[:-1], lambda fields: [*fields[:at], made, *fields[at:]]), path
+        return _with_fields(schema, path[:-1], lambda fields: _placed(fields, made, path, self.first, self.after)), path
 
 
 def add_placed_columns(base: Snapshot, columns: Sequence[PlacedColumn], commit: CommitArguments) -> Snapshot:
@@ -235,15 +228,25 @@ def add_placed_columns(base: Snapshot, columns: Sequence[PlacedColumn], commit: 
         schema, path = column.added_to(schema)
         added.append((path, find(schema, path)[1], column))
     _check_plain(latest, schema, [(path, f) for path, f, _ in added])
-    shown = [
-        {"column": _shown(path, f), **({"position": _position(c.first, c.after)} if c.first or c.after else {})}
-        for path, f, c in added
-    ]
+    shown = [_shown_at(path, f, c.first, c.after) for path, f, c in added]
     return _commit(latest, "ADD COLUMNS", {"columns": _dump(shown)}, _with_schema(latest, schema), commit)
 
 
-def _position(first: bool, after: str | None) -> str:
-    return "FIRST" if first else f"AFTER {after}"
+def _placed(fields: Sequence[Field], made: Field, path: Path, first: bool, after: str | None) -> list[Field]:
+    """Return the fields of a struct with another one at its place: after them unless a place is given.
+
+    Raises
+    ------
+    ColumnNotFoundError
+        The field to follow is not among them.
+    """
+    at = 0 if first else len(fields)
+    if after is not None:
+        behind = StructType(fields).index(after)
+        if behind is None:
+            raise ColumnNotFoundError(f"Found AFTER {after}, which is not beside {format_path(path)}.", column=after)
+        at = behind + 1
+    return [*fields[:at], made, *fields[at:]]
 
 
 def _type_at(schema: Schema, path: Path) -> DataType:
@@ -457,18 +460,11 @@ def move_column(
     behind = None if after is None else find(latest.schema, (*path[:-1], after))[0][-1]
     if behind == path[-1]:
         raise InvalidArgumentError(f"Column {format_path(path)} can't be moved after itself.")
-
-    def change(fields: tuple[Field, ...]) -> list[Field]:
-        moved = next(f for f in fields if f.name == path[-1])
-        left = [f for f in fields if f.name != path[-1]]
-        at = 0 if behind is None else next(i for i, f in enumerate(left) if f.name == behind) + 1
-        return [*left[:at], moved, *left[at:]]
-
-    schema = _with_fields(latest.schema, path[:-1], change)
+    schema = _moved(latest.schema, path, first, behind)
     if schema == latest.schema:
         return latest
     said = _changed_column(path, find(schema, path)[1])
-    said["position"] = "FIRST" if behind is None else f"AFTER {behind}"
+    said["position"] = _position(first, behind)
     return _commit(latest, "CHANGE COLUMN", said, _with_schema(latest, schema), commit)
 
 
@@ -556,39 +552,18 @@ class ColumnAlteration(Struct, frozen=True):
                     f"The type of column {format_path(path)} can't be given as a whole; change the fields below it.",
                     column=format_path(path),
                 )
-            for key in TYPE_METADATA:
-                metadata.pop(key, None)
+            metadata.pop(CHAR_VARCHAR, None)
             metadata.update(self.field.metadata)
         if self.comment is not None:
             metadata["comment"] = self.comment
         made = Field(f.name, t, f.nullable, metadata)
-        return self._moved(Schema(_struct_of(_with_field(schema, path, _replaced_by(made)))), path)
-
-    def _moved(self, schema: Schema, path: Path) -> Schema:
-        if not self.first and self.after is None:
-            return schema
-        parent = _type_at(schema, path[:-1])
-        assert isinstance(parent, StructType)
-        moved = parent.get(path[-1])
-        left = [f for f in parent.members if f is not moved]
-        names = [f.name.lower() for f in left]
-        if self.after is not None and self.after.lower() not in names:
-            raise ColumnNotFoundError(
-                f"Found AFTER {self.after}, which is not beside {format_path(path)}.", column=self.after
-            )
-        at = 0 if self.after is None else names.index(self.after.lower()) + 1
-        assert moved is not None
-        return _with_fields(schema, path[:-1], lambda _: [*left[:at], moved, *left[at:]])
+        changed = Schema(_struct_of(_with_field(schema, path, _replaced_by(made))))
+        is_moved = self.first or self.after is not None
+        return _moved(changed, path, self.first, self.after) if is_moved else changed
 
     def shown(self, schema: Schema) -> dict[str, Any]:
         """Return the change as history shows it."""
-        path, f = find(schema, self.path)
-        is_moved = self.first or self.after is not None
-        return {"column": _shown(path, f), **({"position": _position(self.first, self.after)} if is_moved else {})}
-
-
-#: Metadata that belongs to the type of a column.
-TYPE_METADATA = ("__CHAR_VARCHAR_TYPE_STRING",)
+        return _shown_at(*find(schema, self.path), self.first, self.after)
 
 
 def _kept(old: DataType, new: DataType) -> DataType:
@@ -612,7 +587,7 @@ def _kept_field(old: Field | None, new: Field) -> Field:
             f"Column {old.name} can't become NOT NULL here: its rows may have nulls. Call set_column_not_null.",
             column=old.name,
         )
-    own = {k: v for k, v in old.metadata.items() if k not in TYPE_METADATA}
+    own = {k: v for k, v in old.metadata.items() if k != CHAR_VARCHAR}
     return Field(old.name, _kept(old.type, new.type), new.nullable, {**own, **new.metadata})
 
 
@@ -667,12 +642,11 @@ def replace_columns(base: Snapshot, fields: Sequence[Field], commit: CommitArgum
         raise SchemaError(f"Column {again} is given twice.", column=again)
     if schema == old:
         return latest
-    paths = {tuple(part.lower() for part in path) for path, _ in walk(schema)}
-    left_out = [path for path, _ in walk(old) if tuple(part.lower() for part in path) not in paths]
+    kept, had = ({_lowered(path) for path, _ in walk(s)} for s in (schema, old))
+    left_out = [path for path, _ in walk(old) if _lowered(path) not in kept]
     if left_out:
         _check_mapped(latest, "dropped")
-    had = {tuple(part.lower() for part in path) for path, _ in walk(old)}
-    added = [(path, f) for path, f in walk(schema) if tuple(part.lower() for part in path) not in had]
+    added = [(path, f) for path, f in walk(schema) if _lowered(path) not in had]
     strict = next((format_path(path) for path, f in added if not f.nullable), None)
     if strict is not None:
         raise SchemaError(f"Column {strict} is NOT NULL and can't be added: rows that are there have no value in it.")
@@ -1008,6 +982,20 @@ def _with_fields(schema: Schema, path: Path, change: Callable[[tuple[Field, ...]
     return Schema(_struct_of(_with_type(schema, path, lambda t: StructType(change(_struct_of(t))))))
 
 
+def _moved(schema: Schema, path: Path, first: bool, after: str | None) -> Schema:
+    """Return a schema with a column at another place of its struct."""
+
+    def change(fields: tuple[Field, ...]) -> list[Field]:
+        moved = next(f for f in fields if f.name == path[-1])
+        return _placed([f for f in fields if f is not moved], moved, path, first, after)
+
+    return _with_fields(schema, path[:-1], change)
+
+
+def _lowered(path: Path) -> Path:
+    return tuple(part.lower() for part in path)
+
+
 def _replaced_by(new: Field) -> Callable[[Field], Field]:
     return lambda _: new
 
@@ -1026,6 +1014,15 @@ def _struct_of(t: DataType) -> tuple[Field, ...]:
 
 def _changed_column(path: Path, f: Field) -> dict[str, str]:
     return {"column": _dump(_shown(path, f))}
+
+
+def _shown_at(path: Path, f: Field, first: bool, after: str | None) -> dict[str, Any]:
+    is_placed = first or after is not None
+    return {"column": _shown(path, f), **({"position": _position(first, after)} if is_placed else {})}
+
+
+def _position(first: bool, after: str | None) -> str:
+    return "FIRST" if first else f"AFTER {after}"
 
 
 def _shown(path: Path, f: Field) -> dict[str, Any]:

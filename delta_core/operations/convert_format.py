@@ -33,6 +33,7 @@ from delta_core.kernel.snapshot import Snapshot, TableContext, open_context
 from delta_core.kernel.write.convert import conversion
 from delta_core.kernel.write.files import write_files
 from delta_core.kernel.write.plan import Origin
+from delta_core.kernel.write.schema_checks import CHAR_VARCHAR
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import is_valid, one_array
 from delta_core.operations.convert import ConvertOptions, convert_folder
@@ -48,7 +49,6 @@ __all__ = ["DELTA", "Conversion", "ConversionOptions", "convert_table", "folder_
 _OPERATION = "CREATE TABLE AS SELECT"
 #: Metadata of fields that belong to features: they are reported as features, or mean nothing elsewhere.
 _OF_FEATURES = ("delta.", "CURRENT_DEFAULT", "EXISTS_DEFAULT", "__", "parquet.", "PARQUET:", "ARROW:", "lance")
-_CHAR = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 class ConversionOptions(Struct, frozen=True):
@@ -353,7 +353,7 @@ def _facets(snapshot: Snapshot, rule: MetadataColumn | None, fields: Sequence[Fi
         yield TableFacet(name, "a feature that no installed plugin provides")
     if state.partition_columns:
         yield TableFacet("partitions", f"partitioned by {', '.join(state.partition_columns)}")
-    lengths = [f.name for f in fields if _CHAR in f.metadata]
+    lengths = [f.name for f in fields if CHAR_VARCHAR in f.metadata]
     if lengths:
         yield TableFacet("lengths", f"the lengths of char and varchar in {', '.join(lengths)}")
     system = {d for f in snapshot.registry.everything.features.values() for d in f.domains}

@@ -152,7 +152,10 @@ def check_kinds(given: Iterable[tuple[str, Any]]) -> None:
     """
     for name, value in given:
         kind = _KINDS.get(name)
-        if value is None or kind is None or isinstance(value, kind) or type(value).__name__ in ("bool", "bool_"):
+        if value is None or kind is None or isinstance(value, kind):
+            continue
+        # the class of NumPy's truth values is named so, with the underscore before NumPy 2
+        if kind is bool and type(value).__name__ in ("bool", "bool_"):
             continue
         # a value of storage options may be a secret
         shown = f"={value!r}" if isinstance(value, (int, float)) else f" of type {type(value).__name__}"
@@ -162,7 +165,7 @@ def check_kinds(given: Iterable[tuple[str, Any]]) -> None:
 def properties_by_position(*names: str, most: int | None = None) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
     """Let callers pass arguments that are by name only by position too, after the others, as ``deltalake`` does.
 
-    Such a call warns that it is deprecated.
+    Such a call warns that it is deprecated. The types of all arguments are checked, by `check_kinds`.
 
     Parameters
     ----------

@@ -12,6 +12,7 @@ import pytest
 
 from delta_core.errors import EngineError
 from delta_plugins.lance import open_dataset, write_lance
+from delta_plugins.lance.chosen_rows import ChosenScan
 from delta_plugins.lance.files import DataFileWriter
 
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
@@ -80,4 +81,26 @@ def test_failures_of_disks_are_errors_of_the_store_and_leave_no_files(
     monkeypatch.setattr(DataFileWriter, "write", fails)
     with pytest.raises(EngineError, match=r"Could not write 'data/.*No space left"):
         write(call, str(tmp_path), pa.table({"id": [*range(5000)]}))
+    assert files_in(tmp_path) == before
+
+
+@pytest.mark.parametrize("kind", ["btree", "bitmap", "zonemap"])
+@pytest.mark.parametrize("part", ["disk", "source"])
+def test_indices_that_fail_leave_no_files(
+    tmp_path: Path, kind: str, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_lance(str(tmp_path), pa.table({"id": [1, 2, 2]}))
+    before = files_in(tmp_path)
+
+    def fails(*_: Any) -> None:
+        error = OSError(errno.ENOSPC, "No space left on device")
+        raise error if part == "disk" else OSError("the source failed")
+
+    if part == "disk":
+        monkeypatch.setattr(DataFileWriter, "write", fails)
+    else:
+        monkeypatch.setattr(ChosenScan, "read_batches", fails)
+    expected, text = (EngineError, "space") if part == "disk" else (OSError, "the source failed")
+    with pytest.raises(expected, match=text):
+        open_dataset(str(tmp_path)).create_index("id", kind)
     assert files_in(tmp_path) == before

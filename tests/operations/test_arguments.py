@@ -8,14 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import deltalake
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core import CommitProperties, DeltaTable, Field, Schema, open_table, write_deltalake
+from delta_core import (
+    ColumnProperties,
+    CommitProperties,
+    DeltaTable,
+    Field,
+    Schema,
+    WriterProperties,
+    open_table,
+    write_deltalake,
+)
 from delta_core.errors import (
+    ArgumentTypeError,
     ColumnNotFoundError,
     DataFileNotFoundError,
     InvalidArgumentError,
@@ -92,6 +103,33 @@ def test_table_that_is_neither_place_nor_table_is_named(table: Any) -> None:
 def test_table_of_another_kind_is_rejected_by_its_class(uri: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"Found a table as pandas\..*DataFrame"):
         write_deltalake(pd.DataFrame(), ROWS, mode="append")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda p: setattr(p, "compression", "ZSDT"), "compression"),
+        (lambda p: setattr(p, "compression_level", 99), "level"),
+        (lambda p: setattr(p.column_properties["a"], "encoding", "PLAN"), "encoding"),
+    ],
+    ids=["codec", "level", "column"],
+)
+def test_options_that_were_changed_are_checked_again(uri: Path, change: Callable[[Any], None], why: str) -> None:
+    given = WriterProperties(compression="ZSTD", column_properties={"a": ColumnProperties(encoding="PLAIN")})
+    given.compression = "GZIP(4)"
+    write_deltalake(uri, ROWS, mode="append", writer_properties=given)
+    assert (given.compression, given.compression_level) == ("GZIP", 4)
+    change(given)
+    with pytest.raises(InvalidArgumentError, match=why):
+        write_deltalake(uri, ROWS, mode="append", writer_properties=given)
+    assert DeltaTable(uri).version() == 1
+
+
+@pytest.mark.parametrize("options", [{"name": True}, {"configuration": True}, {"mode": np.True_}], ids=str)
+def test_truth_value_is_no_text_and_no_mapping(tmp_path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentTypeError, match=f"Found {next(iter(options))}"):
+        DeltaTable.create(tmp_path / "t", Schema([Field("a", "long")]), **options)
+    assert not (tmp_path / "t").exists()
 
 
 @pytest.mark.parametrize("predicate", [[], (), [[]]], ids=str)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import delta_core.spark as ds
-from delta_core import DeltaTable, write_deltalake
+from delta_core import DeltaTable, Field, Schema, write_deltalake
 from delta_core.errors import (
     ColumnNotFoundError,
     ConstraintViolationError,
@@ -313,6 +313,31 @@ def test_definitions_are_altered_as_delta_spark_does(spark: Any, registered: str
         assert spark.table("plain").columns == ["id", "more"]
     finally:
         spark.sql("DROP TABLE plain")
+
+
+def test_default_is_a_keyword_unless_the_query_has_such_a_column(spark: Any, tmp_path: Path) -> None:
+    name = f"delta.`{tmp_path / 't'}`"
+    columns = [Field("i", "long"), Field("x", "long", metadata={"CURRENT_DEFAULT": "7", "EXISTS_DEFAULT": "7"})]
+    DeltaTable.create(str(tmp_path / "t"), Schema(columns), features=["allowColumnDefaults"])
+    ds.sql(spark, f"INSERT INTO {name} VALUES (1L, DEFAULT), (2L, 20L)")
+    ds.sql(spark, f"INSERT INTO {name} SELECT 3L, DEFAULT")
+    ds.sql(spark, f"INSERT INTO {name} SELECT 4L, default FROM (SELECT 40L AS `default`)")
+    assert rows_of(tmp_path / "t", "i", "x") == [(1, 7), (2, 20), (3, 7), (4, 40)]
+    ds.sql(spark, f"UPDATE {name} SET x = DEFAULT WHERE i = 4")
+    merge = f"MERGE INTO {name} t USING (SELECT 5L AS i) s ON t.i = s.i"
+    ds.sql(spark, f"{merge} WHEN NOT MATCHED THEN INSERT (i, x) VALUES (s.i, DEFAULT)")
+    assert rows_of(tmp_path / "t", "i", "x") == [(1, 7), (2, 20), (3, 7), (4, 7), (5, 7)]
+
+
+def test_default_of_values_that_the_table_makes_is_rejected(spark: Any, tmp_path: Path) -> None:
+    name = f"delta.`{tmp_path / 't'}`"
+    ds.DeltaTable.create(spark).location(str(tmp_path / "t")).addColumn("x", "INT").addColumn(
+        "id", "BIGINT", generatedByDefaultAs=ds.IdentityGenerator()
+    ).addColumn("g", "INT", generatedAlwaysAs="x * 2").execute()
+    for columns, row in (("x, id", "1, DEFAULT"), ("x, g", "1, DEFAULT")):
+        with pytest.raises(InvalidArgumentError, match=r"whose values the table makes\. Leave it out"):
+            ds.sql(spark, f"INSERT INTO {name} ({columns}) VALUES ({row})")
+    assert DeltaTable(tmp_path / "t").version() == 0
 
 
 def test_what_a_statement_cannot_do_is_rejected_and_leaves_the_table_as_it_was(spark: Any, tmp_path: Path) -> None:

@@ -457,7 +457,7 @@ def _assigned(schema: StructType, path: Path, values: Mapping[Path, Expression])
     t: Any = StructType(schema.members)
     for name in path:
         t = t.get(name).type
-    parts = [(Constant(f.name, _STRING), _assigned(schema, (*path, f.name), values)) for f in t.fields]
+    parts = [(Constant(f.name, _STRING), _assigned(schema, (*path, f.name), values)) for f in t.members]
     return Call("named_struct", tuple(e for pair in parts for e in pair))
 
 

@@ -22,6 +22,7 @@ from delta_core.expressions import ast
 from delta_core.expressions.ast import Call, Cast, Expression, Literal
 from delta_core.expressions.printing import format_sql, quote_name
 from delta_core.kernel.snapshot import Snapshot
+from delta_core.kernel.write.plan import plan_write
 from delta_core.operations.merge.builder import MergeClause
 from delta_core.schema.fields import Path, format_path, walk
 from delta_core.schema.types import (
@@ -40,7 +41,6 @@ from delta_core.schema.types import (
 __all__ = ["run_statement"]
 
 _STRING = PrimitiveType("string")
-_CURRENT_DEFAULT = "CURRENT_DEFAULT"
 #: Types whose columns may get a wider one.
 _WIDENED = ("byte", "short", "integer", "long", "float", "double", "date")
 
@@ -89,22 +89,13 @@ def run_statement(
         again = next((n for n in names if names.count(n) > 1), None)
         if again is not None:
             raise InvalidArgumentError(f"Column {again} is assigned twice.", column=again)
-        return {
-            name: _default(schema, name) if value.upper() == "DEFAULT" else value
-            for name, (_, value) in zip(names, given, strict=True)
-        }
+        return {name: value for name, (_, value) in zip(names, given, strict=True)}
 
     if isinstance(statement, Update):
         return named.update(statement.condition, values(statement.values))
     if isinstance(statement, Delete):
         return named.delete(statement.condition)
     return _merge(spark, statement, named, values)
-
-
-def _default(schema: StructType, column: str) -> str:
-    """Return the default of a column as SQL."""
-    field = schema.get(column)
-    return "NULL" if field is None else str(field.metadata.get(_CURRENT_DEFAULT, "NULL"))
 
 
 def _name(schema: StructType, alias: str, path: Path) -> str:
@@ -142,7 +133,7 @@ def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[s
     else:
         all_named = [_field(schema, n).name for n in statement.columns] or [f.name for f in schema.members]
         named = [n for n in all_named if n not in constants]
-        query = private.with_defaults(spark, statement.query, [_default(schema, n) for n in named])
+        query = _with_defaults(spark, statement.query, named, snapshot)
         rows = _by_place(run_query(spark, query), named, schema, is_evolving)
     by_place = not statement.is_by_name and not is_evolving
     rows = _stored(rows, schema, snapshot.state.types, by_place=by_place, keep_wider=is_evolving)
@@ -159,6 +150,23 @@ def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[s
         **statement.arguments,
     }
     write(rows, table.path, "overwrite" if statement.is_overwrite else "append", **arguments, **options)
+
+
+def _with_defaults(spark: Any, query: Any, names: Sequence[str], snapshot: Snapshot) -> Any:
+    """Return a query with the defaults of the columns that it is for in place of the word DEFAULT."""
+    places = [i for i in private.default_places(spark, query) if i < len(names)]
+    if not places:
+        return query
+    plan, texts = plan_write(snapshot.state, snapshot.plugins, "WRITE"), {}
+    for i in places:
+        default = plan.default_of((names[i],), updates=False)
+        if default is None:
+            raise InvalidArgumentError(
+                f"Found DEFAULT for {names[i]}, whose values the table makes. Leave it out of the list of columns.",
+                column=names[i],
+            )
+        texts[i] = format_sql(default)
+    return private.with_defaults(spark, query, texts)
 
 
 def _insert_format(spark: Any, statement: Insert, table: SparkFormatTable) -> None:

@@ -862,12 +862,13 @@ def _check_hadoop(spark: Any, path: str, given: Mapping[str, str] | None) -> Non
     if given is None:
         return
     check_properties(given, "hadoopConf")
-    is_local = "://" not in path or path.startswith("file://")
-    if not given or is_local or not private.is_available(spark):
-        if given:
-            _log.warning("hadoopConf has no effect on the table at %s: %s", path, ", ".join(sorted(given)))
+    if not given:
         return
-    own = spark._jsparkSession.sessionState().newHadoopConf()
+    if "://" not in path or path.startswith("file://"):
+        _log.warning("hadoopConf has no effect on the table at %s: %s", path, ", ".join(sorted(given)))
+        return
+    # a client of Spark Connect can't look at the settings of the session
+    own = spark._jsparkSession.sessionState().newHadoopConf() if private.is_available(spark) else {}
     others = sorted(name for name, text in given.items() if own.get(name) != text)
     if others:
         raise InvalidArgumentError(

@@ -289,11 +289,25 @@ def own_options(argument: str, found: object, kind: type[_T]) -> _T | None:
     ------
     ArgumentTypeError
         If it is of another class.
+    InvalidArgumentError
+        If it was changed to what it can't be made with.
     """
     own = own_option(found, _KINDS)
     if own is not None and not isinstance(own, kind):
         raise ArgumentTypeError(f"Found {argument} as {kind_name(found)}; expected {kind.__name__} of delta_core.")
+    _check_again(own)
     return own
+
+
+def _check_again(option: Any) -> None:
+    """Check an option and those within it as when they were made: they can be changed since."""
+    if isinstance(option, Mapping):
+        for value in option.values():
+            _check_again(value)
+    elif type(option) in _KINDS.values() and hasattr(option, "__post_init__"):
+        option.__post_init__()
+        for name in option.__struct_fields__:
+            _check_again(getattr(option, name))
 
 
 def write_arguments(
@@ -308,8 +322,10 @@ def write_arguments(
 
     Raises
     ------
-    InvalidArgumentError
+    ArgumentTypeError
         If an argument is of another class.
+    InvalidArgumentError
+        If it was changed to what it can't be made with.
     """
     commit, post = commit_options(commit_properties, post_commithook_properties)
     return {

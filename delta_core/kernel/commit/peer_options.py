@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from delta_core.runtime.arguments import is_of_deltalake
 
 __all__ = ["own_option"]
-
-#: How that package notes a level: ZSTD(3).
-_LEVEL = re.compile(r"(\w+)\((\d+)\)")
 
 
 def own_option(value: Any, kinds: Mapping[str, type]) -> Any:
@@ -27,6 +23,4 @@ def own_option(value: Any, kinds: Mapping[str, type]) -> Any:
     if kind is None or not is_of_deltalake(value):
         return value
     found = {n: own_option(getattr(value, n, None), kinds) for n in kind.__struct_fields__}
-    if (level := _LEVEL.fullmatch(str(found.get("compression")))) is not None:
-        found |= {"compression": level[1], "compression_level": int(level[2])}
     return kind(**{n: v for n, v in found.items() if v is not None})

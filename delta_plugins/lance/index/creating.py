@@ -25,6 +25,7 @@ from delta_plugins.lance.chosen_rows import ChosenScan
 from delta_plugins.lance.commit.indices import decoded_index, index_messages
 from delta_plugins.lance.commit.operations import CreateIndex
 from delta_plugins.lance.files import DataFileWriter
+from delta_plugins.lance.files.streams import FileStream
 from delta_plugins.lance.index.sorting import SortedValues, order_keys
 from delta_plugins.lance.projection import find_path
 from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind, is_packed
@@ -73,25 +74,22 @@ class _File:
         self._name = name
         self._schema = schema
         path = f"{folder.path}/{name}"
-        self._stream = folder.storage.put_stream(path, replace=False)
-        sink = self._stream.__enter__()
+        self._stream = FileStream(folder.storage.put_stream(path, replace=False))
         folder.paths.append(path)
-        folder.open_files.append(self)
-        self._writer = DataFileWriter(sink, lance_fields(schema, 0), version=_VERSION)
+        folder.streams.append(self._stream)
+        with self._stream.writing():
+            self._writer = DataFileWriter(self._stream.sink, lance_fields(schema, 0), version=_VERSION)
         self._folder = folder
 
     def write(self, columns: Sequence[Any]) -> None:
-        self._writer.write(pa.RecordBatch.from_arrays(list(columns), schema=self._schema))
+        with self._stream.writing():
+            self._writer.write(pa.RecordBatch.from_arrays(list(columns), schema=self._schema))
 
     def finish(self, metadata: Mapping[str, str] | None = None, buffers: Sequence[bytes] = ()) -> None:
-        done = self._writer.finish({k: v.encode() for k, v in (metadata or {}).items()}, buffers)
-        self._folder.open_files.remove(self)
-        self._stream.__exit__(None, None, None)
+        with self._stream.writing():
+            done = self._writer.finish({k: v.encode() for k, v in (metadata or {}).items()}, buffers)
+        self._stream.finish()
         self._folder.files.append({"path": self._name, "size_bytes": done.size})
-
-    def abandon(self, error: BaseException) -> None:
-        with suppress(type(error)):
-            self._stream.__exit__(type(error), error, error.__traceback__)
 
 
 class _Folder:
@@ -103,16 +101,14 @@ class _Folder:
         self.path = dataset.files.other_path(-1, f"_indices/{self.uuid}")
         self.paths: list[str] = []
         self.files: list[Message] = []
-        self.open_files: list[_File] = []
+        self.streams: list[FileStream] = []
 
-    def abandon(self, error: BaseException) -> None:
+    def abandon(self) -> None:
         """Delete what was written."""
-        try:
-            for file in self.open_files:
-                file.abandon(error)
-        finally:
-            with suppress(EngineError):
-                self.storage.delete(self.paths)
+        for stream in self.streams:
+            stream.abandon()
+        with suppress(EngineError):
+            self.storage.delete(self.paths)
 
 
 class _Column:
@@ -393,8 +389,8 @@ def created_index(
     folder = _Folder(dataset)
     try:
         chosen.write(values, folder, memory)
-    except BaseException as e:
-        folder.abandon(e)
+    except BaseException:
+        folder.abandon()
         raise
     index: Message = {
         "uuid": {"uuid": folder.uuid.bytes},

@@ -14,7 +14,7 @@ from delta_core.api import EngineError, InvalidArgumentError, Storage, Unsupport
 from delta_plugins.lance.commit.draft import NewFragment, file_message, new_fragment
 from delta_plugins.lance.files import PAGE_BYTES, DataFileWriter
 from delta_plugins.lance.files.blob_columns import BlobFiles
-from delta_plugins.lance.files.streams import abandon_stream
+from delta_plugins.lance.files.streams import FileStream
 from delta_plugins.lance.names import blob_file_name
 from delta_plugins.lance.schema import LanceField
 
@@ -84,8 +84,7 @@ class NewFile:
     ) -> None:
         self.name = f"{uuid.uuid4().hex}.lance"
         path = data_path(below, self.name)
-        self._stream: AbstractContextManager[Any] = storage.put_stream(path, replace=False)
-        sink = self._stream.__enter__()
+        self._stream = FileStream(storage.put_stream(path, replace=False))
 
         def open_blob_file(number: int) -> AbstractContextManager[Any]:
             own = f"{path.removesuffix('.lance')}/{blob_file_name(number)}"
@@ -93,44 +92,42 @@ class NewFile:
             return storage.put_stream(own, replace=False)
 
         self._blobs = BlobFiles(open_blob_file)
-        self._is_open = True
-        with self._failing():
+        with self._writing():
             self.writer = DataFileWriter(
-                sink, fields, version=version, page_bytes=page_bytes, metadata=metadata, blob_files=self._blobs
+                self._stream.sink,
+                fields,
+                version=version,
+                page_bytes=page_bytes,
+                metadata=metadata,
+                blob_files=self._blobs,
             )
         paths.append(path)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
-        with self._failing():
+        with self._writing():
             self.writer.write(batch)
 
     def finish(self) -> dict[str, Any]:
         """Write what is collected, and return the message of the file."""
-        with self._failing():
+        with self._writing():
             done = self.writer.finish()
-        self._is_open = False
-        self._stream.__exit__(None, None, None)
+        self._stream.finish()
         return file_message(self.name, done.fields, done.column_indices, done.version, done.size)
 
     def abandon(self) -> None:
         """End without a file, unless it has ended."""
-        if self._is_open:
-            self._is_open = False
-            self._blobs.abandon()
-            abandon_stream(self._stream)
+        self._blobs.abandon()
+        self._stream.abandon()
 
     @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """End without a file if writing to it fails; the stream turns failures of a disk into errors of the store."""
-        try:
-            yield
-        except BaseException as e:
-            self._is_open = False
-            self._blobs.abandon()
-            with suppress(type(e)):
-                self._stream.__exit__(type(e), e, e.__traceback__)
-            raise
+    def _writing(self) -> Iterator[None]:
+        with self._stream.writing():
+            try:
+                yield
+            except BaseException:
+                self._blobs.abandon()
+                raise
 
 
 class FragmentsWriter:

@@ -160,7 +160,7 @@ def _like(spark: Any, source: Sequence[str], is_delta: bool) -> tuple[TableSpec,
 
 def _is_defined(key: str) -> bool:
     """Whether metadata of a column is a part of its definition, not of the files and versions of one table."""
-    return key.startswith(_DEFINED) and not key.startswith(_STORED) or not key.startswith(("delta.", *_STORED))
+    return not key.startswith(_STORED) and (key.startswith(_DEFINED) or not key.startswith("delta."))
 
 
 def _target(spark: Any, spec: TableSpec, name: Sequence[str]) -> _Target:

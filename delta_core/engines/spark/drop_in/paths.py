@@ -75,9 +75,11 @@ def table_path_of(path: str) -> TablePath:
     TableNotFoundError
         There is no such partition.
     """
-    if DeltaTable.is_deltatable(path):
-        return TablePath(path)
     found = _VERSION.fullmatch(path.rstrip("/"))
+    names_more = found is not None or _PARTITION.fullmatch(path.rstrip("/").rpartition("/")[2]) is not None
+    # most paths name a table alone, which takes no request to the store
+    if not names_more or DeltaTable.is_deltatable(path):
+        return TablePath(path)
     place, version, timestamp = (path, None, None) if found is None else (found[1], found[2], found[3])
     number = None if version is None else int(version)
     time = None if timestamp is None else _time(timestamp)

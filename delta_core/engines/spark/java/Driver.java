@@ -43,7 +43,9 @@ public class Driver {
     LogicalPlan found = (LogicalPlan) plan.transformWithSubqueries(new LatestStep(new Versions(), request));
     return found == plan ? null : org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(rows.sparkSession(), found);
   }
-  // a plan that is not analyzed, with the defaults of columns for the word DEFAULT
+  // of a plan that is not analyzed: the places of the columns that have the word DEFAULT as a value
+  public List defaultPlaces(org.apache.spark.sql.SparkSession session, LogicalPlan plan) { return Defaults.places(session, plan); }
+  // such a plan with the defaults of columns for the word
   public LogicalPlan defaults(org.apache.spark.sql.SparkSession session, LogicalPlan plan, String[] texts) throws Exception {
     return Defaults.filled(session, plan, Arrays.asList(texts));
   }

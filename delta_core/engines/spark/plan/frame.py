@@ -251,8 +251,8 @@ class _Stages:
         names = [column_name(source.index)]
         current: Any = self._logical.members[source.index].type
         for number in source.path:
-            names.append(current.fields[number].name)
-            current = current.fields[number].type
+            names.append(current.members[number].name)
+            current = current.members[number].type
         return ast.Column(tuple(names))
 
 

@@ -11,7 +11,7 @@ import re
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -634,10 +634,15 @@ def with_strict_casts(spark: Any, column: Column) -> Column:
     return ClassicColumn(_driver(spark).strict(spark._jsparkSession, column._jc))
 
 
-def with_defaults(spark: Any, plan: Any, texts: Sequence[str]) -> Any:
-    """Return a plan that Spark has not analyzed, with SQL texts for the word DEFAULT, by the places of columns."""
-    given = spark._sc._gateway.new_array(spark._jvm.java.lang.String, len(texts))
-    for i, text in enumerate(texts):
+def default_places(spark: Any, plan: Any) -> list[int]:
+    """Return the places of the columns that have the word DEFAULT as a value in a plan that Spark has not analyzed."""
+    return [int(i) for i in _driver(spark).defaultPlaces(spark._jsparkSession, plan)]
+
+
+def with_defaults(spark: Any, plan: Any, texts: Mapping[int, str]) -> Any:
+    """Return such a plan with SQL texts for the word, by the places of columns."""
+    given = spark._sc._gateway.new_array(spark._jvm.java.lang.String, max(texts) + 1)
+    for i, text in texts.items():
         given[i] = text
     return _driver(spark).defaults(spark._jsparkSession, plan, given)
 

@@ -42,6 +42,7 @@ from delta_core.kernel.write.layout import arrow_type
 from delta_core.kernel.write.names import HIVE_NULL
 from delta_core.kernel.write.partition_text import empty_is_null
 from delta_core.kernel.write.plan import Origin, WritePlan
+from delta_core.kernel.write.schema_checks import CHAR_VARCHAR
 from delta_core.schema.fields import FIELD_ID, NESTED_IDS, Schema, format_path, walk, without_void
 from delta_core.schema.types import KNOWN_TYPES, ArrayType, DataType, Field, MapType, PrimitiveType, StructType
 
@@ -52,8 +53,9 @@ _TASK_ROW, _TASK_INDEX, _NUM_TASKS, _NEVER = (f"__delta_{n}" for n in ("task_row
 #: A task numbers its rows below this, as in Spark's monotonically_increasing_id.
 _TASK_ROWS = 2**33
 #: Field metadata that a table's own columns need; other such keys describe the query that a column came from.
+_SPARK_METADATA = (CHAR_VARCHAR, "__COLLATIONS")
+#: Field metadata of a table that was read, which are not those of the one that is written.
 _DEFAULTS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT")
-_SPARK_METADATA = ("__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS")
 
 
 class PhysicalRows(Struct, frozen=True):
