@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -56,12 +57,14 @@ def run_lance_case(case: LanceCase, tables: Path, sizes: Sizes, repeat: int, say
     place = lance_path(tables, case.table, sizes)
     small = lance_path(tables, case.table, Sizes(SMALLEST))
     warm(place)
+    # a thread that NumPy's OpenBLAS starts spins for tens of ms, in the shorter process while its work is measured
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     found: dict[str, list[dict[str, Any]]] = {"ours": [], "pylance": []}
     for i in range(repeat):
         for side, figures in found.items():
             say(f"{case.key}: {side} {i + 1}/{repeat}")
             command = [sys.executable, "-m", "benchmarks.lance_child", side, case.work, str(place), str(small)]
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
             if done.returncode:
                 last = (done.stderr.strip().splitlines() or ["no message"])[-1]
                 sys.exit(f"{case.key}: {side} failed: {last}")

@@ -19,7 +19,7 @@ from delta_core.kernels.arrow_buffers import number_array
 from delta_core.runtime.threads import ThreadPool
 from delta_core.storage import parts
 from delta_core.storage.boundary import AllowExternal, CrossStoreStorage, Opener, are_plain, is_plain
-from delta_core.storage.open_files import arrow_file, check_regular, identity_of, open_regular, read_fully
+from delta_core.storage.open_files import arrow_file, check_regular, identity_of, open_regular, read_at
 from delta_core.storage.places import StoreErrors, store_error
 
 if TYPE_CHECKING:
@@ -153,13 +153,12 @@ class LocalStorage(CrossStoreStorage):
                 out += self._other(path).read(list(ranges))
                 continue
             try:
-                with StoreErrors("read", path, self.root, _MISSING), open(local, "rb", 0, opener=open_regular) as f:
-                    at = 0
-                    for r in ranges:
-                        if r.offset != at:
-                            f.seek(r.offset)
-                        out.append(read_fully(f, r.length))
-                        at = r.offset + len(out[-1])
+                with StoreErrors("read", path, self.root, _MISSING):
+                    descriptor = open_regular(local)
+                    try:
+                        out += [read_at(descriptor, r.offset, r.length) for r in ranges]
+                    finally:
+                        os.close(descriptor)
             except NotADirectoryError as e:  # a file is where a folder would: what lies in it is missing
                 raise FileNotFoundError(*e.args) from e
         return out

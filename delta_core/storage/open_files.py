@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import weakref
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from delta_core.errors import IrregularFileError
 from delta_core.kernels.arrow_buffers import ARROW_VERSION
 from delta_core.kernels.memory import LEAST_KEPT, fresh_array
 
-__all__ = ["arrow_file", "check_regular", "identity_of", "open_regular", "read_fully"]
+__all__ = ["arrow_file", "check_regular", "identity_of", "open_regular", "read_at"]
 
 #: A pipe without a writer is not waited for.
 _FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -55,29 +55,29 @@ def identity_of(found: os.stat_result) -> FileIdentity:
     return FileIdentity(found.st_size, f"{found.st_dev}:{found.st_ino}:{found.st_mtime_ns}")
 
 
-def read_fully(file: Any, length: int | None) -> bytes | memoryview:
-    """Read ``length`` bytes of an unbuffered file, fewer only at its end.
+def read_at(descriptor: int, offset: int, length: int | None) -> bytes | memoryview:
+    """Read ``length`` bytes from ``offset`` on, fewer only at the end of the file; None: all up to its end.
 
     Many go to memory that is used again: to take fresh memory from the system takes longer than to copy to it.
     """
     if length is None:
-        data: bytes = file.readall()
-        return data
+        with open(descriptor, "rb", 0, closefd=False) as file:
+            file.seek(offset)
+            return file.readall()
     if length >= LEAST_KEPT:
-        return _read_kept(file, length)
-    parts = []
-    while length > 0 and (part := file.read(length)):
-        parts.append(part)
-        length -= len(part)
-    return b"".join(parts) if len(parts) != 1 else parts[0]
+        return _read_kept(descriptor, offset, length)
+    data = os.pread(descriptor, length, offset)
+    while len(data) < length and (part := os.pread(descriptor, length - len(data), offset + len(data))):
+        data += part
+    return data
 
 
-def _read_kept(file: Any, length: int) -> memoryview:
+def _read_kept(descriptor: int, offset: int, length: int) -> memoryview:
     # a damaged table may request more than there is
-    size = max(min(length, os.fstat(file.fileno()).st_size - file.tell()), 0)
+    size = max(min(length, os.fstat(descriptor).st_size - offset), 0)
     view = fresh_array(size // 8 + 1).data.cast("B")[:size]
     done = 0
-    while done < size and (count := file.readinto(view[done:])):
+    while done < size and (count := os.preadv(descriptor, [view[done:]], offset + done)):
         done += count
     return view[:done].toreadonly()
 

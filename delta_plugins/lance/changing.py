@@ -516,7 +516,7 @@ class ChangeMethods:
                     "that branch to restore it."
                 )
             earlier.check_files()
-            found: Operation = parts.Restore(earlier.manifest, parts.index_messages(earlier.storage, earlier.manifest))
+            found: Operation = parts.Restore(earlier.manifest, parts.index_messages(earlier.manifest))
             return found
 
         return self._commit(operation, commit_properties)

@@ -118,7 +118,7 @@ def _facets(dataset: LanceDataset, fields: Sequence[LanceField], texts: Mapping[
     listed = {
         "tags": sorted(dataset.tags()),
         "branches": sorted(dataset.branches()),
-        "indices": sorted(set(index_names(index_messages(dataset.storage, manifest)))),
+        "indices": sorted(set(index_names(index_messages(manifest)))),
         "primaryKey": [f.name for f in every if f.key_position],
         "clusteringKey": [f.name for f in every if f.cluster_position],
         "tableMetadata": sorted(manifest.message["table_metadata"]),

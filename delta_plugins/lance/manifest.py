@@ -75,8 +75,10 @@ class Manifest(Struct, frozen=True):
     ----------
     path : str
         The file, relative to the root.
+    file : memoryview
+        The bytes of the file.
     data : memoryview
-        The bytes of the message.
+        Those of the message in it.
     message : dict
         The decoded message without fragments and fields.
     fields : tuple of LanceField
@@ -95,6 +97,7 @@ class Manifest(Struct, frozen=True):
     """
 
     path: str
+    file: memoryview
     data: memoryview
     message: Message
     fields: tuple[LanceField, ...]
@@ -188,6 +191,7 @@ def parse_manifest(data: bytes | memoryview, path: str) -> Manifest:
         raise e if path in e.message else _damaged(path, str(e)) from None
     found = Manifest(
         path,
+        view,
         body,
         message,
         fields,

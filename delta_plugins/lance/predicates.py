@@ -18,7 +18,7 @@ from delta_plugins.lance.schema import LanceField, arrow_field, blob_kind
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from delta_core.api import Column, Compiled, Evaluator, Expression, Leaf, PrimitiveType
+    from delta_core.api import Column, Compiled, Evaluator, Expression, Leaf, PrimitiveType, Schema
 
 __all__ = ["Predicate", "bind_predicate", "lance_type"]
 
@@ -48,10 +48,10 @@ class Predicate:
         The columns that conditions can use.
     """
 
-    def __init__(self, expression: Expression, schema: pa.Schema, evaluator: Evaluator) -> None:
+    def __init__(self, expression: Expression, schema: Schema, arrow: pa.Schema, evaluator: Evaluator) -> None:
         self.expression = expression
-        self.schema = api.schema_of_arrow(schema, lance_type)
-        self._arrow = schema
+        self.schema = schema
+        self._arrow = arrow
         self.columns: tuple[Column, ...] = tuple(
             dict.fromkeys(x for x in api.leaves(expression) if isinstance(x, api.Column))
         )
@@ -82,7 +82,7 @@ class Predicate:
 
     def part(self, expression: Expression, evaluator: Evaluator) -> Predicate:
         """Return a part of the condition as a condition of its own."""
-        return Predicate(expression, self._arrow, evaluator)
+        return Predicate(expression, self.schema, self._arrow, evaluator)
 
     def passing(self, columns: dict[str, pa.Array], num_rows: int) -> NDArray[np.int64]:
         """Return the indices of the rows that pass, in ascending order; null counts as false.
@@ -129,7 +129,8 @@ def bind_predicate(predicate: Any, fields: Sequence[LanceField], evaluator: Eval
     for f in fields:
         alike[f.name.lower()] = alike.get(f.name.lower(), 0) + 1
     usable = [a for f, a in listed if _why_not(f, alike) is None]
-    schema = api.schema_of_arrow(pa.schema(usable), lance_type)
+    arrow = pa.schema(usable)
+    schema = api.schema_of_arrow(arrow, lance_type)
     try:
         expression = api.to_expression(predicate, schema)
     except ColumnNotFoundError as e:
@@ -142,7 +143,7 @@ def bind_predicate(predicate: Any, fields: Sequence[LanceField], evaluator: Eval
             "the rows.",
             column=other.name,
         ) from None
-    return None if expression is None else Predicate(expression, pa.schema(usable), evaluator)
+    return None if expression is None else Predicate(expression, schema, arrow, evaluator)
 
 
 def _why_not(field: LanceField, alike: Mapping[str, int]) -> str | None:

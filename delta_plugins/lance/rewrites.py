@@ -189,7 +189,7 @@ class LanceRewrites:
         manifest = self.base.manifest
         covered, lasting = np.zeros(len(ids), np.int64), 0
         # further indices divide no fragments: those that have a part of a bin are dropped
-        for bit, message in enumerate(index_messages(self.base.storage, manifest)[:_MOST_INDICES]):
+        for bit, message in enumerate(index_messages(manifest)[:_MOST_INDICES]):
             fragments, stays = covered_fragments(message, has_stable_ids=manifest.has_stable_row_ids)
             if fragments is not None:
                 covered |= np.isin(ids, fragments.positions()).astype(np.int64) << bit

@@ -48,11 +48,30 @@ cdef object places_of(Buffers& buffers, uint64_t file_size):
     return found
 
 
-cdef object array_of(vector[uint64_t]& numbers):
-    found = np.empty(numbers.size(), np.uint64)
-    cdef uint64_t[::1] out = found
-    if numbers.size():
-        memcpy(&out[0], numbers.data(), 8 * numbers.size())
+cdef object starts_of(vector[uint64_t]& rows, uint64_t most_rows):
+    """Return the rows of each page, and where each page starts, and the last one ends."""
+    cdef size_t i
+    cdef size_t n = rows.size()
+    lengths, starts = np.empty(n, np.int64), np.empty(n + 1, np.int64)
+    cdef int64_t[::1] length = lengths, start = starts
+    cdef uint64_t total = 0
+    start[0] = 0
+    for i in range(n):
+        if rows[i] > most_rows - total:
+            raise DamagedColumnError(f"its pages have more than {most_rows} rows")
+        total += rows[i]
+        length[i] = <int64_t>rows[i]
+        start[i + 1] = <int64_t>total
+    return lengths, starts
+
+
+cdef object ends_of(vector[uint64_t]& ends):
+    """Return where the buffers of each page start, and those of the last one end."""
+    found = np.empty(ends.size() + 1, np.int64)
+    cdef int64_t[::1] out = found
+    out[0] = 0
+    if ends.size():
+        memcpy(&out[1], ends.data(), 8 * ends.size())
     return found
 
 
@@ -63,23 +82,25 @@ cdef void write_encoding(Encoding& encoding, int64_t[::1] out):
     out[3] = encoding.value.size
 
 
-def parse_column(data, uint64_t file_size):
-    """Parse the metadata of a column.
+def parse_column(data, uint64_t file_size, uint64_t most_rows):
+    """Parse the metadata of a column; ``most_rows`` is less than 2^63.
 
     Returns
     -------
     tuple of ndarray
-        - uint64[n]: the rows of each page;
-        - int64[n + 1, 4]: where the type and the bytes of each page's encoding are in ``data``, as start and length; -1 if
-          it is missing; the last is that of the column;
-        - uint64[n]: where the buffers of each page end in
+        - int64[n]: the rows of each page;
+        - int64[n + 1]: the first row of each page, and the number of rows;
+        - int64[n + 1]: the first of the buffers of each page, and their number, in
         - int64[m, 2]: the (offset, size) of the buffers of all pages;
-        - int64[k, 2]: those of the column itself.
+        - int64[k, 2]: those of the column itself;
+        - int64[n + 1, 4]: where the type and the bytes of each page's encoding are in ``data``, as start and length; the
+          last is that of the column.
 
     Raises
     ------
     DamagedColumnError
-        If the bytes are no such metadata, or a buffer lies outside of the file.
+        If the bytes are no such metadata, an encoding is missing, there are more rows, or a buffer lies outside of the
+        file.
     """
     cdef Py_buffer view
     cdef ColumnMetadata column
@@ -101,13 +122,11 @@ def parse_column(data, uint64_t file_size):
     for i in range(n):
         write_encoding(column.encodings[i], out[i])
     write_encoding(column.own_encoding, out[n])
-    return (
-        array_of(column.rows),
-        encodings,
-        array_of(column.ends),
-        places_of(column.buffers, file_size),
-        places_of(column.own, file_size),
-    )
+    for i in range(n + 1):
+        if out[i, 0] < 0:
+            raise DamagedColumnError("an encoding is missing, or lies outside of its metadata")
+    buffers, own = places_of(column.buffers, file_size), places_of(column.own, file_size)
+    return (*starts_of(column.rows, most_rows), ends_of(column.ends), buffers, own, encodings)
 
 
 cdef extern from "lance/columns.h" namespace "delta_lance" nogil:

@@ -195,7 +195,7 @@ class TestedColumn : public Column {
             size_t from, to;
             page.chunks_of(range, from, to);
             for (size_t k = from; k < to; k++) {
-                const Chunk &chunk = page.chunks[k];
+                const Chunk chunk = page.chunks[k];
                 const uint64_t first = range.first > chunk.first_item ? range.first - chunk.first_item : 0;
                 const uint64_t last = std::min(range.last - chunk.first_item, chunk.count);
                 if (first > last) return "chunks do not cover the rows";

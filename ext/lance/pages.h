@@ -43,6 +43,60 @@ struct Chunk {
     bool has_preamble;           // whether it begins within a row
 };
 
+// The chunks of a page, 16 bytes each, and 8 more in pages of lists: fresh memory takes longer than to read the words.
+class Chunks {
+public:
+    size_t size() const { return ends_.size(); }
+
+    void clear() {
+        ends_.clear();
+        rows_.clear();
+    }
+
+    void reserve(size_t n, bool has_rows) {
+        ends_.reserve(n);
+        if (has_rows) rows_.reserve(n);
+    }
+
+    // Append a chunk that begins where the last one ends.
+    void append(uint64_t size, uint64_t count) {
+        const End last = ends_.empty() ? End() : ends_.back();
+        ends_.push_back({last.at + size, last.item + count});
+    }
+
+    // Append such a chunk of a page of lists.
+    void append(uint64_t size, uint64_t count, uint64_t first_row, bool has_preamble) {
+        append(size, count);
+        rows_.push_back(first_row << 1 | (has_preamble ? 1 : 0));
+    }
+
+    Chunk operator[](size_t i) const {
+        const End begin = i ? ends_[i - 1] : End();
+        const uint64_t row = rows_.empty() ? begin.item << 1 : rows_[i];
+        return {begin.at, ends_[i].at - begin.at, begin.item, ends_[i].item - begin.item, row >> 1, (row & 1) != 0};
+    }
+
+    // The number of chunks whose first row is not after `row`.
+    size_t begin_until(uint64_t row) const {
+        if (ends_.empty()) return 0;
+        if (rows_.empty()) {
+            // the first chunk begins with row 0; each other one where the one before it ends
+            const auto next = std::upper_bound(ends_.begin(), ends_.end() - 1, row, [](uint64_t r, const End &e) { return r < e.item; });
+            return static_cast<size_t>(next - ends_.begin()) + 1;
+        }
+        const auto next = std::upper_bound(rows_.begin(), rows_.end(), row, [](uint64_t r, uint64_t c) { return r < c >> 1; });
+        return static_cast<size_t>(next - rows_.begin());
+    }
+
+private:
+    struct End {
+        uint64_t at = 0, item = 0;
+    };
+
+    std::vector<End> ends_;
+    std::vector<uint64_t> rows_;
+};
+
 // A child of a packed struct of values of any length.
 struct PackedField {
     int coding = -1;
@@ -61,7 +115,7 @@ struct Page {
     // mini-blocks
     uint64_t num_buffers = 0, num_items = 0, num_dictionary_items = 0;
     bool is_large = false;
-    std::vector<Chunk> chunks;
+    Chunks chunks;
     Values entries;
     // full-zip
     unsigned bits_rep = 0, bits_def = 0;
@@ -86,8 +140,9 @@ struct Page {
         if (words.size % width) return "chunk words end within a word";
         const bool has_rows = layers.num_lists() > 0;
         if (has_rows && (depth < 1 || depth > 8 || index.size != n * (depth + 1) * 8)) return "its repetition index has another length than its chunks require";
+        if (num_rows >> 62) return "it has too many rows";  // as `Chunks` keeps them
         chunks.clear();
-        chunks.reserve(n);
+        chunks.reserve(n, has_rows);
         uint64_t at = 0, items = 0, rows = 0;
         bool is_open = false;
         for (uint64_t i = 0; i < n; i++) {
@@ -96,16 +151,15 @@ struct Page {
             const uint64_t count = i + 1 < n ? UINT64_C(1) << (word & 15) : num_items - items;
             if (items > num_items || count > num_items - items || count > Codings::MOST_VALUES) return "chunks have another number of values than the page";
             if (bytes > size - at) return "a chunk ends after its buffer";
-            Chunk chunk = {at, bytes, items, count, items, false};
             if (has_rows) {
-                chunk.first_row = rows + (is_open ? 1 : 0);
-                chunk.has_preamble = is_open;
+                chunks.append(bytes, count, rows + (is_open ? 1 : 0), is_open);
                 const uint64_t ended = load<uint64_t>(index.data + i * (depth + 1) * 8);
                 if (ended > num_rows - rows) return "its repetition index has more rows than the page";
                 rows += ended;
                 is_open = load<uint64_t>(index.data + i * (depth + 1) * 8 + 8) != 0;
+            } else {
+                chunks.append(bytes, count);
             }
-            chunks.push_back(chunk);
             at += bytes;
             items += count;
         }
@@ -182,13 +236,9 @@ struct Page {
 
     // The chunks from the one where row `first` begins to the end of row `last` - 1.
     void chunks_of(const Range &range, size_t &from, size_t &to) const {
-        const auto begins = [&](uint64_t row) {
-            auto next = std::upper_bound(chunks.begin(), chunks.end(), row, [](uint64_t r, const Chunk &c) { return r < c.first_row; });
-            return static_cast<size_t>(next - chunks.begin());
-        };
-        from = begins(range.first);
+        from = chunks.begin_until(range.first);
         from -= from > 0;
-        to = begins(range.last);
+        to = chunks.begin_until(range.last);
         // a chunk that begins with the next row is not needed
         while (to > from && chunks[to - 1].first_row == range.last && !chunks[to - 1].has_preamble) to--;
         if (range.last == num_rows) to = chunks.size();
@@ -406,7 +456,7 @@ class Column {
             size_t from, to;
             page.chunks_of(range, from, to);
             for (size_t k = from; k < to; k++) {
-                const Chunk &chunk = page.chunks[k];
+                const Chunk chunk = page.chunks[k];
                 if (k != opened) {
                     if (Error e = open_chunk(context, page, chunk, parts, found)) return e;
                     opened = k;

@@ -79,7 +79,7 @@ def test_fragments_of_an_index_that_are_damaged_or_were_never_there_are_found(tm
     lance.dataset(where).create_scalar_index("id", "BTREE")
     dataset = open_dataset(where)
     assert not dataset.verify().findings
-    [index] = index_messages(dataset.storage, dataset.manifest)
+    [index] = index_messages(dataset.manifest)
     message = {**decode("IndexMetadata", index, "a test"), "fragment_bitmap": bitmap}
     draft = Draft(dataset.manifest, [encode("IndexMetadata", message)])
     damaged = Path(where) / manifest_path("", manifest_names(draft.version)[0])

@@ -250,14 +250,14 @@ class _Commit:
         chosen = [v for v in versions.names if v > started]
         if missing := {*range(started + 1, versions.latest)}.difference(chosen):
             raise removed_version(base.operation, min(missing))
-        latest, data = base.manifest, None
+        latest = base.manifest
         for data, latest in read_versions(self.storage, versions, self.below, chosen):
             flags.check_writable(
                 latest.message["reader_feature_flags"], latest.message["writer_feature_flags"], latest.path
             )
             check(base.operation, self._winner(data, latest))
         operation = self._rebased(base.operation, latest)
-        return Base(latest, operation, versions.scheme, index_messages(self.storage, latest, data))
+        return Base(latest, operation, versions.scheme, index_messages(latest))
 
     def _winner(self, data: bytes | memoryview, manifest: Manifest) -> Winner:
         try:
@@ -330,7 +330,7 @@ def deleted_rows(manifest: Manifest, fragments: Sequence[int], storage: Storage,
 
 def _writable_indices(storage: Storage, base: Manifest) -> Sequence[bytes]:
     flags.check_writable(base.message["reader_feature_flags"], base.message["writer_feature_flags"], base.path)
-    return index_messages(storage, base)
+    return index_messages(base)
 
 
 def commit_operation(

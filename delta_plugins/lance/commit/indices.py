@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from delta_core.api import RangeRequest, Storage
 from delta_core.kernels.row_set import RowSet
 from delta_plugins.lance.manifest import Manifest, read_section
 from delta_plugins.lance.wire import UNKNOWN, Message, decode, encode
@@ -16,17 +15,8 @@ _WITH_IDS = {f"{n}IndexDetails" for n in ("Bitmap", "LabelList", "Inverted", "NG
 _BTREE = "BTreeIndexDetails"
 
 
-def index_messages(storage: Storage, manifest: Manifest, data: bytes | memoryview | None = None) -> list[bytes]:
+def index_messages(manifest: Manifest) -> list[bytes]:
     """Return the encoded messages of the indices of a version.
-
-    Parameters
-    ----------
-    storage : Storage
-        Where its manifest is.
-    manifest : Manifest
-        The version.
-    data : bytes-like, optional
-        The manifest's file; by default it is read if there are indices.
 
     Raises
     ------
@@ -36,9 +26,7 @@ def index_messages(storage: Storage, manifest: Manifest, data: bytes | memoryvie
     position = manifest.message["index_section"]
     if position is None:
         return []
-    if data is None:
-        [data] = storage.read([RangeRequest(manifest.path)])
-    section = read_section(data, position, manifest.path, "index section")
+    section = read_section(manifest.file, position, manifest.path, "index section")
     found: list[bytes] = decode("IndexEntries", section, f"Index section of {manifest.path}")["indices"]
     return found
 

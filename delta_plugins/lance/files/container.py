@@ -305,21 +305,10 @@ class Container:
 
     def _parsed_pages(self, index: int, data: Any) -> ColumnPages:
         try:
-            rows, encodings, ends, buffers, own = parse_column(data, self.size)
+            lengths, starts, ends, buffers, own, encodings = parse_column(data, self.size, MOST_ROWS)
         except DamagedColumnError as e:
             raise damaged(self.path, f"column {index}: {e}", column=index) from None
-        if (encodings[:, 0] < 0).any():
-            raise damaged(
-                self.path, f"an encoding of column {index} is missing, or lies outside of its metadata", column=index
-            )
-        # exact up to 2^53; numbers of 64 bits could overflow
-        if rows.sum(dtype=np.float64) > MOST_ROWS:
-            raise damaged(self.path, f"column {index} has pages of more than {MOST_ROWS} rows", column=index)
-        lengths = rows.astype(np.int64)
-        starts, buffer_starts = np.zeros((2, len(rows) + 1), np.int64)
-        np.cumsum(lengths, out=starts[1:])
-        buffer_starts[1:] = ends
-        return ColumnPages(lengths, starts, buffer_starts, buffers, _pairs(own), data, encodings)
+        return ColumnPages(lengths, starts, ends, buffers, _pairs(own), data, encodings)
 
 
 def open_container(path: str, source: ByteSource, size: int) -> Container:

@@ -438,7 +438,7 @@ def _replaced(dataset: DatasetVersion, name: str, field: LanceField, replace: bo
 
 
 def _named(dataset: DatasetVersion, name: str) -> tuple[Message, ...]:
-    listed = (decoded_index(i) for i in index_messages(dataset.storage, dataset.manifest))
+    listed = (decoded_index(i) for i in index_messages(dataset.manifest))
     return tuple(i for i in listed if i["name"] == name)
 
 
@@ -452,7 +452,7 @@ def dropped_index(dataset: DatasetVersion, name: str) -> CreateIndex:
     """
     found = _named(dataset, name)
     if not found:
-        names = sorted({decoded_index(i)["name"] for i in index_messages(dataset.storage, dataset.manifest)})
+        names = sorted({decoded_index(i)["name"] for i in index_messages(dataset.manifest)})
         raise InvalidArgumentError(
             f"There is no index {name!r}; the indices are {', '.join(map(repr, names)) or 'none'}.", name=name
         )

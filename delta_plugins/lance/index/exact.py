@@ -17,6 +17,7 @@ from delta_plugins.lance.index.files import IndexFile
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from delta_plugins.lance.files import Rows
     from delta_plugins.lance.index.conditions import Condition
     from delta_plugins.lance.index.listing import Index
     from delta_plugins.lance.version_files import VersionFiles
@@ -54,17 +55,30 @@ def btree_rows(dataset: VersionFiles, index: Index, condition: Condition) -> Any
     size = int(text) if text.isdigit() and len(text) < 10 else 0
     numbers = values_of(pages).astype(np.int64)
     count = -(-data.num_rows // size) if size else 0
-    if len(numbers) != count or (np.sort(numbers) != np.arange(count)).any():
+    if len(numbers) != count or not _are_all(numbers):
         raise lookup.damaged(f"it lists {len(numbers)} pages of {size} entries, but there are {data.num_rows} entries")
     rows = np.minimum(size, data.num_rows - numbers * size)
     bounds = {"min": least, "max": greatest, "nullCount": number_array(values_of(nulls).astype(np.int64))}
     chosen = np.sort(numbers[condition.may_be_true(bounds, rows)])
     if len(chosen) > max(_FEW_PAGES, _MOST_PART * count):
         return f"{len(chosen)} of its {count} pages may have rows that pass"
-    at = (chosen[:, None] * size + np.arange(size)).ravel()
-    values, ids = data.read(["values", name], at[at < data.num_rows])
+    values, ids = data.read(["values", name], _rows_of(chosen, size, data.num_rows))
     found: NDArray[np.uint64] = values_of(ids)[condition.is_true(values)]
     return found
+
+
+def _are_all(numbers: NDArray[np.int64]) -> bool:
+    """Return whether each number from 0 on is there once."""
+    expected = np.arange(len(numbers))
+    return bool((numbers == expected).all() or (np.sort(numbers) == expected).all())
+
+
+def _rows_of(pages: NDArray[np.int64], size: int, num_rows: int) -> Rows:
+    """Return the rows of pages, which rise; neighbouring pages are one range."""
+    if len(pages) and pages[-1] - pages[0] < len(pages):
+        return int(pages[0]) * size, min(int(pages[-1] + 1) * size, num_rows)
+    at = (pages[:, None] * size + np.arange(size)).ravel()
+    return at[at < num_rows]
 
 
 def bitmap_rows(dataset: VersionFiles, index: Index, condition: Condition) -> Any:

@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 from msgspec import Struct
 
-from delta_core.api import CorruptTableError, RangeRequest
+from delta_core.api import CorruptTableError
 from delta_core.kernels.row_set import RowSet
 from delta_plugins.lance import flags
 from delta_plugins.lance.manifest import read_section
@@ -72,7 +72,7 @@ class Index(Struct, frozen=True):
 
 
 def list_indices(dataset: VersionFiles) -> list[Message]:
-    """Return the messages IndexMetadata of a version; reads its manifest again.
+    """Return the messages IndexMetadata of a version.
 
     Raises
     ------
@@ -83,8 +83,7 @@ def list_indices(dataset: VersionFiles) -> list[Message]:
     position = manifest.message["index_section"]
     if position is None:
         return []
-    [data] = dataset.engine.storage.read([RangeRequest(manifest.path)])
-    section = read_section(data, position, manifest.path, "index section")
+    section = read_section(manifest.file, position, manifest.path, "index section")
     found: list[Message] = decode("IndexSection", section, f"Index section of {manifest.path}")["indices"]
     return found
 
