@@ -70,6 +70,8 @@ class CloneOptions(Struct, frozen=True):
         Arguments of `Transaction.commit`.
     progress : function(OperationProgress), optional
         Called while files are copied (step ``copy``).
+    folder : str, optional
+        The place of the files, if the source is a folder of Parquet files whose log is a temporary one.
     """
 
     deep: bool = False
@@ -78,6 +80,7 @@ class CloneOptions(Struct, frozen=True):
     dry_run: bool = False
     commit: Mapping[str, Any] = {}
     progress: Callable[[OperationProgress], None] | None = None
+    folder: str | None = None
 
 
 class Cloned(Struct, frozen=True):
@@ -147,7 +150,7 @@ def clone_table(source: Snapshot, context: TableContext, options: CloneOptions) 
     --------
     Add File (absolute paths), Deletion Vectors (storage type p)
     """
-    _check_places(source, context)
+    _check_places(options.folder or source.engine.storage.uri(""), context)
     check_by_checksum(source)
     base = context.find()
     if base is not None and not options.replace:
@@ -198,11 +201,11 @@ def _keys(files: FileSet) -> KeySet:
     return keys
 
 
-def _check_places(source: Snapshot, context: TableContext) -> None:
-    roots = [s.engine.storage.uri("").rstrip("/") + "/" for s in (source, context.log)]
+def _check_places(source: str, context: TableContext) -> None:
+    roots = [root.rstrip("/") + "/" for root in (source, context.log.engine.storage.uri(""))]
     if roots[0].startswith(roots[1]) or roots[1].startswith(roots[0]):
         raise InvalidArgumentError(
-            f"Found {shown_uri(context.log.uri)} as the place of a clone of {shown_uri(source.uri)}, expected a folder "
+            f"Found {shown_uri(context.log.uri)} as the place of a clone of {shown_uri(source)}, expected a folder "
             "that neither is within the table nor contains it.",
             path=context.log.uri,
         )
@@ -215,7 +218,8 @@ def _staged(
     source: Snapshot, context: TableContext, base: Snapshot | None, options: CloneOptions
 ) -> Transaction[Snapshot]:
     """Return the transaction, with the definition of the source."""
-    said = {"source": shown_uri(source.uri), "sourceVersion": source.version, "isShallow": not options.deep}
+    origin, version = (source.uri, source.version) if options.folder is None else (f"parquet.`{options.folder}`", -1)
+    said = {"source": shown_uri(origin), "sourceVersion": version, "isShallow": not options.deep}
     transaction = Transaction(context, base, "CLONE", said, isolation=IsolationLevel.SERIALIZABLE)
     protocol = _protocol(source, base)
     _stage_domains(transaction, source, base)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from delta_core.errors import SpillError
+from delta_core.errors import DeltaError, SpillError
 from delta_core.runtime.arguments import check_number
 
 __all__ = ["check_limits", "temporary_files"]
@@ -15,7 +15,7 @@ __all__ = ["check_limits", "temporary_files"]
 
 @contextmanager
 def temporary_files() -> Iterator[None]:
-    """Turn the system's errors into one that specifies where the files are and what to do.
+    """Turn the system's errors into one that specifies where the files are and what to do; this library's own stay.
 
     Raises
     ------
@@ -24,6 +24,8 @@ def temporary_files() -> Iterator[None]:
     """
     try:
         yield
+    except DeltaError:  # some are errors of files too
+        raise
     except OSError as e:
         where = tempfile.tempdir or "the temporary directory"
         raise SpillError(

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -384,7 +384,8 @@ def table_that_was_deleted_and_made_again(t: Tables) -> Any:
     return failure(rows.count), failure(lambda: ids(rows))
 
 
-def main(folder: Path, is_peer: bool) -> None:
+def run(cases: Mapping[str, Callable[[Tables], Any]], folder: Path, is_peer: bool, wanted: Sequence[str]) -> None:
+    """Print the answers of cases, or of those among them that are named."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.log.level", "ERROR")
@@ -403,8 +404,7 @@ def main(folder: Path, is_peer: bool) -> None:
 
         spark, table = ds.configure(builder).getOrCreate(), ds.DeltaTable
     tables = Tables(spark, table, folder)
-    wanted = sys.argv[3:]
-    for name, function in CASES.items():
+    for name, function in cases.items():
         if wanted and name not in wanted:
             continue
         try:
@@ -416,4 +416,4 @@ def main(folder: Path, is_peer: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:3] == ["peer"])
+    run(CASES, Path(sys.argv[1]), sys.argv[2:3] == ["peer"], sys.argv[3:])

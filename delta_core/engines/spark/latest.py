@@ -1,5 +1,7 @@
 """Tables as DataFrames whose every query reads the version that is the latest one when it is planned.
 
+Rows of a version that was requested have the same form, for they have the same schema and the same struct `_metadata`.
+
 The relation in a DataFrame's plan specifies the table and its columns. A rule of Spark's optimizer (`LatestRule.java`)
 puts the rows of a version in its place, of the same version in all parts of a query. A write first chooses the versions
 of what it reads (`fixed_rows`): of its own table the one that its transaction began with.
@@ -15,7 +17,7 @@ from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 from weakref import WeakValueDictionary
 
-from pyspark.sql import DataFrame, types as T
+from pyspark.sql import DataFrame, functions as F, types as T
 
 from delta_core.engines.spark.chars import with_declared_types
 from delta_core.engines.spark.plan import private
@@ -24,14 +26,23 @@ from delta_core.engines.spark.read import read_changes
 from delta_core.engines.spark.read_versions import version_read
 from delta_core.engines.spark.settings import SessionSettings, session_settings
 from delta_core.engines.spark.snapshots import identity, open_latest
-from delta_core.engines.spark.types import declared_schema
+from delta_core.engines.spark.types import as_declared, declared_schema, spark_type
 from delta_core.errors import SchemaMismatchError
+from delta_core.expressions.printing import quote_name
 from delta_core.kernel.commit.transaction import Transaction
 from delta_core.kernel.plugins.state import TableState
+from delta_core.kernel.scan.plan import FILE_PATH, ROW_INDEX
+from delta_core.kernel.scan.scan import offered_columns
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.schema.fields import Path, format_path, walk
+from delta_core.schema.types import PrimitiveType
 
-__all__ = ["FixedRows", "fixed_rows", "latest_changes", "latest_rows"]
+__all__ = ["FixedRows", "changes_until", "fixed_rows", "latest_changes", "latest_rows", "version_rows"]
+
+#: Spark's struct of facts about a row's file, and its field that Spark takes from a listing of files.
+_METADATA, _MODIFIED = "_metadata", "file_modification_time"
+#: The column of that time in milliseconds.
+_MODIFIED_MS = "__delta_modified"
 
 #: Writes that choose the versions of what they read now: the version of their own table, and whether they read it.
 _writes: dict[str, _OwnTable] = {}
@@ -68,20 +79,20 @@ def latest_rows(
     SchemaMismatchError
         By a query: the latest version does not have the columns that the table had when this was called.
     """
-
-    def rows(snapshot: Snapshot) -> DataFrame:
-        same = identity(snapshot, storage_options, allow_external)
-        made = frame(spark, snapshot.scan(), identity=same)
-        return with_declared_types(made, snapshot.schema, session_settings(spark))
-
     place = os.fspath(uri)
     snapshot = opened or _open(spark, place, storage_options, allow_external)
-    options = (sorted((storage_options or {}).items()), allow_external)
 
     def latest() -> Snapshot:
         return _open(spark, place, storage_options, allow_external)
 
-    return _relation(spark, snapshot, options, rows, latest)
+    rows = _TableRows(spark, snapshot, storage_options, allow_external)
+    return _relation(spark, snapshot, rows.options, rows, latest)
+
+
+def version_rows(spark: Any, snapshot: Snapshot) -> DataFrame:
+    """Return the rows of a version of a Delta table, with the schema and the metadata that `latest_rows` has."""
+    rows = _TableRows(spark, snapshot)
+    return _relation(spark, snapshot, rows.options, rows, lambda: snapshot, is_fixed=True)
 
 
 def latest_changes(
@@ -99,13 +110,113 @@ def latest_changes(
         As of `read_changes`, which also lists the errors.
     """
     place = os.fspath(uri)
+    rows = _ChangedRows(spark, place, start_version, start_timestamp)
+    options = ("changes", start_version, start_timestamp)
+    return _relation(spark, _open(spark, place), options, rows, lambda: _open(spark, place))
 
-    def rows(snapshot: Snapshot) -> DataFrame:
-        return read_changes(spark, place, start_version, snapshot.version, start_timestamp=start_timestamp)
 
-    return _relation(
-        spark, _open(spark, place), ("changes", start_version, start_timestamp), rows, lambda: _open(spark, place)
-    )
+def changes_until(spark: Any, uri: str | os.PathLike[str], **bounds: Any) -> DataFrame:
+    """Return the changes of a Delta table between two versions or times, with the schema that `latest_changes` has.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session.
+    uri : str or path
+        As of `read_changes`, and so are the others.
+    **bounds
+        ``start_version``, ``end_version``, ``start_timestamp`` and ``end_timestamp``.
+    """
+    place = os.fspath(uri)
+    snapshot = _open(spark, place)
+    rows = _ChangedRows(spark, place, **bounds)
+    return _relation(spark, snapshot, ("changes", sorted(bounds.items())), rows, lambda: snapshot, is_fixed=True)
+
+
+class _TableRows:
+    """The rows of versions of a table, and the struct `_metadata` of them.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The version whose features decide which fields the struct has.
+    """
+
+    def __init__(
+        self,
+        spark: Any,
+        snapshot: Snapshot,
+        storage_options: Mapping[str, Any] | None = None,
+        allow_external: Sequence[str] | Literal[False] | None = None,
+    ) -> None:
+        self._spark, self._storage_options, self._allow_external = spark, storage_options, allow_external
+        self.options = (sorted((storage_options or {}).items()), allow_external)
+        #: The metadata columns of features, by the names of the struct's fields.
+        self._names = {n.removeprefix("_"): n for n in offered_columns(snapshot) if n not in (FILE_PATH, ROW_INDEX)}
+        offered = offered_columns(snapshot)
+        types = snapshot.state.types
+        self.fields = T.StructType(
+            [T.StructField(f, spark_type(offered[n].type, types)) for f, n in self._names.items()]
+        )
+
+    def __call__(self, snapshot: Snapshot) -> DataFrame:
+        """Return the rows of a version."""
+        same = identity(snapshot, self._storage_options, self._allow_external)
+        made = frame(self._spark, snapshot.scan(), identity=same)
+        return with_declared_types(made, snapshot.schema, session_settings(self._spark))
+
+    def with_metadata(self, snapshot: Snapshot) -> DataFrame | None:
+        """Return the rows of a version with the struct; None if the version does not have all of its fields."""
+        names = list(self._names.values())
+        if not offered_columns(snapshot).keys() >= set(names):
+            return None
+        modified = {_MODIFIED_MS: ("modificationTime", PrimitiveType("long"))}
+        same = identity(snapshot, self._storage_options, self._allow_external)
+        made = frame(self._spark, snapshot.scan(None, names, constants=modified), identity=f"{same} {_METADATA}")
+        own = {f: F.col(quote_name(n)) for f, n in self._names.items()}
+        own[_MODIFIED] = F.timestamp_millis(F.col(_MODIFIED_MS))
+        files = made.select(f"{_METADATA}.*").columns
+        fields = [own.pop(n, F.col(f"{_METADATA}.{n}")).alias(n) for n in files]
+        fields += [column.alias(name) for name, column in own.items()]
+        columns = [F.col(quote_name(f.name)) for f in snapshot.schema.members]
+        found = made.select(*columns, F.struct(*fields).alias(_METADATA))
+        return with_declared_types(found, snapshot.schema, session_settings(self._spark))
+
+
+class _ChangedRows:
+    """The changes of a table: from a version or time to an end, or to the version that is requested."""
+
+    fields = T.StructType([])
+
+    def __init__(
+        self,
+        spark: Any,
+        place: str,
+        start_version: int | None = None,
+        start_timestamp: str | None = None,
+        end_version: int | None = None,
+        end_timestamp: str | None = None,
+    ) -> None:
+        self._spark, self._place, self._end = spark, place, (end_version, end_timestamp)
+        self._start, self._start_timestamp = start_version, start_timestamp
+
+    def __call__(self, snapshot: Snapshot) -> DataFrame:
+        """Return the changes up to the end, or to a version."""
+        end, end_timestamp = self._end
+        if end is None and end_timestamp is None:
+            end = snapshot.version
+        return read_changes(
+            self._spark,
+            self._place,
+            self._start,
+            end,
+            start_timestamp=self._start_timestamp,
+            end_timestamp=end_timestamp,
+        )
+
+    def with_metadata(self, snapshot: Snapshot) -> DataFrame | None:
+        """Return the rows, which have no such struct: Spark reports it."""
+        return self(snapshot)
 
 
 def _open(
@@ -119,36 +230,31 @@ def _open(
 
 
 def _relation(
-    spark: Any, snapshot: Snapshot, options: Any, rows: Callable[[Snapshot], DataFrame], latest: Callable[[], Snapshot]
+    spark: Any,
+    snapshot: Snapshot,
+    options: Any,
+    rows: _TableRows | _ChangedRows,
+    latest: Callable[[], Snapshot],
+    is_fixed: bool = False,
 ) -> DataFrame:
     first, version = rows(snapshot), _Version(snapshot, session_settings(spark))
     declared = declared_schema(snapshot.schema, snapshot.state.types)
     if not private.is_available(spark):
         return first
     root = snapshot.engine.storage.uri("")
-    key = sha256(repr((root, options)).encode()).hexdigest()
-    table = _Latest(spark, root, latest, rows, version, first)
-    return private.with_names(
-        private.latest_relation(spark, root, _as_declared(first.schema, declared), root, key, table.answer)
+    name = f"{root} {identity(snapshot)}" if is_fixed else root
+    table = _Latest(spark, root, latest, rows, version, first, is_fixed)
+    made = private.latest_relation(
+        spark,
+        root,
+        as_declared(first.schema, declared),
+        rows.fields,
+        table=name,
+        key=sha256(repr((name, options)).encode()).hexdigest(),
+        is_fixed=is_fixed,
+        request=table.answer,
     )
-
-
-def _as_declared(rows: T.StructType, declared: T.StructType) -> T.StructType:
-    """Return the schema of rows with what the columns of their table have beside types."""
-    fields = {f.name: f for f in declared.fields}
-
-    def found(f: T.StructField) -> T.StructField:
-        own = fields.get(f.name)
-        if own is None or not _is_same(f.dataType, own.dataType):
-            return f
-        return T.StructField(f.name, own.dataType, own.nullable, own.metadata | f.metadata)
-
-    return T.StructType([found(f) for f in rows.fields])
-
-
-def _is_same(a: T.DataType, b: T.DataType) -> bool:
-    """Whether types are the same but for what they may have as null."""
-    return bool(a.simpleString() == b.simpleString())
+    return private.with_names(made)
 
 
 class FixedRows(NamedTuple):
@@ -204,11 +310,12 @@ class _Latest:
         spark: Any,
         root: str,
         latest: Callable[[], Snapshot],
-        rows: Callable[[Snapshot], DataFrame],
+        rows: _TableRows | _ChangedRows,
         version: _Version,
         first: DataFrame,
+        is_fixed: bool,
     ) -> None:
-        self._spark, self._root, self._latest, self._rows = spark, root, latest, rows
+        self._spark, self._root, self._latest, self._rows, self._is_fixed = spark, root, latest, rows, is_fixed
         self._identity, self._first, self._state = version.identity, first, version.snapshot.state
 
     def answer(self, request: str) -> Any:
@@ -217,8 +324,13 @@ class _Latest:
             return private.callback(self._spark, self._open(rest).answer)
         if action == "rows":
             return self._version_rows(_versions[rest])._jdf
-        found = T.StructType.fromJson(json.loads(rest)).simpleString()
-        raise self._changed(f"found {found}, expected {self._first.schema.simpleString()}")
+        if action == "metadata":
+            found = self._rows.with_metadata(_versions[rest].snapshot)
+            if found is None:
+                raise self._changed("features that provide metadata columns are gone")
+            return found._jdf
+        now = T.StructType.fromJson(json.loads(rest)).simpleString()
+        raise self._changed(f"found {now}, expected {self._first.schema.simpleString()}")
 
     def _version_rows(self, version: _Version) -> DataFrame:
         if version.identity == self._identity:
@@ -241,7 +353,7 @@ class _Latest:
         )
 
     def _open(self, write: str) -> _Version:
-        own = _writes.get(write)
+        own = None if self._is_fixed else _writes.get(write)
         if own is None or own.base is None or own.base.engine.storage.uri("") != self._root:
             return _Version(self._latest(), session_settings(self._spark))
         own.is_read = True

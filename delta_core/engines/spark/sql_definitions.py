@@ -12,6 +12,7 @@ from delta_core.engines.spark.catalog import plan_table
 from delta_core.engines.spark.chars import declared_field
 from delta_core.engines.spark.conditions import portable_definition, portable_text
 from delta_core.engines.spark.format_table import SparkFormatTable
+from delta_core.engines.spark.parquet_clones import clone_parquet, is_parquet
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.results import result_frame
 from delta_core.engines.spark.sql_text import Reader, TablePlace
@@ -24,6 +25,7 @@ from delta_core.operations import alter
 from delta_core.schema.fields import Path, format_path
 from delta_core.schema.types import Field, parse_type
 from delta_core.table.alterer import TableAlterer
+from delta_core.table.delta_table import DeltaTable
 
 __all__ = ["DEFINITIONS", "Command", "Run", "bigints", "changed_table", "empty", "shared_table", "target_table"]
 
@@ -426,17 +428,30 @@ class _Clone(Struct, frozen=True):
             return empty(spark)
         if self.must_exist and not exists:
             raise TableNotFoundError(f"There is no table to replace at {place.path}.", path=place.path)
-        source, given = target_table(spark, self.source, options), (self.is_shallow, self.replaces, self.properties)
-        if self.version is None:
-            made = source.clone(place.path, *given)
-        elif isinstance(self.version, int):
-            made = source.cloneAtVersion(self.version, place.path, *given)
-        else:
-            made = source.cloneAtTimestamp(self.version, place.path, *given)
+        made = self._cloned(spark, place.path, options)
         place.register(spark)
-        metrics = made.table.history(1)[0].get("operationMetrics") or {}
+        metrics = made.history(1)[0].get("operationMetrics") or {}
         row = {column: int(metrics.get(name, 0)) for column, name in _CLONED.items()}
         return result_frame(spark, [row], bigints(_CLONED))
+
+    def _cloned(self, spark: SparkSession, path: str, options: Mapping[str, Any]) -> DeltaTable:
+        if isinstance(self.source, str) and is_parquet(spark, self.source):
+            if not self.is_shallow or self.version is not None:
+                raise UnsupportedOperationError(
+                    f"{self.source} is a Parquet table: it has no versions, and only SHALLOW clones name its files. "
+                    "Copy its rows with CREATE TABLE ... USING delta AS SELECT.",
+                    statement="CLONE",
+                )
+            properties = portable_definition(spark, self.properties)[0]
+            return clone_parquet(
+                spark, self.source, path, replace=self.replaces, properties=properties, options=options
+            )
+        source, given = target_table(spark, self.source, options), (self.is_shallow, self.replaces, self.properties)
+        if self.version is None:
+            return source.clone(path, *given).table
+        if isinstance(self.version, int):
+            return source.cloneAtVersion(self.version, path, *given).table
+        return source.cloneAtTimestamp(self.version, path, *given).table
 
 
 def _cloning(replaces: bool, must_exist: bool = False) -> Callable[[Reader], Command | None]:

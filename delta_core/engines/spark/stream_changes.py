@@ -28,6 +28,7 @@ from delta_core.engines.spark.stream_tracking import (
     check_tracking,
     schema_version,
 )
+from delta_core.engines.spark.types import as_declared, declared_schema
 from delta_core.errors import (
     InvalidArgumentError,
     StreamError,
@@ -171,7 +172,9 @@ def _held(
 
 
 def _schema(spark: SparkSession, table: DeltaTable, options: FollowOptions) -> StructType:
-    return _changes(spark, table, table.version(), table.version(), options).schema
+    rows = _changes(spark, table, table.version(), table.version(), options).schema
+    snapshot = table.snapshot()
+    return as_declared(rows, declared_schema(snapshot.schema, snapshot.state.types))
 
 
 def _changes(spark: SparkSession, table: DeltaTable, first: int, last: int, options: FollowOptions) -> DataFrame:

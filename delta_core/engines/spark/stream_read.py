@@ -27,6 +27,7 @@ from delta_core.engines.spark.stream_tracking import (
     check_tracking,
     schema_version,
 )
+from delta_core.engines.spark.types import as_declared, declared_schema
 from delta_core.errors import StreamRestartError, StreamSchemaError
 from delta_core.kernel.log.position import StreamPosition
 from delta_core.kernel.snapshot import Snapshot, open_snapshot
@@ -155,7 +156,8 @@ def stream_of(spark: SparkSession, snapshot: Snapshot, options: FollowOptions, t
     stored = options if number < 0 or definition is None else _at_version(options, base, definition.version)
     stream = TableStream(base, stored, definition)
     first = frame(spark, stream.scan_until(stream.position), "index")
-    schema = with_declared_types(first, base.schema, session_settings(spark)).schema
+    rows = with_declared_types(first, base.schema, session_settings(spark)).schema
+    schema = as_declared(rows, declared_schema(stream.reader.schema, stream.reader.state.types))
 
     def open_source() -> Any:
         return _Source(spark, snapshot, options, stream.schema, schema, tracking, number).answer

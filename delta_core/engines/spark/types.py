@@ -32,8 +32,8 @@ from delta_core.schema.types import (
 )
 
 __all__ = [
-    "declared_schema", "narrowed", "raw_schema", "renamed", "reshape", "row_width", "shown_schema", "spark_schema",
-    "spark_type",
+    "as_declared", "declared_schema", "narrowed", "raw_schema", "renamed", "reshape", "row_width", "shown_schema",
+    "spark_schema", "spark_type",
 ]  # fmt: skip
 
 _PRIMITIVES: Mapping[str, T.DataType] = {
@@ -155,6 +155,24 @@ def spark_schema(struct: StructType, types: Mapping[str, TypeDef]) -> T.StructTy
 def declared_schema(struct: StructType, types: Mapping[str, TypeDef]) -> T.StructType:
     """Return a struct as Spark's, with NOT NULL, comments, defaults and other metadata that features do not own."""
     return _declared(spark_schema(struct, types), struct)
+
+
+def as_declared(rows: T.StructType, declared: T.StructType) -> T.StructType:
+    """Return the schema of rows with what the columns of their table have beside types."""
+    fields = {f.name: f for f in declared.fields}
+
+    def found(f: T.StructField) -> T.StructField:
+        own = fields.get(f.name)
+        if own is None or not _is_same(f.dataType, own.dataType):
+            return f
+        return T.StructField(f.name, own.dataType, own.nullable, own.metadata | f.metadata)
+
+    return T.StructType([found(f) for f in rows.fields])
+
+
+def _is_same(a: T.DataType, b: T.DataType) -> bool:
+    """Whether types are the same but for what they may have as null."""
+    return bool(a.simpleString() == b.simpleString())
 
 
 def _declared(plain: T.StructType, struct: StructType) -> T.StructType:

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 from delta_core.runtime.arguments import check_names
 
-__all__ = ["Scan", "ScanSource"]
+__all__ = ["Scan", "ScanSource", "offered_columns"]
 
 _PLANNED = [n for n in FILE_COLUMNS if n not in ("stats", "tags", "deletionTimestamp", "extendedFileMetadata")]
 #: Files whose statistics are queried first if a limit is given.
@@ -505,6 +505,16 @@ class Scan(PlannedRows):
             yield from engine.data.read(read, called)
         finally:
             inputs.vectors.close()
+
+
+def offered_columns(source: ScanSource) -> dict[str, MetadataColumn]:
+    """Return the metadata columns that scans of a table's rows can return, by name.
+
+    A metadata column is left out if the table has a column of its name.
+    """
+    request = ReadRequest(None, (), None, "rows", ())
+    offered = offered_metadata(source.plugins.collect("read_rules", table=source.state, request=request))
+    return {name: column for name, column in offered.items() if source.state.schema.get(name) is None}
 
 
 def _scan_again(

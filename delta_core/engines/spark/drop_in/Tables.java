@@ -114,8 +114,8 @@ public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
 
   // a node that changes the rows of a view, about the table that the view shows whole; null for other nodes
   private LogicalPlan throughView(LogicalPlan node, String kind) {
-    boolean merges = kind.equals("MergeIntoTable");
-    if (!merges && !kind.equals("DeleteFromTable") && !kind.equals("UpdateTable")) return null;
+    boolean merges = kind.equals("MergeIntoTable"), inserts = kind.equals("InsertIntoStatement");
+    if (!merges && !inserts && !kind.equals("DeleteFromTable") && !kind.equals("UpdateTable")) return null;
     String part = merges ? "targetTable" : "table", alias = null;
     Object target = Python.part(node, part);
     while (target instanceof SubqueryAlias) {
@@ -123,18 +123,20 @@ public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
       target = ((SubqueryAlias) target).child();
     }
     // Spark's own error is an internal one
-    if (target instanceof org.apache.spark.sql.catalyst.plans.logical.View) Python.call(new Object[]{"reject_view", Boolean.FALSE});
+    if (!inserts && target instanceof org.apache.spark.sql.catalyst.plans.logical.View) Python.call(new Object[]{"reject_view", Boolean.FALSE});
     if (!(target instanceof UnresolvedRelation)) return null;
     org.apache.spark.sql.classic.SparkSession classic = (org.apache.spark.sql.classic.SparkSession) session;
     scala.collection.immutable.Seq names = ((UnresolvedRelation) target).multipartIdentifier();
     if (!classic.sessionState().catalog().isTempView(names)) return null;
-    String place = shown(org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(classic, (LogicalPlan) target)
-      .queryExecution().analyzed());
+    LogicalPlan rows = org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(classic, (LogicalPlan) target).queryExecution().analyzed();
+    // Spark inserts into views of its own formats, and rejects views of a text
+    if (inserts && (ofText(rows) || !ofOurs(rows))) return null;
+    String place = shown(rows);
     if (place == null) Python.call(new Object[]{"reject_view", Boolean.TRUE});
     if (alias == null) alias = (String) names.last();
     LogicalPlan table = new UnresolvedRelation(Python.seq(Arrays.asList(new Object[]{"delta", place})),
       org.apache.spark.sql.util.CaseInsensitiveStringMap.empty(), false);
-    table = new SubqueryAlias(new org.apache.spark.sql.catalyst.AliasIdentifier(alias), table);
+    if (!inserts) table = new SubqueryAlias(new org.apache.spark.sql.catalyst.AliasIdentifier(alias), table);
     LogicalPlan found = Python.with(node, part, table);
     found.copyTagsFrom(node);
     return found;
@@ -151,11 +153,30 @@ public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
       child = (LogicalPlan) child.children().apply(0);
     }
     Object relation = ((LogicalRelation) child).relation();
+    String found = index(relation);
+    if (found == null || !found.endsWith(" (latest)")) return null;
+    return found.replaceFirst("^delta_core ", "").replaceFirst(" \\(latest\\)$", "");
+  }
+  // what the index of a table's rows is named, null for other relations
+  private static String index(Object relation) {
     if (!(relation instanceof org.apache.spark.sql.execution.datasources.HadoopFsRelation)) return null;
     Object index = ((org.apache.spark.sql.execution.datasources.HadoopFsRelation) relation).location();
     // of another class loader
-    if (!index.getClass().getSimpleName().equals("LatestFiles")) return null;
-    return index.toString().replaceFirst("^delta_core ", "").replaceFirst(" \\(latest\\)$", "");
+    return index.getClass().getSimpleName().equals("LatestFiles") ? index.toString() : null;
+  }
+  private static boolean ofText(LogicalPlan plan) {
+    LogicalPlan child = plan;
+    while (child instanceof SubqueryAlias) child = ((SubqueryAlias) child).child();
+    return !(child instanceof org.apache.spark.sql.catalyst.plans.logical.View)
+      || !((org.apache.spark.sql.catalyst.plans.logical.View) child).isTempViewStoringAnalyzedPlan();
+  }
+  private static boolean ofOurs(LogicalPlan plan) {
+    Iterator it = CollectionConverters.asJava(plan.collectLeaves()).iterator();
+    while (it.hasNext()) {
+      Object leaf = it.next();
+      if (leaf instanceof LogicalRelation && index(((LogicalRelation) leaf).relation()) != null) return true;
+    }
+    return false;
   }
   private static boolean isPlain(Object column) {
     if (!(column instanceof org.apache.spark.sql.catalyst.expressions.Alias))

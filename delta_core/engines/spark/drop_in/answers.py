@@ -10,7 +10,6 @@ from urllib.parse import quote
 from pyspark.sql import DataFrame, SparkSession, functions as F, types as T
 
 from delta_core.engines.spark.catalog import table_path
-from delta_core.engines.spark.chars import with_declared_types
 from delta_core.engines.spark.drop_in.definitions import create, create_like
 from delta_core.engines.spark.drop_in.options import (
     Options,
@@ -24,11 +23,10 @@ from delta_core.engines.spark.drop_in.options import (
 from delta_core.engines.spark.drop_in.paths import TablePath, table_path_of
 from delta_core.engines.spark.drop_in.statements import change, parse_text, place_of, run_text
 from delta_core.engines.spark.drop_in.writes import save, save_batch
-from delta_core.engines.spark.latest import latest_rows
-from delta_core.engines.spark.plan.frame import frame
+from delta_core.engines.spark.latest import latest_rows, version_rows
 from delta_core.engines.spark.plan.private import callback, local_place
 from delta_core.engines.spark.settings import session_settings
-from delta_core.engines.spark.snapshots import identity, open_latest
+from delta_core.engines.spark.snapshots import open_latest
 from delta_core.engines.spark.spark_errors import raises_spark_errors
 from delta_core.engines.spark.types import declared_schema
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, UnsupportedOperationError
@@ -75,8 +73,8 @@ class Answers:
             "shows some rows, other columns or an older version of a table" if temporary else "is not a temporary one"
         )
         raise UnsupportedOperationError(
-            f"DELETE, UPDATE and MERGE can't change this view, which {what}. Change its table; a temporary view of all "
-            "rows of a table, with columns under their own names, can be changed."
+            f"DELETE, UPDATE, MERGE and INSERT can't change this view, which {what}. Change its table; a "
+            "temporary view of all rows of a table, with columns under their own names, can be changed."
         )
 
     def _changes(self, session: Any, kind: str, name: str, bounds: Any) -> Any:
@@ -226,7 +224,4 @@ class _Table:
         options.check(frozenset({"path"}), "Use the arguments of delta_core.spark.read.")
         if self._is_latest:
             return self._path.chosen(latest_rows(self._spark, self._path.place, opened=self._snapshot))._jdf
-        scan = self._snapshot.scan()
-        rows = frame(self._spark, scan, "auto", None, None, identity(self._snapshot))
-        rows = with_declared_types(rows, self._snapshot.schema, session_settings(self._spark))
-        return self._path.chosen(rows)._jdf
+        return self._path.chosen(version_rows(self._spark, self._snapshot))._jdf

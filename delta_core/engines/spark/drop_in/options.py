@@ -16,14 +16,15 @@ from pyspark.sql import DataFrame
 from delta_core.engines.spark.drop_in.paths import table_path_of
 from delta_core.engines.spark.format_read import check_options, place_of, read_format
 from delta_core.engines.spark.format_write import check_write_options, write_format
-from delta_core.engines.spark.latest import latest_changes, latest_rows
-from delta_core.engines.spark.read import read, read_changes
+from delta_core.engines.spark.latest import changes_until, latest_changes, latest_rows, version_rows
+from delta_core.engines.spark.read import read
 from delta_core.engines.spark.snapshots import open_latest
 from delta_core.engines.spark.source import STORAGE, prefixes
 from delta_core.engines.spark.stream_changes import read_changes_stream
 from delta_core.engines.spark.stream_read import read_stream
 from delta_core.errors import InvalidArgumentError, TableNotFoundError, UnsupportedOperationError, VersionNotFoundError
 from delta_core.kernel.log.timestamps import parse_ms
+from delta_core.kernel.snapshot import open_snapshot
 
 __all__ = ["Options", "check_time", "read_frame", "save_format", "stream_frame", "write_arguments"]
 
@@ -186,13 +187,23 @@ def read_frame(spark: Any, options: Options) -> DataFrame:
                 return path.chosen(latest_rows(spark, path.place))
         if timestamp is not None and version is None:
             check_time(spark, path.place, timestamp)
+        with contextlib.suppress(TableNotFoundError):
+            zone = str(spark.conf.get("spark.sql.session.timeZone"))
+            return path.chosen(version_rows(spark, open_snapshot(path.place, version, timestamp, timezone=zone)))
         return path.chosen(read(spark, path.place, version, timestamp))
     options.check(_CHANGES_READ, "Use the arguments of delta_core.spark.read_changes.")
     start, start_timestamp = options.number("startingVersion"), options.text("startingTimestamp")
     end, end_timestamp = options.number("endingVersion"), options.text("endingTimestamp")
     if end is None and end_timestamp is None:
         return latest_changes(spark, options.path, start, start_timestamp)
-    return read_changes(spark, options.path, start, end, start_timestamp=start_timestamp, end_timestamp=end_timestamp)
+    return changes_until(
+        spark,
+        options.path,
+        start_version=start,
+        end_version=end,
+        start_timestamp=start_timestamp,
+        end_timestamp=end_timestamp,
+    )
 
 
 def check_time(spark: Any, place: str, timestamp: str | int) -> None:

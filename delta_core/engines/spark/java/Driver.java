@@ -25,13 +25,13 @@ public class Driver {
       org.apache.spark.api.python.PythonUtils.toScalaMap(options), splitBytes > 0L ? split(session, splitBytes) : session);
     return session.baseRelationToDataFrame(relation);
   }
-  // the rows of the latest version of each query; Python opens it
-  public Object latest(org.apache.spark.sql.classic.SparkSession session, String root, String columns, String table,
-                       String key, java.util.function.Function python) {
+  // the rows of the latest version of each query, or of a fixed one; Python opens it; metadata: fields of _metadata
+  public Object latest(org.apache.spark.sql.classic.SparkSession session, String root, String columns, String metadata,
+                       String table, String key, boolean fixed, java.util.function.Function python) {
     LatestRule.install(session);
     StructType none = new StructType(), shown = struct(columns);
-    HadoopFsRelation relation = new HadoopFsRelation(new LatestFiles(new Path(root), table, key, python), none, shown,
-      scala.Option.apply(null), new org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat(),
+    HadoopFsRelation relation = new HadoopFsRelation(new LatestFiles(new Path(root), table, key, fixed, python), none, shown,
+      scala.Option.apply(null), new DescribedParquet(struct(metadata)),
       org.apache.spark.api.python.PythonUtils.toScalaMap(new HashMap()), session);
     return session.baseRelationToDataFrame(relation);
   }

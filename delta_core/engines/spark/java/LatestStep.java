@@ -7,19 +7,24 @@ public class LatestStep extends scala.runtime.AbstractPartialFunction {
     LatestFiles files = IsLatest.files(plan);
     if (files == null) return otherwise.apply(plan);
     LogicalRelation node = (LogicalRelation) plan;
-    LogicalPlan rows = versions.rows(files, request);
-    HashMap found = columns(rows);
     List wanted = CollectionConverters.asJava(node.output());
+    boolean metadata = false;
+    for (int i = 0; i < wanted.size(); i++) {
+      Attribute column = (Attribute) wanted.get(i);
+      metadata = metadata || MetadataAttribute.isValid(column.metadata()) && column.name().equals("_metadata");
+    }
+    LogicalPlan rows = versions.rows(files, request, metadata);
+    HashMap found = columns(rows);
     for (int i = 0; i < wanted.size(); i++) {
       if (column(found, (Attribute) wanted.get(i)) != null) continue;
       rows = withMetadata(rows, (Attribute) wanted.get(i));
-      if (rows == null) throw changed(files, versions.rows(files, request));
+      if (rows == null) throw changed(files, versions.rows(files, request, false));
       found = columns(rows);
     }
     ArrayList out = new ArrayList();
     for (int i = 0; i < wanted.size(); i++) {
       Attribute as = (Attribute) wanted.get(i), is = column(found, as);
-      if (!as.dataType().sameType(is.dataType())) throw changed(files, versions.rows(files, request));
+      if (!as.dataType().sameType(is.dataType())) throw changed(files, versions.rows(files, request, false));
       out.add(new Alias(is, as.name(), as.exprId(), as.qualifier(), scala.Option.apply(as.metadata()),
         TableFiles.seq(new ArrayList())));
     }

@@ -225,9 +225,17 @@ def file_relation(
 
 
 def latest_relation(
-    spark: Any, root: str, columns: T.StructType, table: str, key: str, request: Callable[[str], Any]
+    spark: Any,
+    root: str,
+    columns: T.StructType,
+    metadata: T.StructType,
+    *,
+    table: str,
+    key: str,
+    is_fixed: bool,
+    request: Callable[[str], Any],
 ) -> DataFrame:
-    """Return the rows of a table at the version that is the latest one when each query is planned.
+    """Return the rows of a table at the version that is chosen when each query is planned.
 
     Parameters
     ----------
@@ -237,20 +245,27 @@ def latest_relation(
         The table's root, in the spelling of Python's file systems.
     columns : StructType
         The columns of all versions.
+    metadata : StructType
+        The fields that the struct ``_metadata`` has after those that Spark's files have.
     table : str
         The same for relations that one query reads at one version.
     key : str
         The same for relations of the same rows, so that Spark reuses what it cached of them.
+    is_fixed : bool
+        Whether one version is always chosen, so that Spark keeps what it cached of it when the table changes.
     request : function(str) -> object
         Called when a query is planned: with ``open`` and what `fixed` was called with, for a function that returns the
         ``name`` of a version and a text, its ``identity``, that is the same for versions of the same rows; with
-        ``rows`` and such a name, for a Dataset; with ``changed`` and the schema as JSON of rows that do not have these
+        ``rows`` and such a name, for a Dataset; with ``metadata`` and such a name, for one that also has ``_metadata``;
+        with ``changed`` and the schema as JSON of rows that do not have these
         columns, to reject them.
     """
     from pyspark.java_gateway import ensure_callback_server_started
 
     ensure_callback_server_started(spark._sc._gateway)
-    made = _driver(spark).latest(spark._jsparkSession, root, columns.json(), table, key, _Function(request))
+    made = _driver(spark).latest(
+        spark._jsparkSession, root, columns.json(), metadata.json(), table, key, is_fixed, _Function(request)
+    )
     return DataFrame(made, spark)
 
 
