@@ -65,7 +65,7 @@ class ChangeMethods:
 
     def latest(self) -> Dataset:
         """Return the latest version of the branch."""
-        return self.load_as_version()  # type: ignore[attr-defined]
+        return self.checkout()  # type: ignore[attr-defined]
 
     def has_applied(self, transactions: Mapping[str, int]) -> bool:
         """Reject versions of applications: Lance has no place for them.
@@ -509,7 +509,7 @@ class ChangeMethods:
             raise InvalidArgumentError("Pass either a version (or a point in time) or a tag.")
 
         def operation(latest: Dataset) -> Operation:
-            earlier = latest.load_as_version(target, tag=tag)
+            earlier = latest.checkout(target, tag=tag)
             if earlier.branch != latest.branch:
                 raise InvalidArgumentError(
                     f"Tag {tag!r} is of branch {earlier.branch or 'main'!r}, this is {latest.branch or 'main'!r}. Open "

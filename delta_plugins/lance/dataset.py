@@ -289,8 +289,28 @@ class LanceDataset(ChangeMethods):
 
     def load_as_version(
         self, version: int | str | Any = None, *, tag: str | None = None, branch: str | None = None
+    ) -> None:
+        """Load another version into this object, as `checkout` names it; scans that were made before keep theirs.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If there is no such version.
+        InvalidArgumentError
+            For contradictory arguments.
+        """
+        self._take(self.checkout(version, tag=tag, branch=branch))
+
+    def update_incremental(self) -> None:
+        """Load the latest version of the branch into this object."""
+        self._take(self.latest())
+
+    def checkout(
+        self, version: int | str | Any = None, *, tag: str | None = None, branch: str | None = None
     ) -> LanceDataset:
-        """Return another version: by its number, by a timestamp (text or datetime), by a tag, or of a branch.
+        """Return another version as an object of its own, the latest one by default.
+
+        It is named by its number, by a timestamp (text or datetime), by a tag, or by a branch.
 
         Raises
         ------

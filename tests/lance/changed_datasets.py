@@ -63,7 +63,7 @@ def check_with_pylance(where: str, *, every_version: bool = False) -> None:
     lance: Any = pytest.importorskip("lance", reason="pylance is not installed")
     latest = open_dataset(where)
     for version in latest.versions() if every_version else [latest.version]:
-        ours, theirs = latest.load_as_version(version), lance.dataset(where, version=version)
+        ours, theirs = latest.checkout(version), lance.dataset(where, version=version)
         theirs.validate()
         names = ["_rowid", "_rowaddr"]
         mine = ours.to_pyarrow_table(metadata=names)

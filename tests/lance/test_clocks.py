@@ -66,7 +66,7 @@ def test_timestamp_names_the_latest_version_that_was_made_until_then(
             with pytest.raises(VersionNotFoundError, match=f"earliest one that is there is of {min(times)} ms"):
                 open_table(where, timestamp=moment(until))
             continue
-        for found in (open_table(where, timestamp=moment(until)), dataset.load_as_version(moment(until))):
+        for found in (open_table(where, timestamp=moment(until)), dataset.checkout(moment(until))):
             assert found.version == expected
             assert ids_of(found) == list(range(expected))
 
@@ -117,7 +117,7 @@ def test_cleanup_goes_by_the_timestamp_of_each_version(
     assert left.versions() == expected
     assert sorted([*removed, *expected]) == list(range(1, len(times) + 1))
     for version in expected:
-        assert ids_of(left.load_as_version(version)) == list(range(version))
+        assert ids_of(left.checkout(version)) == list(range(version))
     assert not left.verify().findings
     if not age:
         return  # pylance then removes versions of the future, too

@@ -81,7 +81,7 @@ def test_deleted_rows_are_gone_and_earlier_versions_stay(root: Path) -> None:
     count, (fragment, row) = dataset.count(), live_row(dataset)
     assert commit(dataset, Delete(removal(dataset, {fragment: [row]}), predicate="chosen")) == dataset.version + 1
     after = opened(root)
-    assert (after.count(), opened(root).load_as_version(dataset.version).count()) == (count - 1, count)
+    assert (after.count(), opened(root).checkout(dataset.version).count()) == (count - 1, count)
     entry = after.history(1)[0]
     assert (entry["operation"], entry["operationParameters"]["predicate"]) == ("delete", "chosen")
     assert entry["readVersion"] == dataset.version
@@ -160,7 +160,7 @@ def test_configuration_and_metadata_are_changed_key_by_key(root: Path) -> None:
 
 def test_restored_version_has_its_rows_and_ids_go_on(root: Path) -> None:
     dataset = opened(root)
-    earlier = dataset.load_as_version(dataset.versions()[0])
+    earlier = dataset.checkout(dataset.versions()[0])
     commit(dataset, Restore(earlier.manifest))
     after = opened(root)
     assert after.to_pyarrow_table().equals(earlier.to_pyarrow_table())

@@ -405,7 +405,7 @@ def _check_files(dataset: LanceDataset) -> None:
     named = {
         f["path"]
         for v in dataset.versions()
-        for files in dataset.load_as_version(v).fragments().column("files").to_pylist()
+        for files in dataset.checkout(v).fragments().column("files").to_pylist()
         for f in files
     }
     assert {p.name for p in (Path(dataset.uri) / "data").iterdir()} == named

@@ -184,14 +184,30 @@ def test_versions_are_opened_by_number_tag_time_and_branch() -> None:
     assert made["version"] == 4
     assert opened("stable", timestamp=datetime.fromtimestamp(made["timestamp"] / 1000, UTC)).version >= 4
     assert opened("stable", timestamp="2100-01-01").version == 11
-    assert latest.load_as_version(2).version == 2
-    assert latest.load_as_version(tag="deleted").version == 3
-    assert latest.load_as_version("2100-01-01T00:00:00Z").version == 11
-    branch = latest.load_as_version(branch="dev/one")
+    assert latest.checkout(2).version == 2
+    assert latest.checkout(tag="deleted").version == 3
+    assert latest.checkout("2100-01-01T00:00:00Z").version == 11
+    branch = latest.checkout(branch="dev/one")
     assert (branch.version, branch.branch) == (9, "dev/one")
-    assert branch.load_as_version(8).count() == latest.load_as_version(8).count()
+    assert branch.checkout(8).count() == latest.checkout(8).count()
     assert min(branch.to_pyarrow_table(["id"])["id"].to_pylist()) >= 50
-    assert branch.load_as_version(branch="main").version == 11
+    assert branch.checkout(branch="main").version == 11
+
+
+def test_load_another_version_into_the_object() -> None:
+    dataset = opened("stable")
+    before, schema = dataset.scan(["id"]), dataset.schema()
+    dataset.load_as_version(1)
+    assert (dataset.version, dataset.count()) == (1, dataset.checkout(1).count())
+    assert before.count() == dataset.checkout(11).count() != dataset.count()
+    with pytest.raises(VersionNotFoundError):
+        dataset.load_as_version(99)
+    assert dataset.version == 1
+    dataset.update_incremental()
+    assert (dataset.version, dataset.schema()) == (11, schema)
+    dataset.load_as_version(branch="dev/one")
+    dataset.update_incremental()
+    assert (dataset.version, dataset.branch) == (9, "dev/one")
 
 
 def test_what_is_not_there_is_rejected() -> None:

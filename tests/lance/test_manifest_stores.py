@@ -207,8 +207,8 @@ READERS: dict[str, Callable[[], Any]] = {
     "version": lambda: ids_of(version=2),
     "timestamp": lambda: ids_of(timestamp="2100-01-01T00:00:00Z"),
     "listing": lambda: open_dataset(URI, version=1).versions(),
-    "other version": lambda: open_dataset(URI, version=1).load_as_version(2),
-    "history": lambda: open_dataset(URI, version=1).load_as_version().history(),
+    "other version": lambda: open_dataset(URI, version=1).checkout(2),
+    "history": lambda: open_dataset(URI, version=1).checkout().history(),
     "tag": lambda: open_dataset(URI, version=1).tags.create("new", 2),
     "create": _create_again,
     "cleanup": lambda: open_dataset(URI, version=1).cleanup(unreferenced_older_than=NEVER),
@@ -437,4 +437,4 @@ def test_storage_is_opened_again_in_another_process_by_its_uri(kept: KeptManifes
     write_lance(URI, rows(1))
     found = pickle.loads(pickle.dumps(open_dataset(URI)))
     write_lance(URI, rows(2), "append")
-    assert found.load_as_version().to_pyarrow_table().num_rows == 2
+    assert found.checkout().to_pyarrow_table().num_rows == 2

@@ -56,7 +56,7 @@ def test_latest_version_is_the_one_after_that_which_was_removed(
 ) -> None:
     where = made(tmp_path).uri
     after_listing(monkeypatch, "list_latest", lambda: remove(where), times)
-    found = open_dataset(where).load_as_version()
+    found = open_dataset(where).checkout()
     assert found.version == 1 + times
     assert sorted(ids_of(found)) == list(range(100))
 
@@ -71,7 +71,7 @@ def test_latest_version_that_is_always_removed_is_an_error(tmp_path: Path, monke
 
     after_listing(monkeypatch, "list_latest", remove, 99)
     with pytest.raises(VersionNotFoundError, match=r"removed while it was opened: .*Open another version"):
-        dataset.load_as_version()
+        dataset.checkout()
 
 
 def test_dataset_that_is_removed_while_it_is_opened_is_an_error(
@@ -85,11 +85,11 @@ def test_dataset_that_is_removed_while_it_is_opened_is_an_error(
 
     after_listing(monkeypatch, "list_latest", remove)
     with pytest.raises(TableNotFoundError, match="no manifest"):
-        dataset.load_as_version()
+        dataset.checkout()
 
 
 READS_OF_VERSIONS: dict[str, Callable[[LanceDataset], Any]] = {
-    "a timestamp": lambda d: d.load_as_version("2100-01-01"),
+    "a timestamp": lambda d: d.checkout("2100-01-01"),
     "history": lambda d: d.history(),
 }
 

@@ -53,9 +53,9 @@ def test_tag_is_created_moved_and_deleted(tmp_path: Path) -> None:
 
 def test_tag_is_of_opened_version_by_default(tmp_path: Path) -> None:
     dataset = of_three_versions(tmp_path)
-    assert dataset.load_as_version(2).tags.create("two").version == 2
-    assert dataset.load_as_version(1).tags.update("two").version == 1
-    assert dataset.load_as_version(1).tags.create("newest", branch="main").version == 3
+    assert dataset.checkout(2).tags.create("two").version == 2
+    assert dataset.checkout(1).tags.update("two").version == 1
+    assert dataset.checkout(1).tags.create("newest", branch="main").version == 3
 
 
 def test_tag_that_exists_is_not_replaced_by_create(tmp_path: Path) -> None:

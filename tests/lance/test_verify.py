@@ -52,7 +52,7 @@ def test_missing_cut_and_damaged_data_files_are_found(folder: Path) -> None:
 
 def test_missing_and_damaged_deletion_files_are_found(folder: Path) -> None:
     latest = open_dataset(str(folder))
-    opened = (latest.load_as_version(v) for v in reversed(latest.versions()))
+    opened = (latest.checkout(v) for v in reversed(latest.versions()))
     version = next(d.version for d in opened if d.stats().num_deletion_files)
     for path in folder.glob("_deletions/*"):
         path.write_bytes(b"nothing")

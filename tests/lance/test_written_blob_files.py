@@ -175,7 +175,7 @@ def test_cleanup_keeps_the_blobs_of_each_version_that_stays(tmp_path: Path) -> N
     assert not stray.exists()
     assert len([p for p in files_of(where) if p.endswith(".blob")]) == 4 + 1
     check_blobs(where, {0: b"third" * 20, 1: b"i"})
-    first = dataset.load_as_version(tag="first").to_pyarrow_table(["photo"], blobs="bytes")
+    first = dataset.checkout(tag="first").to_pyarrow_table(["photo"], blobs="bytes")
     assert first.column("photo").to_pylist() == MIXED
 
 

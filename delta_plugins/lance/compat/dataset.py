@@ -138,7 +138,7 @@ class LanceDataset(OfferedNames, UpkeepMethods):
         """Return the versions, oldest first: number, local time and sizes."""
         found = []
         for number in self.ours.versions():
-            one = self.ours.load_as_version(number)
+            one = self.ours.checkout(number)
             moment = datetime.fromtimestamp(one.manifest.timestamp_us / 1e6, UTC).astimezone().replace(tzinfo=None)
             found.append({"version": number, "timestamp": moment, "metadata": _summary(one)})
         return found
@@ -151,11 +151,11 @@ class LanceDataset(OfferedNames, UpkeepMethods):
     def checkout_version(self, version: int | str | tuple[str | None, int | None]) -> LanceDataset:
         """Return a version by its number, by a tag, or by a branch and its number."""
         if isinstance(version, str):
-            return self._of(self.ours.load_as_version(tag=version))
+            return self._of(self.ours.checkout(tag=version))
         if isinstance(version, tuple):
             branch, number = version
-            return self._of(self.ours.load_as_version(number, branch=branch or MAIN))
-        return self._of(self.ours.load_as_version(version))
+            return self._of(self.ours.checkout(number, branch=branch or MAIN))
+        return self._of(self.ours.checkout(version))
 
     @translated
     def restore(self) -> None:

@@ -147,7 +147,7 @@ class UpkeepMethods:
         for name, tag in latest.tags().items():
             if tag.branch != latest.branch or tag.version in kept or tag.version not in listed:
                 continue
-            if latest.load_as_version(tag.version).manifest.timestamp_us <= before_us:
+            if latest.checkout(tag.version).manifest.timestamp_us <= before_us:
                 raise InvalidArgumentError(
                     f"Version {tag.version} is old, but has the tag {name!r}: nothing was deleted. Pass "
                     "error_if_tagged_old_versions=False, with which it stays, or delete the tag.",
