@@ -209,6 +209,7 @@ with lazy_imports(__name__):
     from delta_core.kernel.write.convert import conversion as conversion
     from delta_core.kernel.write.layout import arrow_type as arrow_type
     from delta_core.kernel.write.source import open_source as open_source
+    from delta_core.operations.bins import Group as Group
     from delta_core.operations.changes import (
         FILE_NUMBER as FILE_NUMBER,
         Changed as Changed,
@@ -223,9 +224,17 @@ with lazy_imports(__name__):
         Optimized as Optimized,
         OptimizeOptions as OptimizeOptions,
         optimize_table as optimize_table,
+        plan_optimize as plan_optimize,
     )
     from delta_core.operations.progress import OperationProgress as OperationProgress, ProgressReport as ProgressReport
     from delta_core.operations.replace import ReplaceRowsOptions as ReplaceRowsOptions, replace_rows as replace_rows
+    from delta_core.operations.report.facts import (
+        Compaction as Compaction,
+        VersionSize as VersionSize,
+        histogram as histogram,
+        table_checks as table_checks,
+    )
+    from delta_core.operations.report.table_report import TableReport as TableReport
     from delta_core.operations.rewrites import RowOrder as RowOrder, Units as Units
     from delta_core.operations.sweep.deletion import delete_swept as delete_swept
     from delta_core.operations.sweep.found_files import FoundFiles as FoundFiles

@@ -121,6 +121,16 @@ class FormatTable(Scannable, Protocol):
         """Return a VerifyReport of the version; called only if ``commands`` has ``verify``."""
         ...
 
+    def report(self, *, store: bool = True) -> Any:
+        """Return a TableReport of the version; called only if ``commands`` has ``report``.
+
+        Parameters
+        ----------
+        store : bool
+            Whether to list the store for files that are missing, or in no version.
+        """
+        ...
+
 
 class ChangedTable(FormatTable, Protocol):
     """A table whose rows can be changed: what Spark's DELETE, UPDATE and MERGE call, in the driver's process.

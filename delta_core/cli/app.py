@@ -61,6 +61,8 @@ COMMANDS = {
     "optimize": "Join small files and leave out many deleted rows, or write all rows again in another order.",
     "purge": "Write files with deleted rows again without these, so that no deletion vector is left.",
     "vacuum": "Delete files that no version within the retention needs.",
+    "health": "Show in ten lines whether a table is well, and what to do if not.",
+    "report": "Write a page about a table: its sizes, versions, order, statistics, upkeep and findings.",
     "verify": "Check a table's log, definition and files against the rules of the protocol; nothing is changed.",
     "cleanup": "Delete files of the log that are older than the table's log retention.",
     "compact-log": "Write the actions of the commits FIRST to LAST into one file of the log.",

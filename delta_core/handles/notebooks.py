@@ -10,7 +10,7 @@ import pyarrow as pa
 from delta_core.expressions.coercion import spark_name
 from delta_core.schema.fields import Schema
 
-__all__ = ["grid", "page", "schema_table"]
+__all__ = ["escaped", "grid", "page", "schema_table"]
 
 #: Rows of a list, beyond which the rest is counted.
 MOST_ROWS = 100
@@ -23,11 +23,11 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 def page(title: str, facts: Mapping[str, Any], *tables: str) -> str:
     """Return a heading, facts by name (None and empty ones are left out), and tables."""
     rows = [
-        f"<tr><th {_CELL}>{_text(name)}</th><td {_CELL}>{_text(value)}</td></tr>"
+        f"<tr><th {_CELL}>{escaped(name)}</th><td {_CELL}>{escaped(value)}</td></tr>"
         for name, value in facts.items()
         if value not in (None, "", ())
     ]
-    return f"<div><b>{_text(title)}</b><table>{''.join(rows)}</table>{''.join(tables)}</div>"
+    return f"<div><b>{escaped(title)}</b><table>{''.join(rows)}</table>{''.join(tables)}</div>"
 
 
 def schema_table(schema: Schema | pa.Schema, partitions: Iterable[str] = ()) -> str:
@@ -49,12 +49,13 @@ def schema_table(schema: Schema | pa.Schema, partitions: Iterable[str] = ()) -> 
 
 def grid(head: Iterable[str], rows: Iterable[Iterable[str]], more: str = "") -> str:
     """Return a table of texts; ``more`` is HTML of further rows."""
-    top = "".join(f"<th {_CELL}>{_text(name)}</th>" for name in head)
-    body = "".join("<tr>" + "".join(f"<td {_CELL}>{_text(v)}</td>" for v in row) + "</tr>" for row in rows)
+    top = "".join(f"<th {_CELL}>{escaped(name)}</th>" for name in head)
+    body = "".join("<tr>" + "".join(f"<td {_CELL}>{escaped(v)}</td>" for v in row) + "</tr>" for row in rows)
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}{more}</tbody></table>"
 
 
-def _text(value: Any) -> str:
+def escaped(value: Any) -> str:
+    """Return a value as the text of HTML; the parts of a list are joined with commas."""
     text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
     # half of a surrogate pair has no bytes in the notebook's file
     return text.encode(errors="replace").decode().translate(_ESCAPES)

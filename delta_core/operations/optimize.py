@@ -79,6 +79,13 @@ class _Done(Struct, frozen=True):
 def plan_optimize(base: Snapshot | RewriteTarget, options: OptimizeOptions) -> Groups:
     """Return the files that would be written again.
 
+    Parameters
+    ----------
+    base : Snapshot or RewriteTarget
+        The version.
+    options : OptimizeOptions
+        Which files are written again, and how.
+
     Raises
     ------
     InvalidArgumentError

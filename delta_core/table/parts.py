@@ -16,6 +16,8 @@ with lazy_imports(__name__):
         write_arguments as write_arguments,
     )
     from delta_core.operations.merge.builder import MergeClause as MergeClause, TableMerger as TableMerger
+    from delta_core.operations.report.table_report import TableReport as TableReport
     from delta_core.table.alterer import TableAlterer as TableAlterer
     from delta_core.table.optimizer import TableOptimizer as TableOptimizer
     from delta_core.table.raw_table import RawTable as RawTable
+    from delta_core.table.reporting import report_of as report_of

@@ -18,7 +18,7 @@ from delta_core.table.opened_table import OpenedTable
 
 if TYPE_CHECKING:
     from delta_core.operations.verify.operation import VerifyReport
-    from delta_core.table.parts import CommitProperties, PostCommitHookProperties, TableOptimizer
+    from delta_core.table.parts import CommitProperties, PostCommitHookProperties, TableOptimizer, TableReport
 
 __all__ = ["UpkeepMethods"]
 
@@ -378,6 +378,28 @@ class UpkeepMethods(OpenedTable):
         """
         options = operations.VerifyOptions(deep, data, versions, progress)
         return operations.verify_table(self._snapshot.context, self._snapshot, options)
+
+    def report(self, *, store: bool = True) -> TableReport:
+        """Return how the table is: sizes, versions, order, statistics, upkeep and findings; no data file is read.
+
+        ``print(table.report())`` shows its health in ten lines, ``table.report().save("report.html")`` writes a page.
+
+        Parameters
+        ----------
+        store : bool
+            Whether to list the store, for files that are missing and for those that a vacuum would delete.
+
+        Raises
+        ------
+        EngineError
+            If the store fails.
+
+        Examples
+        --------
+        >>> table.report().rows
+        3
+        """
+        return table_parts.report_of(self._snapshot, store=store)
 
     @properties_by_position("post_commithook_properties", "commit_properties")
     def repair(

@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.api import InvalidArgumentError, OptimizeOptions, check_number, optimize_table
+from delta_core.api import InvalidArgumentError, OptimizeOptions, check_number, optimize_table, plan_optimize
 from delta_plugins.lance.rewrites import BIN_FRAGMENTS, TARGET_ROWS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from delta_core.api import OperationProgress
+    from delta_core.api import Group, OperationProgress
     from delta_plugins.lance.dataset_version import DatasetVersion
 
-__all__ = ["CompactOptions", "choose_fragments", "compact_dataset"]
+__all__ = ["CompactOptions", "choose_fragments", "compact_dataset", "plan_compaction"]
 
 #: The most that rows grow, about, when they are encoded again.
 _GROWTH = 8
@@ -45,10 +45,10 @@ class CompactOptions(Struct, frozen=True):
         Called after each group of fragments.
     """
 
-    target_rows: int
-    max_bytes: int
-    materialize_deletions: float | None
-    max_memory: int
+    target_rows: int = 1 << 20
+    max_bytes: int = 90 << 30
+    materialize_deletions: float | None = 0.1
+    max_memory: int = 256 << 20
     custom_metadata: Mapping[str, Any] = {}
     max_commit_retries: int = 15
     progress: Callable[[OperationProgress], None] | None = None
@@ -107,17 +107,7 @@ def compact_dataset(dataset: DatasetVersion, options: CompactOptions) -> Compact
     CommitConflictError
         Another writer's commit contradicts this one.
     """
-    options.check()
-    given = OptimizeOptions(
-        choose=partial(choose_fragments, options=options),
-        target_size=options.max_bytes,
-        max_spill_size=options.max_memory,
-        parameters={TARGET_ROWS: options.target_rows},
-        custom_metadata=options.custom_metadata,
-        max_commit_retries=options.max_commit_retries,
-        progress=options.progress,
-    )
-    done = optimize_table(dataset, given)
+    done = optimize_table(dataset, _given(options))
     added, removed = (json.loads(done.metrics[n]) for n in ("filesAdded", "filesRemoved"))
     metrics = {
         "version": done.snapshot.version,
@@ -130,6 +120,32 @@ def compact_dataset(dataset: DatasetVersion, options: CompactOptions) -> Compact
         "dropped_indices": list(done.metrics["droppedIndices"]),
     }
     return Compacted(done.snapshot, metrics)
+
+
+def plan_compaction(dataset: DatasetVersion, options: CompactOptions) -> list[Group]:
+    """Return the groups of fragments that a compaction would write again.
+
+    Parameters
+    ----------
+    dataset : LanceDataset
+        The version that is looked at.
+    options : CompactOptions
+        As of `compact_dataset`.
+    """
+    return plan_optimize(dataset, _given(options)).groups
+
+
+def _given(options: CompactOptions) -> OptimizeOptions:
+    options.check()
+    return OptimizeOptions(
+        choose=partial(choose_fragments, options=options),
+        target_size=options.max_bytes,
+        max_spill_size=options.max_memory,
+        parameters={TARGET_ROWS: options.target_rows},
+        custom_metadata=options.custom_metadata,
+        max_commit_retries=options.max_commit_retries,
+        progress=options.progress,
+    )
 
 
 def choose_fragments(units: pa.Table, options: CompactOptions) -> list[NDArray[np.int64]]:

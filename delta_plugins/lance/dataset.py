@@ -45,7 +45,7 @@ from delta_plugins.lance.version_files import Opening, VersionFiles
 from delta_plugins.lance.version_manifests import read_at, read_latest, read_version, read_versions
 
 if TYPE_CHECKING:
-    from delta_core.api import Function, VerifyReport
+    from delta_core.api import Function, TableReport, VerifyReport
     from delta_plugins.lance.tags import Tags
 
 __all__ = ["DatasetStats", "LanceDataset", "LanceSchema"]
@@ -123,7 +123,23 @@ class LanceDataset(ChangeMethods):
 
     format_name = "lance"
     commands = (
-        frozenset({"info", "schema", "head", "cat", "count", "files", "history", "explain", "log", "sql", "verify"})
+        frozenset(
+            {
+                "info",
+                "schema",
+                "head",
+                "cat",
+                "count",
+                "files",
+                "history",
+                "explain",
+                "log",
+                "sql",
+                "verify",
+                "report",
+                "health",
+            }
+        )
         | CHANGES
     )
     changes = CHANGES
@@ -441,6 +457,17 @@ class LanceDataset(ChangeMethods):
     def verify(self) -> VerifyReport:
         """Check the version's files: that they are there, their sizes, footers, rows, row ids and indices."""
         return verify_dataset(self.files)
+
+    def report(self, *, store: bool = True) -> TableReport:
+        """Return how the dataset is: sizes, versions, deleted rows and findings; no rows are read.
+
+        Parameters
+        ----------
+        store : bool
+            Whether to list the store for files that are in no version.
+        """
+        found: TableReport = parts.report_of(self, store=store)
+        return found
 
     # --- rows ------------------------------------------------------------------------------
 

@@ -30,5 +30,6 @@ with lazy_imports(__name__):
         removal_of as removal_of,
         unreadable_fragments as unreadable_fragments,
     )
+    from delta_plugins.lance.reporting import report_of as report_of
     from delta_plugins.lance.rewrites import LanceRewrites as LanceRewrites
     from delta_plugins.lance.tags import Tags as Tags
