@@ -141,7 +141,7 @@ def test_clustered_table(tmp_path: Path) -> None:
     assert orders["i"].is_clustered
     assert orders["i"].overlap > 0.9
     assert orders["r"].overlap == pytest.approx(1 / 12)
-    assert state_of(DeltaTable(tmp_path).report(), "clustering") == "attention"
+    assert state_of(DeltaTable(tmp_path).report(), "order") == "attention"
 
 
 def state_of(report: TableReport, name: str) -> str:
@@ -165,7 +165,7 @@ def state(report: TableReport, name: str) -> str:
             {"skew": 10.1, "num_partitions": 3, "partitions": (PartitionSize("p=1", 1, 10),)},
         ),
         (
-            "clustering",
+            "order",
             {"orders": (ColumnOrder("c", True, 10, 0.25, ()), ColumnOrder("d", False, 10, 1.0, ()))},
             {"orders": (ColumnOrder("c", True, 10, 0.26, ()),)},
         ),

@@ -393,8 +393,8 @@ def _order(report: ReportFacts) -> Check:
     worst = max((o for o in report.orders if o.is_clustered), key=lambda o: o.overlap)
     found = f"A value of {worst.column!r} may be in {worst.overlap:.0%} of {worst.files:,} files."
     if worst.files < FEW_FILES or worst.overlap <= MOST_OVERLAP:
-        return Check("clustering", "good", found)
-    return Check("clustering", "attention", found, "Optimize the table: new files are not clustered.")
+        return Check("order", "good", found)
+    return Check("order", "attention", found, "Optimize the table: new files are not clustered.")
 
 
 def _partitions(report: ReportFacts, skew: float) -> Check:
@@ -402,7 +402,7 @@ def _partitions(report: ReportFacts, skew: float) -> Check:
     if skew <= MOST_SKEW or report.num_partitions < 3:
         return Check("partitions", "good", found)
     largest = report.partitions[0].partition
-    return Check("partitions", "attention", found, f"The largest is {largest}: consider clustering in place of it.")
+    return Check("partitions", "attention", found, f"The largest is {largest}: partition by other columns, or by none.")
 
 
 def _log(log: LogUpkeep) -> Check:
