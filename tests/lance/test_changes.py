@@ -352,3 +352,65 @@ def test_more_distinct_values_than_keys_are_an_error_of_the_column(tmp_path: Pat
     merge = open_dataset(where).merge(news, "target.id = source.id").when_not_matched_insert_all()
     with pytest.raises(SchemaMismatchError, match="Column c comes as string"):
         merge.execute() if call == "merge" else write_lance(where, news, "append")
+
+
+#: Values of types that Delta lacks, or has no layout for.
+PARTS: dict[str, pa.Array] = {
+    "duration": pa.array([1, 2, 3], pa.duration("s")),
+    "time": pa.array([1, 2, 3], pa.time64("ns")),
+    "nanoseconds": pa.array([1, 2, 3], pa.timestamp("ns", "UTC")),
+    "decimal256": pa.array([1, 2, 3], pa.decimal256(50, 5)),
+    "half": pa.array([1.0, 2.0, 3.0], pa.float16()),
+    "uint64": pa.array([2**64 - 1, 2, 3], pa.uint64()),
+    "fixed binary": pa.array([b"abc", b"def", b"ghi"], pa.binary(3)),
+    "vector": pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.float32(), 2)),
+    "large list": pa.array([[1, 2], [3, 4], []], pa.large_list(pa.duration("s"))),
+    "dictionary": pa.array(["a", "b", "a"]).dictionary_encode(),
+    "struct": pa.StructArray.from_arrays([pa.array([1, 2, 3], pa.duration("s"))], ["x"]),
+}
+
+
+@pytest.mark.parametrize("is_required", [False, True])
+@pytest.mark.parametrize("name", PARTS)
+def test_structs_with_parts_of_any_type_are_merged_and_replaced(tmp_path: Path, name: str, is_required: bool) -> None:
+    """A null struct has no value of a part that is required."""
+    part = PARTS[name]
+    of = pa.struct([pa.field("part", part.type, nullable=not is_required), pa.field("other", pa.int8())])
+    mask = pa.array([False, True, False])
+    column = pa.StructArray.from_arrays([part, pa.nulls(3, pa.int8())], fields=list(of), mask=mask)
+    table = pa.table({"id": [1, 2, 3], "s": column})
+    dataset = write_lance(str(tmp_path / "d"), table)
+    dataset.merge(table, "target.id = source.id").when_matched_update_all().execute()
+    dataset.merge(table, "target.id = source.id").when_matched_update({"s": "source.s"}).execute()
+    more = table.set_column(0, "id", pa.array([4, 5, 6]))
+    dataset.merge(more, "target.id = source.id").when_not_matched_insert_all().execute()
+    dataset.overwrite(table, replace_using=["id"])
+    found = dataset.to_pyarrow_table().sort_by("id")
+    assert found.schema.field("s").type == of
+    assert found.column("s").to_pylist() == column.to_pylist() * 2
+    check_with_pylance(dataset.uri, every_version=True)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([[1], None, []], pa.list_(pa.duration("s"))),
+        pa.array([[(1, 5)], None, []], pa.map_(pa.int32(), pa.time64("us"))),
+    ],
+    ids=["list", "map"],
+)
+def test_lists_and_maps_of_types_that_delta_lacks_are_merged(tmp_path: Path, column: pa.Array) -> None:
+    table = pa.table({"id": [1, 2, 3], "c": column})
+    dataset = write_lance(str(tmp_path / "d"), table.slice(0, 2))
+    merge = dataset.merge(table, "target.id = source.id")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert dataset.to_pyarrow_table().sort_by("id").column("c").to_pylist() == column.to_pylist()
+    check_with_pylance(dataset.uri, every_version=True)
+
+
+def test_value_that_is_missing_in_a_struct_is_rejected(tmp_path: Path) -> None:
+    of = pa.struct([pa.field("part", pa.list_(pa.float32(), 2), nullable=False)])
+    dataset = write_lance(str(tmp_path / "d"), pa.table({"id": [1], "s": pa.array([None], of)}))
+    source = pa.table({"id": [1], "s": pa.array([{"part": None}], pa.struct([("part", pa.list_(pa.float32(), 2))]))})
+    with pytest.raises(SchemaMismatchError, match="part is null where its struct is not"):
+        dataset.merge(source, "target.id = source.id").when_matched_update_all().execute()

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from delta_core.errors import SchemaMismatchError
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import bool_array, is_valid, values_of
+from delta_core.kernels.arrow_buffers import bool_array, is_valid, number_array, values_of
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.nested import null_rows, rebuild_list, rebuild_map, rebuild_struct
 from delta_core.schema.fields import Path, format_path
@@ -271,7 +271,7 @@ def _struct(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | No
                 raise _mismatch((*path, names[i]), x.type, wanted, ": it is null where its struct is not")
             if children[i].null_count:
                 # a part that is required holds something below a null, which is not visible
-                children[i] = pc.coalesce(children[i], _value_of(children[i].type))
+                children[i] = _without_nulls(children[i])
         return rebuild_struct(x, names, children)
 
     return convert
@@ -305,14 +305,32 @@ def _list(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | None
     return convert
 
 
-def _value_of(t: pa.DataType) -> pa.Scalar:
+def _without_nulls(x: pa.Array) -> pa.Array:
+    """Return an array with some value in place of each null; Arrow's `coalesce` lacks some types."""
+    both = pa.concat_arrays([x, pa.array([_value_of(x.type)], x.type)])
+    return both.take(pc.if_else(x.is_valid(), number_array(np.arange(len(x))), len(x)))
+
+
+def _value_of(t: Any) -> Any:
     """Return some value of a type that is not null, nor are its parts."""
     if _T.is_struct(t):
-        return pa.scalar({f.name: _value_of(f.type).as_py() for f in t}, t)
-    if _T.is_list(t) or _T.is_map(t):
-        return pa.scalar([], t)
-    value: Any = b"" if _T.is_string(t) or _T.is_binary(t) else decimal.Decimal(0) if _T.is_decimal(t) else 0
-    return pa.scalar(False if _T.is_boolean(t) else value, t)
+        return {f.name: _value_of(f.type) for f in t}
+    if _T.is_null(t):
+        return None
+    if _T.is_list(t) or _T.is_large_list(t) or _T.is_map(t):
+        return []
+    if _T.is_fixed_size_list(t):
+        return [_value_of(t.value_type)] * t.list_size
+    if _T.is_dictionary(t):
+        return _value_of(t.value_type)
+    if _T.is_fixed_size_binary(t):
+        return bytes(t.byte_width)
+    if _T.is_decimal(t):
+        return decimal.Decimal(0)
+    if _T.is_float16(t):
+        return np.float16(0)
+    is_text = _T.is_string(t) or _T.is_large_string(t) or _T.is_binary(t) or _T.is_large_binary(t)
+    return b"" if is_text else False if _T.is_boolean(t) else 0
 
 
 def _from_view(x: pa.Array) -> pa.Array:

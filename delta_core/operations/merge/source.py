@@ -15,9 +15,9 @@ from delta_core.errors import SchemaError, SchemaMismatchError, SpillLimitError
 from delta_core.kernel.write.convert import Convert, conversion
 from delta_core.kernel.write.layout import arrow_type
 from delta_core.operations.temporary import temporary_files
-from delta_core.schema.fields import Schema
+from delta_core.schema.fields import Schema, walk
 from delta_core.schema.logical import ArrowType, open_type
-from delta_core.schema.types import KNOWN_TYPES, CustomType, Field, StructType, TypeDef, arrow_to_type
+from delta_core.schema.types import KNOWN_TYPES, CustomType, DataType, Field, StructType, TypeDef, arrow_to_type
 
 __all__ = ["load_source", "source_schema", "source_types", "usable_columns"]
 
@@ -69,15 +69,18 @@ def source_schema(source: pa.Schema, table: StructType) -> Schema:
 
 
 def _source_field(f: pa.Field, own: Field | None) -> Field:
-    is_own = own is not None and isinstance(own.type, CustomType) and own.type.definition.arrow == f.type
-    if own is not None and is_own and isinstance(open_type(f.type), ArrowType):
+    if own is None or not _has_part(own.type, CustomType):
+        return Field.from_arrow(f)
+    if f.type.equals(own.to_arrow().type, check_metadata=False) and _has_part(open_type(f.type), ArrowType):
         return Field(f.name, own.type, f.nullable)
     try:
         return Field.from_arrow(f)
     except SchemaError:
-        if own is None or not isinstance(own.type, CustomType):
-            raise
         return Field(f.name, open_type(f.type), f.nullable)
+
+
+def _has_part(t: DataType, kind: type) -> bool:
+    return isinstance(t, kind) or any(isinstance(part.type, kind) for _, part in walk(t))
 
 
 @contextmanager

@@ -281,10 +281,30 @@ def fit(found: Any, target: Any, path: tuple[str, ...]) -> Fit | None:
         return lambda x: pa.nulls(len(x), target)
     if not _has_own_layout(target):
         return conversion(found, target, path)
+    if _is_same_struct(found, target):
+        return _struct_fit(found, target, path)
     _check_parts(found, target, path)
     if _T.is_dictionary(target):
         return conversion(found, target, path)
     return lambda x: _cast(x, target, path)
+
+
+def _is_same_struct(found: Any, target: Any) -> bool:
+    return _T.is_struct(target) and _T.is_struct(found) and [f.name for f in found] == [f.name for f in target]
+
+
+def _struct_fit(found: Any, target: Any, path: tuple[str, ...]) -> Fit:
+    """Return what turns structs into others by their fields: Arrow's cast rejects null structs with required fields."""
+    parts = [fit(f.type, t.type, (*path, t.name)) for f, t in zip(found, target, strict=True)]
+
+    def changed(array: Any) -> pa.Array:
+        children = [_changed(a, p) for a, p in zip(array.flatten(), parts, strict=True)]
+        for child, t in zip(children, target, strict=True):
+            if not t.nullable and child.null_count > array.null_count:
+                raise _mismatch(found, target, path, f": {t.name} is null where its struct is not")
+        return struct_of(list(target), [_unified(c, t.type) for c, t in zip(children, target, strict=True)], array)
+
+    return changed
 
 
 def _has_own_layout(of: Any) -> bool:
@@ -302,7 +322,7 @@ def _check_parts(found: Any, target: Any, path: tuple[str, ...]) -> None:
     if _is_list(target) and _is_list(found):
         fit(found.value_type, target.value_type, (*path, "item"))
         return
-    if _T.is_struct(target) and _T.is_struct(found) and [f.name for f in found] == [f.name for f in target]:
+    if _is_same_struct(found, target):
         for a, b in zip(found, target, strict=True):
             fit(a.type, b.type, (*path, b.name))
         return
