@@ -175,6 +175,12 @@ def added_columns(dataset: DatasetVersion, columns: Any) -> NewColumns:
     if isinstance(columns, pa.Field):
         columns = pa.schema([columns])
     if isinstance(columns, pa.Schema):
+        if required := [f.name for f in columns if not f.nullable]:
+            raise InvalidArgumentError(
+                f"Column {required[0]!r} is not nullable, but would be null in the rows that are there. Make it "
+                "nullable, or pass its values.",
+                column=required[0],
+            )
         fields = _new_fields(dataset, columns, first)
         return NewColumns(Merge(manifest, (*manifest.fields, *fields), {}), [])
     check_file_version(manifest)

@@ -327,6 +327,15 @@ def test_columns_are_computed_again_for_rows_that_changed_meanwhile(tmp_path: Pa
     check_with_pylance(dataset.uri, every_version=True)
 
 
+def test_added_column_that_would_be_null_in_rows_is_rejected_if_it_is_required(tmp_path: Path) -> None:
+    dataset = made(tmp_path)
+    field = pa.field("late", pa.int64(), nullable=False)
+    for columns in (field, pa.schema([("other", pa.int8()), field])):
+        with pytest.raises(InvalidArgumentError, match="'late' is not nullable"):
+            dataset.add_columns(columns)
+    assert open_dataset(dataset.uri).version == dataset.version
+
+
 @pytest.mark.parametrize("given", ["dictionary", "string"])
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_dictionary_columns_are_merged_and_replaced(tmp_path: Path, version: str, given: str) -> None:

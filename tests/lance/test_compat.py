@@ -190,6 +190,17 @@ def test_sql_that_may_mean_something_else_is_rejected(tmp_path: Path, text: str)
     assert dataset.latest_version == dataset.version
 
 
+def test_deletion_without_a_predicate_is_rejected(tmp_path: Path) -> None:
+    """pylance rejects it; that of `ours` deletes all rows."""
+    dataset = ours.dataset(made(tmp_path))
+    count = dataset.count_rows()
+    for delete in (dataset.delete, dataset.get_fragments()[0].delete):
+        with pytest.raises(TypeError, match="Found no predicate"):
+            delete(None)
+    assert ours.dataset(dataset.uri).count_rows() == count
+    assert ours.dataset(dataset.uri).version == dataset.version
+
+
 def test_errors_are_those_that_scripts_catch(tmp_path: Path) -> None:
     dataset = ours.dataset(made(tmp_path))
     for caught in (OSError, ValueError, DeltaError, ours.CompatError):

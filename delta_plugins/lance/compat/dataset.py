@@ -21,7 +21,7 @@ from delta_plugins.lance.compat.fragments import FragmentMetadata, LanceFragment
 from delta_plugins.lance.compat.merging import MergeInsertBuilder, rows_of, without_uris
 from delta_plugins.lance.compat.rejections import NotOfferedError, OfferedNames, not_offered, reject, translated
 from delta_plugins.lance.compat.scanner import LanceScanner, make_scanner
-from delta_plugins.lance.compat.sql import condition, value
+from delta_plugins.lance.compat.sql import condition, required_condition, value
 from delta_plugins.lance.compat.upkeep import UpkeepMethods
 from delta_plugins.lance.dataset import LanceDataset as Dataset
 from delta_plugins.lance.format import open_dataset
@@ -309,7 +309,7 @@ class LanceDataset(OfferedNames, UpkeepMethods):
     def delete(self, predicate: Any, *, conflict_retries: int = _RETRIES, retry_timeout: Any = None) -> dict[str, int]:
         """Delete rows, and return how many."""
         _check_timeout("LanceDataset.delete", retry_timeout)
-        done = self.ours.delete(condition(predicate), commit_properties=_retrying(conflict_retries))
+        done = self.ours.delete(required_condition(predicate), commit_properties=_retrying(conflict_retries))
         return {"num_deleted_rows": done["num_deleted_rows"]}
 
     @translated

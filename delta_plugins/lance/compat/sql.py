@@ -7,7 +7,7 @@ from typing import Any
 
 from delta_core.api import Call, Cast, Expression, Literal, PrimitiveType, UnsupportedExpressionError, parse_sql
 
-__all__ = ["condition", "value"]
+__all__ = ["condition", "required_condition", "value"]
 
 _LONG, _DOUBLE = PrimitiveType("long"), PrimitiveType("double")
 #: Functions and operators that return the same in Spark and in DataFusion, or an error in one of them.
@@ -29,6 +29,21 @@ def condition(given: Any) -> Any:
         For SQL that may have another meaning here.
     """
     return value(given) if isinstance(given, str) else given
+
+
+def required_condition(given: Any) -> Any:
+    """Return a condition of rows that are deleted: without one, all would be.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        For SQL that may have another meaning here.
+    TypeError
+        If there is none.
+    """
+    if given is None:
+        raise TypeError("Found no predicate, expected SQL or an expression; 'true' deletes all rows.")
+    return condition(given)
 
 
 def value(text: str) -> Expression:
