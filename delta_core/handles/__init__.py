@@ -8,4 +8,9 @@ from __future__ import annotations
 from delta_core.runtime.lazy import lazy_imports
 
 with lazy_imports(__name__):
-    from delta_core.handles.notebooks import page as page, schema_table as schema_table
+    from delta_core.handles.notebooks import (
+        MOST_ROWS as MOST_ROWS,
+        grid as grid,
+        page as page,
+        schema_table as schema_table,
+    )

@@ -10,7 +10,7 @@ import pyarrow as pa
 from delta_core.expressions.coercion import spark_name
 from delta_core.schema.fields import Schema
 
-__all__ = ["escaped", "grid", "page", "schema_table"]
+__all__ = ["MOST_ROWS", "escaped", "grid", "page", "schema_table"]
 
 #: Rows of a list, beyond which the rest is counted.
 MOST_ROWS = 100

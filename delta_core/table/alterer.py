@@ -108,6 +108,9 @@ class TableAlterer:
     def __init__(self, table: AlteredTable) -> None:
         self.table = table
 
+    def __repr__(self) -> str:
+        return f"TableAlterer({self.table!r})"
+
     # --- columns ---
 
     @properties_by_position("commit_properties", "post_commithook_properties")

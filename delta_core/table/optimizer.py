@@ -45,6 +45,9 @@ class TableOptimizer:
     def __init__(self, table: OptimizedTable) -> None:
         self.table = table
 
+    def __repr__(self) -> str:
+        return f"TableOptimizer({self.table!r})"
+
     @properties_by_position("post_commithook_properties", "commit_properties")
     def compact(
         self,

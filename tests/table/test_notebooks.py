@@ -86,6 +86,39 @@ def test_texts_of_the_table_are_no_html(tmp_path: Path) -> None:
     assert any(text.rstrip("\x00") in cell for row in page.rows for cell in row)
 
 
+def test_merge_shows_its_clauses(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1], "kind": ["<a>"]}))
+    merge = DeltaTable(tmp_path).merge(pa.table({"id": [1], "kind": ["b"]}), "target.id = source.id")
+    merge.when_matched_update({"kind": "'<x>'"}, predicate="source.id > 0").when_not_matched_insert_all()
+    merge.when_not_matched_by_source_delete()
+    assert Page(merge._repr_html_()).rows[1:] == [
+        ["matched", "source.id > 0", "update", "kind = '<x>'"],
+        ["not matched", "", "insert", "the columns of the source"],
+        ["not matched by source", "", "delete", ""],
+    ]
+    assert "matched update, not matched insert, not matched by source delete" in repr(merge)
+
+
+def test_vacuum_plan_shows_its_files(tmp_path: Path) -> None:
+    for i in range(3):
+        write_deltalake(tmp_path, pa.table({"id": [i]}), mode="overwrite")
+    table = DeltaTable(tmp_path)
+    plan = table.plan_vacuum(retention_hours=0, enforce_retention_duration=False)
+    rows = Page(plan._repr_html_()).rows
+    assert ["files", "2"] in rows
+    assert sorted(rows[-2:]) == sorted([r["path"], f"{r['size']:,}"] for r in plan.to_table().to_pylist())
+
+
+def test_no_object_shows_its_address(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1]}))
+    table = DeltaTable(tmp_path)
+    snapshot, merge = table.snapshot(), table.merge(pa.table({"id": [1]}), "target.id = source.id")
+    shown: list[Any] = [table, table.optimize, table.alter, table.schema(), table.metadata(), table.protocol(), merge]
+    shown += [table.scan(), table.dataset(), table.plan_vacuum(), table.verify(), table.report(), snapshot]
+    shown += [snapshot.files, snapshot.state, snapshot.segment, snapshot.plugins, snapshot.registry]
+    assert [repr(o) for o in shown if " object at 0x" in repr(o)] == []
+
+
 def test_long_schema_is_cut(tmp_path: Path) -> None:
     builder = TableBuilder(tmp_path).create({f"c{i}": "long" for i in range(1234)})
     assert Page(DeltaTable(builder.uri)._repr_html_()).rows[-1] == ["and 1,134 more"]

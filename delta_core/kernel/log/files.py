@@ -217,6 +217,9 @@ class FileSet:
         #: Whether rows were handed out in an order.
         self._is_ordered = self.keep is not None
 
+    def __repr__(self) -> str:
+        return f"FileSet({len(self._rows.parts)} parts of the log)"
+
     @staticmethod
     def of(table: pa.Table, run: Map | None = None, keep: Mapping[int, RowSet] | None = None) -> FileSet:
         """Return a file set of files that the caller has: a table with ``path`` and further `FILE_COLUMNS`.

@@ -58,6 +58,9 @@ class PluginRegistry:
         self._loaded: dict[str, Any] = {}
         self._sets: dict[frozenset[str], PluginSet] = {}
 
+    def __repr__(self) -> str:
+        return f"PluginRegistry({', '.join(self.names())})"
+
     @cached_property
     def _entry_points(self) -> Mapping[str, Any]:
         """Group to name to entry point."""
@@ -279,6 +282,9 @@ class PluginSet:
         # pluggy calls the last registered first
         for name in reversed(self.features):
             self._manager.register(guarded_hooks(plugins[name], name), name)
+
+    def __repr__(self) -> str:
+        return f"PluginSet({', '.join(self.features)})"
 
     @cached_property
     def types(self) -> Mapping[str, TypeDef]:

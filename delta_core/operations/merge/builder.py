@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 
 from msgspec import Struct
 
+from delta_core import handles
 from delta_core.errors import InvalidArgumentError
 
 __all__ = ["Action", "Kind", "MergeClause", "TableMerger"]
@@ -69,6 +70,17 @@ class TableMerger:
     def __init__(self, builder: Callable[[Any, tuple[MergeClause, ...]], dict[str, Any]], table: Any) -> None:
         self._builder, self._table = builder, table
         self._clauses: list[MergeClause] = []
+
+    def __repr__(self) -> str:
+        clauses = ", ".join(f"{c.kind.replace('_', ' ')} {c.action}" for c in self._clauses) or "no clauses"
+        return f"TableMerger({self._table!r}: {clauses})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (c.kind.replace("_", " "), "" if c.predicate is None else str(c.predicate), c.action, _assigned(c))
+            for c in self._clauses
+        ]
+        return handles.page(f"Merge into {self._table!r}", {}, handles.grid(("rows", "if", "do", "values"), rows))
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
         """Update rows that match: ``updates`` maps columns of the table, or fields of structs, to values.
@@ -249,3 +261,11 @@ class TableMerger:
             raise InvalidArgumentError(f"Found except_cols={except_columns!r}; expected a list of names.")
         self._clauses.append(MergeClause(kind, action, predicate, updates, tuple(except_columns or ())))
         return self
+
+
+def _assigned(clause: MergeClause) -> str:
+    """Return the assignments of a clause as a text."""
+    if clause.updates is not None:
+        return ", ".join(f"{name} = {value}" for name, value in clause.updates.items())
+    left = f" but {', '.join(clause.except_columns)}" if clause.except_columns else ""
+    return f"the columns of the source{left}" if clause.is_star else ""

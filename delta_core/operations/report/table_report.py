@@ -26,6 +26,9 @@ class TableReport(ReportFacts, frozen=True):
     'good'
     """
 
+    def __repr__(self) -> str:
+        return f"TableReport({self.uri!r}, version={self.version}, {self.state})"
+
     def __str__(self) -> str:
         width = max((len(c.name) for c in self.checks), default=0)
         marks = {"good": "ok  ", "attention": "LOOK", "bad": "BAD "}

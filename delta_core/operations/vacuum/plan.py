@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
+from delta_core import handles
 from delta_core.engines.records import WALKED_FILE
 from delta_core.errors import InvalidArgumentError
 from delta_core.operations.sweep.found_files import FoundFiles
@@ -91,6 +92,16 @@ class VacuumPlan:
     def __repr__(self) -> str:
         facts = self.facts
         return f"VacuumPlan(version={facts.version}, files={facts.num_files}, bytes={facts.num_bytes})"
+
+    def _repr_html_(self) -> str:
+        facts = {"version": self.facts.version, "files": f"{self.num_files:,}", "bytes": f"{self.num_bytes:,}"}
+        shown = [r for batch in self.batches() for r in batch.slice(0, handles.MOST_ROWS).to_pylist()][
+            : handles.MOST_ROWS
+        ]
+        rows = [(r["path"], "" if r["size"] is None else f"{r['size']:,}") for r in shown]
+        left = self.num_files - len(rows)
+        more = f'<tr><td colspan="2">and {left:,} more</td></tr>' if left > 0 else ""
+        return handles.page("Files that a vacuum would delete", facts, handles.grid(("path", "bytes"), rows, more))
 
     @property
     def num_files(self) -> int:

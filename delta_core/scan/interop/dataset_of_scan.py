@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import Expression, all_of
+from delta_core.expressions.printing import format_sql
 from delta_core.runtime.arguments import check_names
 from delta_core.scan.interop.coded_rows import coded_reader, coded_schema
 from delta_core.scan.interop.predicates import prunable, referenced_columns
@@ -63,6 +64,10 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         self._source = source
         self._predicate = predicate
         self._is_encoded = encoded
+
+    def __repr__(self) -> str:
+        where = "" if self._predicate is None else f", {format_sql(self._predicate)}"
+        return f"ScanDataset({self._source!r}{where})"
 
     def __reduce__(self) -> Any:
         raise UnsupportedOperationError(
