@@ -17,6 +17,8 @@ __all__ = ["SIDES", "Work"]
 
 #: The files of a stream's batch.
 BATCH_FILES = 100
+#: A condition of functions that the library leaves to Spark; it chooses the rows of `delete` and `update`.
+_OF_SPARK = "get_json_object(to_json(struct(id % 100 AS k)), '$.k') = '7'"
 
 
 @dataclass(frozen=True)
@@ -294,6 +296,17 @@ def update(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
     return _changing(
         side, spark, table, scratch, lambda t: t.update(condition="id % 100 = 7", set={"amount": "amount + 1"})
     )
+
+
+def delete_functions(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """Delete 1 % of the rows by a condition that only Spark evaluates."""
+    return _changing(side, spark, table, scratch, lambda t: t.delete(_OF_SPARK))
+
+
+def update_functions(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """Change a column of 1 % of the rows, with a condition and a value that only Spark evaluates."""
+    value = "amount + element_at(split('1,2', ','), 1)"
+    return _changing(side, spark, table, scratch, lambda t: t.update(condition=_OF_SPARK, set={"amount": value}))
 
 
 def merge(side: Side, spark: Any, table: Path, scratch: Path) -> Work:

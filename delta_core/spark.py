@@ -9,6 +9,7 @@ from delta_core.engines.spark import (
     read_changes_stream,
     read_stream,
     register,
+    save_jar,
     sql,
     write,
     write_stream,
@@ -16,5 +17,5 @@ from delta_core.engines.spark import (
 
 __all__ = [
     "DeltaTable", "IdentityGenerator", "configure", "read", "read_changes", "read_changes_stream", "read_stream",
-    "register", "sql", "write", "write_stream",
+    "register", "save_jar", "sql", "write", "write_stream",
 ]  # fmt: skip

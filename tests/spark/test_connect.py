@@ -1,4 +1,4 @@
-"""Spark Connect: the route of plain DataFrames against a real server."""
+"""Spark Connect: the route of plain DataFrames against a real server, and servers that have the format delta."""
 
 from __future__ import annotations
 
@@ -36,13 +36,33 @@ def program(java: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[
     del java
     pytest.importorskip("grpc", reason="Spark Connect needs the packages of pyspark[connect]")
     root = tmp_path_factory.mktemp("connect")
+    return run("connect_program", root, *build(root))
+
+
+@pytest.fixture(scope="module")
+def served(java: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], str]:
+    """Return the same of a program that talks to a server with the format delta."""
+    del java
+    pytest.importorskip("grpc", reason="Spark Connect needs the packages of pyspark[connect]")
+    return run("server_program", tmp_path_factory.mktemp("server"))
+
+
+def run(program: str, root: Path, *arguments: str) -> tuple[list[str], str]:
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
     env.pop("SPARK_REMOTE", None)
-    command = [sys.executable, "-m", "tests.spark.connect_program", str(root), *build(root)]
+    command = [sys.executable, "-m", f"tests.spark.{program}", str(root), *arguments]
     done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     if "NO SERVER" in done.stdout:
         pytest.skip(done.stdout.strip())
     return done.stdout.splitlines(), done.stdout[-2000:] + done.stderr[-4000:]
+
+
+@pytest.mark.parametrize("step", ["reads_and_writes", "runs_statements", "raises_errors_of_pyspark", "uses_functions"])
+def test_server_with_the_format_delta_serves_programs_that_use_its_name(
+    served: tuple[list[str], str], step: str
+) -> None:
+    lines, errors = served
+    assert step in lines, errors
 
 
 def test_connect_returns_the_rows_of_the_arrow_engine(program: tuple[list[str], str]) -> None:

@@ -6,7 +6,7 @@ from delta_core.errors import MissingDependencyError
 
 try:
     from delta_core.engines.spark.builder import IdentityGenerator
-    from delta_core.engines.spark.drop_in import configure
+    from delta_core.engines.spark.drop_in import configure, save_jar
     from delta_core.engines.spark.read import read, read_changes
     from delta_core.engines.spark.save import write
     from delta_core.engines.spark.sql import register, sql
@@ -31,6 +31,7 @@ __all__ = [
     "read_changes_stream",
     "read_stream",
     "register",
+    "save_jar",
     "sql",
     "write",
     "write_stream",

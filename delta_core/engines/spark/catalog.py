@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 from pyspark.sql import types as T
 
+from delta_core.engines.spark.connect import SERVER, has_format
 from delta_core.engines.spark.failures import reason
 from delta_core.engines.spark.format_read import split_formats
 from delta_core.engines.spark.plan import private
@@ -63,6 +64,8 @@ def table_path(spark: Any, name: str) -> str:
     path = path_in(name) or _format_path(name)
     if path is not None:
         return path
+    if has_format(spark):
+        return private.local_place(str(spark.sql(f"DESCRIBE DETAIL {name}").first().location))
     _check_classic(spark, "forName", "Use forPath.")
     try:
         location, provider = private.table_location(spark, name)
@@ -189,6 +192,6 @@ def _check_classic(spark: Any, call: str, instead: str) -> None:
     if not private.is_available(spark):
         raise UnsupportedOperationError(
             f"{call} needs a classic session: Spark Connect's catalog does not return the location of a table. "
-            f"{instead}",
+            f"{instead} {SERVER}",
             operation=call,
         )

@@ -21,6 +21,7 @@ from weakref import WeakSet
 
 from delta_core.engines.spark.java.sources import PACKAGE
 from delta_core.engines.spark.spark_errors import as_spark_error, copied_error, own_class
+from delta_core.engines.spark.unconfigured import explained
 from delta_core.errors import (
     AccessDeniedError,
     DataFileError,
@@ -37,6 +38,7 @@ __all__ = [
     "cause_of",
     "convert_failures",
     "converted",
+    "described",
     "failing_text",
     "failing_as",
     "is_checkpoint_lost",
@@ -171,7 +173,7 @@ def convert_failures() -> None:
 
         @wraps(before)
         def convert(exception: Any) -> Any:
-            found = _safely_converted(exception)
+            found = _safely_converted(exception) or explained(_text(exception))
             return before(_declared(exception)) if found is None else as_spark_error(found)
 
         captured.convert_exception = convert
@@ -249,6 +251,20 @@ def _one(exception: Any) -> DeltaError | None:
         if len(trace) and str(trace[0].getClassName()).startswith(f"{PACKAGE}."):
             return EngineError(text)
     return None
+
+
+def described(text: str) -> str:
+    """Return the class of PySpark, the condition and the message of the error in the text of Java's exception.
+
+    They are lines, the last ones those of the message; an empty text if there is no such error.
+    """
+    error = _remembered(text) or _named(_python_error(text) if _PYTHON in text else "")
+    if error is None:
+        return ""
+    found: Any = as_spark_error(error)
+    kind = next((k.__name__ for k in type(found).__mro__ if k.__module__.startswith("pyspark.errors")), "")
+    condition = getattr(found, "spark_condition", None) or ""
+    return f"{kind}\n{condition}\n{f'[{condition}] ' if condition else ''}{error.message}"
 
 
 def _remembered(text: str) -> DeltaError | None:

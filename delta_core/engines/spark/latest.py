@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 from pyspark.sql import DataFrame, functions as F, types as T
 
 from delta_core.engines.spark.chars import with_declared_types
+from delta_core.engines.spark.connect import has_format
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.frame import frame
 from delta_core.engines.spark.read import read_changes
@@ -66,7 +67,8 @@ def latest_rows(
     Parameters
     ----------
     spark : SparkSession
-        The session; in one of Spark Connect, the rows are those of the version that is the latest one now.
+        The session; in one of Spark Connect whose server lacks the format delta, the rows are those of the version that
+        is the latest one now.
     uri, storage_options, allow_external
         As of `read`.
     opened : Snapshot, optional
@@ -80,6 +82,8 @@ def latest_rows(
         By a query: the latest version does not have the columns that the table had when this was called.
     """
     place = os.fspath(uri)
+    if storage_options is None and allow_external is None and has_format(spark):
+        return spark.read.format("delta").load(place)
     snapshot = opened or _open(spark, place, storage_options, allow_external)
 
     def latest() -> Snapshot:

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_core.engines.spark.catalog import is_path_name
+from delta_core.engines.spark.connect import has_format
 from delta_core.engines.spark.failures import convert_failures
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.statements import named_relations, parse_statement
@@ -112,7 +113,8 @@ def sql(spark: SparkSession, text: str, args: Any = None, **options: Any) -> Dat
     Parameters
     ----------
     spark : SparkSession
-        A classic session, or one of Spark Connect.
+        A classic session, or one of Spark Connect. If the server of the latter has the format ``delta``
+        (`configure`), the statement is that of ``spark.sql``, unless there are options.
     text : str
         A statement in Spark SQL.
     args : dict or list, optional
@@ -130,6 +132,8 @@ def sql(spark: SparkSession, text: str, args: Any = None, **options: Any) -> Dat
     DeltaError
         As for the call that the statement becomes.
     """
+    if not options and has_format(spark):
+        return spark.sql(text, args)
     tokens = tokenize(text)
     tables = find_tables(tokens)
     command = parse_command(Reader(text, tokens, tables))

@@ -17,6 +17,7 @@ from delta_core.engines.spark.arguments import check_bool, check_condition, chec
 from delta_core.engines.spark.builder import Definition, SparkTableBuilder, given_columns
 from delta_core.engines.spark.catalog import path_in, plan_table, table_path, table_to_convert
 from delta_core.engines.spark.conditions import portable_definition, portable_text
+from delta_core.engines.spark.connect import has_format
 from delta_core.engines.spark.failures import convert_failures, failing_as
 from delta_core.engines.spark.format_table import format_table_at
 from delta_core.engines.spark.latest import latest_rows
@@ -728,7 +729,11 @@ class SparkTable:
         if not private.is_available(self._spark):
             raise UnsupportedOperationError(
                 f"{call} needs a classic session of a known version of Spark; this one is of Spark Connect, or newer. "
-                f"Use delta_core.DeltaTable(path).{call}.",
+                + (
+                    "Use spark.sql, whose statements the server runs."
+                    if has_format(self._spark)
+                    else f"Use delta_core.DeltaTable(path).{call}."
+                ),
                 operation=call,
             )
         return self._latest()

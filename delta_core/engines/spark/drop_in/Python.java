@@ -21,9 +21,32 @@ public class Python {
   }
   static Object call(Object[] request) {
     if (function == null) {
-      throw new IllegalStateException("The Python process that configured the format delta is not connected.");
+      throw new IllegalStateException("No Python process is connected to the format delta. Call delta_core.spark.configure(SparkSession.builder).getOrCreate() in the program.");
     }
-    return function.apply(new ArrayList(Arrays.asList(request)));
+    try { return function.apply(new ArrayList(Arrays.asList(request))); }
+    catch (RuntimeException e) {
+      if (isConnect()) org.apache.spark.unsafe.Platform.throwException(described(e));
+      throw e;
+    }
+  }
+  // whether a client of Spark Connect waits, which gets no more of an exception than its class, condition and message
+  private static boolean isConnect() {
+    StackTraceElement[] frames = new Throwable().getStackTrace();
+    for (int i = 0; i < frames.length; i++) if (frames[i].getClassName().startsWith("org.apache.spark.sql.connect.")) return true;
+    return false;
+  }
+  private static Throwable described(RuntimeException e) {
+    String[] found = ((String) function.apply(new ArrayList(Arrays.asList(new Object[]{"failure", String.valueOf(e.getMessage())})))).split("\n", 3);
+    if (found.length < 3) return e;
+    scala.Option cause = scala.Option.apply(e), none = scala.Option.apply(null), condition = found[1].isEmpty() ? none : scala.Option.apply(found[1]);
+    if (found[0].equals("IllegalArgumentException")) return new IllegalArgumentException(found[2], e);
+    if (found[0].equals("UnsupportedOperationException")) return new UnsupportedOperationException(found[2], e);
+    scala.collection.immutable.Map parameters = (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();
+    org.apache.spark.QueryContext[] context = new org.apache.spark.QueryContext[0];
+    if (found[0].equals("AnalysisException")) {
+      return new org.apache.spark.sql.AnalysisException(found[2], none, none, cause, condition, parameters, context);
+    }
+    return new org.apache.spark.SparkException(found[2], e, condition, parameters, context);
   }
   static scala.collection.immutable.Seq seq(List values) { return CollectionConverters.asScala(values).toSeq(); }
 
@@ -62,6 +85,10 @@ public class Python {
       columns.add(new Alias(is, as.name(), as.exprId(), as.qualifier(), scala.Option.apply(null), seq(new ArrayList())));
     }
     if (!same) throw new IllegalStateException("The schema of " + name + " changed while the query was planned. Run it again.");
+    // a leaf has metadata columns in every version of Spark
+    if (plan instanceof org.apache.spark.sql.execution.datasources.LogicalRelation && wanted.size() == found.size()) {
+      return with(plan, "output", output);
+    }
     for (int i = wanted.size(); i < found.size(); i++) columns.add(found.get(i));
     return new Project(seq(columns), plan);
   }

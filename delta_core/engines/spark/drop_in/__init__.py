@@ -6,6 +6,6 @@ Java classes of this folder put plans and commands of this process in place of S
 
 from __future__ import annotations
 
-from delta_core.engines.spark.drop_in.session import configure
+from delta_core.engines.spark.drop_in.session import configure, save_jar
 
-__all__ = ["configure"]
+__all__ = ["configure", "save_jar"]

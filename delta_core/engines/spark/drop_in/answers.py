@@ -23,6 +23,7 @@ from delta_core.engines.spark.drop_in.options import (
 from delta_core.engines.spark.drop_in.paths import TablePath, table_path_of
 from delta_core.engines.spark.drop_in.statements import change, parse_text, place_of, run_text
 from delta_core.engines.spark.drop_in.writes import save, save_batch
+from delta_core.engines.spark.failures import described
 from delta_core.engines.spark.latest import latest_rows, version_rows
 from delta_core.engines.spark.plan.private import callback, local_place
 from delta_core.engines.spark.settings import session_settings
@@ -101,6 +102,9 @@ class Answers:
                 )
             rows = rows.where(F.col(quote_name(str(column))) == F.lit(str(value)))
         return rows.select(*map(quote_name, columns)).distinct()._jdf
+
+    def _failure(self, text: str) -> str:
+        return described(str(text))
 
     # --- paths ---
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+import hashlib
+import os
+import zipfile
+from typing import Any, cast
 
+import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from delta_core.engines.spark.connect import SERVER, has_format
 from delta_core.engines.spark.drop_in.answers import Answers
 from delta_core.engines.spark.failures import convert_failures
 from delta_core.engines.spark.format_read import split_formats
 from delta_core.engines.spark.java.driver_classes import compiled
 from delta_core.engines.spark.java.sources import source
 from delta_core.engines.spark.plan.private import callback, check_version, is_available
+from delta_core.engines.spark.spark_errors import raises_spark_errors
+from delta_core.engines.spark.unconfigured import REMEDY, note_format
 from delta_core.errors import UnsupportedOperationError
 
-__all__ = ["configure"]
+__all__ = ["configure", "save_jar"]
 
 _EXTENSIONS, _CATALOG = "spark.sql.extensions", "spark.sql.catalog.spark_catalog"
 _OWN = {_EXTENSIONS: "delta.Extensions", _CATALOG: "delta.Catalog"}
@@ -24,7 +31,7 @@ _PEER = {
     _EXTENSIONS: "io.delta.sql.DeltaSparkSessionExtension",
     _CATALOG: "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-_INSTEAD = "Use delta_core.spark.read, write and sql, which need no set-up."
+_INSTEAD = "Use delta_core.spark.read, write, sql and DeltaTable, which need no set-up."
 
 
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
@@ -35,13 +42,14 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     Parameters
     ----------
     builder : SparkSession.Builder
-        Of a classic session that does not exist yet.
+        Of a classic session that does not exist yet; or of one of Spark Connect, whose server has the format.
 
     Raises
     ------
     UnsupportedOperationError
-        By ``getOrCreate``: delta-spark is in the session, a session exists already, it is one of Spark Connect, another
-        catalog has the name ``spark_catalog``, or the version of PySpark is untested.
+        By ``getOrCreate``: delta-spark is in the session, a session exists already, it is one of Spark Connect whose
+        server does not have the format, another catalog has the name ``spark_catalog``, or the version of PySpark is
+        untested.
     EngineError
         By ``getOrCreate``: this version of Spark can't compile the format.
 
@@ -57,15 +65,19 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
 
 class _Builder(SparkSession.Builder):  # type: ignore[misc, unused-ignore]  # PySpark declares a property
+    @raises_spark_errors
     def getOrCreate(self) -> SparkSession:  # noqa: N802 (PySpark's name)
         check_version()
         before = SparkSession.getActiveSession() or getattr(SparkSession, "_instantiatedSession", None)
         if before is None and "spark.remote" not in self._options:
             self._load()
         spark = super().getOrCreate()
+        if has_format(spark):
+            return spark
         if not is_available(spark):
             raise UnsupportedOperationError(
-                f"Spark Connect and untested versions of PySpark can't have the format delta. {_INSTEAD}"
+                "This session can't get the format delta: it is one of Spark Connect, whose server was started without "
+                f"it, or PySpark {pyspark.__version__} is untested. {SERVER} Or: {_INSTEAD}"
             )
         if getattr(spark, "_delta_core_format", None) is None:
             _connect(spark)
@@ -113,10 +125,62 @@ def _check_alone(loader: Any) -> None:
 def _add_classes(context: Any) -> None:
     """Add the classes to those of the driver, unless it has them from an earlier session."""
     loader, jvm = _loader(context), context._jvm
-    texts = {"delta": source(__package__)} | {name: _format_source(name) for name in split_formats()}
-    for name, text in texts.items():
+    for name, text in _sources().items():
         if loader.getResource(f"{name}/DefaultSource.class") is None:
             loader.addURL(jvm.java.io.File(str(compiled(jvm, text))).toURI().toURL())
+
+
+@raises_spark_errors
+def save_jar(spark: SparkSession, path: str | os.PathLike[str]) -> None:
+    """Write the classes of the format ``delta`` as a jar, for sessions that exist before a program.
+
+    A session that is started with this jar (``spark.jars``, or ``spark.driver.extraClassPath``), with
+    ``spark.sql.extensions=delta.Extensions`` and ``spark.sql.catalog.spark_catalog=delta.Catalog``, has the format as
+    soon as the program calls `configure` and ``getOrCreate``.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session of the version of Spark that is to have the jar.
+    path : str or path
+        The file to write; one that exists is replaced.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        For a session of Spark Connect.
+    EngineError
+        If this version of Spark can't compile the format.
+    """
+    if not is_available(spark):
+        raise UnsupportedOperationError(f"Spark Connect has no driver whose compiler could be used. {SERVER}")
+    with zipfile.ZipFile(path, "w") as jar:
+        for text in _sources().values():
+            with zipfile.ZipFile(compiled(cast(Any, spark)._jvm, text)) as classes:
+                for name in classes.namelist():
+                    jar.writestr(name, classes.read(name))
+        jar.writestr(_mark(), "")
+
+
+def _sources() -> dict[str, str]:
+    """Return the sources of formats by their packages."""
+    return {"delta": source(__package__)} | {name: _format_source(name) for name in split_formats()}
+
+
+def _mark() -> str:
+    """Return the name of a file in a jar of these very classes."""
+    return f"delta/source-{hashlib.sha256(_sources()['delta'].encode()).hexdigest()[:32]}"
+
+
+def _check_classes(spark: Any, loader: Any) -> None:
+    """Reject classes that another version of this package compiled."""
+    place = str(loader.getResource("delta/Python.class").getPath())
+    own = compiled(spark._jvm, _sources()["delta"])
+    if loader.getResource(_mark()) is None and not place.endswith(f"{own.name}!/delta/Python.class"):
+        raise UnsupportedOperationError(
+            f"The jar {place.partition('!')[0]} is of another version of this package. Write it again with "
+            "delta_core.spark.save_jar, and restart the session."
+        )
 
 
 def _format_source(name: str) -> str:
@@ -134,9 +198,11 @@ def _connect(spark: Any) -> None:
         made = loader.loadClass("delta.Python").getConstructors()[0].newInstance(None)
     if made is None or not made.serves(spark._jsparkSession):
         raise UnsupportedOperationError(
-            "A session or its SparkContext exists already, and the format delta can only be added to a new one. Call "
-            "delta_core.spark.configure before the first getOrCreate, or stop the session."
+            "A session or its SparkContext exists already, and the format delta can only be added to a new one: "
+            f"stop it before. {REMEDY}"
         )
+    _check_classes(spark, loader)
     convert_failures()
+    note_format()
     made.connect(callback(spark, Answers(spark).answer))
     spark._delta_core_format = made

@@ -107,7 +107,12 @@ def check_version() -> None:
 
 def is_available(spark: SparkSession) -> bool:
     """Whether the session's driver is available, and of a version whose interfaces are known."""
-    return OLDEST <= _version() < NEWEST and getattr(spark, "_jsparkSession", None) is not None
+    return is_known_version() and getattr(spark, "_jsparkSession", None) is not None
+
+
+def is_known_version() -> bool:
+    """Whether the interfaces of this PySpark are known."""
+    return OLDEST <= _version() < NEWEST
 
 
 def _once(spark: Any, what: str, make: Callable[[], Any]) -> Any:

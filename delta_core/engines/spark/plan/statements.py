@@ -333,15 +333,18 @@ class _Parsing:
             )
         if plan.ifPartitionNotExists():
             raise UnsupportedOperationError("INSERT with IF NOT EXISTS is not possible on a Delta table.")
+        criteria = _criteria(plan)
+        where = None if class_name(criteria) != "InsertReplaceWhere" else self._condition(criteria.cond())
         return Insert(
             target=target,
             query=query,
             columns=[str(c) for c in items(plan.userSpecifiedCols())],
             partition=_partition(plan),
-            is_overwrite=bool(plan.overwrite()),
+            is_overwrite=bool(plan.overwrite()) or where is not None,
             is_by_name=bool(plan.byName()),
             is_evolving=is_evolving,
-            replace_using=_replaced(plan),
+            replace_where=where,
+            replace_using=_replaced(criteria),
         )
 
     # --- expressions ---
@@ -419,17 +422,21 @@ def _partition(plan: Any) -> dict[str, str | None]:
     return found
 
 
-def _replaced(plan: Any) -> Sequence[str]:
-    """Return the columns of REPLACE USING."""
+def _criteria(plan: Any) -> Any:
+    """Return which rows an INSERT replaces: REPLACE USING, ON, or, from Spark 4.3 on, WHERE; None if it has none."""
     found = plan.replaceCriteriaOpt() if "replaceCriteriaOpt" in elements(plan) else None
-    if found is None or not found.isDefined():
-        return ()
-    if class_name(found.get()) != "InsertReplaceUsing":
+    return found.get() if found is not None and found.isDefined() else None
+
+
+def _replaced(criteria: Any) -> Sequence[str]:
+    """Return the columns of REPLACE USING."""
+    kind = class_name(criteria)
+    if kind == "InsertReplaceOn":
         raise UnsupportedOperationError(
             "INSERT with REPLACE ON is not possible; call delta_core.spark.write(rows, path, 'overwrite', "
             "replace_on='t.id <=> s.id')."
         )
-    return [str(c) for c in items(found.get().cols())]
+    return [str(c) for c in items(criteria.cols())] if kind == "InsertReplaceUsing" else ()
 
 
 def items(found: Any) -> Iterator[Any]:
@@ -445,8 +452,8 @@ def column_of(found: Any) -> Column:
 
 
 def class_name(node: Any) -> str:
-    """Return the name of a node's class."""
-    return str(node.getClass().getSimpleName())
+    """Return the name of a node's class; an empty text for no node."""
+    return "" if node is None else str(node.getClass().getSimpleName())
 
 
 def elements(node: Any) -> list[str]:
