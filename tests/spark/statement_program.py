@@ -1,7 +1,7 @@
 """Statements and calls in a session that has the format delta, each with its answer: rows, a schema, or an error.
 
 It prints the answers as JSON. With ``peer`` as its second argument the session is one of delta-spark: so the answers
-in ``statement_recorded.json`` were recorded. Further arguments choose cells by the beginnings of their names.
+in ``statement_recorded.json`` were recorded. Further arguments choose cells: patterns of names.
 
 A cell of statements begins with ``--`` and its name; its statements end with semicolons, and the answer is that of the
 last one. ``{n}`` is a name of a table of the cell, and ``{p}`` a path of it; ``{m}`` and ``{q}`` are others. ``{t}`` is
@@ -14,6 +14,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,11 @@ class Cell:
         if value is None or isinstance(value, (bool, int)):
             return value
         return re.sub(f"(file:/*)?{re.escape(str(self.folder))}", "", str(value)).replace(self.n, "n")
+
+    def outcome(self, call: Callable[[], Any]) -> Any:
+        """Return the error that a call raises, or None."""
+        found = _outcome(call)
+        return None if found == "no error" else {"error": found}
 
     def answer(self, found: Any) -> Any:
         """Return the sorted rows of a DataFrame with its columns; other values as they are."""
@@ -695,13 +701,13 @@ def _outcome(call: Callable[[], Any]) -> Any:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
-    spark, table = session(folder, "peer" in sys.argv[2:3])
-    if "peer" in sys.argv[2:3]:
+    folder, is_peer = Path(sys.argv[1]), "peer" in sys.argv[2:3]
+    spark, table = session(folder, is_peer)
+    if is_peer:
         spark.conf.set(FASTER, "1")
-    wanted = sys.argv[3:]
+    wanted = sys.argv[3 if is_peer else 2 :]
     for number, (name, run) in enumerate(cells().items()):
-        if wanted and not name.startswith(tuple(wanted)):
+        if wanted and not any(fnmatchcase(name, each) for each in wanted):
             continue
         place = Cell(spark, table, folder, number)
         found: list[Any] = []

@@ -9,7 +9,7 @@ from pyspark.sql import Column
 
 from delta_core.errors import ArgumentTypeError
 
-__all__ = ["check_bool", "check_condition", "check_properties", "check_text", "check_values"]
+__all__ = ["check_bool", "check_condition", "check_properties", "check_text", "check_values", "check_version"]
 
 
 def check_text(value: Any, name: str) -> None:
@@ -32,6 +32,17 @@ def check_bool(value: Any, name: str) -> None:
         The value is of another type.
     """
     _check(isinstance(value, bool), value, name, "True or False")
+
+
+def check_version(value: Any, name: str) -> None:
+    """Reject what is no integer.
+
+    Raises
+    ------
+    ArgumentTypeError
+        The value is of another type.
+    """
+    _check(isinstance(value, int) and not isinstance(value, bool), value, name, "an integer")
 
 
 def check_condition(value: Any, name: str = "condition") -> None:

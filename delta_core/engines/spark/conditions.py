@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, types as T
 from delta_core.engines.spark.failures import reason
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.types import spark_schema
-from delta_core.errors import ExpressionError, InvalidArgumentError, UnsupportedExpressionError
+from delta_core.errors import ArgumentTypeError, ExpressionError, UnsupportedExpressionError
 from delta_core.expressions import ast
 from delta_core.expressions.ast import Expression, Leaf, transform
 from delta_core.expressions.sql import DoubleQuotes, parse_sql, portable_sql
@@ -125,7 +125,7 @@ def _parsed(text: str, rows: DataFrame) -> Expression:
 
 def _check_column(given: Any, what: str) -> None:
     if not isinstance(given, Column):
-        raise InvalidArgumentError(f"Found {what} as {type(given).__name__}, expected SQL text or a Column of PySpark.")
+        raise ArgumentTypeError(f"Found {what} as {type(given).__name__}, expected SQL text or a Column of PySpark.")
 
 
 def _unresolved(given: Column, what: str, error: Exception) -> ExpressionError:

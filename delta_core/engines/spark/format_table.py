@@ -26,7 +26,12 @@ from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.relations import check_session
 from delta_core.engines.spark.settings import column_paths, session_settings
 from delta_core.engines.spark.write.rows import given_schema
-from delta_core.errors import InvalidArgumentError, UnsupportedFeatureError, UnsupportedOperationError
+from delta_core.errors import (
+    ArgumentTypeError,
+    InvalidArgumentError,
+    UnsupportedFeatureError,
+    UnsupportedOperationError,
+)
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.filters import to_expression
 from delta_core.expressions.sql import is_default, parse_sql
@@ -208,7 +213,7 @@ class SparkFormatTable:
             As for `delete`.
         """
         if not isinstance(set, Mapping):
-            raise InvalidArgumentError(f"Found set as {type(set).__name__}, expected a dict of column to value.")
+            raise ArgumentTypeError(f"Found set as {type(set).__name__}, expected a dict of column to value.")
         base = self._changeable("update")
         rows = self._empty(base)
         updates = {

@@ -40,7 +40,11 @@ _BASE = "PySparkException"
 _CASES = (
     _Case(errors.TableNotFoundError, "PATH_NOT_FOUND", "There is no folder"),
     _Case(errors.TableNotFoundError, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE", "is a view, expected a table"),
-    _Case(errors.TableNotFoundError, "TABLE_OR_VIEW_NOT_FOUND", "^There is no table .* in the session's catalog"),
+    _Case(
+        errors.TableNotFoundError,
+        "TABLE_OR_VIEW_NOT_FOUND",
+        "^There is no table .* in the session's catalog|^The session's catalog has no table",
+    ),
     _Case(errors.TableNotFoundError, "DELTA_PATH_DOES_NOT_EXIST", "has no partition"),
     _Case(errors.TableNotFoundError, "DELTA_TABLE_NOT_FOUND"),
     _Case(errors.TableExistsError, "TABLE_OR_VIEW_ALREADY_EXISTS", "^The table .* exists already"),
@@ -51,6 +55,7 @@ _CASES = (
     _Case(errors.VersionNotFoundError, "DELTA_VERSION_NOT_FOUND"),
     _Case(errors.ColumnNotFoundError, "DELTA_MERGE_UNRESOLVED_EXPRESSION", "^The expression reads"),
     _Case(errors.ColumnNotFoundError, "DELTA_PARTITION_COLUMN_NOT_FOUND", "^Partition column"),
+    _Case(errors.ColumnNotFoundError, "FIELD_NOT_FOUND", "which is not beside"),
     _Case(errors.ColumnNotFoundError, "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
     _Case(errors.StreamSchemaError, "DELTA_SCHEMA_CHANGED_WITH_VERSION", pyspark_class=_BASE),
     _Case(errors.SchemaMismatchError, "DELTA_MERGE_UNRESOLVED_EXPRESSION", "^The merge assigns"),
@@ -63,6 +68,14 @@ _CASES = (
         "whose values come from the table alone",
     ),
     _Case(errors.SchemaMismatchError, "DELTA_METADATA_MISMATCH"),
+    _Case(errors.TypeChangeError, "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP", "^REPLACE COLUMNS is not possible"),
+    _Case(
+        errors.TypeChangeError,
+        "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+        "of type (byte|short|integer|float) and would become (long|double)"
+        "|of type (byte|short) and would become integer|of type byte and would become short",
+    ),
+    _Case(errors.TypeChangeError, "CANNOT_UPDATE_FIELD.STRUCT_TYPE", "can't be given as a whole"),
     _Case(errors.TypeChangeError, "NOT_SUPPORTED_CHANGE_COLUMN"),
     _Case(errors.SchemaError, "FIELD_ALREADY_EXISTS", "is in the table already"),
     _Case(errors.SchemaError, "DELTA_DUPLICATE_COLUMNS_FOUND.DATA", "differ by case only"),
@@ -86,6 +99,7 @@ _CASES = (
     _Case(errors.ConcurrentTransactionError, "DELTA_CONCURRENT_TRANSACTION", pyspark_class=_BASE),
     _Case(errors.MetadataChangedError, "DELTA_METADATA_CHANGED", pyspark_class=_BASE),
     _Case(errors.ProtocolChangedError, "DELTA_PROTOCOL_CHANGED", pyspark_class=_BASE),
+    _Case(errors.UnsupportedFeatureError, "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG", "^Feature .* can't be added"),
     _Case(errors.CommitError, None, pyspark_class=_BASE),
     _Case(
         errors.InvalidArgumentError, "DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE", "for the option (version|time)", _ILLEGAL
@@ -97,6 +111,10 @@ _CASES = (
         "is a partition column: all rows of a file",
         _ILLEGAL,
     ),
+    _Case(errors.InvalidArgumentError, "DELTA_MODE_NOT_SUPPORTED", "^Found mode ", _ILLEGAL),
+    _Case(errors.InvalidArgumentError, "DELTA_EMPTY_DIRECTORY", "^There is no Parquet file in"),
+    _Case(errors.InvalidArgumentError, "DELTA_UNSUPPORTED_COMMENT_MAP_ARRAY", "is a part of a list or map, which has"),
+    _Case(errors.InvalidArgumentError, "DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION", "^The table has no place"),
     _Case(errors.InvalidArgumentError, "DELTA_CONVERT_NON_PARQUET_TABLE", "^Only Parquet tables can be converted"),
     _Case(
         errors.InvalidArgumentError,
@@ -120,6 +138,29 @@ _CASES = (
     _Case(
         errors.UnsupportedOperationError, "DELTA_CONSTRAINT_DOES_NOT_EXIST", "^The operation 'drop_constraint' needs"
     ),
+    _Case(
+        errors.UnsupportedOperationError,
+        "DELTA_OPERATION_NOT_ALLOWED",
+        "^SHOW CREATE TABLE is not possible|can't be added as NOT NULL",
+    ),
+    _Case(
+        errors.UnsupportedOperationError,
+        "WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
+        "can't be added with a default",
+    ),
+    _Case(
+        errors.UnsupportedOperationError,
+        "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP",
+        "^REPLACE COLUMNS is not possible",
+    ),
+    _Case(errors.UnsupportedOperationError, "DELTA_UNEXPECTED_PARTIAL_SCAN", "this view, which shows some rows"),
+    _Case(errors.UnsupportedOperationError, "DELTA_CANNOT_RESOLVE_COLUMN", "this view, which shows other columns"),
+    _Case(
+        errors.UnsupportedOperationError,
+        "DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION",
+        "this view, which shows a fixed version",
+    ),
+    _Case(errors.UnsupportedOperationError, "DELTA_UNSUPPORTED_SOURCE", "can't change this view"),
     _Case(errors.UnsupportedOperationError, "DELTA_UNSUPPORTED_DROP_COLUMN", "^Columns of the table can't be dropped"),
     _Case(
         errors.UnsupportedOperationError, "DELTA_UNSUPPORTED_RENAME_COLUMN", "^Columns of the table can't be renamed"

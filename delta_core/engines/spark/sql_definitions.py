@@ -17,7 +17,7 @@ from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.results import result_frame
 from delta_core.engines.spark.sql_text import Reader, TablePlace
 from delta_core.engines.spark.table import SparkTable
-from delta_core.errors import InvalidArgumentError, TableNotFoundError, UnsupportedOperationError
+from delta_core.errors import InvalidArgumentError, TableNotFoundError, TypeChangeError, UnsupportedOperationError
 from delta_core.expressions.printing import quote_name
 from delta_core.kernel.commit.options import commit_arguments
 from delta_core.kernel.snapshot import Snapshot
@@ -245,6 +245,12 @@ def _new_column(reader: Reader) -> alter.PlacedColumn:
                 "without, fill it, then use ALTER COLUMN ... SET NOT NULL.",
                 operation="ADD COLUMNS",
             )
+        if reader.take("DEFAULT"):
+            raise UnsupportedOperationError(
+                f"Column {format_path(path)} can't be added with a default: rows that exist would need it. Add it "
+                "without, then use ALTER COLUMN ... SET DEFAULT.",
+                operation="ADD COLUMNS",
+            )
         if reader.take("COMMENT"):
             comment = reader.text()
         elif reader.comes("FIRST") or reader.comes("AFTER"):
@@ -260,7 +266,14 @@ def _replace_columns(reader: Reader) -> Change:
     while reader.take(","):
         fields.append(_replacing_column(reader))
     reader.expect(")")
-    return _changing_columns(alter.replace_columns, fields)
+    return _changing_columns(_replaced, fields)
+
+
+def _replaced(base: Snapshot, fields: list[Field], commit: Mapping[str, Any]) -> Snapshot:
+    try:
+        return alter.replace_columns(base, fields, commit)
+    except (TypeChangeError, UnsupportedOperationError) as e:
+        raise type(e)(f"REPLACE COLUMNS is not possible. {e.message}", **e.facts) from None
 
 
 def _replacing_column(reader: Reader) -> Field:

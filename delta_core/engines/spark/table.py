@@ -13,7 +13,14 @@ from typing import Any, Literal, TypeAlias
 from pyspark.sql import Column, DataFrame, SparkSession, types as T
 
 from delta_core import operations
-from delta_core.engines.spark.arguments import check_bool, check_condition, check_properties, check_text
+from delta_core.engines.spark.arguments import (
+    check_bool,
+    check_condition,
+    check_properties,
+    check_text,
+    check_values,
+    check_version,
+)
 from delta_core.engines.spark.builder import Definition, SparkTableBuilder, given_columns
 from delta_core.engines.spark.catalog import path_in, plan_table, table_path, table_to_convert
 from delta_core.engines.spark.conditions import portable_definition, portable_text
@@ -446,10 +453,9 @@ class SparkTable:
         UnsupportedExpressionError, UnsupportedOperationError, CommitConflictError, EngineError
             As for `delete`.
         """
-        if not isinstance(set, Mapping):
-            raise InvalidArgumentError(f"Found set as {type(set).__name__}, expected a dict of column to value.")
+        check_values(set, "set")
         base = self._changeable("update")
-        columns, named = self._columns(base), {self._own_name(base, name): v for name, v in set.items()}
+        columns, named = self._columns(base), {self._own_name(base, name): v for name, v in (set or {}).items()}
         updates = {name: v if is_default(v) else columns.value(name, v) for name, v in named.items()}
         self._session.check_case(base.schema, column_paths(*map(parse_sql, updates)))
         options = operations.UpdateOptions(
@@ -645,6 +651,8 @@ class SparkTable:
         UnsupportedVersionError
             For versions that this release does not support.
         """
+        check_version(readerVersion, "readerVersion")
+        check_version(writerVersion, "writerVersion")
         latest = self._latest()
         protocol = latest.protocol
         if readerVersion == 3 and max(writerVersion, protocol.min_writer_version) < 7:
@@ -659,11 +667,15 @@ class SparkTable:
 
     def addFeatureSupport(self, featureName: str) -> None:
         """Add a table feature, with those that it needs."""
+        check_text(featureName, "featureName")
         self._latest()
         self._table.alter.add_feature(featureName, allow_protocol_versions_increase=True)
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
         """Remove a table feature: first what it left in metadata and files, then its name from the protocol."""
+        check_text(featureName, "featureName")
+        if truncateHistory is not None:
+            check_bool(truncateHistory, "truncateHistory")
         self._latest()
         with failing_as(f"Spark failed to rewrite files of {self._path}", path=self._path):
             self._table.alter.drop_feature(featureName, truncate_history=bool(truncateHistory))

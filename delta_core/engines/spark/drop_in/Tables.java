@@ -123,7 +123,7 @@ public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
       target = ((SubqueryAlias) target).child();
     }
     // Spark's own error is an internal one
-    if (!inserts && target instanceof org.apache.spark.sql.catalyst.plans.logical.View) Python.call(new Object[]{"reject_view", Boolean.FALSE});
+    if (!inserts && target instanceof org.apache.spark.sql.catalyst.plans.logical.View) Python.call(new Object[]{"reject_view", "is not a temporary one"});
     if (!(target instanceof UnresolvedRelation)) return null;
     org.apache.spark.sql.classic.SparkSession classic = (org.apache.spark.sql.classic.SparkSession) session;
     scala.collection.immutable.Seq names = ((UnresolvedRelation) target).multipartIdentifier();
@@ -132,7 +132,7 @@ public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
     // Spark inserts into views of its own formats, and rejects views of a text
     if (inserts && (ofText(rows) || !ofOurs(rows))) return null;
     String place = shown(rows);
-    if (place == null) Python.call(new Object[]{"reject_view", Boolean.TRUE});
+    if (place == null) Python.call(new Object[]{"reject_view", notShown(rows)});
     if (alias == null) alias = (String) names.last();
     LogicalPlan table = new UnresolvedRelation(Python.seq(Arrays.asList(new Object[]{"delta", place})),
       org.apache.spark.sql.util.CaseInsensitiveStringMap.empty(), false);
@@ -177,6 +177,18 @@ public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
       if (leaf instanceof LogicalRelation && index(((LogicalRelation) leaf).relation()) != null) return true;
     }
     return false;
+  }
+  // what a view shows that is not the latest rows of one table
+  private static String notShown(LogicalPlan plan) {
+    boolean some = false;
+    while (plan.children().size() == 1) {
+      some |= plan.getClass().getSimpleName().equals("Filter");
+      plan = (LogicalPlan) plan.children().apply(0);
+    }
+    String found = plan instanceof LogicalRelation ? index(((LogicalRelation) plan).relation()) : null;
+    if (found == null) return "does not show one table alone";
+    if (!found.endsWith(" (latest)")) return "shows a fixed version of a table";
+    return some ? "shows some rows of a table" : "shows other columns than its table has";
   }
   private static boolean isPlain(Object column) {
     if (!(column instanceof org.apache.spark.sql.catalyst.expressions.Alias))

@@ -69,10 +69,7 @@ class Answers:
             "delta_core.spark.sql, delta_core.spark.DeltaTable or delta_core.spark.write."
         )
 
-    def _reject_view(self, temporary: bool) -> None:
-        what = (
-            "shows some rows, other columns or an older version of a table" if temporary else "is not a temporary one"
-        )
+    def _reject_view(self, what: str) -> None:
         raise UnsupportedOperationError(
             f"DELETE, UPDATE, MERGE and INSERT can't change this view, which {what}. Change its table; a "
             "temporary view of all rows of a table, with columns under their own names, can be changed."
