@@ -20,6 +20,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
+from tests.spark import statement_functions
 from tests.spark.error_program import outcome, session
 
 #: A setting with which delta-spark answers the same, sooner.
@@ -98,7 +99,7 @@ def _statements(c: Cell, lines: str) -> Any:
 
 
 def cells() -> dict[str, Callable[[Cell], Any]]:
-    return {**dict(statements(TEXT.read_text())), **CALLS}
+    return {**dict(statements(TEXT.read_text())), **CALLS, **statement_functions.cells()}
 
 
 # --- options ---
