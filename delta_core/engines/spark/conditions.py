@@ -65,7 +65,7 @@ def parse_condition(given: str | Column, rows: DataFrame, what: str) -> Expressi
 
     Raises
     ------
-    InvalidArgumentError
+    ArgumentTypeError
         For anything but text or a Column.
     ExpressionError
         Spark can't resolve it, or the library lacks one of its functions.
@@ -86,7 +86,7 @@ def parse_value(given: str | Column, rows: DataFrame, what: str) -> Expression:
 
     Raises
     ------
-    InvalidArgumentError, ExpressionError, UnsupportedExpressionError
+    ArgumentTypeError, ExpressionError, UnsupportedExpressionError
         As for `parse_condition`.
     """
     if isinstance(given, str):

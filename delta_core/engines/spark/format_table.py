@@ -205,6 +205,8 @@ class SparkFormatTable:
 
         Raises
         ------
+        ArgumentTypeError
+            ``set`` is no mapping, or the condition or a value neither text nor a Column.
         InvalidArgumentError
             Nothing is assigned, or a column twice.
         ExpressionError, ColumnNotFoundError, SchemaMismatchError

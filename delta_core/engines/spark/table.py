@@ -446,6 +446,8 @@ class SparkTable:
         ------
         ExpressionError, ColumnNotFoundError
             The condition or an assignment does not fit the table.
+        ArgumentTypeError
+            ``set`` is no mapping, or the condition or a value neither text nor a Column.
         InvalidArgumentError
             Nothing is assigned, or a column twice.
         SchemaMismatchError, ConstraintViolationError
