@@ -10,7 +10,7 @@ import math
 import os
 import sys
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -38,7 +38,7 @@ __all__ = [
     "values",
 ]
 
-_UTC_TIMES = pa.timestamp("us", "UTC")
+_UTC_TIMES, _NANOSECONDS = pa.timestamp("us", "UTC"), pa.time64("ns")
 #: Control characters are shown, never sent: a value must not steer the terminal.
 _SHOWN = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {9: "\\t", 10: "\\n", 13: "\\r"}
 
@@ -92,12 +92,15 @@ def values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Return a column's values as Python's; of a map's equal keys the last counts.
 
     A map whose keys are nested becomes a list of ``key`` and ``value``. A time beyond what Python has dates for becomes
-    the text of its number: days, or microseconds, since 1970.
+    the text of its number: days, or microseconds, since 1970. A time of day in nanoseconds, which Python's
+    lacks, becomes text.
     """
     if column.type == _UTC_TIMES and isinstance(column, pa.ChunkedArray):
         # PyArrow imports pandas for a value with a zone
         local = [v for part in column.chunks for v in values(part.view(pa.timestamp("us")))]
         return [v.replace(tzinfo=dt.UTC) if isinstance(v, dt.datetime) else v for v in local]
+    if "time64[ns]" in str(column.type) and (texts := _with_leaves(column.type, _text_type)) != column.type:
+        column = pc.cast(column, texts)
     try:
         found: list[Any] = column.to_pylist()
     except (OverflowError, ValueError):
@@ -109,7 +112,7 @@ def _value(scalar: pa.Scalar) -> Any:
     try:
         return scalar.as_py()
     except (OverflowError, ValueError):
-        number = pc.cast(scalar, _numbers(scalar.type)).as_py()
+        number = pc.cast(scalar, _with_leaves(scalar.type, _number_type)).as_py()
         return str(number) if isinstance(number, int) else number
 
 
@@ -145,18 +148,35 @@ def _with_objects(value: Any, kind: pa.DataType) -> Any:
     return [_with_objects(v, kind.value_type) for v in value] if pa.types.is_nested(kind) else value
 
 
-def _numbers(kind: pa.DataType) -> pa.DataType:
-    """Return a type with numbers instead of times."""
+def _number_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of numbers instead of times."""
     if pa.types.is_temporal(kind):
-        return pa.int32() if pa.types.is_date32(kind) else pa.int64()
-    if pa.types.is_struct(kind):
-        return pa.struct([f.with_type(_numbers(f.type)) for f in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_numbers(kind.value_type)))
-    if pa.types.is_map(kind):
-        key, item = kind.key_field, kind.item_field
-        return pa.map_(key.with_type(_numbers(key.type)), item.with_type(_numbers(item.type)))
+        return pa.int32() if pa.types.is_date32(kind) or pa.types.is_time32(kind) else pa.int64()
     return kind
+
+
+def _text_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of texts instead of times of day in nanoseconds."""
+    return pa.string() if kind == _NANOSECONDS else kind
+
+
+def _with_leaves(kind: Any, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return a type with others in place of those that have no parts."""
+
+    def part(f: pa.Field) -> pa.Field:
+        return f.with_type(_with_leaves(f.type, change))
+
+    if pa.types.is_struct(kind):
+        return pa.struct([part(f) for f in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(part(kind.value_field))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(part(kind.value_field))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(part(kind.value_field), kind.list_size)
+    if pa.types.is_map(kind):
+        return pa.map_(part(kind.key_field), part(kind.item_field))
+    return change(kind)
 
 
 def print_json(value: Any) -> None:

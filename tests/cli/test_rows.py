@@ -280,6 +280,22 @@ def test_number_of_a_variant_that_no_double_holds_is_text() -> None:
     assert values(found) == [[1.5, "12345678901234567.89", 12345678901234567890]]
 
 
+def test_times_of_day_keep_their_nanoseconds() -> None:
+    times = pa.array([1, None, 3_600_000_000_001], pa.time64("ns"))
+    expected = ["00:00:00.000000001", None, "01:00:00.000000001"]
+    assert values(times) == expected
+    assert values(pa.chunked_array([times, times])) == expected * 2
+    assert values(pa.StructArray.from_arrays([times], ["t"])) == [{"t": t} for t in expected]
+    assert values(pa.FixedSizeListArray.from_arrays(times, 3)) == [expected]
+    assert values(pa.LargeListArray.from_arrays([0, 1, 3], times)) == [expected[:1], expected[1:]]
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.date32(), 1), pa.large_list(pa.date32())])
+def test_dates_in_lists_beyond_those_of_python_are_numbers(kind: pa.DataType) -> None:
+    dates = pa.array([[10**8], [0]], pa.list_(pa.int32())).cast(pa.list_(pa.date32())).cast(kind)
+    assert values(dates)[0] == [10**8]
+
+
 @pytest.mark.parametrize("engine", ["datafusion", "duckdb"])
 def test_sql_queries_tables_by_their_names(run: Any, table: TableBuilder, tmp_path: Path, engine: str) -> None:
     write_deltalake(tmp_path / "kinds-2", pa.table({"kind": ["a", "b"], "name": ["first", "second"]}))
