@@ -190,6 +190,36 @@ def test_sql_that_may_mean_something_else_is_rejected(tmp_path: Path, text: str)
     assert dataset.latest_version == dataset.version
 
 
+_BACKSLASHES = ["a\\nb", "a\nb", "a\\\\b", "a\\b", "k_1", "k01", "k\\_1", "k\\01", "\\", "\\t", "\t", "100%", "A"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"s = 'a\nb'", [r"a\nb"]),
+        (r"s = 'a\\b'", [r"a\\b"]),
+        (r"s = 'a\b'", [r"a\b"]),
+        (r"s = '\'", ["\\"]),
+        (r"s in ('\t', 'a\nb')", [r"a\nb", r"\t"]),
+        (r"s = '\101'", []),
+        (r"s like 'k\_1'", ["k_1"]),
+        (r"s like 'k\\_1'", [r"k\_1", r"k\01"]),
+        (r"s like '100\%'", ["100%"]),
+        ("s = 'a\nb'", ["a\nb"]),
+        (r"upper(s) = 'A\NB'", [r"a\nb"]),
+    ],
+)
+def test_backslash_in_a_text_is_kept(tmp_path: Path, text: str, expected: list[str]) -> None:
+    dataset = ours.write_dataset(pa.table({"s": _BACKSLASHES}), str(tmp_path / "d"))
+    assert dataset.to_table(filter=text).column("s").to_pylist() == expected
+    lance: Any = pytest.importorskip("lance", reason="pylance is not installed")
+    assert lance.dataset(dataset.uri).to_table(filter=text).column("s").to_pylist() == expected
+    dataset.update({"s": r"'\n'"}, where=text)
+    assert dataset.count_rows(r"s = '\n'") == len(expected)
+    dataset.delete(r"s = '\n'")
+    assert dataset.count_rows() == len(_BACKSLASHES) - len(expected)
+
+
 def test_deletion_without_a_predicate_is_rejected(tmp_path: Path) -> None:
     """pylance rejects it; that of `ours` deletes all rows."""
     dataset = ours.dataset(made(tmp_path))

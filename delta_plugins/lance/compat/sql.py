@@ -58,7 +58,8 @@ def value(text: str) -> Expression:
     """
     if not isinstance(text, str):
         raise TypeError(f"Found {text!r}, expected SQL as a text.")
-    found = _rewritten(parse_sql(text), text)
+    # DataFusion keeps a backslash of a text as it is, and only LIKE takes it for an escape
+    found = _rewritten(parse_sql(text.replace("\\", "\\\\")), text)
     if isinstance(found, Literal) and isinstance(found.value, int) and found.type is None:
         return Literal(found.value, _LONG)
     return found
