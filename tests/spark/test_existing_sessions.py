@@ -8,6 +8,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from tests.docs.blocks import ROOT
@@ -24,6 +25,25 @@ def run(folder: Path, *arguments: str) -> None:
         timeout=600,
         cwd=folder,
         env=dict(os.environ, PYTHONPATH=os.pathsep.join(map(str, (ROOT, os.environ.get("PYTHONPATH", ""))))),
+    )
+    assert done.stdout.strip().endswith("same rows"), done.stdout + done.stderr[-4000:]
+
+
+def test_program_that_spark_submit_starts_has_the_format(java: Path, tmp_path: Path) -> None:
+    del java
+    home = Path(pyspark.__file__).parent
+    settings = ("spark.ui.enabled=false", f"spark.sql.warehouse.dir={tmp_path / 'warehouse'}", "spark.log.level=ERROR")
+    command = [str(home / "bin" / "spark-submit"), "--master", "local[2]"]
+    command += [text for setting in settings for text in ("--conf", setting)]
+    program = Path(__file__).with_name("submit_program.py")
+    paths = os.pathsep.join(map(str, (ROOT, os.environ.get("PYTHONPATH", ""))))
+    done = subprocess.run(
+        [*command, str(program), str(tmp_path / "t")],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        cwd=tmp_path,
+        env=dict(os.environ, SPARK_HOME=str(home), PYSPARK_PYTHON=sys.executable, PYTHONPATH=paths),
     )
     assert done.stdout.strip().endswith("same rows"), done.stdout + done.stderr[-4000:]
 
