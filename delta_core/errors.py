@@ -13,6 +13,8 @@ from typing import Any
 
 __all__ = [
     "AccessDeniedError",
+    "ArgumentInterfaceError",
+    "ArgumentRangeError",
     "ArgumentTypeError",
     "ArrowTypeError",
     "CatalogRequiredError",
@@ -161,6 +163,14 @@ class InvalidArgumentError(DeltaError, ValueError):
 
 class ArgumentTypeError(InvalidArgumentError, TypeError):
     """An argument is of another type than the call takes."""
+
+
+class ArgumentInterfaceError(ArgumentTypeError, AttributeError):
+    """An argument is an object without the attributes or methods that the call needs."""
+
+
+class ArgumentRangeError(InvalidArgumentError, OverflowError):
+    """An argument is a number out of the range that the call takes."""
 
 
 class UnsupportedOperationError(DeltaError, NotImplementedError):

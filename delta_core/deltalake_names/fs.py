@@ -9,6 +9,9 @@ from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from pyarrow.fs import FSSpecHandler
 
+from delta_core.errors import ArgumentTypeError
+from delta_core.kernel.commit.options import kind_name
+from delta_core.runtime.arguments import check_kinds
 from delta_core.storage.filesystems import open_chain, open_filesystem
 from delta_core.storage.places import LINK, LOCAL_SCHEMES, local_root, scheme_of
 from delta_core.storage.stores import open_storage
@@ -44,6 +47,42 @@ class DeltaStorageHandler(FSSpecHandler):  # type: ignore[misc]  # PyArrow has n
             root = inner._strip_protocol(table_uri.rstrip("/"))
         super().__init__(DirFileSystem(root, inner))
         self._arguments = (table_uri, options)
+
+    def equals(self, other: object) -> bool:
+        """Return whether another handler has the same files.
+
+        Parameters
+        ----------
+        other : DeltaStorageHandler
+            The other one.
+
+        Raises
+        ------
+        ArgumentTypeError
+            It is none.
+        """
+        if not isinstance(other, DeltaStorageHandler):
+            raise ArgumentTypeError(f"Found other as {kind_name(other)}, expected a DeltaStorageHandler.")
+        return self._arguments == other._arguments
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeltaStorageHandler) and self.equals(other)
+
+    def __hash__(self) -> int:
+        return hash(self._arguments[0])
+
+    def create_dir(self, path: str, recursive: bool = True) -> None:
+        """Create a folder.
+
+        Parameters
+        ----------
+        path : str
+            From the table's root.
+        recursive : bool
+            Whether the folders above it are created too.
+        """
+        check_kinds([("recursive", recursive)])
+        super().create_dir(path, recursive)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._arguments

@@ -13,7 +13,7 @@ from delta_core.kernel.commit.options import commit_options, own_actions
 from delta_core.kernel.commit.transaction import Transaction as Commit
 from delta_core.kernel.snapshot import Snapshot, open_context
 from delta_core.operations.create import stage_definition
-from delta_core.runtime.arguments import path_text, properties_by_position
+from delta_core.runtime.arguments import mode_text, path_text, properties_by_position
 from delta_core.schema.fields import Schema
 from delta_core.table.delta_table import DeltaTable
 from delta_core.table.transaction import (
@@ -83,6 +83,7 @@ def create_table_with_add_actions(
         If there is a table already, unless ``mode`` allows it; further errors are those of
         `DeltaTable.create_write_transaction`.
     """
+    mode = mode_text(mode)
     if mode not in ("error", "append", "overwrite", "ignore"):
         raise InvalidArgumentError(f"Found mode {mode!r}, expected error, append, overwrite or ignore.")
     uri = path_text(table_uri)

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import pyarrow as pa
 
-from delta_core.errors import ExpressionError, InvalidArgumentError, UnsupportedExpressionError
+from delta_core.errors import ArgumentTypeError, ExpressionError, UnsupportedExpressionError
 from delta_core.expressions import parts
 from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of, any_of, column
 from delta_core.expressions.binding import ResultOf, bind_typed
@@ -72,11 +72,11 @@ def to_condition(
 
     Raises
     ------
-    InvalidArgumentError
+    ArgumentTypeError
         For an empty list of filters, which a program may have by mistake.
     """
     if isinstance(predicate, (list, tuple)) and not any(predicate):
-        raise InvalidArgumentError(
+        raise ArgumentTypeError(
             f"Found the predicate {predicate!r}, expected at least one filter. Pass None to select all rows."
         )
     return to_expression(predicate, schema, functions)
@@ -91,7 +91,7 @@ def _read(predicate: Any, schema: StructType) -> Expression | None:
         return parts.from_pyarrow(predicate, schema)
     if isinstance(predicate, (list, tuple)):
         return from_filters(predicate, schema)
-    raise UnsupportedExpressionError(
+    raise ArgumentTypeError(
         f"Found a predicate of type {type(predicate).__name__}; expected Spark SQL text, a list of (column, operator, "
         "value), an expression of delta_core or a pyarrow expression."
     )

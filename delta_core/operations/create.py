@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaError, did_you_mean
+from delta_core.errors import ArgumentTypeError, ColumnNotFoundError, InvalidArgumentError, SchemaError, did_you_mean
 from delta_core.kernel.commit.intents import READ_TO_REMOVE, removed_files
 from delta_core.kernel.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.kernel.commit.transaction import CommitResult, Transaction
@@ -26,12 +26,12 @@ def column_names(argument: str, given: object) -> list[str]:
 
     Raises
     ------
-    InvalidArgumentError
+    ArgumentTypeError
         For anything but names.
     """
     names = [given] if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
-        raise InvalidArgumentError(f"Found {argument}={given!r}, expected the names of columns.")
+        raise ArgumentTypeError(f"Found {argument}={given!r}, expected the names of columns.")
     return list(names)
 
 

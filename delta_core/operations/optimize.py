@@ -203,7 +203,7 @@ class _Optimize:
     def _predicate(self) -> Expression | None:
         base = self.rewrites.base
         found = to_expression(self.options.predicate, base.schema, functions=base.functions)
-        if found is not None:
+        if found is not None and not self.options.prunes_files:
             self.rewrites.check_predicate(found)
         return found
 

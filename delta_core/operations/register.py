@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -264,6 +265,13 @@ def _stage_removes(
         txn.read(predicate, files)
         change: bool | pa.Array = True
     elif removes:
+        if any(r.deletion_timestamp is not None for r in removes):
+            warnings.warn(
+                "deletion_timestamp is not recorded: files are removed at the time of the commit, from which on vacuum "
+                "keeps them for the retention.",
+                UserWarning,
+                stacklevel=2,
+            )
         wanted = {encode_path(r.path): r.data_change for r in removes} | {r.path: r.data_change for r in removes}
         files = base.files.columns(READ_TO_REMOVE)
         hit = [p in wanted for p in files.column("path").to_pylist()]

@@ -48,6 +48,8 @@ class OptimizeOptions(Struct, frozen=True):
     ----------
     predicate : str, filters or Expression, optional
         Over partition columns: only files of these partitions.
+    prunes_files : bool
+        Whether the predicate may name other columns too: files stay out that can't hold such rows. Of Delta tables.
     target_size : int, optional
         Bytes of a file; else what the table specifies, as ``delta.targetFileSize``.
     purge : bool
@@ -87,6 +89,7 @@ class OptimizeOptions(Struct, frozen=True):
     """
 
     predicate: Any = None
+    prunes_files: bool = False
     target_size: int | None = None
     purge: bool = False
     order: Order | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -33,6 +34,7 @@ from delta_core.kernels.arrow_buffers import bool_array, one_array
 from delta_core.operations import parts
 from delta_core.operations.create import given_properties, partition_columns, property_texts, stage_definition
 from delta_core.operations.facts import has_transactions, live_rows
+from delta_core.runtime.arguments import check_number
 from delta_core.schema.evolution import merge_rows_schema
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import StructType
@@ -68,6 +70,9 @@ class WriteOptions(Struct, frozen=True):
         With mode overwrite: nothing of the definition stays, as if the table were created.
     is_query : bool
         Whether the history names a write that defines the table ``CREATE TABLE AS SELECT``, as Spark does.
+    keeps_definition : bool
+        Whether a write to a table that exists warns of a name, a description and properties that it does not apply,
+        instead of rejecting them.
     writer_properties : WriterProperties, optional
         How the Parquet files are encoded; goes before the table's properties.
     target_file_size : int, optional
@@ -97,6 +102,7 @@ class WriteOptions(Struct, frozen=True):
     description: str | None = None
     replaces_definition: bool = False
     is_query: bool = False
+    keeps_definition: bool = False
     writer_properties: WriterProperties | None = None
     target_file_size: int | None = None
     transactions: Mapping[str, int] = {}
@@ -216,9 +222,7 @@ def _check(options: WriteOptions) -> None:
         # taken for the default, a misspelt one would replace what was to stay
         if found not in allowed:
             raise InvalidArgumentError(f"Found {name}={found!r}, expected one of {', '.join(map(str, allowed))}.")
-    size = options.target_file_size
-    if size is not None and (not isinstance(size, int) or isinstance(size, bool) or size < 1):
-        raise InvalidArgumentError(f"Found target_file_size={size!r}, expected a number of bytes above 0.")
+    check_number("target_file_size", options.target_file_size, 1, what="a number of bytes")
     if options.schema_mode == "overwrite" and options.mode != "overwrite":
         raise InvalidArgumentError("schema_mode='overwrite' needs mode='overwrite'.")
     if options.replace_where is not None and options.mode != "overwrite":
@@ -242,6 +246,17 @@ def _check_definition(options: WriteOptions) -> None:
         raise InvalidArgumentError(
             "A definition is replaced with every row: this needs mode='overwrite', and excludes schema_mode, a "
             "predicate and dynamic partition overwrite."
+        )
+
+
+def _warn_of(differences: Sequence[tuple[str, str | None, str | None]]) -> None:
+    """Warn of what a write to a table that exists requests and does not apply."""
+    for what, found, asked_for in differences:
+        warnings.warn(
+            f"The write does not change the table's {what}: it stays {found!r}, {asked_for!r} was passed. Change it by "
+            "table.alter, or overwrite the schema too.",
+            UserWarning,
+            stacklevel=2,
         )
 
 
@@ -382,30 +397,41 @@ class TableWrite:
             )
 
     def _check_definition(self, base: Snapshot) -> None:
-        """Reject a definition that is not the table's: such a write does not change it."""
+        """Reject a definition that is not the table's, or warn of it: such a write does not change it."""
         options, metadata = self.options, base.metadata
         columns = base.plugins.request_values("cluster_by", base.state) if options.cluster_by else ()
-        differences = [
-            ("name", metadata.name, options.name),
-            ("description", metadata.description, options.description),
-            ("cluster_by", ", ".join(columns), ", ".join(options.cluster_by) or None),
-        ]
-        if options.properties:
-            asked = parse_property_requests(property_texts(options.properties), [metadata.configuration], base.registry)
-            differences += [(f"feature {n}", "unsupported", n) for n in asked.features if n not in base.state.features]
+        texts = [("name", metadata.name, options.name), ("description", metadata.description, options.description)]
+        if options.keeps_definition:
             have = metadata.configuration
-            differences += [
-                (f"property {n}", have.get(n, "unset"), v)
-                for n, v in asked.configuration.items()
-                if n not in have or not is_same_value(n, have[n], v)
-            ]
-        for what, found, asked_for in differences:
-            if asked_for is not None and asked_for != found:
+            given = property_texts({k: v for k, v in (options.properties or {}).items() if v is not None})
+            properties = [(f"property {n}", have.get(n, "unset"), v) for n, v in given.items()]
+            _warn_of([d for d in [*texts, *properties] if d[2] is not None and d[1] != d[2]])
+            differences = []
+        else:
+            differences = [*texts, *self._other_properties(base)]
+        for what, found, asked_for in [*differences, ("cluster_by", ", ".join(columns), ", ".join(options.cluster_by))]:
+            if asked_for and asked_for != found:
                 raise InvalidArgumentError(
                     f"The table's {what} is {found!r}, the write requests {asked_for!r}: a write to a table that "
                     "exists changes no definition. Leave it out, change the table by table.alter first, or overwrite "
                     "the schema too."
                 )
+
+    def _other_properties(self, base: Snapshot) -> list[tuple[str, str | None, str | None]]:
+        """Return the requested features and properties that the table does not have: what, as it is, as requested."""
+        if not self.options.properties:
+            return []
+        have = base.metadata.configuration
+        asked = parse_property_requests(property_texts(self.options.properties), [have], base.registry)
+        features = [(f"feature {n}", "unsupported", n) for n in asked.features if n not in base.state.features]
+        return [
+            *features,
+            *(
+                (f"property {n}", have.get(n, "unset"), v)
+                for n, v in asked.configuration.items()
+                if n not in have or not is_same_value(n, have[n], v)
+            ),
+        ]
 
     def _predicate(self) -> Expression | None:
         if self.options.replace_where is None:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-from delta_core.errors import ArgumentTypeError, InvalidArgumentError
+from delta_core.errors import ArgumentRangeError, ArgumentTypeError, InvalidArgumentError
 
 __all__ = [
     "check_kinds",
@@ -15,13 +15,16 @@ __all__ = [
     "check_number",
     "check_options",
     "is_of_deltalake",
+    "mode_text",
     "path_text",
     "properties_by_position",
 ]
 
 #: The types of the arguments that calls have in common, by name; None is the default of each.
 _KINDS: Mapping[str, type] = {
-    **dict.fromkeys(("description", "mode", "name", "partition_strategy", "source_alias", "target_alias"), str),
+    **dict.fromkeys(
+        ("description", "mode", "name", "partition_strategy", "schema_mode", "source_alias", "target_alias"), str
+    ),
     **dict.fromkeys(("configuration", "constraints", "metadata", "properties", "storage_options", "updates"), Mapping),
     **dict.fromkeys(
         (
@@ -29,16 +32,21 @@ _KINDS: Mapping[str, type] = {
             "collect_stats",
             "dry_run",
             "enforce_retention_duration",
-            "error_on_type_mismatch",
+            "flatten",
             "full",
+            "ignore_missing_files",
             "merge_schema",
+            "protocol_downgrade_allowed",
             "raise_if_key_not_exists",
             "raise_if_not_exists",
+            "recursive",
             "streamed_exec",
         ),
         bool,
     ),
 }
+#: What is neither true nor false for callers, such as a ``dry_run`` that deletes, is no value of them.
+_NEVER_NONE = frozenset(("mode", *(name for name, kind in _KINDS.items() if kind is bool)))
 _WORDS = {str: "text", bool: "True or False", Mapping: "a mapping"}
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -64,16 +72,23 @@ def check_number(
 
     Raises
     ------
-    InvalidArgumentError, ArgumentTypeError
-        It is something else.
+    ArgumentTypeError
+        It is no such number.
+    InvalidArgumentError
+        It is below the least; an ArgumentRangeError if it is negative.
     """
     if found is None:
         return
     is_number = isinstance(found, kinds) and not isinstance(found, bool)
     # NaN is not from any number on
     if not is_number or not found >= least:
-        kind = InvalidArgumentError if is_number else ArgumentTypeError
+        kind = ArgumentTypeError if not is_number else ArgumentRangeError if found < 0 else InvalidArgumentError
         raise kind(f"Found {name}={found!r}, expected {what} from {least} on.")
+
+
+def mode_text(found: Any) -> Any:
+    """Return the name of a mode in lower case, as modes are compared; anything else as it is."""
+    return found.lower() if isinstance(found, str) else found
 
 
 def check_options(found: Any) -> None:
@@ -116,11 +131,11 @@ def check_names(argument: str, given: object) -> None:
 
     Raises
     ------
-    InvalidArgumentError
+    ArgumentTypeError
         The value is a text.
     """
     if isinstance(given, (str, bytes)):
-        raise InvalidArgumentError(f"Found {argument}={given!r}, expected a list of names.")
+        raise ArgumentTypeError(f"Found {argument}={given!r}, expected a list of names.")
 
 
 def is_of_deltalake(value: object, name: str | None = None) -> bool:
@@ -143,7 +158,8 @@ def check_kinds(given: Iterable[tuple[str, Any]]) -> None:
     Parameters
     ----------
     given : iterable of (str, object)
-        The names of arguments and their values; those that are None and other names pass.
+        The names of arguments and their values; other names pass, and so does None, but for what is true or
+        false.
 
     Raises
     ------
@@ -152,13 +168,15 @@ def check_kinds(given: Iterable[tuple[str, Any]]) -> None:
     """
     for name, value in given:
         kind = _KINDS.get(name)
-        if value is None or kind is None or isinstance(value, kind):
+        if kind is None or isinstance(value, kind) or (value is None and name not in _NEVER_NONE):
             continue
         # the class of NumPy's truth values is named so, with the underscore before NumPy 2
         if kind is bool and type(value).__name__ in ("bool", "bool_"):
             continue
         # a value of storage options may be a secret
-        shown = f"={value!r}" if isinstance(value, (int, float)) else f" of type {type(value).__name__}"
+        shown = (
+            f"={value!r}" if value is None or isinstance(value, (int, float)) else f" of type {type(value).__name__}"
+        )
         raise ArgumentTypeError(f"Found {name}{shown}, expected {_WORDS[kind]}.")
 
 

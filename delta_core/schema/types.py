@@ -15,7 +15,13 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from delta_core.errors import ArrowTypeError, InvalidArgumentError, SchemaError, UnsupportedFeatureError
+from delta_core.errors import (
+    ArgumentTypeError,
+    ArrowTypeError,
+    InvalidArgumentError,
+    SchemaError,
+    UnsupportedFeatureError,
+)
 from delta_core.runtime.arguments import is_of_deltalake
 from delta_core.runtime.patterns import lazy_pattern
 
@@ -249,6 +255,61 @@ class VariantType(metaclass=_IsVariant):
         """Return the variant type."""
         return PrimitiveType("variant")
 
+    @staticmethod
+    def from_json(type_json: str) -> PrimitiveType:
+        """Return the variant type of its JSON.
+
+        Parameters
+        ----------
+        type_json : str
+            ``"variant"`` in quotes.
+
+        Raises
+        ------
+        SchemaError, InvalidArgumentError
+            For the JSON of another type, and for what is none.
+
+        Examples
+        --------
+        >>> VariantType.from_json('"variant"')
+        PrimitiveType("variant")
+        """
+        return _variant(PrimitiveType.from_json(type_json))
+
+    @staticmethod
+    def from_arrow(data_type: Any) -> PrimitiveType:
+        """Return the variant type of an Arrow type that is stored as it.
+
+        Parameters
+        ----------
+        data_type : pyarrow.DataType or an object with ``__arrow_c_schema__``
+            The Arrow type.
+
+        Raises
+        ------
+        ArrowTypeError
+            For a type that is stored as another one.
+
+        Examples
+        --------
+        >>> VariantType.from_arrow(pa.int64())
+        Traceback (most recent call last):
+        delta_core.errors.ArrowTypeError: Found PrimitiveType("long"), expected the type variant.
+        """
+        return _variant(arrow_to_type(data_type))
+
+
+def _check_flag(name: str, value: object) -> None:
+    # the class of NumPy's truth values is named so, with the underscore before NumPy 2
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise ArgumentTypeError(f"Found {name}={value!r}, expected True or False.")
+
+
+def _variant(found: DataType) -> PrimitiveType:
+    if not isinstance(found, VariantType):
+        raise ArrowTypeError(f"Found {found}, expected the type variant.")
+    return PrimitiveType("variant")
+
 
 class CustomType(PrimitiveType, frozen=True):
     """A primitive type that a plugin defines, in the schema of a table; it equals the `PrimitiveType` of its name.
@@ -334,6 +395,7 @@ class ArrayType(_ArrowExportable, Struct, frozen=True):
     contains_null: bool = True
 
     def __post_init__(self) -> None:
+        _check_flag("contains_null", self.contains_null)
         force_setattr(self, "element_type", _as_type(self.element_type))
 
     def __repr__(self) -> str:
@@ -435,6 +497,7 @@ class MapType(_ArrowExportable, Struct, frozen=True):
     value_contains_null: bool = True
 
     def __post_init__(self) -> None:
+        _check_flag("value_contains_null", self.value_contains_null)
         force_setattr(self, "key_type", _as_type(self.key_type))
         force_setattr(self, "value_type", _as_type(self.value_type))
 
@@ -548,6 +611,9 @@ class Field(_ArrowExportable, Struct, frozen=True):
         ) -> None: ...
 
     def __post_init__(self) -> None:
+        if type(self.name) is not str and not isinstance(self.name, str):
+            raise ArgumentTypeError(f"Found the name of a column as {type(self.name).__name__}, expected text.")
+        _check_flag("nullable", self.nullable)
         force_setattr(self, "type", _as_type(self.type))
         force_setattr(self, "metadata", dict(self.metadata or {}))
 
@@ -639,6 +705,8 @@ class StructType(_ArrowExportable):
     type = "struct"
 
     def __init__(self, fields: Any) -> None:
+        if isinstance(fields, (str, bytes)):
+            raise ArgumentTypeError(f"Found the fields {fields!r}, expected a list of Field.")
         self.members = tuple(map(_as_field, fields))
         self.arrow = self.checked = None
         self._by_name: tuple[dict[str, int], dict[str, int]] | None = None

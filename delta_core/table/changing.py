@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from delta_core import operations
 from delta_core.errors import InvalidArgumentError, SchemaMismatchError
 from delta_core.kernel import log as delta_log
-from delta_core.runtime.arguments import properties_by_position
+from delta_core.runtime.arguments import check_kinds, properties_by_position
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import StructType
 from delta_core.table import parts as table_parts
@@ -400,6 +400,8 @@ class ChangeMethods(OpenedTable):
         >>> table.version()
         2
         """
+        flags = {"ignore_missing_files": ignore_missing_files, "protocol_downgrade_allowed": protocol_downgrade_allowed}
+        check_kinds({**flags, "dry_run": dry_run}.items())
         commit = table_parts.commit_arguments(commit_properties, post_commithook_properties)
         parameters: dict[str, Any] = {}
         if isinstance(target, (str, datetime)):

@@ -24,7 +24,7 @@ from delta_core.errors import (
 )
 from delta_core.kernel import log as delta_log
 from delta_core.kernel.snapshot import open_context
-from delta_core.runtime.arguments import path_text, properties_by_position
+from delta_core.runtime.arguments import mode_text, path_text, properties_by_position
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import StructType
 from delta_core.table import parts as table_parts
@@ -152,6 +152,7 @@ class DeltaTable(ReadMethods, ChangeMethods, UpkeepMethods):
         >>> DeltaTable.create("events", schema, partition_by="city").metadata().partition_columns
         ['city']
         """
+        mode = mode_text(mode)
         if mode not in ("error", "append", "overwrite", "ignore"):
             raise InvalidArgumentError(f"Found mode {mode!r}, expected error, append, overwrite or ignore.")
         uri = path_text(table_uri)

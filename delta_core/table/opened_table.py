@@ -16,7 +16,7 @@ from delta_core.kernel import log as delta_log
 from delta_core.kernel.plugins.features import TableFeature
 from delta_core.kernel.plugins.registry import default_registry
 from delta_core.kernel.snapshot import Snapshot, open_snapshot
-from delta_core.runtime.arguments import path_text
+from delta_core.runtime.arguments import check_number, path_text
 from delta_core.runtime.lazy import load_object
 from delta_core.schema.fields import Schema
 from delta_core.table import interop, parts as table_parts
@@ -299,8 +299,7 @@ class OpenedTable:
         >>> [(commit["version"], commit["operation"]) for commit in table.history()]
         [(1, 'WRITE'), (0, 'WRITE')]
         """
-        if limit is not None and limit < 0:
-            raise InvalidArgumentError(f"Found limit {limit}, expected a number from 0 on.")
+        check_number("limit", limit, 0)
         return self._snapshot.history(limit)
 
     # --- what the table is ---

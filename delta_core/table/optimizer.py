@@ -8,10 +8,9 @@ from typing import Any, Protocol
 
 from delta_core import operations
 from delta_core.engines.writer_properties import WriterProperties
-from delta_core.errors import InvalidArgumentError
 from delta_core.kernel.commit.options import CommitProperties, PostCommitHookProperties, write_arguments
 from delta_core.kernel.snapshot import Snapshot
-from delta_core.runtime.arguments import properties_by_position
+from delta_core.runtime.arguments import check_names, properties_by_position
 from delta_core.table import interop
 
 __all__ = ["TableOptimizer"]
@@ -71,7 +70,8 @@ class TableOptimizer:
         Parameters
         ----------
         partition_filters : str or filters, optional
-            Only partitions for which this is true, such as ``[("year", "=", "2021")]``.
+            Only files that may hold rows for which this is true, such as ``[("year", "=", "2021")]``: exact for
+            partitions, else as far as statistics report.
         target_size : int, optional
             Bytes of a file; ``delta.targetFileSize`` or 128 MiB unless given.
         max_concurrent_tasks : int, optional
@@ -99,7 +99,7 @@ class TableOptimizer:
         Raises
         ------
         InvalidArgumentError
-            For filters over other columns than partition columns, and arguments of another kind than expected.
+            For arguments of another kind than expected.
         CommitConflictError
             Another writer changed the table's definition, or the same files, at each attempt.
 
@@ -378,8 +378,7 @@ class TableOptimizer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Callable[[Any], None] | None = None,
     ) -> dict[str, Any]:
-        if isinstance(columns, str):
-            raise InvalidArgumentError(f"Found columns={columns!r}, expected a list of names.")
+        check_names("columns", columns)
         return self._run(
             partition_filters,
             commit_properties,
@@ -408,7 +407,7 @@ class TableOptimizer:
         done = operations.optimize_table(
             snapshot,
             operations.OptimizeOptions(
-                predicate=interop.file_filter(snapshot, partition_filters), **arguments, **options
+                predicate=interop.file_filter(snapshot, partition_filters), prunes_files=True, **arguments, **options
             ),
         )
         self.table.adopt(done.snapshot)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from delta_core import expressions, operations
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernel import log as delta_log
+from delta_core.runtime.arguments import check_kinds
 from delta_core.table import interop
 from delta_core.table.opened_table import OpenedTable
 
@@ -82,6 +83,7 @@ class ReadMethods(OpenedTable):
         >>> table.get_add_actions(flatten=True).column("max.id").to_pylist()
         [2, 3]
         """
+        check_kinds([("flatten", flatten)])
         return interop.add_actions(self._snapshot, flatten)
 
     def count(self) -> int:

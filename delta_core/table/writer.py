@@ -15,7 +15,7 @@ from delta_core.kernel.snapshot import open_context
 from delta_core.kernel.write.source import open_source
 from delta_core.operations.create import column_names
 from delta_core.operations.write import WriteOptions, write_table
-from delta_core.runtime.arguments import is_of_deltalake, path_text, properties_by_position
+from delta_core.runtime.arguments import check_kinds, is_of_deltalake, mode_text, path_text, properties_by_position
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import StructType
 from delta_core.table.transaction import CommitProperties, PostCommitHookProperties
@@ -70,6 +70,7 @@ def write_deltalake(
         ``dynamic``, with overwrite: replace only the partitions that the new rows are in.
     configuration, name, description
         Properties and texts of a table that is created, or whose schema is overwritten: what is not given stays there.
+        Other writes change none of them, and warn of those that the table does not have.
     storage_options : dict, optional
         Options of the file system, if a path or URI is given: credentials, endpoints.
     target_file_size : int, optional
@@ -127,18 +128,21 @@ def write_deltalake(
         table, known = table_or_uri, table_or_uri.snapshot()
         context = known.context
     given: dict[str, Any] = dict(
-        mode=mode,
+        mode=mode_text(mode),
         replace_where=predicate,
         partition_overwrite=partition_overwrite,
-        schema_mode=schema_mode,
+        schema_mode=mode_text(schema_mode),
         partition_by=None if partition_by is None else column_names("partition_by", partition_by),
         cluster_by=column_names("cluster_by", cluster_by),
         properties=configuration,
         name=name,
         description=description,
+        keeps_definition=True,
         target_file_size=target_file_size,
         **arguments,
     )
+    check_kinds((("schema_mode", schema_mode), ("mode", mode), ("configuration", configuration)))
+    check_kinds((("name", name), ("description", description)))
     if progress is not None:
         data = operations.report_rows(open_source(data), progress)
     if replace_using or replace_on is not None:

@@ -59,7 +59,7 @@ def test_every_listed_difference_is_needed_and_the_share_is_as_stated() -> None:
     found = json.loads(run("answer", "--workers", "2"))
     result = comparing.compare(found)
     assert set(result.listed) == {d.name for d in comparing.differences()}
-    assert f"{result.share:.1%}" == comparing.stated_share()
+    assert (f"{result.share:.1%}", f"{result.share_or_better:.1%}") == comparing.stated_shares()
 
 
 def test_listed_differences_are_of_recorded_answers_and_on_the_page() -> None:
@@ -69,7 +69,14 @@ def test_listed_differences_are_of_recorded_answers_and_on_the_page() -> None:
             difference.name
         )
         assert difference.reason in PAGE, f"{difference.name} is not on the page: {difference.reason}"
-    assert f"{comparing.stated_share().replace('%', ' %')} of {len(theirs):,}" in PAGE
+    equal, or_better = (share.replace("%", " %") for share in comparing.stated_shares())
+    assert f"{equal} of {len(theirs):,}" in PAGE
+    assert f"{or_better} are the same or better on purpose" in PAGE
+
+
+def test_an_error_where_deltalake_answers_is_better_only_for_what_others_can_not_read() -> None:
+    errors = {d.name for d in comparing.differences() if d.better and not d.ours.startswith('^."value"')}
+    assert errors == {"property-values"}
 
 
 def test_every_callable_is_called_with_every_parameter() -> None:

@@ -58,7 +58,7 @@ def uri(tmp_path: Path) -> Path:
     "options",
     [
         {"partition_overwrite": "Dynamic"},
-        {"schema_mode": "Merge"},
+        {"schema_mode": "merged"},
         {"schema_mode": "overwite"},
         {"target_file_size": 0},
         {"target_file_size": -5},

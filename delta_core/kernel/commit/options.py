@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from delta_core.engines.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties
-from delta_core.errors import ArgumentTypeError, InvalidArgumentError
+from delta_core.errors import ArgumentInterfaceError, ArgumentTypeError, InvalidArgumentError
 from delta_core.kernel.commit.peer_options import own_option
 
 __all__ = [
@@ -87,6 +87,13 @@ class AppTransaction(Struct, frozen=True):
     app_id: str
     version: int
     last_updated: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.app_id, str):
+            raise ArgumentTypeError(f"Found app_id={self.app_id!r}, expected text.")
+        for name, found in (("version", self.version), ("last_updated", self.last_updated or 0)):
+            if not hasattr(found, "__index__"):
+                raise ArgumentTypeError(f"Found {name}={found!r}, expected a whole number.")
 
 
 class CommitProperties(Struct):
@@ -257,6 +264,8 @@ class RemoveAction(Struct, frozen=True):
         As in the log.
     data_change : bool
         Whether its rows leave the table.
+    deletion_timestamp : int, optional
+        Accepted for programs written for `deltalake`: the log gets the time of the commit, and a warning tells so.
 
     Examples
     --------
@@ -268,6 +277,7 @@ class RemoveAction(Struct, frozen=True):
 
     path: str
     data_change: bool = True
+    deletion_timestamp: int | None = None
 
 
 #: Classes by their names in the `deltalake` package.
@@ -287,14 +297,14 @@ def own_options(argument: str, found: object, kind: type[_T]) -> _T | None:
 
     Raises
     ------
-    ArgumentTypeError
+    ArgumentInterfaceError
         If it is of another class.
     InvalidArgumentError
         If it was changed to what it can't be made with.
     """
     own = own_option(found, _KINDS)
     if own is not None and not isinstance(own, kind):
-        raise ArgumentTypeError(f"Found {argument} as {kind_name(found)}; expected {kind.__name__} of delta_core.")
+        raise ArgumentInterfaceError(f"Found {argument} as {kind_name(found)}; expected {kind.__name__} of delta_core.")
     _check_again(own)
     return own
 
@@ -322,7 +332,7 @@ def write_arguments(
 
     Raises
     ------
-    ArgumentTypeError
+    ArgumentInterfaceError
         If an argument is of another class.
     InvalidArgumentError
         If it was changed to what it can't be made with.

@@ -6,7 +6,7 @@ import operator
 from datetime import UTC, datetime, timedelta
 from typing import SupportsIndex
 
-from delta_core.errors import ArgumentTypeError, InvalidArgumentError
+from delta_core.errors import ArgumentRangeError, ArgumentTypeError, InvalidArgumentError
 from delta_core.kernel.log.partition_values import time_zone
 
 __all__ = ["format_ms", "parse_ms", "parse_version"]
@@ -31,12 +31,15 @@ def parse_version(value: SupportsIndex, what: str = "version", least: int = 0) -
     InvalidArgumentError, ArgumentTypeError
         For anything else, booleans included, and below ``least``; the message contains ``what``.
     """
-    kind = InvalidArgumentError
+    kind: type[InvalidArgumentError] = InvalidArgumentError
     try:
         found = -1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
         kind, found = ArgumentTypeError, -1
     if isinstance(value, bool) or found < least:
+        kind = (
+            ArgumentRangeError if kind is InvalidArgumentError and found < 0 and not isinstance(value, bool) else kind
+        )
         raise kind(f"Found {what} {value!r}, expected a whole number from {least} on.", value=value)
     return found
 
@@ -57,7 +60,7 @@ def parse_ms(value: str | datetime, timezone: str = "UTC") -> int:
         For a value that is not a timestamp.
     """
     if not isinstance(value, (str, datetime)):
-        raise InvalidArgumentError(f"Found {value!r} as a timestamp, expected a text or a datetime.")
+        raise ArgumentTypeError(f"Found {value!r} as a timestamp, expected a text or a datetime.")
     if isinstance(value, str):
         try:
             parsed = datetime.fromisoformat(value.strip())

@@ -14,7 +14,6 @@ from delta_core.errors import (
     ColumnNotFoundError,
     CorruptTableError,
     DataFileError,
-    InvalidArgumentError,
     UnsupportedOperationError,
     did_you_mean,
 )
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
     from delta_core.kernel.scan.vectors import Vectors
     from delta_core.scan.report import RunCounters, ScanReport
 
-from delta_core.runtime.arguments import check_names
+from delta_core.runtime.arguments import check_names, check_number
 
 __all__ = ["Scan", "ScanSource", "offered_columns"]
 
@@ -139,8 +138,7 @@ class Scan(PlannedRows):
         purpose: Literal["rows", "changes"] = "rows",
         beside_write: bool = False,
     ) -> None:
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-            raise InvalidArgumentError(f"Found limit {limit!r}, expected a whole number from 0 on.")
+        check_number("limit", limit, 0)
         check_names("metadata", metadata)
         state, plugins = source.state, source.plugins
         self._source = source
@@ -291,7 +289,7 @@ class Scan(PlannedRows):
         ------
         ColumnNotFoundError
             For a name that neither the core nor a feature of the table has.
-        InvalidArgumentError
+        ArgumentTypeError
             For a text in place of a list.
 
         Examples

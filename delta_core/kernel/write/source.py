@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.errors import InvalidArgumentError
+from delta_core.errors import ArgumentInterfaceError, InvalidArgumentError
 from delta_core.handles.secrets import shown_uri
 
 __all__ = ["open_source"]
@@ -94,7 +94,7 @@ def _in_parts(data: Any) -> pa.Table | pa.RecordBatchReader:
     raise _misfit(data)
 
 
-def _misfit(data: Any) -> InvalidArgumentError:
+def _misfit(data: Any) -> ArgumentInterfaceError:
     what = type(data).__name__
     if isinstance(data, (str, os.PathLike)):
         what = f"the {what} {shown_uri(os.fspath(data))!r}, which would be a table's place"
@@ -106,7 +106,7 @@ def _misfit(data: Any) -> InvalidArgumentError:
         what, hint = f"{what}, an iterator", " Pass a generator or a list of record batches."
     else:
         hint = ""
-    return InvalidArgumentError(
+    return ArgumentInterfaceError(
         f"Found rows as {what}; expected Arrow data (anything with __arrow_c_stream__), such as a pyarrow.Table, a "
         f"Polars or pandas data frame, or a list of record batches.{hint}"
     )

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from msgspec import Struct
 
 from delta_core import handles
-from delta_core.errors import InvalidArgumentError
+from delta_core.errors import ArgumentTypeError
 
 __all__ = ["Action", "Kind", "MergeClause", "TableMerger"]
 
@@ -254,11 +254,9 @@ class TableMerger:
         except_columns: Sequence[str] | None = None,
     ) -> Self:
         if updates is not None and not isinstance(updates, Mapping):
-            raise InvalidArgumentError(
-                f"Found updates as {type(updates).__name__}; expected a dict of column to value."
-            )
+            raise ArgumentTypeError(f"Found updates as {type(updates).__name__}; expected a dict of column to value.")
         if isinstance(except_columns, str):
-            raise InvalidArgumentError(f"Found except_cols={except_columns!r}; expected a list of names.")
+            raise ArgumentTypeError(f"Found except_cols={except_columns!r}; expected a list of names.")
         self._clauses.append(MergeClause(kind, action, predicate, updates, tuple(except_columns or ())))
         return self
 

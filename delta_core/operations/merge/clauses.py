@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.errors import (
+    ArgumentTypeError,
     ColumnNotFoundError,
     ExpressionError,
     InvalidArgumentError,
@@ -271,7 +272,7 @@ class MergeNames:
         elif isinstance(given, get_args(Expression)):
             parsed = given
         else:
-            raise InvalidArgumentError(
+            raise ArgumentTypeError(
                 f"{what} has an expression of type {type(given).__name__}; expected Spark SQL text or an expression of "
                 "delta_core."
             )
