@@ -45,7 +45,7 @@ _KINDS: Mapping[str, type] = {
         bool,
     ),
 }
-#: What is neither true nor false for callers, such as a ``dry_run`` that deletes, is no value of them.
+#: None is no value of these: it is neither true nor false, and a ``dry_run`` of None would delete.
 _NEVER_NONE = frozenset(("mode", *(name for name, kind in _KINDS.items() if kind is bool)))
 _WORDS = {str: "text", bool: "True or False", Mapping: "a mapping"}
 _P = ParamSpec("_P")

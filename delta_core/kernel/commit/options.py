@@ -265,7 +265,7 @@ class RemoveAction(Struct, frozen=True):
     data_change : bool
         Whether its rows leave the table.
     deletion_timestamp : int, optional
-        Accepted for programs written for `deltalake`: the log gets the time of the commit, and a warning tells so.
+        Accepted for programs written for `deltalake`: the log gets the time of the commit, and a warning reports it.
 
     Examples
     --------

@@ -75,7 +75,7 @@ def _text(value: Any) -> Any:
 
 
 def row_filter(filters: Any) -> Any:
-    """Return filters of rows, of which those that compare with None select nothing; a warning tells of each."""
+    """Return filters of rows; those that compare with None select nothing, and a warning reports each."""
     if not isinstance(filters, (list, tuple)):
         return filters
     if len(filters) == 3 and all(isinstance(p, str) for p in filters[:2]):
