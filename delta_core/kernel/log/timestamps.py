@@ -56,7 +56,7 @@ def parse_ms(value: str | datetime, timezone: str = "UTC") -> int:
 
     Raises
     ------
-    InvalidArgumentError
+    InvalidArgumentError, ArgumentTypeError
         For a value that is not a timestamp.
     """
     if not isinstance(value, (str, datetime)):
