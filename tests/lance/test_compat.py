@@ -220,6 +220,40 @@ def test_backslash_in_a_text_is_kept(tmp_path: Path, text: str, expected: list[s
     assert dataset.count_rows() == len(_BACKSLASHES) - len(expected)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("g = 0.1", [1]),
+        ("0.1 = g", [1]),
+        ("g <> 0.1", [2, 3, 5]),
+        ("g <= 0.1", [1]),
+        ("g > 0.30000001", [2, 5]),
+        ("g in (0.1, 0.5)", [1, 2]),
+        ("g not in (0.1, 1e-1)", [2, 3, 5]),
+        ("g between 0.1 and 0.3", [1, 3]),
+        ("not (G = 0.1) or s.g = 0.7", [1, 2, 3, 4, 5]),
+        ("g = 16777217", [5]),
+        ("g < 1e39", [1, 2, 3, 5]),
+        ("g = cast(0.1 as double)", []),
+        ("g = cast(0.1 as float)", [1]),
+        ("g + 0 = 0.1", []),
+        ("d = 0.1", [1]),
+    ],
+)
+def test_numbers_are_rounded_to_float32_columns(tmp_path: Path, text: str, expected: list[int]) -> None:
+    floats = pa.array([0.1, 0.5, 0.30000001, None, 16777217.0], pa.float32())
+    struct = pa.StructArray.from_arrays([pa.array([0.7] * 5, pa.float32())], ["g"])
+    rows = pa.table({"g": floats, "d": [0.1, 0.5, 0.3, None, 1.0], "s": struct, "i": range(1, 6)})
+    dataset = ours.write_dataset(rows, str(tmp_path / "d"))
+    assert dataset.to_table(filter=text).column("i").to_pylist() == expected
+    lance: Any = pytest.importorskip("lance", reason="pylance is not installed")
+    assert lance.dataset(dataset.uri).to_table(filter=text).column("i").to_pylist() == expected
+    assert dataset.count_rows(text) == len(expected)
+    assert dataset.update({"i": "0"}, where=text)["num_rows_updated"] == len(expected)
+    dataset.delete(text)
+    assert dataset.count_rows() == 5 - len(expected)
+
+
 def test_deletion_without_a_predicate_is_rejected(tmp_path: Path) -> None:
     """pylance rejects it; that of `ours` deletes all rows."""
     dataset = ours.dataset(made(tmp_path))

@@ -21,7 +21,7 @@ from delta_plugins.lance.compat.fragments import FragmentMetadata, LanceFragment
 from delta_plugins.lance.compat.merging import MergeInsertBuilder, rows_of, without_uris
 from delta_plugins.lance.compat.rejections import NotOfferedError, OfferedNames, not_offered, reject, translated
 from delta_plugins.lance.compat.scanner import LanceScanner, make_scanner
-from delta_plugins.lance.compat.sql import condition, required_condition, value
+from delta_plugins.lance.compat.sql import condition, required, value
 from delta_plugins.lance.compat.upkeep import UpkeepMethods
 from delta_plugins.lance.dataset import LanceDataset as Dataset
 from delta_plugins.lance.format import open_dataset
@@ -273,7 +273,7 @@ class LanceDataset(OfferedNames, UpkeepMethods):
     def count_rows(self, filter: Any = None, **others: Any) -> int:
         """Return how many rows there are, or pass."""
         reject("LanceDataset.count_rows", others)
-        return self.ours.count(condition(filter))
+        return self.ours.count(condition(filter, self.ours.schema()))
 
     def head(self, num_rows: int, **named: Any) -> pa.Table:
         """Return the first rows; other arguments as of `scanner`."""
@@ -309,7 +309,9 @@ class LanceDataset(OfferedNames, UpkeepMethods):
     def delete(self, predicate: Any, *, conflict_retries: int = _RETRIES, retry_timeout: Any = None) -> dict[str, int]:
         """Delete rows, and return how many."""
         _check_timeout("LanceDataset.delete", retry_timeout)
-        done = self.ours.delete(required_condition(predicate), commit_properties=_retrying(conflict_retries))
+        done = self.ours.delete(
+            condition(required(predicate), self.ours.schema()), commit_properties=_retrying(conflict_retries)
+        )
         return {"num_deleted_rows": done["num_deleted_rows"]}
 
     @translated
@@ -325,7 +327,9 @@ class LanceDataset(OfferedNames, UpkeepMethods):
         _check_timeout("LanceDataset.update", retry_timeout)
         reject("LanceDataset.update", {"data_storage_version": data_storage_version})
         found: dict[str, Any] = {name: value(text) for name, text in updates.items()}
-        done = self.ours.update(found, predicate=condition(where), commit_properties=_retrying(conflict_retries))
+        done = self.ours.update(
+            found, predicate=condition(where, self.ours.schema()), commit_properties=_retrying(conflict_retries)
+        )
         return {"num_rows_updated": done["num_updated_rows"]}
 
     @translated

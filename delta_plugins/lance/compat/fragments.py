@@ -15,7 +15,7 @@ from delta_core.kernels.row_set import RowSet
 from delta_plugins.lance.arrow_fields import lance_fields
 from delta_plugins.lance.compat.rejections import OfferedNames, not_offered, reject, translated
 from delta_plugins.lance.compat.scanner import LanceScanner, make_scanner
-from delta_plugins.lance.compat.sql import required_condition
+from delta_plugins.lance.compat.sql import required
 from delta_plugins.lance.dataset import LanceDataset as Dataset
 from delta_plugins.lance.external_blobs import Targets
 from delta_plugins.lance.write.fitting import fit_batches, sorted_columns
@@ -176,7 +176,7 @@ class LanceFragment(OfferedNames):
     @translated
     def delete(self, predicate: str) -> FragmentMetadata | None:
         """Return the fragment without the rows for which a predicate is true, to be committed; None if none is left."""
-        table = self.scanner(columns=["_rowaddr"], filter=required_condition(predicate)).to_table()
+        table = self.scanner(columns=["_rowaddr"], filter=required(predicate)).to_table()
         rows = values_of(table.column("_rowaddr").combine_chunks()).astype(np.int64) & 0xFFFFFFFF
         left = self.metadata
         if len(rows) + left.num_deletions >= left.physical_rows:

@@ -97,11 +97,11 @@ class MergeInsertBuilder(OfferedNames):
             if kind == "delete":
                 merger.when_matched_delete()
             else:
-                merger.when_matched_update(values, condition(given))
+                merger.when_matched_update(values, condition(given, self._dataset.schema()))
         if self._inserts:
             merger.when_not_matched_insert(values)
         if self._orphans is not None:
-            merger.when_not_matched_by_source_delete(condition(self._orphans[0]))
+            merger.when_not_matched_by_source_delete(condition(self._orphans[0], self._dataset.schema()))
         done = merger.execute()
         return {f"num_{n}_rows": done[f"num_target_rows_{n}"] for n in ("inserted", "updated", "deleted")}
 

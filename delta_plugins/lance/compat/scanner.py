@@ -126,11 +126,12 @@ class LanceScanner(OfferedNames):
         }
         files = self._dataset.files
         tops = [f.name for f in files.manifest.fields if f.name in names]
+        where = condition(self._filter, self._dataset.schema())
         if fragments is None:
-            return self._dataset.scan(tops, condition(self._filter), metadata=metadata, **options)
+            return self._dataset.scan(tops, where, metadata=metadata, **options)
         listed = files.manifest.fragments.id.tolist()
         chosen = {listed.index(f): None for f in fragments}
-        return ChosenScan(files, tops, condition(self._filter), metadata, chosen, **options)
+        return ChosenScan(files, tops, where, metadata, chosen, **options)
 
     def _compile(self, output: _Output) -> Any:
         types: dict[Leaf, pa.DataType] = {x: _type_at(self._scan.schema, x.path) for x in _columns(output.expression)}
