@@ -13,7 +13,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from delta_core.engines.writer_properties import WriterProperties
-from delta_core.errors import ConcurrentAppendError, InvalidArgumentError, SchemaMismatchError, TableExistsError
+from delta_core.errors import (
+    ConcurrentAppendError,
+    DeltaError,
+    InvalidArgumentError,
+    SchemaMismatchError,
+    TableExistsError,
+)
 from delta_core.expressions import to_condition
 from delta_core.expressions.ast import Call, Column, Expression, Literal as Constant, all_of, any_of
 from delta_core.expressions.sql import portable_sql
@@ -402,9 +408,11 @@ class TableWrite:
         columns = base.plugins.request_values("cluster_by", base.state) if options.cluster_by else ()
         texts = [("name", metadata.name, options.name), ("description", metadata.description, options.description)]
         if options.keeps_definition:
-            have = metadata.configuration
-            given = property_texts({k: v for k, v in (options.properties or {}).items() if v is not None})
-            properties = [(f"property {n}", have.get(n, "unset"), v) for n, v in given.items()]
+            try:
+                properties = self._other_properties(base)
+            except DeltaError:  # values that no table may have: they are not applied either
+                given = property_texts(options.properties or {})
+                properties = [(f"property {n}", metadata.configuration.get(n, "unset"), v) for n, v in given.items()]
             _warn_of([d for d in [*texts, *properties] if d[2] is not None and d[1] != d[2]])
             differences = []
         else:

@@ -122,26 +122,36 @@ def test_definition_that_is_the_tables_own_is_accepted_again(tmp_path: Path, mod
 @pytest.mark.parametrize(
     ("argument", "value", "message"),
     [
-        ("name", "other", "name is 'sales', the write requests 'other'"),
-        ("description", "", "description is 'all of them', the write requests ''"),
-        ("cluster_by", ["kind"], "cluster_by is 'id', the write requests 'kind'"),
+        ("name", "other", "name: it stays 'sales', 'other' was passed"),
+        ("description", "", "description: it stays 'all of them', '' was passed"),
+        ("configuration", {"delta.AppendOnly": True}, "property delta.appendOnly: it stays 'false', 'true' was passed"),
+        ("configuration", {"acme.shift": "1"}, "property acme.shift: it stays 'unset', '1' was passed"),
         (
             "configuration",
-            {"delta.AppendOnly": True},
-            "property delta.appendOnly is 'false', the write requests 'true'",
+            {"delta.enableDeletionVectors": "true"},
+            "property delta.enableDeletionVectors: it stays 'unset'",
         ),
-        ("configuration", {"acme.shift": "1"}, "property acme.shift is 'unset', the write requests '1'"),
-        ("configuration", {"delta.enableDeletionVectors": "true"}, "property delta.enableDeletionVectors is 'unset'"),
-        ("configuration", {"delta.feature.v2Checkpoint": "supported"}, "feature v2Checkpoint is 'unsupported'"),
+        ("configuration", {"delta.feature.v2Checkpoint": "supported"}, "feature v2Checkpoint: it stays 'unsupported'"),
     ],
 )
-def test_definition_that_a_write_would_not_change_is_rejected(
+def test_definition_that_a_write_does_not_change_is_named_in_a_warning(
     tmp_path: Path, mode: Any, argument: str, value: Any, message: str
 ) -> None:
     rows = ROWS.append_column("kind", pa.array(["a", "b"]))
     write_deltalake(tmp_path / "t", rows, **DEFINITION)
-    with pytest.raises(InvalidArgumentError, match=message):
+    before = DeltaTable(tmp_path / "t").metadata(), DeltaTable(tmp_path / "t").protocol()
+    with pytest.warns(UserWarning, match=message):
         write_deltalake(tmp_path / "t", rows, mode=mode, **{argument: value})
+    assert (DeltaTable(tmp_path / "t").metadata(), DeltaTable(tmp_path / "t").protocol()) == before
+
+
+@needs("clustering")
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_clustering_that_a_write_would_not_change_is_rejected(tmp_path: Path, mode: Any) -> None:
+    rows = ROWS.append_column("kind", pa.array(["a", "b"]))
+    write_deltalake(tmp_path / "t", rows, **DEFINITION)
+    with pytest.raises(InvalidArgumentError, match="cluster_by is 'id', the write requests 'kind'"):
+        write_deltalake(tmp_path / "t", rows, mode=mode, cluster_by=["kind"])
     assert DeltaTable(tmp_path / "t").version() == 0
 
 
@@ -160,7 +170,7 @@ def test_property_in_another_spelling_of_its_value_is_the_tables_own(
 ) -> None:
     write_deltalake(tmp_path / "t", ROWS, configuration={name: stored})
     write_deltalake(tmp_path / "t", ROWS, mode=mode, configuration={name.upper(): again})
-    with pytest.raises(InvalidArgumentError, match=f"property {name} is '{stored}', the write requests '{other}'"):
+    with pytest.warns(UserWarning, match=f"property {name}: it stays '{stored}', '{other}' was passed"):
         write_deltalake(tmp_path / "t", ROWS, mode=mode, configuration={name: other})
     assert DeltaTable(tmp_path / "t").metadata().configuration[name] == stored
 
