@@ -98,6 +98,7 @@ with lazy_imports(__name__):
         SpreadPart as SpreadPart,
         SpreadWrite as SpreadWrite,
         TableFormat as TableFormat,
+        format_named as format_named,
     )
     from delta_core.handles.opening import Opening as Opening
     from delta_core.kernel.commit.committer import holds_transaction as holds_transaction
@@ -285,6 +286,7 @@ with lazy_imports(__name__):
         open_type as open_type,
         schema_of_arrow as schema_of_arrow,
     )
+    from delta_core.schema.type_text import parse_type_text as parse_type_text
     from delta_core.schema.types import (
         KNOWN_TYPES as KNOWN_TYPES,
         TIMESTAMP_NTZ as TIMESTAMP_NTZ,

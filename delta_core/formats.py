@@ -461,6 +461,11 @@ def format_names() -> list[str]:
 def format_named(name: str) -> TableFormat:
     """Return the installed format of a name.
 
+    Parameters
+    ----------
+    name : str
+        The name, such as ``lance``.
+
     Raises
     ------
     PluginError

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from delta_core.cli.options import CommandGroup, Target, as_json, pairs, table_command
+from delta_core.cli.options import CommandGroup, Target, as_json, pairs, run_on, table_command
 from delta_core.cli.output import print_facts, print_json
+from delta_core.errors import TableNotFoundError
 from delta_core.table.alterer import TableAlterer
 
 __all__ = ["alter"]
@@ -43,7 +44,11 @@ def _change(name: str) -> Callable[[Callable[..., Change]], click.Command]:
         @wraps(command)
         def run(context: click.Context, json_output: bool, **arguments: Any) -> None:
             target: Target = context.obj
-            table = target.table()
+            try:
+                table = target.table()
+            except TableNotFoundError as e:
+                run_on(target.instead_of_delta(e), "alter", {"change": name, **arguments, "json_output": json_output})
+                return
             before = table.version()
             command(**arguments)(table.alter)
             operation = table.history(1)[0].get("operation") if table.version() > before else None

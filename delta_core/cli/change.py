@@ -17,6 +17,7 @@ from delta_core.cli.output import console, print_facts, print_json, print_note, 
 from delta_core.cli.progress import shown_progress
 from delta_core.cli.sinks import FORMATS
 from delta_core.cli.sources import open_rows, read_schema
+from delta_core.formats import FormatTable
 from delta_core.schema.fields import Schema, arrow_schema
 from delta_core.table.delta_table import DeltaTable
 
@@ -103,8 +104,14 @@ def create(
     report(table, json_output)
 
 
+def _rows(arguments: dict[str, Any], table: FormatTable) -> pa.RecordBatchReader:
+    """Return the rows of files for a table of another format; CSV and JSON are read as its types."""
+    schema = pa.schema(table.scan().schema)
+    return open_rows(arguments.pop("sources"), arguments.pop("kind", None), schema)
+
+
 @click.command()
-@table_command(versioned=False)
+@table_command(versioned=False, rows=_rows)
 @click.argument("sources", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--mode",
@@ -168,6 +175,8 @@ def write(
       delta-core cat other -f arrow | delta-core write sales -
     """
     exists = DeltaTable.is_deltatable(target.uri, target.storage_options or None)
+    if not exists and target.other_table() is not None:
+        target.table()  # is not there: the write of the other format runs
     columns, filled = None, frozenset[str]()
     if exists and mode in ("append", "overwrite") and schema_mode is None:
         snapshot = target.snapshot()

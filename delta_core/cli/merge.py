@@ -13,6 +13,7 @@ from delta_core.cli.output import print_facts, print_json, print_note
 from delta_core.cli.progress import shown_progress
 from delta_core.cli.sinks import FORMATS
 from delta_core.cli.sources import open_rows
+from delta_core.formats import FormatTable
 
 __all__ = ["merge"]
 
@@ -21,8 +22,12 @@ def _assignments(name: str, what: str) -> Callable[[Callable[..., Any]], Callabl
     return click.option(name, multiple=True, metavar="COLUMN=SQL", callback=pairs, help=f"{what}; repeatable.")
 
 
+def _rows(arguments: dict[str, Any], table: FormatTable) -> Any:
+    return open_rows(arguments.pop("sources"), arguments.pop("kind", None))
+
+
 @click.command()
-@table_command(versioned=False)
+@table_command(versioned=False, rows=_rows)
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--on", required=True, metavar="SQL", help="Which row of the source matches which row of the table.")
 @click.option(

@@ -106,17 +106,8 @@ class Target(Struct):
         UnsupportedOperationError
             If the command does not work on tables of the format.
         """
-        if self.other is UNSET:
-            at = self.timestamp
-            self.other = open_formatted(
-                self.uri,
-                storage_options=self.storage_options or None,
-                allow_external=self.allow_external,
-                version=self.version,
-                timestamp=None if at is None else datetime.fromtimestamp(parse_ms(at, self.timezone) / 1000, UTC),
-            )
-        found = self.other
-        if found is None or isinstance(found, UnsetType):
+        found = self.other_table()
+        if found is None:
             raise error
         if self.command not in found.commands:
             raise UnsupportedOperationError(
@@ -126,6 +117,19 @@ class Target(Struct):
                 format=found.format_name,
             )
         return found
+
+    def other_table(self) -> FormatTable | None:
+        """Open the requested version of a table of another installed format; None if there is none."""
+        if isinstance(self.other, UnsetType):
+            at = self.timestamp
+            self.other = open_formatted(
+                self.uri,
+                storage_options=self.storage_options or None,
+                allow_external=self.allow_external,
+                version=self.version,
+                timestamp=None if at is None else datetime.fromtimestamp(parse_ms(at, self.timezone) / 1000, UTC),
+            )
+        return self.other
 
     def snapshot(self) -> Snapshot:
         """Open the version that is requested."""
@@ -246,8 +250,13 @@ def opening_options(command: Command) -> Command:
     )(command)
 
 
-def table_command(required: bool = True, versioned: bool = True) -> Callable[[Command], Command]:
-    """Add to a command the argument TABLE and the options that open it; it gets them as one `Target`."""
+def table_command(
+    required: bool = True, versioned: bool = True, rows: Callable[[dict[str, Any], FormatTable], Any] | None = None
+) -> Callable[[Command], Command]:
+    """Add to a command the argument TABLE and the options that open it; it gets them as one `Target`.
+
+    ``rows`` takes the arguments that specify the rows of files, and returns the rows, for a table of another format.
+    """
 
     def decorate(command: Command) -> Command:
         @wraps(command)
@@ -272,7 +281,7 @@ def table_command(required: bool = True, versioned: bool = True) -> Callable[[Co
                 found = target.instead_of_delta(e)
                 if name not in found.changes:
                     raise
-                _run_on(found, name, kwargs)
+                run_on(found, name, kwargs, rows)
                 return None
 
         decorated = opening_options(run)
@@ -286,11 +295,18 @@ def table_command(required: bool = True, versioned: bool = True) -> Callable[[Co
     return decorate
 
 
-def _run_on(table: FormatTable, command: str, arguments: Mapping[str, Any]) -> None:
+def run_on(
+    table: FormatTable,
+    command: str,
+    arguments: Mapping[str, Any],
+    rows: Callable[[dict[str, Any], FormatTable], Any] | None = None,
+) -> None:
     """Run a command on a table of another format, with the options that were passed, and print what it did."""
     context = click.get_current_context()
     passed = {n: v for n, v in arguments.items() if context.get_parameter_source(n) is not ParameterSource.DEFAULT}
     is_json = bool(passed.pop("json_output", False))
+    if rows is not None:
+        passed["rows"] = rows(passed, table)
     with shown_progress() as advance:
         facts = table.run_command(command, passed, confirm, advance)
     print_json(facts) if is_json else print_facts(facts)

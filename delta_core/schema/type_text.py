@@ -31,6 +31,11 @@ _NAMES |= {"numeric": "decimal(10,0)", "timestamp_ltz": "timestamp", "real": "fl
 def parse_type_text(text: str) -> DataType:
     """Return the type that a text names, in the words of SQL or of the protocol; lists, maps and structs may be nested.
 
+    Parameters
+    ----------
+    text : str
+        The type, such as ``decimal(10,2)``.
+
     Raises
     ------
     InvalidArgumentError

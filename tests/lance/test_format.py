@@ -194,12 +194,72 @@ def test_delta_table_is_not_made_in_the_folder_of_a_dataset(tmp_path: Path, make
     assert open_table(place).to_pyarrow_table().equals(_ROWS)
 
 
+def test_commands_write_and_merge_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    where, file = str(tmp_path / "d"), tmp_path / "r.csv"
+    write_lance(where, pa.table({"id": pa.array([1, 2], pa.int32()), "t": ["a", "b"]}))
+    file.write_text("id,t\n3,c\n2,x\n")
+    assert run(capsys, "write", where, str(file))["version"] == 2
+    assert open_table(where).to_pyarrow_table().to_pydict() == {"id": [1, 2, 3, 2], "t": ["a", "b", "c", "x"]}
+    assert open_table(where).schema().field("id").type == pa.int32()
+    assert run(capsys, "write", where, str(file), "--mode", "ignore")["version"] == 2
+    run(capsys, "write", where, str(file), "--mode", "overwrite", "--replace-where", "id < 4")
+    assert sorted(open_table(where).to_pyarrow_table()["t"].to_pylist()) == ["c", "x"]
+    file.write_text("id,t\n3,y\n")
+    run(capsys, "write", where, str(file), "--mode", "overwrite", "--replace-using", "id")
+    assert sorted(open_table(where).to_pyarrow_table()["t"].to_pylist()) == ["x", "y"]
+    run(capsys, "write", where, str(file), "--mode", "overwrite")
+    assert open_table(where).to_pyarrow_table().to_pydict() == {"id": [3], "t": ["y"]}
+    file.write_text("id,t\n3,new\n4,d\n")
+    clauses = ["--on", "target.id = source.id", "--matched-update-all", "--not-matched-insert-all"]
+    before = open_table(where).version
+    dry = run(capsys, "merge", where, str(file), *clauses, "--dry-run")
+    assert (dry["version"], dry["num_target_rows_updated"], dry["num_target_rows_inserted"]) == (before, 1, 1)
+    done = run(capsys, "merge", where, str(file), *clauses)
+    assert (done["operation"], done["metrics"]["num_target_rows_updated"]) == ("MERGE", 1)
+    run(capsys, "merge", where, str(file), *clauses[:2], "--matched-delete", "source.id = 4")
+    assert open_table(where).to_pyarrow_table().to_pydict() == {"id": [3], "t": ["new"]}
+    assert main(["merge", where, str(file), *clauses, "--merge-schema"]) == 1
+    assert "no option --merge-schema" in capsys.readouterr().err
+
+
+def test_commands_alter_a_dataset(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    where = str(tmp_path / "d")
+    write_lance(where, pa.table({"id": pa.array([1, 2], pa.int32()), "t": ["a", "b"]}))
+    for words in (
+        ["add-column", "late", "array<string>", "--comment", "new"],
+        ["rename-column", "t", "text"],
+        ["widen-type", "id", "bigint"],
+        ["drop-column", "late"],
+        ["set-property", "owner=sales", "x=1"],
+        ["unset-property", "x"],
+    ):
+        done = run(capsys, "alter", where, *words)
+        assert done["operation"] == "ALTER", words
+        if words[0] == "add-column":
+            field = open_table(where).schema().field("late")
+            assert (field.type, field.metadata[b"comment"]) == (pa.list_(pa.string()), b"new")
+    dataset = open_table(where)
+    assert dataset.schema().names == ["id", "text"]
+    assert dataset.schema().field("id").type == pa.int64()
+    assert dict(dataset.manifest.message["config"]) == {"owner": "sales"}
+    assert dataset.version == 7
+    for words, shown in (
+        (["add-constraint", "c", "id > 0"], "alter has no add-constraint. There are add-column"),
+        (["set-property", "a=b", "--allow-unknown"], "no option --allow-unknown"),
+        (["add-column", "s.x", "int"], "field of a struct"),
+    ):
+        assert main(["alter", where, *words]) == 1
+        assert shown in capsys.readouterr().err
+    assert open_table(where).version == 7
+
+
 @pytest.mark.parametrize(
     "words",
     [
         ["convert", "PLACE"],
         ["create", "PLACE", "--schema", "ROWS"],
-        ["write", "PLACE", "ROWS"],
+        ["write", "PLACE", "ROWS", "--mode", "error"],
+        ["write", "PLACE", "ROWS", "--partition-by", "i"],
         ["clone", "TABLE", "PLACE", "--deep"],
         ["purge", "PLACE"],
     ],
@@ -214,5 +274,5 @@ def test_command_leaves_the_folder_of_a_dataset_as_it_is(
     write_deltalake(places["TABLE"], _ROWS)
     before = sorted(os.listdir(places["PLACE"]))
     assert main([places.get(w, w) for w in words]) == 1
-    assert "lance" in capsys.readouterr().err
+    assert "lance" in capsys.readouterr().err.lower()
     assert sorted(os.listdir(places["PLACE"])) == before

@@ -115,7 +115,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         "test_pinned_options_open_this_version_in_another_process",
     ),
     ("names no command", {"commands": lambda commands: frozenset({*commands, "dance"})}, "test_commands_exist"),
-    ("changes by no command", {"changes": lambda changes: frozenset({*changes, "merge"})}, "test_commands_exist"),
+    ("changes by no command", {"changes": lambda changes: frozenset({*changes, "purge"})}, "test_commands_exist"),
     ("describes by objects", {"describe": lambda describe: lambda: {"x": object()}}, "test_description_is_json"),
 ]
 
