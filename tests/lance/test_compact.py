@@ -253,6 +253,21 @@ def test_numbers_in_hidden_columns_stay(tmp_path: Path, monkeypatch: pytest.Monk
     assert content(dataset, *METADATA) == before
 
 
+def test_error_of_a_request_that_is_not_written_has_the_call_that_removes_it(tmp_path: Path) -> None:
+    lance: Any = pytest.importorskip("lance", reason="pylance is not installed")
+    requests = {"lance-encoding:structural-encoding": "fullzip", "lance-encoding:compression": "zstd"}
+    table = pa.table({"g": range(1000)}, schema=pa.schema([pa.field("g", pa.int64(), metadata=requests)]))
+    for mode in ("create", "append"):
+        lance.write_dataset(table, str(tmp_path / "d"), mode=mode, data_storage_version="2.1")
+    dataset = open_dataset(str(tmp_path / "d"))
+    with pytest.raises(InvalidArgumentError) as caught:
+        dataset.compact()
+    call = caught.value.message.rpartition("remove it with ")[2].removesuffix(".")
+    eval(f"dataset.{call}", {"dataset": dataset})
+    assert dataset.compact()["num_removed_fragments"] == 2
+    assert lance.dataset(dataset.uri).to_table().column("g").to_pylist() == 2 * list(range(1000))
+
+
 def test_pylance_goes_on_after_our_compaction(tmp_path: Path) -> None:
     dataset = made(tmp_path, stable=True)
     dataset.delete("id % 3 = 0")

@@ -242,5 +242,6 @@ def _number(field: LanceField, texts: Mapping[str, str], key: str, default: floa
 def _rejected(field: LanceField, key: str, found: str, expected: str) -> InvalidArgumentError:
     return InvalidArgumentError(
         f"The metadata of field {field.name!r} (id {field.id}) request {_PREFIX + key!r} = {found!r}, expected "
-        f"{expected}. Change or remove the request."
+        f"{expected}. Change the request; of a dataset that is there, remove it with "
+        f"set_config(field_metadata={{{field.name!r}: {{{_PREFIX + key!r}: None}}}})."
     )
