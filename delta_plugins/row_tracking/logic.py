@@ -13,16 +13,17 @@ _LONG = PrimitiveType("long")
 
 
 def metadata_columns(configuration: Mapping[str, str]) -> list[MetadataColumn]:
-    """Return ``_row_id`` and ``_row_commit_version``, null for rows that were never given any.
+    """Return ``_row_id`` and ``_row_commit_version``, null for rows that were never given any, and the file's values.
 
     A materialised value wins over the file's: base row id plus physical position, default commit version.
     """
-    row_id: Expression = Call("+", (FileConstant("baseRowId", _LONG), RowPosition()))
-    version: Expression = FileConstant("defaultRowCommitVersion", _LONG)
-    row_id = _materialised(configuration.get(ROW_ID_COLUMN), row_id)
-    version = _materialised(configuration.get(COMMIT_VERSION_COLUMN), version)
+    base, default = FileConstant("baseRowId", _LONG), FileConstant("defaultRowCommitVersion", _LONG)
+    row_id = _materialised(configuration.get(ROW_ID_COLUMN), Call("+", (base, RowPosition())))
+    version = _materialised(configuration.get(COMMIT_VERSION_COLUMN), default)
     return [
         MetadataColumn("rowTracking", "_row_id", _LONG, row_id, identifies=True),
+        MetadataColumn("rowTracking", "_base_row_id", _LONG, base),
+        MetadataColumn("rowTracking", "_default_row_commit_version", _LONG, default),
         MetadataColumn("rowTracking", "_row_commit_version", _LONG, version),
     ]
 

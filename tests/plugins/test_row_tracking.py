@@ -44,6 +44,11 @@ class TestRowTracking(FeatureContract):
         assert found["_row_id"].expression == Call("+", (FileConstant("baseRowId", LONG), RowPosition()))
         assert found["_row_commit_version"].expression == FileConstant("defaultRowCommitVersion", LONG)
 
+    def test_values_of_the_file_stay_where_others_are_materialised(self) -> None:
+        found = self.columns(table_state([self.name], properties=NAMES))
+        assert found["_base_row_id"].expression == FileConstant("baseRowId", LONG)
+        assert found["_default_row_commit_version"].expression == FileConstant("defaultRowCommitVersion", LONG)
+
     def test_materialised_value_wins(self) -> None:
         found = self.columns(table_state([self.name], properties=NAMES))
         fallback = Call("+", (FileConstant("baseRowId", LONG), RowPosition()))

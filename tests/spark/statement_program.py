@@ -576,7 +576,7 @@ for _name, _call in {
     "optimize_where_number": lambda t, s, c: t.optimize().where(1),
     "optimize_zorder_number": lambda t, s, c: t.optimize().executeZOrderBy(1),
     "optimize_zorder_list": lambda t, s, c: t.optimize().executeZOrderBy(["id"]).count(),
-    "optimize_zorder_nothing": lambda t, s, c: t.optimize().executeZOrderBy(),
+    "optimize_zorder_nothing": lambda t, s, c: t.optimize().executeZOrderBy().count(),
     "clone_target_number": lambda t, s, c: t.clone(1),
     "clone_shallow_text": lambda t, s, c: t.clone(c.q, "x"),
     "clone_replace_text": lambda t, s, c: t.clone(c.q, True, "x"),

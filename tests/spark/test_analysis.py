@@ -176,7 +176,8 @@ def test_users_functions_run_in_conditions_and_values(spark: Any, tmp_path: Path
 def test_change_feed_has_the_values_that_were_written(spark: Any, tmp_path: Path) -> None:
     made(tmp_path, configuration={"delta.enableChangeDataFeed": "true"})
     table = ds.DeltaTable.forPath(spark, tmp_path)
-    table.update("i < 5", {"x": "rand() + 100", "s": "uuid()"})
+    merge = table.merge(spark.range(5), "target.i = source.id")
+    merge.whenMatchedUpdate(set={"x": "rand() + 100", "s": "uuid()"}).execute()
     written = {r["i"]: (r["x"], r["s"]) for r in DeltaTable(tmp_path).to_pyarrow_table(filters="i < 5").to_pylist()}
     changes = pa.table(DeltaTable(tmp_path).load_cdf(starting_version=1)).to_pylist()
     after = {r["i"]: (r["x"], r["s"]) for r in changes if r["_change_type"] == "update_postimage"}
@@ -244,9 +245,38 @@ def test_query_and_value_that_changes_are_rejected_as_conditions(spark: Any, tmp
         table.delete("rand() > 0.5")
     with pytest.raises(UnsupportedExpressionError, match="contains a query"):
         table.delete("i IN (SELECT id FROM range(3))")
+    with pytest.raises(UnsupportedExpressionError, match="not the same each time"):
+        table.update("i = 1", {"s": "uuid()"})
     table.update("i = 1", {"i": "(SELECT max(id) FROM range(50))"})
     assert DeltaTable(tmp_path).version() == 1
     assert DeltaTable(tmp_path).to_pyarrow_table(filters="i = 49").num_rows == 1
+
+
+def test_aggregates_are_rejected_with_the_conditions_of_delta_spark(spark: Any, tmp_path: Path) -> None:
+    from pyspark.sql import functions as F
+
+    made(tmp_path)
+    table = ds.DeltaTable.forPath(spark, tmp_path)
+    merge = table.merge(spark.range(3), "target.i = source.id")
+    largest = F.max("target.i") > 1
+    for condition, change in {
+        "UNSUPPORTED_EXPR_FOR_OPERATOR": [
+            lambda: table.delete("max(i) > 1"),
+            lambda: table.delete((F.max("i") > 1) & (F.col("i") < 5)),
+            lambda: table.delete("row_number() OVER (ORDER BY i) = 1"),
+            lambda: table.update(set={"i": F.max("i")}),
+            lambda: merge.whenMatchedUpdate(set={"i": "max(target.i)"}).execute(),
+        ],
+        "DELTA_AGGREGATION_NOT_SUPPORTED": [
+            lambda: merge.whenMatchedDelete(largest).execute(),
+            lambda: table.merge(spark.range(3), largest).whenMatchedDelete().execute(),
+        ],
+    }.items():
+        for each in change:
+            with pytest.raises(UnsupportedExpressionError, match="not calculated from one row") as caught:
+                each()
+            assert caught.value.getCondition() == condition  # type: ignore[attr-defined]
+    assert DeltaTable(tmp_path).version() == 0
 
 
 def test_change_by_a_function_of_spark_has_no_python_in_its_plans(spark: Any, tmp_path: Path) -> None:

@@ -271,7 +271,6 @@ def test_what_cannot_be_changed_is_rejected_and_leaves_the_table_as_it_was(spark
         (ExpressionError, lambda: table.merge(spark.range(1), "id = id").whenMatchedDelete().execute()),
         (InvalidArgumentError, lambda: table.merge([1], "id = id")),
         (InvalidArgumentError, lambda: table.merge(spark.range(1), "true").whenMatchedUpdate("true")),
-        (InvalidArgumentError, lambda: table.optimize().executeZOrderBy()),
         (ColumnNotFoundError, lambda: table.optimize().executeZOrderBy("nope")),
         (UnsupportedOperationError, lambda: table.optimize().full().executeCompaction()),
         (InvalidArgumentError, lambda: table.optimize().where("id = 1").executeCompaction()),
@@ -323,6 +322,7 @@ def test_calls_that_touch_the_log_return_what_delta_spark_returns(spark: Any, tm
     assert [r["id"] for r in rows_of(tmp_path)] == [i for i in range(16) if i != 5]
     table.addFeatureSupport("deletionVectors")
     assert table.vacuum().collect() == []
+    assert table.vacuum("168").collect() == []
     assert ds.DeltaTable.isDeltaTable(spark, str(tmp_path))
     assert not ds.DeltaTable.isDeltaTable(spark, str(tmp_path / "p=a"))
 

@@ -24,7 +24,7 @@ from tests.example_counts import IS_LONG
 from tests.spark.statement_program import cells
 
 #: One of so many cells in a run of all tests.
-EVERY = 1 if IS_LONG else 12
+EVERY = 1 if IS_LONG else 16
 PAGE = (ROOT / "docs" / "spark-drop-in.md").read_text(encoding="utf-8")
 RECORDED: Mapping[str, Any] = json.loads(Path(__file__).with_name("statement_recorded.json").read_text())
 #: The share of equal answers, and the others: by reason, each with the answer of this library.

@@ -35,6 +35,9 @@ __all__ = ["analyzed_condition", "analyzed_value", "understood"]
 #: The errors for an expression that the library lacks, or that does not fit the columns that it finds.
 _NOT_UNDERSTOOD = (ColumnNotFoundError, ExpressionError, SchemaMismatchError)
 _BOOLEAN = PrimitiveType("boolean")
+_UNSUPPORTED, _NOT_DETERMINISTIC = "UNSUPPORTED_EXPR_FOR_OPERATOR", "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
+#: Conditions of Spark's errors for aggregates beside columns.
+_NOT_GROUPED = {"MISSING_GROUP_BY", "MISSING_AGGREGATION"}
 
 
 def understood(own: Callable[[], Any], analyzed: Callable[[], Expression | None]) -> Any:
@@ -56,7 +59,9 @@ def understood(own: Callable[[], Any], analyzed: Callable[[], Expression | None]
         return found
 
 
-def analyzed_condition(given: str | Column, rows: DataFrame, places: Sequence[Path]) -> Expression | None:
+def analyzed_condition(
+    given: str | Column, rows: DataFrame, places: Sequence[Path], *, is_merge: bool = False
+) -> Expression | None:
     """Return a condition as Spark analyzes it.
 
     Parameters
@@ -67,6 +72,8 @@ def analyzed_condition(given: str | Column, rows: DataFrame, places: Sequence[Pa
         The rows that it tests.
     places : sequence of tuple of str
         The library's name of each column of the rows, in order.
+    is_merge : bool
+        Whether it is one of a merge.
 
     Returns
     -------
@@ -76,18 +83,16 @@ def analyzed_condition(given: str | Column, rows: DataFrame, places: Sequence[Pa
     Raises
     ------
     UnsupportedExpressionError
-        Its value for a row is not the same each time, or it contains a query.
+        Its value for a row is not the same each time, or depends on other rows, or it contains a query.
     ExpressionError
         It is not BOOLEAN.
     """
-    found = _analyzed(given, rows)
+    found = _analyzed(given, rows, aggregates="DELTA_AGGREGATION_NOT_SUPPORTED" if is_merge else _UNSUPPORTED)
     if found is None:
         return None
     if not found.isDeterministic():
-        raise UnsupportedExpressionError(
-            f"The condition {given} is not the same each time that it is evaluated, and a change of rows evaluates it "
-            "more than once. Add the value to the table as a column first, or write it as a constant.",
-            feature="",
+        raise _not_deterministic(
+            f"condition {given}", "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED" if is_merge else _NOT_DETERMINISTIC
         )
     if found.hasQuery():
         raise UnsupportedExpressionError(
@@ -102,7 +107,12 @@ def analyzed_condition(given: str | Column, rows: DataFrame, places: Sequence[Pa
 
 
 def analyzed_value(
-    given: str | Column, rows: DataFrame, places: Sequence[Path], target: DataType | None = None
+    given: str | Column,
+    rows: DataFrame,
+    places: Sequence[Path],
+    target: DataType | None = None,
+    *,
+    is_merge: bool = False,
 ) -> Expression | None:
     """Return a value as Spark analyzes it; None if Spark rejects it.
 
@@ -117,21 +127,52 @@ def analyzed_value(
     target : DataType, optional
         The type of the column that it is assigned to. Spark casts it to a type without fields or elements, and fails
         for a value that does not fit.
+    is_merge : bool
+        Whether it is one of a merge, which calculates each value once.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        It depends on other rows, or it is not the same each time and is not one of a merge.
     """
     cast = target.to_json() if isinstance(target, PrimitiveType) and target.type != "void" else ""
     found = _analyzed(given, rows, cast)
-    return None if found is None else _read(found, places, given)[0]
+    if found is None:
+        return None
+    if not is_merge and not found.isDeterministic():
+        raise _not_deterministic(f"value {given}", _NOT_DETERMINISTIC)
+    return _read(found, places, given)[0]
 
 
-def _analyzed(given: str | Column, rows: DataFrame, target: str = "") -> Any:
+def _analyzed(given: str | Column, rows: DataFrame, target: str = "", aggregates: str = _UNSUPPORTED) -> Any:
+    """Return what Spark analyzed; None if Spark rejects it. An aggregate is rejected with a condition."""
     if not private.is_available(rows.sparkSession):
         return None
     try:
-        return private.analyzed(rows, F.expr(given) if isinstance(given, str) else given, target)
+        value = F.expr(given) if isinstance(given, str) else given
+        found = private.analyzed(rows, value, target)
+        if found is not None or (target and private.analyzed(rows, value) is not None):
+            return found
     except DeltaError:  # of this library, and of PySpark too
         raise
-    except (AnalysisException, ParseException):
-        return None
+    except (AnalysisException, ParseException) as e:
+        if e.getCondition() not in _NOT_GROUPED:
+            return None
+    raise UnsupportedExpressionError(
+        f"The expression {given} is not calculated from one row: it has an aggregate, a window or a generator. Use "
+        "MERGE with a source that has its values.",
+        feature="",
+        condition=aggregates,
+    )
+
+
+def _not_deterministic(what: str, condition: str) -> UnsupportedExpressionError:
+    return UnsupportedExpressionError(
+        f"The {what} is not the same each time that it is evaluated. Add it to the table as a column first, write it "
+        "as a constant, or use MERGE, which takes it as a value.",
+        feature="",
+        condition=condition,
+    )
 
 
 def _read(found: Any, places: Sequence[Path], given: str | Column) -> tuple[Expression, DataType]:

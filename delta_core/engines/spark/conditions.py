@@ -94,9 +94,14 @@ def parse_value(given: str | Column, rows: DataFrame, what: str) -> Expression:
     _check_column(given, what)
     try:
         analyzed = rows.select(given.alias("value"))._jdf.queryExecution().analyzed()
-        return parse_sql(str(analyzed.projectList().head().child().sql()))
+        if analyzed.nodeName() == "Project":
+            return parse_sql(str(analyzed.projectList().head().child().sql()))
     except Exception as e:
         raise _unresolved(given, what, e) from e
+    raise UnsupportedExpressionError(
+        f"Found {what} as {given}, which is not calculated from one row. Use MERGE with a source that has its values.",
+        feature="",
+    )
 
 
 def without_alias(expression: Expression, schema: StructType, alias: str | None) -> Expression:

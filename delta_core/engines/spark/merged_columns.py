@@ -99,7 +99,7 @@ class MergedColumns:
     def _condition(self, given: Any, what: str, kind: Kind) -> Any:
         return understood(
             lambda: self._own(given, what, kind),
-            lambda: self._padded(analyzed_condition(given, self._both, self._places)),
+            lambda: self._padded(analyzed_condition(given, self._both, self._places, is_merge=True)),
         )
 
     def _value(self, name: str, given: Any, kind: Kind) -> Any:
@@ -107,7 +107,7 @@ class MergedColumns:
             return given
         return understood(
             lambda: self._own(given, f"the value of {name!r}", kind, name),
-            lambda: self._padded(analyzed_value(given, self._both, self._places, self._type(name))),
+            lambda: self._padded(analyzed_value(given, self._both, self._places, self._type(name), is_merge=True)),
         )
 
     def _own(self, given: Any, what: str, kind: Kind, name: str | None = None) -> Any:

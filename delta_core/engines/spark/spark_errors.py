@@ -122,6 +122,8 @@ _CASES = (
         "^Found the partition columns .* the table",
     ),
     _Case(errors.InvalidArgumentError, "DELTA_NON_PARTITION_COLUMN_SPECIFIED", "^The path names the column"),
+    _Case(errors.InvalidArgumentError, "DELTA_INVALID_PARTITION_PATH", "^The path names a folder in the table"),
+    _Case(errors.InvalidArgumentError, "DEFAULT_PLACEMENT_INVALID", "^Found DEFAULT within"),
     _Case(
         errors.InvalidArgumentError, "DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS", "^Found a version in the path"
     ),
@@ -153,14 +155,20 @@ _CASES = (
         "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP",
         "^REPLACE COLUMNS is not possible",
     ),
-    _Case(errors.UnsupportedOperationError, "DELTA_UNEXPECTED_PARTIAL_SCAN", "this view, which shows some rows"),
+    _Case(
+        errors.UnsupportedOperationError,
+        "DELTA_UNEXPECTED_PARTIAL_SCAN",
+        "this view, which shows some rows|^The path names a partition",
+    ),
     _Case(errors.UnsupportedOperationError, "DELTA_CANNOT_RESOLVE_COLUMN", "this view, which shows other columns"),
     _Case(
         errors.UnsupportedOperationError,
         "DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION",
-        "this view, which shows a fixed version",
+        "this view, which shows a fixed version|^The path names an older version",
     ),
     _Case(errors.UnsupportedOperationError, "DELTA_UNSUPPORTED_SOURCE", "can't change this view"),
+    _Case(errors.UnsupportedOperationError, "DELTA_CLONE_UNSUPPORTED_SOURCE", "^Found a table of .* as the source of"),
+    _Case(errors.UnsupportedOperationError, "DELTA_READ_SOURCE_SCHEMA_CONFLICT", "^Found a schema for a stream"),
     _Case(errors.UnsupportedOperationError, "DELTA_UNSUPPORTED_DROP_COLUMN", "^Columns of the table can't be dropped"),
     _Case(
         errors.UnsupportedOperationError, "DELTA_UNSUPPORTED_RENAME_COLUMN", "^Columns of the table can't be renamed"

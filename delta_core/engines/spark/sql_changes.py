@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, functions as F
 
 from delta_core.engines.spark.format_table import SparkFormatTable
@@ -134,7 +135,7 @@ def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[s
         all_named = [_field(schema, n).name for n in statement.columns] or [f.name for f in schema.members]
         named = [n for n in all_named if n not in constants]
         query = _with_defaults(spark, statement.query, named, snapshot)
-        rows = _by_place(run_query(spark, query), named, schema, is_evolving)
+        rows = _by_place(_run_with_defaults(spark, query), named, schema, is_evolving)
     by_place = not statement.is_by_name and not is_evolving
     rows = _stored(rows, schema, snapshot.state.types, by_place=by_place, keep_wider=is_evolving)
     both = [n for n in rows.columns if n.lower() in {c.lower() for c in constants}]
@@ -167,6 +168,19 @@ def _with_defaults(spark: Any, query: Any, names: Sequence[str], snapshot: Snaps
             )
         texts[i] = format_sql(default)
     return private.with_defaults(spark, query, texts)
+
+
+def _run_with_defaults(spark: Any, query: Any) -> DataFrame:
+    """Run a query in which the defaults of columns are in place of the word DEFAULT."""
+    try:
+        return run_query(spark, query)
+    except AnalysisException as e:
+        is_unresolved = str(e.getCondition()).startswith("UNRESOLVED_COLUMN.")
+        if is_unresolved and dict(e.getMessageParameters() or {}).get("objectName", "").upper() == "`DEFAULT`":
+            raise InvalidArgumentError(
+                "Found DEFAULT within an expression. Use it as a whole value, and calculate with the default itself."
+            ) from e
+        raise
 
 
 def _insert_format(spark: Any, statement: Insert, table: SparkFormatTable) -> None:
@@ -248,7 +262,7 @@ def _stored(
             and not (keep_wider and _widens(found.type))
         ):
             cast = column.cast(spark_type(as_nullable(field.type), types))
-            column = private.with_strict_casts(rows.sparkSession, cast).alias(name)
+            column = private.with_strict_casts(rows.sparkSession, cast, stored_in=name).alias(name)
         columns.append(column)
     return rows.select(*columns)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession, types as T
 
+from delta_core.engines.spark.drop_in.paths import table_path_of
 from delta_core.engines.spark.optimized import OPTIMIZED
 from delta_core.engines.spark.results import result_frame
 from delta_core.engines.spark.sql_definitions import DEFINITIONS, Command, bigints, empty, target_table
@@ -141,7 +143,12 @@ def _generate(reader: Reader) -> Command:
 def _history(reader: Reader) -> Command:
     table = reader.table()
     limit = int(reader.number()) if reader.take("LIMIT") else None
-    return Command(lambda spark, options: target_table(spark, table, options).history(limit), HISTORY)
+
+    def run(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
+        named = table if isinstance(table, str) else replace(table, uri=table_path_of(table.uri).place)
+        return target_table(spark, named, options).history(limit)
+
+    return Command(run, HISTORY)
 
 
 def _detail(reader: Reader) -> Command:

@@ -459,6 +459,14 @@ class _Clone(Struct, frozen=True):
             return clone_parquet(
                 spark, self.source, path, replace=self.replaces, properties=properties, options=options
             )
+        if isinstance(self.source, str) and private.is_available(spark) and private.is_known_name(spark, self.source):
+            provider = private.table_location(spark, self.source)[1].lower()
+            if provider != "delta":
+                raise UnsupportedOperationError(
+                    f"Found a table of {provider or 'no provider'} as the source of CLONE, {self.source}. Copy its "
+                    "rows with CREATE TABLE ... USING delta AS SELECT.",
+                    statement="CLONE",
+                )
         source, given = target_table(spark, self.source, options), (self.is_shallow, self.replaces, self.properties)
         if self.version is None:
             return source.clone(path, *given).table

@@ -604,7 +604,7 @@ class SparkTable:
         Raises
         ------
         InvalidArgumentError
-            The retention is shorter than the table's.
+            The retention is shorter than the table's, and there are files to delete.
         """
         self.vacuum_files(retentionHours)
         return result_frame(self._spark, [], T.StructType([]))
@@ -626,11 +626,16 @@ class SparkTable:
         Raises
         ------
         InvalidArgumentError
-            The retention is shorter than the table's.
+            The retention is shorter than the table's, and there are files to delete.
         """
-        table = self.table
+        table, hours = self.table, float(retention_hours) if isinstance(retention_hours, str) else retention_hours
         enforce = self._session.checks_retention
-        return table.vacuum(retention_hours, dry_run=dry_run, enforce_retention_duration=enforce, full=full)
+        try:
+            return table.vacuum(hours, dry_run=dry_run, enforce_retention_duration=enforce, full=full)
+        except InvalidArgumentError:
+            if not enforce or table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=full):
+                raise
+            return []
 
     def restoreToVersion(self, version: int) -> DataFrame:
         """Restore an older version in a new commit, and return delta-spark's metrics of it."""
@@ -842,7 +847,8 @@ class SparkOptimizer:
     def executeZOrderBy(self, *cols: str | Sequence[str]) -> DataFrame:
         """Write all rows of each partition again along a Z-order curve through columns; results as of compaction.
 
-        Spark samples the columns, computes each row's place on the curve, and sorts by it.
+        Spark samples the columns, computes each row's place on the curve, and sorts by it. Without columns it is
+        `executeCompaction`.
 
         Raises
         ------
@@ -862,6 +868,8 @@ class SparkOptimizer:
                 "The table has columns of its own that its rows are ordered by. Call executeCompaction().",
                 operation="executeZOrderBy",
             )
+        if not cols:
+            return self.executeCompaction()
         names = list(cols[0]) if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else list(cols)
         if not all(isinstance(n, str) for n in names):
             raise ArgumentTypeError(f"Found {cols!r}, expected names of columns.")

@@ -40,7 +40,7 @@ public class DefaultSource implements RelationProvider, CreatableRelationProvide
   public scala.Tuple2 sourceSchema(SQLContext context, scala.Option schema, String name,
                                    scala.collection.immutable.Map options) {
     // that of an entry of the catalog is empty
-    if (schema.isDefined() && ((StructType) schema.get()).length() > 0) Python.call(new Object[]{"reject", "a schema that is not the table's. Leave it out"});
+    if (schema.isDefined() && ((StructType) schema.get()).length() > 0) Python.call(new Object[]{"reject_schema"});
     return new scala.Tuple2("delta", ((Dataset) python("stream", context, options, new Object[]{})).schema());
   }
   public org.apache.spark.sql.execution.streaming.Source createSource(

@@ -285,10 +285,8 @@ public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
     if (from == null || to == null) return null;
     scala.Option provider = (scala.Option) Python.part(node, "provider");
     List copied = ours(from, true), name = ours(to, false);
-    if (name == null || !(provider.isDefined() ? isDelta(provider.get()) : copied != null)) {
-      if (copied != null) throw reject("CREATE TABLE ... LIKE a table of the format delta, USING another format");
-      return null;
-    }
+    if (name == null && copied != null) throw reject("CREATE TABLE ... LIKE a table of the format delta, in another catalog");
+    if (name == null || copied == null && !(provider.isDefined() && isDelta(provider.get()))) return null;
     ArrayList both = new ArrayList(name);
     both.add(null);
     both.addAll(copied == null ? CollectionConverters.asJava(from) : copied);

@@ -69,6 +69,11 @@ class Answers:
             "delta_core.spark.sql, delta_core.spark.DeltaTable or delta_core.spark.write."
         )
 
+    def _reject_schema(self) -> None:
+        raise UnsupportedOperationError(
+            "Found a schema for a stream, which has that of its table. Leave schema(...) out."
+        )
+
     def _reject_view(self, what: str) -> None:
         raise UnsupportedOperationError(
             f"DELETE, UPDATE, MERGE and INSERT can't change this view, which {what}. Change its table; a "

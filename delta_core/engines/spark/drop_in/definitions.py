@@ -23,7 +23,8 @@ from delta_core.engines.spark.save import write
 from delta_core.engines.spark.settings import session_settings
 from delta_core.engines.spark.table import clustering_columns
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError
-from delta_core.expressions.printing import quote_name
+from delta_core.expressions import ast
+from delta_core.expressions.printing import format_sql, quote_name
 from delta_core.kernel.commit.property_requests import reserved_properties
 from delta_core.kernel.plugins.registry import default_registry
 from delta_core.kernel.protocol.properties import normalize_properties
@@ -119,8 +120,11 @@ def create_like(spark: Any, node: Any, names: Sequence[str | None], is_delta: bo
     session_settings(spark)
     at = list(names).index(None)
     name, source = [str(n) for n in names[:at]], [str(n) for n in names[at + 1 :]]
-    spec, fields = _like(spark, source, is_delta)
     own = definitions.like_properties(node)
+    if definitions.like_provider(node) != "delta":
+        _create_other(spark, node, name, source)
+        return
+    spec, fields = _like(spark, source, is_delta)
     spec = replace(spec, location=definitions.like_location(node), properties={**spec.properties, **own})
     target = _target(spark, spec, name)
     if target.is_taken or target.exists:
@@ -131,6 +135,26 @@ def create_like(spark: Any, node: Any, names: Sequence[str | None], is_delta: bo
         )
     _make(spark, spec, fields, target, "error")
     target.plan.register(spark, target.is_managed)
+
+
+def _create_other(spark: Any, node: Any, name: Sequence[str], source: Sequence[str]) -> None:
+    """Have Spark make a table of another format with the columns and partitions of one of the format delta."""
+    spec, _ = _like(spark, source, True)
+    rows = spark.table(".".join(map(quote_name, source)))
+    location = definitions.like_location(node)
+    properties = definitions.like_properties(node)
+    clauses = [
+        "CREATE TABLE " + ("IF NOT EXISTS " if node.ifNotExists() else "") + ".".join(map(quote_name, name)),
+        f"({rows._jdf.schema().toDDL()}) USING {quote_name(definitions.like_provider(node))}",
+    ]
+    if spec.partition_by:
+        clauses.append(f"PARTITIONED BY ({', '.join(map(quote_name, spec.partition_by))})")
+    if location is not None:
+        clauses.append(f"LOCATION {format_sql(ast.Literal(location))}")
+    if properties:
+        pairs = (f"{format_sql(ast.Literal(k))} = {format_sql(ast.Literal(v))}" for k, v in properties.items())
+        clauses.append(f"TBLPROPERTIES ({', '.join(pairs)})")
+    spark.sql(" ".join(clauses))
 
 
 def _like(spark: Any, source: Sequence[str], is_delta: bool) -> tuple[TableSpec, Sequence[Field]]:

@@ -190,7 +190,11 @@ def read_frame(spark: Any, options: Options) -> DataFrame:
         with contextlib.suppress(TableNotFoundError):
             zone = str(spark.conf.get("spark.sql.session.timeZone"))
             return path.chosen(version_rows(spark, open_snapshot(path.place, version, timestamp, timezone=zone)))
-        return path.chosen(read(spark, path.place, version, timestamp))
+        try:
+            return path.chosen(read(spark, path.place, version, timestamp))
+        except TableNotFoundError:
+            path.check_alone()
+            raise
     options.check(_CHANGES_READ, "Use the arguments of delta_core.spark.read_changes.")
     start, start_timestamp = options.number("startingVersion"), options.text("startingTimestamp")
     end, end_timestamp = options.number("endingVersion"), options.text("endingTimestamp")

@@ -49,6 +49,22 @@ class TablePath(Struct, frozen=True):
         if is_given and (self.version is not None or self.timestamp is not None):
             raise InvalidArgumentError("Found a version in the path and another one beside it. Leave one out.")
 
+    def check_alone(self) -> None:
+        """Reject a folder within a table, where there is no table.
+
+        Raises
+        ------
+        InvalidArgumentError
+            There is a table at a folder above.
+        """
+        above = self.place.rstrip("/").rpartition("/")[0]
+        while above.strip("/") and not above.endswith(":/"):
+            if DeltaTable.is_deltatable(above):
+                raise InvalidArgumentError(
+                    f"The path names a folder in the table at {above}, which is none of its partitions. Name the table."
+                )
+            above = above.rpartition("/")[0]
+
     def chosen(self, rows: DataFrame) -> DataFrame:
         """Return the rows of the table that the path names.
 

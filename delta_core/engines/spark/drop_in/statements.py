@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, types as T
 
 from delta_core.engines.spark.catalog import is_path_name, table_path
 from delta_core.engines.spark.drop_in.options import Options, write_arguments
+from delta_core.engines.spark.drop_in.paths import table_path_of
 from delta_core.engines.spark.format_read import place_of as place_of_format, split_formats
 from delta_core.engines.spark.format_table import SparkFormatTable
 from delta_core.engines.spark.plan import private
@@ -46,9 +47,27 @@ def run_text(spark: Any, text: str) -> DataFrame:
 
 
 def place_of(spark: Any, target: Sequence[str]) -> str:
-    """Return the place of a table: of ``delta.`path```, or of a name in the session's catalog."""
+    """Return the place of a table: of ``delta.`path```, or of a name in the session's catalog.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        The path names a version or a partition of a table.
+    """
     if is_path_name(target):
-        return private.local_place(target[1])
+        path = table_path_of(private.local_place(target[1]))
+        if path.version is not None or path.timestamp is not None:
+            raise UnsupportedOperationError(
+                f"The path names an older version of the table at {path.place}, which can't be changed. Name that.",
+                path=path.place,
+            )
+        if path.partition:
+            raise UnsupportedOperationError(
+                f"The path names a partition of the table at {path.place}. Name the table, and the partition in WHERE "
+                "or PARTITION.",
+                path=path.place,
+            )
+        return path.place
     return table_path(spark, ".".join(map(quote_name, target)))
 
 

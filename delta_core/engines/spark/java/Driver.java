@@ -105,8 +105,11 @@ public class Driver {
   public Object analyzed(org.apache.spark.sql.Dataset rows, org.apache.spark.sql.Dataset selected, String type) {
     return Analyzed.of(rows, selected, type);
   }
-  public Column strict(org.apache.spark.sql.classic.SparkSession session, Column column) {
-    return ExpressionUtils.column((Expression) Call.expression(session, column).transformUp(new Strict()));
+  // name: of the table's column that it is cast for, empty for other casts
+  public Column strict(org.apache.spark.sql.classic.SparkSession session, Column column, String name) {
+    Expression found = (Expression) Call.expression(session, column).transformUp(new Strict());
+    boolean stores = !name.isEmpty() && found instanceof Cast && ((Cast) found).dataType() instanceof NumericType;
+    return ExpressionUtils.column(stores ? new CheckOverflowInTableInsert(found, name) : found);
   }
   // the session's settings of Delta and of SQL that are set: name and text in turn, escaped as in a URL
   public String settings(org.apache.spark.sql.classic.SparkSession session) throws java.io.IOException {

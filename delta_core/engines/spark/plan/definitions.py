@@ -101,6 +101,11 @@ def like_properties(node: Any) -> dict[str, str]:
     return texts(node.properties())
 
 
+def like_provider(node: Any) -> str:
+    """Return the format of CREATE TABLE ... LIKE, ``delta`` if the statement has none."""
+    return (_optional(node.provider()) or "delta").lower()
+
+
 def like_location(node: Any) -> str | None:
     """Return the location of CREATE TABLE ... LIKE."""
     if "location" in elements(node):

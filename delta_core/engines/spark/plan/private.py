@@ -642,8 +642,10 @@ def analyzed(rows: DataFrame, value: Column, target: str = "") -> Any:
     return _driver(spark).analyzed(rows._jdf, rows.select(value.alias("value"))._jdf, target)
 
 
-def with_strict_casts(spark: Any, column: Column) -> Column:
+def with_strict_casts(spark: Any, column: Column, stored_in: str = "") -> Column:
     """Return a column, not yet analyzed, whose casts fail for a value that does not fit, also without ANSI mode.
+
+    The error of one that is ``stored_in`` a column of a table names that column.
 
     Without private interfaces it stays as it is: expressions with casts are then rejected without ANSI mode.
     """
@@ -651,7 +653,7 @@ def with_strict_casts(spark: Any, column: Column) -> Column:
 
     if not is_available(spark):
         return column
-    return ClassicColumn(_driver(spark).strict(spark._jsparkSession, column._jc))
+    return ClassicColumn(_driver(spark).strict(spark._jsparkSession, column._jc, stored_in))
 
 
 def default_places(spark: Any, plan: Any) -> list[int]:
