@@ -41,8 +41,10 @@ class TableOptimizer:
     1
     """
 
-    def __init__(self, table: OptimizedTable) -> None:
+    def __init__(self, table: OptimizedTable, *, prunes_files: bool = True) -> None:
         self.table = table
+        #: Whether filters on other columns than partition columns choose files; if not, they are errors.
+        self._prunes_files = prunes_files
 
     def __repr__(self) -> str:
         return f"TableOptimizer({self.table!r})"
@@ -407,7 +409,10 @@ class TableOptimizer:
         done = operations.optimize_table(
             snapshot,
             operations.OptimizeOptions(
-                predicate=interop.file_filter(snapshot, partition_filters), prunes_files=True, **arguments, **options
+                predicate=interop.file_filter(snapshot, partition_filters),
+                prunes_files=self._prunes_files,
+                **arguments,
+                **options,
             ),
         )
         self.table.adopt(done.snapshot)

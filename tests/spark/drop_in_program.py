@@ -545,10 +545,10 @@ def check_lance(spark: Any, folder: Path) -> None:
         return spark.read.format("lance").options(**options).load(place)
 
     assert rows(load()) == rows(load(timestamp="2100-01-01")) == expected
-    first = sorted(table.load_as_version(1).scan(["id"]).to_table()["id"].to_pylist())
+    first = sorted(table.checkout(1).scan(["id"]).to_table()["id"].to_pylist())
     assert rows(load(version=1)) == rows(load(VERSION="1")) == first
     for tag, made in table.tags().items():
-        assert load(tag=tag).count() == table.load_as_version(made.version).count()
+        assert load(tag=tag).count() == table.checkout(made.version).count()
     with pytest.raises(UnsupportedOperationError, match=r"nope.*version, timestamp, tag, branch"):
         load(nope=1)
     with pytest.raises(UnsupportedOperationError, match="versionasof"):

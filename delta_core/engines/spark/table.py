@@ -586,7 +586,9 @@ class SparkTable:
         base = self._latest()
         start = _now_ms()
         with failing_as(f"Spark failed to write files of {self._path} again", path=self._path):
-            done = run(self._table.optimize, self._session.optimize_size)
+            # as in delta-spark, a filter selects partitions
+            optimizer = TableOptimizer(self._table, prunes_files=False)
+            done = run(optimizer, self._session.optimize_size)
         root = interop.root_uri(self._table.snapshot()).rstrip("/")
         num_tasks, num_columns = int(self._spark.sparkContext.defaultParallelism), len(base.schema.members)
         indexed = read_property(base.metadata.configuration, "delta.dataSkippingNumIndexedCols")
