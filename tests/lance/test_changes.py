@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -20,6 +21,7 @@ from delta_core.api import (
     SchemaMismatchError,
     UnsupportedOperationError,
 )
+from delta_core.kernels.arrow_buffers import ARROW_VERSION
 from delta_plugins.lance import open_dataset, write_lance
 from delta_plugins.lance.commit import commits
 from delta_plugins.lance.dataset import LanceDataset
@@ -369,7 +371,7 @@ PARTS: dict[str, pa.Array] = {
     "time": pa.array([1, 2, 3], pa.time64("ns")),
     "nanoseconds": pa.array([1, 2, 3], pa.timestamp("ns", "UTC")),
     "decimal256": pa.array([1, 2, 3], pa.decimal256(50, 5)),
-    "half": pa.array([1.0, 2.0, 3.0], pa.float16()),
+    "half": pa.array(np.array([1, 2, 3], np.float16)),
     "uint64": pa.array([2**64 - 1, 2, 3], pa.uint64()),
     "fixed binary": pa.array([b"abc", b"def", b"ghi"], pa.binary(3)),
     "vector": pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.float32(), 2)),
@@ -383,6 +385,8 @@ PARTS: dict[str, pa.Array] = {
 @pytest.mark.parametrize("name", PARTS)
 def test_structs_with_parts_of_any_type_are_merged_and_replaced(tmp_path: Path, name: str, is_required: bool) -> None:
     """A null struct has no value of a part that is required."""
+    if name == "half" and ARROW_VERSION < 20:
+        pytest.skip("this version of PyArrow does not compare float16")
     part = PARTS[name]
     of = pa.struct([pa.field("part", part.type, nullable=not is_required), pa.field("other", pa.int8())])
     mask = pa.array([False, True, False])

@@ -118,7 +118,13 @@ def _changed(array: pa.Array, change: Fit | None) -> pa.Array:
 
 def _unified(array: pa.Array, type: pa.DataType) -> pa.Array:
     """Return an array with the names that the type has for parts of lists and maps."""
-    return array if array.type.equals(type, check_metadata=False) else array.cast(type)
+    if array.type.equals(type, check_metadata=False):
+        return array
+    if _T.is_struct(type) and _T.is_struct(array.type):
+        # earlier versions of PyArrow do not cast to fields that are not nullable
+        children = [_unified(a, f.type) for a, f in zip(array.flatten(), type, strict=True)]
+        return struct_of(list(type), children, array)
+    return array.cast(type)
 
 
 def _field_fit(field: LanceField, found: Any, target: Any, path: tuple[str, ...], targets: Targets) -> Fit | None:
