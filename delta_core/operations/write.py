@@ -417,8 +417,9 @@ class TableWrite:
             differences = []
         else:
             differences = [*texts, *self._other_properties(base)]
-        for what, found, asked_for in [*differences, ("cluster_by", ", ".join(columns), ", ".join(options.cluster_by))]:
-            if asked_for and asked_for != found:
+        clustering = ("cluster_by", ", ".join(columns), ", ".join(options.cluster_by) or None)
+        for what, found, asked_for in [*differences, clustering]:
+            if asked_for is not None and asked_for != found:
                 raise InvalidArgumentError(
                     f"The table's {what} is {found!r}, the write requests {asked_for!r}: a write to a table that "
                     "exists changes no definition. Leave it out, change the table by table.alter first, or overwrite "

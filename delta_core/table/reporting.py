@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from delta_core import operations
-from delta_core.errors import UnsupportedOperationError, VersionNotFoundError
+from delta_core.errors import LogError, UnsupportedOperationError, VersionNotFoundError
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernel.log.timestamps import format_ms
 from delta_core.kernels.arrow_buffers import int64_values, is_valid, values_of
@@ -257,7 +257,7 @@ def _log(snapshot: Snapshot) -> LogUpkeep:
 def _unused(snapshot: Snapshot) -> tuple[int, int] | None:
     try:
         plan: Any = operations.plan_vacuum(snapshot, operations.VacuumOptions())
-    except UnsupportedOperationError:
-        # a catalog may forbid it
+    except (UnsupportedOperationError, LogError):
+        # a catalog may forbid it, and what a damaged log lost is among the findings
         return None
     return plan.num_files, plan.num_bytes

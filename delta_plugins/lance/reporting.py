@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 from delta_core.api import (
     Compaction,
+    CorruptTableError,
     DeltaError,
+    InvalidArgumentError,
     TableReport,
     UnsupportedFeatureError,
     VersionSize,
@@ -91,6 +93,6 @@ def _versions(dataset: Any) -> tuple[VersionSize, ...]:
 def _unused(dataset: Any) -> tuple[int, int] | None:
     try:
         found = dataset.cleanup(dry_run=True)
-    except DeltaError:
-        return None  # what is not certain is rejected
+    except (CorruptTableError, InvalidArgumentError, UnsupportedFeatureError):
+        return None  # a cleanup rejects what is not certain, and a branch that was opened by its folder
     return found["num_files"], found["num_bytes"]

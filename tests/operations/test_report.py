@@ -122,6 +122,17 @@ def test_missing_file_is_an_error_with_its_advice(tmp_path: Path) -> None:
     assert DeltaTable(tmp_path).report(store=False).state == "good"
 
 
+def test_checksum_that_does_not_fit_the_log_is_a_finding(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"i": [1]}))
+    checksum = tmp_path / "_delta_log" / f"{0:020}.crc"
+    numbers = json.loads(checksum.read_text())
+    kept = {k: v for k, v in numbers.items() if k not in ("allFiles", "fileSizeHistogram", "histogramOpt")}
+    checksum.write_text(json.dumps(kept | {"numFiles": 7, "tableSizeBytes": numbers["tableSizeBytes"] + 6}))
+    report = DeltaTable(tmp_path).report()
+    assert (report.state, report.unused) == ("bad", None)
+    assert any("checksum" in f["rule"] for f in report.findings)
+
+
 def test_report_of_an_empty_table(tmp_path: Path) -> None:
     DeltaTable.create(tmp_path, pa.schema([("i", pa.int64())]))
     report = DeltaTable(tmp_path).report()

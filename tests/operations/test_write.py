@@ -249,6 +249,18 @@ def test_schema_merge_adds_columns_behind(uri: Path) -> None:
     assert sum(r[3] is None for r in rows(uri)) == 6
 
 
+@pytest.mark.parametrize("given", [{"name": ""}, {"description": ""}, {"properties": {"own.key": ""}}])
+def test_empty_text_is_another_definition_too(tmp_path: Path, given: dict[str, Any]) -> None:
+    from delta_core.kernel.snapshot import open_context
+    from delta_core.operations.write import WriteOptions, write_table
+
+    rows = pa.table({"id": [1]})
+    write_deltalake(tmp_path, rows, name="a", description="b", configuration={"own.key": "c"})
+    with pytest.raises(InvalidArgumentError, match="the write requests ''"):
+        write_table(open_context(str(tmp_path)), rows, WriteOptions(mode="append", **given))
+    assert DeltaTable(tmp_path).version() == 0
+
+
 def test_unknown_column_without_merge_is_rejected_by_name(uri: Path) -> None:
     with pytest.raises(SchemaMismatchError, match="extra"):
         write_deltalake(uri, ROWS.append_column("extra", ROWS["id"]), mode="append")

@@ -155,9 +155,9 @@ class _TableRows:
     ) -> None:
         self._spark, self._storage_options, self._allow_external = spark, storage_options, allow_external
         self.options = (sorted((storage_options or {}).items()), allow_external)
-        #: The metadata columns of features, by the names of the struct's fields.
-        self._names = {n.removeprefix("_"): n for n in offered_columns(snapshot) if n not in (FILE_PATH, ROW_INDEX)}
         offered = offered_columns(snapshot)
+        #: The metadata columns of features, by the names of the struct's fields.
+        self._names = {n.removeprefix("_"): n for n in offered if n not in (FILE_PATH, ROW_INDEX)}
         types = snapshot.state.types
         self.fields = T.StructType(
             [T.StructField(f, spark_type(offered[n].type, types)) for f, n in self._names.items()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -95,10 +96,9 @@ class VacuumPlan:
 
     def _repr_html_(self) -> str:
         facts = {"version": self.facts.version, "files": f"{self.num_files:,}", "bytes": f"{self.num_bytes:,}"}
-        shown = [r for batch in self.batches() for r in batch.slice(0, handles.MOST_ROWS).to_pylist()][
-            : handles.MOST_ROWS
-        ]
-        rows = [(r["path"], "" if r["size"] is None else f"{r['size']:,}") for r in shown]
+        most = handles.MOST_ROWS
+        files = (file for batch in self.batches() for file in batch.slice(0, most).to_pylist())
+        rows = [(f["path"], "" if f["size"] is None else f"{f['size']:,}") for f in islice(files, most)]
         left = self.num_files - len(rows)
         more = f'<tr><td colspan="2">and {left:,} more</td></tr>' if left > 0 else ""
         return handles.page("Files that a vacuum would delete", facts, handles.grid(("path", "bytes"), rows, more))
