@@ -432,10 +432,15 @@ def test_optimize_writes_files_of_the_size_of_the_session(spark: Any, uri: str) 
 
 def test_retention_check_of_the_session_decides_about_short_retentions(spark: Any, uri: str) -> None:
     ds.write(spark.range(3), uri)
+    ds.sql(spark, f"VACUUM delta.`{uri}` RETAIN 0 HOURS")  # nothing to delete: no retention is too short
+    replaced = _files(uri)
+    ds.write(spark.range(3), uri, mode="overwrite")
     with pytest.raises(InvalidArgumentError):
         ds.sql(spark, f"VACUUM delta.`{uri}` RETAIN 0 HOURS")
+    assert all(f.exists() for f in replaced)
     with setting(spark, delta(retentionDurationCheck__enabled="false")):
         ds.sql(spark, f"VACUUM delta.`{uri}` RETAIN 0 HOURS")
+    assert not any(f.exists() for f in replaced)
 
 
 def test_changes_after_the_last_commit_are_none_if_the_session_allows_them(spark: Any, uri: str) -> None:
