@@ -1,4 +1,4 @@
-"""The code blocks of README.md, docs/*.md and the pages of folders, and how they run."""
+"""The code blocks of README.md, docs/ and the pages of folders, and how they run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 __all__ = ["PAGES", "ROOT", "Block", "blocks", "run_python", "run_shell"]
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("delta_core/**/README.md"))]
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("delta_core/**/README.md"))]
 #: The line before a block that does not run: its reason is for readers of the page, too.
 _NOT_RUN = re.compile(r"<!-- not run: (.+) -->")
 

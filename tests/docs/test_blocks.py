@@ -47,6 +47,13 @@ SPARK_PAGES = (
     "docs/spark-drop-in.md",
     "docs/spark-settings.md",
     "docs/spark-lance.md",
+    "docs/start/delta-spark.md",
+    "docs/start/spark-administrators.md",
+)
+#: Pages that take nothing for granted, and state with `assert` what they show.
+PROGRAMS = sorted(
+    {b.page for b in BLOCKS if b.page.startswith(("docs/cookbook/", "docs/start/", "docs/performance"))}
+    - {*SPARK_PAGES}
 )
 #: How many blocks may be marked as not run. A block that needs something unusual gets a stand-in first.
 NOT_RUN = 3
@@ -126,7 +133,7 @@ def test_markers_are_before_a_block() -> None:
 def test_every_block_that_runs_is_on_a_page_that_a_test_runs() -> None:
     running = {(b.page, b.language) for b in BLOCKS if b.language in ("python", "sh") and not b.not_run}
     pages = {*PYTHON, *((page, "sh") for page in SHELL), *((page, "python") for page in SPARK_PAGES)}
-    assert running == pages
+    assert {(page, language) for page, language in running if page not in PROGRAMS} == pages
 
 
 # --- Python --------------------------------------------------------------------------------
@@ -366,6 +373,28 @@ def test_shell_blocks_run_in_order(page: str, tmp_path: Path) -> None:
     replaced = SHELL[page](tmp_path)
     for block in _of(page, "sh"):
         run_shell(replaced(block.code), tmp_path, {})
+
+
+# --- programs ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PROGRAMS)
+def test_programs_run_as_they_are(
+    page: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [b for b in BLOCKS if b.page == page and b.language in ("python", "sh")]
+    assert any("assert " in b.code for b in found)
+    if any("s3://bucket" in b.code for b in found):
+        request.getfixturevalue("s3")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    names: dict[str, Any] = {}
+    for block in found:
+        if block.language == "python":
+            run_python(block, names)
+        else:
+            run_shell(block.code, tmp_path, {})
+    sys.modules.pop("acme_origin", None)
 
 
 # --- the others ----------------------------------------------------------------------------

@@ -725,9 +725,11 @@ if __name__ == "__main__":
     check_settings(spark, folder)
     check_streams(spark, folder)
     check_schemas_of_streams(spark, folder)
-    for block in blocks(ROOT / "docs/spark-drop-in.md"):
-        if block.language == "python":
-            run_python(block._replace(code=block.code.replace("/data/", f"{sys.argv[1]}/")), {})
+    for page in ("spark-drop-in", "start/delta-spark", "start/spark-administrators"):
+        names: dict[str, Any] = {}
+        for block in blocks(ROOT / f"docs/{page}.md"):
+            if block.language == "python":
+                run_python(block._replace(code=block.code.replace("/data/", f"{sys.argv[1]}/")), names)
     assert DeltaTable(f"{sys.argv[1]}/drop-in").count() == 10
     check_sessions(spark, sys.argv[1])
     print("same rows")
