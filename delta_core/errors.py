@@ -7,8 +7,7 @@ A message states what was found, what was expected, where, and what to do. The f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 __all__ = [
@@ -66,7 +65,6 @@ __all__ = [
     "UnsupportedVersionError",
     "VersionNotFoundError",
     "did_you_mean",
-    "plugin_errors",
     "shortened",
 ]
 
@@ -424,25 +422,3 @@ class PluginConflictError(PluginError):
 
 class InternalError(DeltaError):
     """A bug in delta_core: please report it."""
-
-
-@contextmanager
-def plugin_errors(feature: str, part: str, hook: str) -> Iterator[None]:
-    """Report what fails in a plugin's code with the plugin and the part; errors of this library pass as they are.
-
-    Raises
-    ------
-    PluginError
-        For any other error, which is its cause.
-    """
-    try:
-        yield
-    except DeltaError:
-        raise
-    except Exception as e:
-        raise PluginError(
-            f"{part} of plugin {feature!r} failed with {type(e).__name__}: {e}. Report it to the plugin's authors, or "
-            "uninstall the plugin.",
-            plugin=feature,
-            hook=hook,
-        ) from e

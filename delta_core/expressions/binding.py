@@ -37,6 +37,7 @@ from delta_core.expressions.coercion import VOID, can_cast, canonical, same_type
 from delta_core.expressions.functions import is_builtin, resolve_call, rewrite
 from delta_core.expressions.literals import cast_literal, typed
 from delta_core.expressions.typing_rules import Typed, cast_to
+from delta_core.runtime.plugin_errors import contract_error
 from delta_core.runtime.recursion import Steps, each, run
 from delta_core.schema.fields import find, format_path
 from delta_core.schema.logical import open_type
@@ -324,6 +325,14 @@ def _foreign(name: str, args: list[Typed], functions: Mapping[str, ResultOf]) ->
     except Exception as e:
         types = ", ".join(spark_name(a.type) for a in args)
         raise PluginError(f"Function {name!r} of a plugin rejected ({types}): {e}", function=name) from e
+    if not isinstance(result, pa.DataType):
+        raise contract_error(
+            str(getattr(functions[name], "feature", "")),
+            "functions",
+            f"Function.result of {name!r}",
+            f"returned {result!r}; expected a pyarrow.DataType, such as pa.int64()",
+            function=name,
+        )
     return Typed(Call(name, tuple(a.expression for a in args)), canonical(_result_type(result)))
 
 

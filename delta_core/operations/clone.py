@@ -26,6 +26,7 @@ from delta_core.kernel.log.checksum import check_by_checksum
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.log.paths import decode_paths
 from delta_core.kernel.plugins.features import supported_features
+from delta_core.kernel.plugins.references import absolute_files, named_files, relocated_files
 from delta_core.kernel.plugins.rules import FileReference, RowCheck
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol.actions import Protocol
@@ -331,8 +332,8 @@ def _referred(
     adds = files.set_column(files.schema.get_field_index("path"), "path", texts)
     for reference in references:
         values = one_array(files.column(reference.column))
-        named = reference.paths(values)
-        is_own = pc.and_(pc.is_valid(named), pc.invert(reference.absolute(values)))
+        named = named_files(reference, values)
+        is_own = pc.and_(pc.is_valid(named), pc.invert(absolute_files(reference, values)))
         uris = pc.binary_join_element_wise(root, _encoded(named), "")
         moved = _relocated(reference, values, pc.if_else(is_own, uris, pa.nulls(1, pa.string())[0]))
         adds = adds.set_column(adds.schema.get_field_index(reference.column), reference.column, moved)
@@ -352,8 +353,8 @@ def _copied(
     root = _root_uri(context)
     for reference in references:
         values = one_array(files.column(reference.column))
-        named = reference.paths(values).to_pylist()
-        is_absolute = reference.absolute(values).to_pylist()
+        named = named_files(reference, values).to_pylist()
+        is_absolute = absolute_files(reference, values).to_pylist()
         targets = [
             None if p is None else posixpath.basename(p) if other else p
             for p, other in zip(named, is_absolute, strict=True)
@@ -374,7 +375,7 @@ def _relocated(reference: FileReference, values: pa.Array, uris: pa.Array) -> pa
             f"The table can't be cloned: its feature {reference.feature} names files that another table can't name.",
             feature=reference.feature,
         )
-    return reference.relocated(values, uris)
+    return relocated_files(reference, values, uris)
 
 
 def _with_ids(adds: pa.Table) -> pa.Table:
@@ -427,7 +428,7 @@ def _needed(copies: Sequence[_Copy], new: pa.Table, references: Sequence[FileRef
 
 
 def _named(reference: FileReference, files: pa.Table) -> list[str]:
-    found = reference.paths(one_array(files.column(reference.column)))
+    found = named_files(reference, one_array(files.column(reference.column)))
     return [p for p in pc.unique(found).to_pylist() if p is not None]
 
 

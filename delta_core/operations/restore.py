@@ -23,6 +23,7 @@ from delta_core.kernel.commit.upgrade import permits_domains
 from delta_core.kernel.log.checksum import check_by_checksum
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.log.paths import decode_paths
+from delta_core.kernel.plugins.references import named_files
 from delta_core.kernel.protocol.actions import Metadata
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels import compute as pc
@@ -224,7 +225,7 @@ def _present(target: Snapshot, files: pa.Table, report: ProgressReport) -> tuple
         return files, []
     own = strings_of(decode_paths(files.column("path")))
     references = target.plugins.collect("file_references", table=target.state)
-    others = [r.paths(one_array(files.column(r.column))) for r in references if r.column in files.column_names]
+    others = [named_files(r, one_array(files.column(r.column))) for r in references if r.column in files.column_names]
     report.begin("find", files.column("size"))
     gone: list[str] = []
     keep = pa.repeat(scalar_of(True, pa.bool_()), files.num_rows)

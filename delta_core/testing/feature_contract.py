@@ -42,6 +42,7 @@ from delta_core.kernel.commit.intents import REMOVED_FILE
 from delta_core.kernel.commit.upgrade import upgrade_protocol
 from delta_core.kernel.log.checksum import OWN_FIELDS
 from delta_core.kernel.plugins.attempt import AttemptView
+from delta_core.kernel.plugins.definition import active_features
 from delta_core.kernel.plugins.features import API_VERSION, SupportedFeatures, TableFeature
 from delta_core.kernel.plugins.hook_calls import hook_name, marked_hooks
 from delta_core.kernel.plugins.hookspecs import RESULTS
@@ -132,7 +133,7 @@ def table_state(
         domains=dict(domains or {}),
         functions=plugins.functions,
     )
-    return replace(state, active=frozenset(n for n, f in plugins.features.items() if f.active(state)))
+    return replace(state, active=active_features(plugins, state))
 
 
 def attempt_view(table: TableState, plugins: PluginSet | None = None, **changes: Any) -> AttemptView:

@@ -86,11 +86,7 @@ def test_error_of_this_library_passes_as_it_is(tmp_path: Path) -> None:
         open_snapshot(table_of(tmp_path).uri, plugins=registry(check_read=refuse))
 
 
-#: Their answers are checked if they are used.
-USED_ELSEWHERE = {"committer", "checkpoint_sidecars"}
-
-
-@pytest.mark.parametrize("hook", [h for h in RESULTS if h not in USED_ELSEWHERE])
+@pytest.mark.parametrize("hook", RESULTS)
 def test_answer_of_a_wrong_type_is_reported(hook: str) -> None:
     answer = [7.5] if RESULTS[hook] == "list" else 7.5
     plugins = plugin_set(ExternalPlugin("probe", **{hook: _named(hook, lambda: answer)}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -252,7 +253,8 @@ def test_hook_check_commit_rejects() -> None:
 
 
 def test_hook_committer_has_one_answer_or_the_default() -> None:
-    default, own = object(), object()
+    default = object()
+    own = SimpleNamespace(commit=lambda proposal: None)
     asked = {"table": STATE, "commits": None, "storage": None}
     assert plugin_set(ExternalPlugin("one")).single("committer", default, **asked) is default
     assert (

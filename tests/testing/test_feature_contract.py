@@ -270,7 +270,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a function of too few values": (
         lambda: Plugin(functions=_short_function),
-        "'acme_twice' of feature 'acme.stamp' returned 1 val",
+        "Function 'acme_twice' of hook functions of plugin 'acme.stamp' returned 1 values of int64",
     ),
     "rules for no table": (
         lambda: Plugin(read_rules=lambda table: [], write_rules=writes(hidden=None)),
@@ -287,7 +287,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a rule of another feature's name": (
         lambda: Plugin(read_rules=reads(filter=RowFilter("acme.stmp", TRUE))),
-        "signed by 'acme.stmp'",
+        "Hook read_rules.*RowFilter.feature='acme.stmp'; expected 'acme.stamp'",
     ),
     "a property that nothing reads": (
         lambda: Plugin(replace(FEATURE, properties={**FEATURE.properties, "acme.stamp.limt": "the limit"})),
@@ -393,7 +393,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
                 field=lambda a: ActionColumn(NAME, "add", "stampdBy", pa.array(["me"] * a.adds.num_rows))
             )
         ),
-        "Hook commit_rules.*add.stampdBy, which FEATURE.fields does not declare",
+        "hook commit_rules.*add.stampdBy, which FEATURE.fields does not declare",
     ),
     "an action that is not declared": (
         lambda: Plugin(commit_rules=commits(note=lambda a: ExtraAction(NAME, "acmeNot", {"text": "x"}))),
@@ -419,7 +419,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: Plugin(
             rebase_files=lambda adds: [ActionColumn(NAME, "add", "stampdBy", pa.array(["me"] * adds.num_rows))]
         ),
-        "Hook rebase_files.*add.stampdBy, which FEATURE.fields does not declare. Did you mean 'stampedBy'",
+        "hook rebase_files.*add.stampdBy, which FEATURE.fields does not declare. Did you mean 'stampedBy'",
     ),
     "an exception over a commit that dropped rows": (
         lambda: Plugin(rebase_files=_rejecting_vectors),
@@ -443,7 +443,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a field of checksums of another feature's name": (
         lambda: Plugin(checksum_fields=lambda commit: [ChecksumField("acme.stmp", "acme", 1)]),
-        "Hook checksum_fields.*signed by 'acme.stmp'",
+        "Hook checksum_fields.*ChecksumField.feature='acme.stmp'; expected 'acme.stamp'",
     ),
     "a field of checksums for no table": (
         lambda: Plugin(checksum_fields=lambda commit: []),

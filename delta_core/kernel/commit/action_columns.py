@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
-from delta_core.errors import HookContractError, PluginConflictError
+from delta_core.errors import PluginConflictError, did_you_mean
 from delta_core.kernel.commit.intents import REMOVED_FILE, Intents
 from delta_core.kernel.plugins.registry import PluginSet
 from delta_core.kernel.plugins.rules import ActionColumn, CommitRule
 from delta_core.kernel.plugins.state import TableState
-from delta_core.kernel.protocol.actions import ADDED_FILE
+from delta_core.kernel.protocol.actions import ADDED_FILE, FILE_COLUMNS
+from delta_core.runtime.plugin_errors import contract_error
 
 __all__ = ["rebase_files", "with_action_columns", "with_declared_fields"]
 
@@ -70,22 +71,24 @@ def with_action_columns(
         other = claimed.setdefault(rule.field, rule.feature)
         if other != rule.feature:
             raise PluginConflictError(f"Features {other} and {rule.feature} both set {action}.{rule.field}.")
-        if len(rule.values) != files.num_rows:
-            raise HookContractError(
-                f"ActionColumn of hook {hook} of plugin {rule.feature!r} has {len(rule.values)} values for "
-                f"{action}.{rule.field}; expected {files.num_rows}.",
-                plugin=rule.feature,
-                hook=hook,
-            )
-        wanted = types.get(rule.field, rule.values.type)
-        if files.num_rows and rule.values.type != wanted:
-            raise HookContractError(
-                f"ActionColumn of hook {hook} of plugin {rule.feature!r} has values of {rule.values.type} for "
-                f"{action}.{rule.field}; expected {wanted}.",
-                plugin=rule.feature,
-                hook=hook,
-            )
+        wrong = _wrong_column(rule, types, files.num_rows)
+        if wrong:
+            raise contract_error(rule.feature, hook, "ActionColumn", wrong, field=rule.field)
         index = files.schema.get_field_index(rule.field)
         column = rule.values if isinstance(rule.values, pa.ChunkedArray) else pa.chunked_array([rule.values])
         files = files.append_column(rule.field, column) if index < 0 else files.set_column(index, rule.field, column)
     return files
+
+
+def _wrong_column(rule: ActionColumn, types: Mapping[str, pa.DataType], num_files: int) -> str:
+    """Return what is wrong with a column for a number of files, empty if nothing is."""
+    name = f"{rule.action}.{rule.field}"
+    expected = types.get(rule.field, FILE_COLUMNS.get(rule.field))
+    if expected is None:
+        return f"sets {name}, which FEATURE.fields does not declare.{did_you_mean(rule.field, types)}"
+    if len(rule.values) != num_files:
+        return f"has {len(rule.values)} values for {name}; expected {num_files}"
+    # without files there may be no values to derive a type from
+    if num_files and rule.values.type != expected:
+        return f"has values of {rule.values.type} for {name}; expected {expected}"
+    return ""

@@ -28,14 +28,24 @@ from delta_core.kernel.commit.base import TableBase
 from delta_core.kernel.commit.intents import REMOVED_FILE, Intents, changes_data
 from delta_core.kernel.commit.lines import CommitLines, SmallAction, as_parsed, format_commit, small_action, stamped
 from delta_core.kernel.log.checksum import CommitContent
+from delta_core.kernel.plugins.answers import Misfit, find_json_misfit, misfit_of_action, shown
 from delta_core.kernel.plugins.attempt import AttemptView, no_actions
 from delta_core.kernel.plugins.registry import PluginSet
 from delta_core.kernel.plugins.rules import ActionColumn, CommitInfoField, CommitRule, ExtraAction, RemainingFilesCheck
 from delta_core.kernel.plugins.state import TableState
-from delta_core.kernel.protocol.actions import ADDED_FILE, CDC, CHANGE_FILE, COMMIT_INFO, DOMAIN_METADATA, Metadata
+from delta_core.kernel.protocol.actions import (
+    ADDED_FILE,
+    CDC,
+    CHANGE_FILE,
+    COMMIT_INFO,
+    CORE_KINDS,
+    DOMAIN_METADATA,
+    Metadata,
+)
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
+from delta_core.runtime.plugin_errors import contract_error
 from delta_core.runtime.processes import cached_property
 from delta_core.schema.fields import Path, walk
 
@@ -200,7 +210,8 @@ def _shape(metadata: Metadata) -> list[tuple[Path, str, bool]]:
 
 def _check_permitted(intents: Intents, rules: Sequence[CommitRule], plugins: PluginSet) -> None:
     """Reject kinds of action that no feature of the table provides or permits."""
-    extra = {r.kind: r.feature for r in rules if isinstance(r, ExtraAction)}
+    added = [r for r in rules if isinstance(r, ExtraAction)]
+    extra = {r.kind: r.feature for r in added}
     kinds = {kind for kind, _ in intents.actions} | extra.keys()
     kinds |= {DOMAIN_METADATA.name} if intents.domains or intents.system_domains else set()
     kinds |= {CDC.name} if intents.cdcs else set()
@@ -208,13 +219,8 @@ def _check_permitted(intents: Intents, rules: Sequence[CommitRule], plugins: Plu
     missing = sorted(kinds - brought)
     if missing and missing[0] in extra:
         feature = extra[missing[0]]
-        raise HookContractError(
-            f"ExtraAction of hook commit_rules of plugin {feature!r} is of kind {missing[0]}, which no feature of the "
-            "table permits; declare it in FEATURE.actions.",
-            plugin=feature,
-            hook="commit_rules",
-            action=missing[0],
-        )
+        what = f"is of kind {missing[0]}, which no feature of the table permits; declare it in FEATURE.actions"
+        raise contract_error(feature, "commit_rules", "ExtraAction", what, action=missing[0])
     if missing:
         raise UnsupportedFeatureError(
             f"The transaction stages the action {missing[0]}, which no feature of the table permits "
@@ -222,6 +228,15 @@ def _check_permitted(intents: Intents, rules: Sequence[CommitRule], plugins: Plu
             "transaction.set_metadata(transaction.table.metadata, features=[...]).",
             action=missing[0],
         )
+    declared = {**CORE_KINDS, **{k.name: k for f in plugins.features.values() for k in f.actions}}
+    for rule in added:
+        misfit = misfit_of_action(rule.value, declared[rule.kind])
+        if misfit is not None:
+            raise contract_error(rule.feature, "commit_rules", "ExtraAction", f"has {misfit}", action=rule.kind)
+    for kind, value in intents.actions:
+        misfit = misfit_of_action(value, declared[kind])
+        if misfit is not None:
+            raise InvalidArgumentError(f"The transaction stages the action {kind} with {misfit}.", action=kind)
 
 
 def _commit_info(header: CommitHeader, rules: Sequence[CommitRule], now_ms: int) -> dict[str, Any]:
@@ -238,7 +253,7 @@ def _commit_info(header: CommitHeader, rules: Sequence[CommitRule], now_ms: int)
                     "another name.",
                     key=rule.name,
                 )
-            fields[rule.name] = rule.value
+            fields[rule.name] = _checked_info(rule)
     info: dict[str, Any] = {
         **header.custom,
         "timestamp": now_ms,
@@ -254,6 +269,16 @@ def _commit_info(header: CommitHeader, rules: Sequence[CommitRule], now_ms: int)
         **fields,
     }
     return {k: v for k, v in info.items() if v is not None or k in header.custom}
+
+
+def _checked_info(rule: CommitInfoField) -> Any:
+    """Return the value of a field; HookContractError for one that JSON can't contain, or a time that is none."""
+    misfit = find_json_misfit(rule.value, f"commitInfo.{rule.name}")
+    if misfit is None and rule.first and (not isinstance(rule.value, int) or isinstance(rule.value, bool)):
+        misfit = Misfit(f"commitInfo.{rule.name}", shown(rule.value), "int: milliseconds since the epoch")
+    if misfit is not None:
+        raise contract_error(rule.feature, "commit_rules", "CommitInfoField", f"has {misfit}", field=rule.name)
+    return rule.value
 
 
 def _small_actions(

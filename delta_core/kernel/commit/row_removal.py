@@ -10,14 +10,15 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.errors import ConcurrentDeleteDeleteError, InvalidArgumentError, plugin_errors
+from delta_core.errors import ConcurrentDeleteDeleteError, InvalidArgumentError
 from delta_core.expressions.ast import NUM_RECORDS
 from delta_core.kernel.commit.base import TableBase
 from delta_core.kernel.commit.intents import REMOVED_FILE, RowRemoval
 from delta_core.kernel.log.commits import Commit
 from delta_core.kernel.log.files import FileSet
+from delta_core.kernel.plugins.answers import check_array, find_misfit
 from delta_core.kernel.plugins.rules import EncodedRows, RemoveRows
-from delta_core.kernel.protocol.actions import ADDED_FILE
+from delta_core.kernel.protocol.actions import ADDED_FILE, DELETION_VECTOR
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import (
     empty_table,
@@ -30,6 +31,7 @@ from delta_core.kernels.arrow_buffers import (
 )
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.row_set import RowSets
+from delta_core.runtime.plugin_errors import contract_error, plugin_errors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,13 +76,26 @@ def resolve(removals: Sequence[RowRemoval], snapshot: TableBase, rule: RemoveRow
         rows[i].check_fits(int(counts[i]))
     known, after = before.cardinalities(), rows.cardinalities()
     changed, left = np.flatnonzero(after > known), np.flatnonzero((after > known) & (after < counts))
-    with plugin_errors(rule.feature, "RemoveRows.encode of hook write_rules", "write_rules"):
-        encoded = rule.encode(rows.take(left), prefix) if len(left) else None
+    encoded = _encoded(rule, rows.take(left), prefix) if len(left) else None
     removed = files.take(number_array(changed))
     removed = _set(removed.select([n for n in REMOVED_FILE.names if n in files.column_names]), "dataChange", True)
     if encoded is None:
         return Resolved(removed, empty_table(ADDED_FILE), None)
     return Resolved(removed, _added(files.take(number_array(left)), encoded, counts[left]), encoded)
+
+
+def _encoded(rule: RemoveRows, rows: RowSets, prefix: str) -> EncodedRows:
+    """Return the rows as the feature encodes them; HookContractError for anything but a descriptor for each set."""
+    part, hook = "RemoveRows.encode", "write_rules"
+    with plugin_errors(rule.feature, f"{part} of hook {hook}", hook):
+        found = rule.encode(rows, prefix)
+    if not isinstance(found, EncodedRows):
+        raise contract_error(rule.feature, hook, part, f"returned {type(found).__name__}; expected EncodedRows")
+    misfit = find_misfit(found)
+    if misfit is not None:
+        raise contract_error(rule.feature, hook, part, f"returned {misfit}")
+    check_array(found.descriptors, len(rows), DELETION_VECTOR, rule.feature, hook, f"{part}.descriptors")
+    return found
 
 
 def _joined(removals: Sequence[RowRemoval], snapshot: TableBase) -> tuple[pa.Table, RowSets]:

@@ -670,6 +670,13 @@ class Transaction(Generic[Base]):
         except BaseException as e:
             self.in_doubt = self.in_doubt and e is not self._failed_sync
             raise
+        if not isinstance(outcome, (Committed, Conflict)) or outcome.version != proposal.version:
+            raise CommitStateUnknownError(
+                f"The committer {type(committer).__name__} returned {outcome!r} for a commit of version "
+                f"{proposal.version}; expected Committed or Conflict of this version. Whether the commit landed is "
+                "unknown: look at the table's history, and correct the committer.",
+                version=proposal.version,
+            )
         self.in_doubt = isinstance(outcome, Committed)
         return outcome
 

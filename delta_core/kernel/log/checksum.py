@@ -17,9 +17,10 @@ from msgspec import Struct
 
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import ActionQuery, RangeRequest
-from delta_core.errors import DeltaError, EngineError, HookContractError, IrregularFileError, LogError
+from delta_core.errors import DeltaError, EngineError, IrregularFileError, LogError
 from delta_core.kernel.log.checkpoint_source import ChecksumSource
 from delta_core.kernel.log.names import LOG_DIRECTORY, checksum_name
+from delta_core.kernel.plugins.answers import find_json_misfit
 from delta_core.kernel.plugins.plans import LogFile, ReadRequest
 from delta_core.kernel.plugins.rules import ChecksumField, CommitSummary, RowSelector
 from delta_core.kernel.protocol.actions import DomainMetadata, Metadata, Protocol, parse_action
@@ -27,6 +28,7 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.runtime.json_text import decode_json
+from delta_core.runtime.plugin_errors import contract_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -357,12 +359,11 @@ def _commit_fields(snapshot: ChecksumSource, commit: CommitSummary) -> dict[str,
     added: list[ChecksumField] = snapshot.plugins.collect("checksum_fields", table=snapshot.state, commit=commit)
     for field in added:
         if field.name in OWN_FIELDS or field.name in out:
-            raise HookContractError(
-                f"ChecksumField of hook checksum_fields of plugin {field.feature!r} is named {field.name!r}, which the "
-                "checksum has already; expected a field of its own.",
-                plugin=field.feature,
-                hook="checksum_fields",
-            )
+            what = f"is named {field.name!r}, which the checksum has already; expected a field of its own"
+            raise contract_error(field.feature, "checksum_fields", "ChecksumField", what)
+        misfit = find_json_misfit(field.value, field.name)
+        if misfit is not None:
+            raise contract_error(field.feature, "checksum_fields", "ChecksumField", f"has {misfit}")
         out[field.name] = field.value
     return out
 

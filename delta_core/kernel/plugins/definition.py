@@ -11,10 +11,11 @@ from delta_core.kernel.plugins.features import SupportedFeatures
 from delta_core.kernel.plugins.registry import PluginRegistry, PluginSet
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol.actions import Metadata, Protocol
+from delta_core.runtime.plugin_errors import contract_error, plugin_errors
 from delta_core.schema.fields import Schema, check_types, format_path, unknown_types, with_custom_types
 from delta_core.schema.types import KNOWN_TYPES
 
-__all__ = ["declared_domains", "define_table", "resolve_plugins"]
+__all__ = ["active_features", "declared_domains", "define_table", "resolve_plugins"]
 
 
 def resolve_plugins(supported: SupportedFeatures, metadata: Metadata, registry: PluginRegistry) -> PluginSet:
@@ -79,13 +80,39 @@ def define_table(
         domains=declared_domains(plugins, domains),
         functions=plugins.functions,
     )
-    active = frozenset(n for n, f in plugins.features.items() if f.active(state))
+    active = active_features(plugins, state)
     state = replace(state, active=active | plugins.unknown)
     if not prepared:
         return state
     plugins.check("check_read", table=state)
     column_map = plugins.single("column_map", table=state)
     return state if column_map is None else replace(state, column_map=column_map)
+
+
+def active_features(plugins: PluginSet, state: TableState) -> frozenset[str]:
+    """Return the features that metadata enables.
+
+    Parameters
+    ----------
+    plugins : PluginSet
+        Those of the table.
+    state : TableState
+        The table, without this set.
+
+    Raises
+    ------
+    HookContractError
+        If ``FEATURE.active`` of a plugin returns anything but True and False.
+    """
+    found = set[str]()
+    for name, feature in plugins.features.items():
+        with plugin_errors(name, "FEATURE.active", "active"):
+            is_active = feature.active(state)
+        if not isinstance(is_active, bool):
+            raise contract_error(name, "active", "FEATURE", f"returned {is_active!r}; expected True or False")
+        if is_active:
+            found.add(name)
+    return frozenset(found)
 
 
 def declared_domains(plugins: PluginSet, domains: Callable[[], Mapping[str, str]]) -> dict[str, str]:

@@ -7,10 +7,13 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_args
 
-from delta_core.errors import HookContractError, did_you_mean, plugin_errors
+from msgspec import Struct
+
+from delta_core.errors import did_you_mean
 from delta_core.expressions.plugin_functions import Function
 from delta_core.kernel import plugins as late_types
 from delta_core.kernel.plugins import hookspecs
+from delta_core.kernel.plugins.answers import find_misfit, shown
 from delta_core.kernel.plugins.hookspecs import PROJECT, RESULTS
 from delta_core.kernel.plugins.rules import (
     ActionColumn,
@@ -22,14 +25,14 @@ from delta_core.kernel.plugins.rules import (
     WriteRule,
 )
 from delta_core.kernel.protocol.actions import DomainMetadata, Metadata
+from delta_core.runtime.plugin_errors import contract_error, plugin_errors
 from delta_core.schema.fields import ColumnMap
 from delta_core.schema.types import TypeDef
 
 __all__ = ["GuardedHooks", "guarded_hooks", "hook_name", "marked_hooks"]
 
 _MARK = f"{PROJECT}_impl"
-#: The type that each hook returns, or of the elements that it returns; those that are not here are checked if they are
-#: used.
+#: The type that each hook returns, or of the elements that it returns.
 _ANSWERS: Mapping[str, tuple[type, ...]] = {
     "primitive_types": (TypeDef,),
     "functions": (Function,),
@@ -47,6 +50,7 @@ _ANSWERS: Mapping[str, tuple[type, ...]] = {
     "checksum_fields": (ChecksumField,),
     "file_references": (FileReference,),
     "retention_limits": (int,),
+    "checkpoint_sidecars": (str,),
     "requires_catalog": (bool,),
 }
 #: The same, by their names in `delta_core.kernel.plugins`.
@@ -91,17 +95,13 @@ def guarded_hooks(plugin: Any, feature: str) -> GuardedHooks:
     for name, function in marked_hooks(plugin).items():
         hook = hook_name(name, function)
         if hook not in RESULTS:
-            raise _broken(feature, hook, f"does not exist.{did_you_mean(hook, RESULTS)}")
+            raise contract_error(feature, hook, "", f"does not exist.{did_you_mean(hook, RESULTS)}", plugin)
         known = _arguments(getattr(hookspecs, hook))
         unknown = [p for p in _arguments(function) if p not in known]
         if unknown:
-            raise _broken(
-                feature,
-                hook,
-                f"takes the argument {unknown[0]!r}; expected some of: {', '.join(known)}."
-                f"{did_you_mean(unknown[0], known)}",
-            )
-        guarded[name] = _guarded(function, feature, hook)
+            what = f"takes the argument {unknown[0]!r}; expected some of: {', '.join(known)}."
+            raise contract_error(feature, hook, "", what + did_you_mean(unknown[0], known), plugin)
+        guarded[name] = _guarded(function, plugin, feature, hook)
     return GuardedHooks(guarded)
 
 
@@ -115,16 +115,19 @@ def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(code.co_varnames[: code.co_argcount - len(function.__defaults__ or ())])
 
 
-def _guarded(function: Callable[..., Any], feature: str, hook: str) -> Callable[..., Any]:
+def _guarded(function: Callable[..., Any], plugin: Any, feature: str, hook: str) -> Callable[..., Any]:
     kind = RESULTS[hook]
+    is_list = kind == "list" or hook == "checkpoint_sidecars"
 
     @functools.wraps(function)
     def call(*arguments: Any) -> Any:
-        with plugin_errors(feature, f"Hook {hook}", hook):
+        with plugin_errors(feature, f"Hook {hook}", hook, plugin):
             answer = function(*arguments)
-            if kind == "list" and isinstance(answer, Iterable) and not isinstance(answer, (str, bytes)):
+            if is_list and isinstance(answer, Iterable) and not isinstance(answer, (str, bytes)):
                 answer = list(answer)
-        _check_answer(answer, kind, feature, hook)
+        wrong = _wrong_answer(answer, kind, feature, hook)
+        if wrong:
+            raise contract_error(feature, hook, "", wrong, plugin)
         return answer
 
     return call
@@ -134,25 +137,49 @@ def _types_of(hook: str) -> tuple[type, ...]:
     if hook in _LATE_ANSWERS:
         late = getattr(late_types, _LATE_ANSWERS[hook])
         return get_args(late) or (late,)
-    return _ANSWERS.get(hook, (object,))
+    return _ANSWERS[hook]
 
 
-def _check_answer(answer: Any, kind: str, feature: str, hook: str) -> None:
+def _wrong_answer(answer: Any, kind: str, feature: str, hook: str) -> str:
+    """Return what is wrong with what a hook returned, empty if nothing is."""
     if kind == "check":
-        if answer is not None:
-            raise _broken(feature, hook, f"returned {answer!r}; expected nothing.")
-        return
+        return "" if answer is None else f"returned {shown(answer)}; expected nothing"
+    if answer is None and kind == "single":
+        return ""
+    if hook == "committer":
+        fits = callable(getattr(answer, "commit", None))
+        return "" if fits else f"returned {shown(answer)}; expected an object with the method commit(proposal)"
     types = _types_of(hook)
-    names = " or ".join(t.__name__ for t in types)
-    if kind == "list":
-        if not isinstance(answer, list):
-            raise _broken(feature, hook, f"returned {answer!r}; expected a list or another iterable.")
-        unexpected = next((a for a in answer if not isinstance(a, types)), None)
-        if unexpected is not None:
-            raise _broken(feature, hook, f"returned {unexpected!r}, which is no rule of it; expected {names}.")
-    elif not isinstance(answer, types) and not (kind == "single" and answer is None):
-        raise _broken(feature, hook, f"returned {answer!r}; expected {names}.")
+    if kind == "list" or hook == "checkpoint_sidecars":
+        return _wrong_list(answer, types, feature)
+    if not isinstance(answer, types):
+        return f"returned {shown(answer)}; expected {_named(types)}"
+    return _wrong_record(answer, feature)
 
 
-def _broken(feature: str, hook: str, what: str) -> HookContractError:
-    return HookContractError(f"Hook {hook} of plugin {feature!r} {what}", plugin=feature, hook=hook)
+def _wrong_list(answer: Any, types: tuple[type, ...], feature: str) -> str:
+    if not isinstance(answer, list):
+        return f"returned {shown(answer)}; expected a list or another iterable"
+    for part in answer:
+        if not isinstance(part, types):
+            return f"returned {shown(part)}, which is no rule of it; expected {_named(types)}"
+        wrong = _wrong_record(part, feature)
+        if wrong:
+            return wrong
+    return ""
+
+
+def _named(types: tuple[type, ...]) -> str:
+    return " or ".join(t.__name__ for t in types)
+
+
+def _wrong_record(record: Any, feature: str) -> str:
+    if not isinstance(record, Struct):
+        return ""
+    misfit = find_misfit(record)
+    if misfit is not None:
+        return f"returned {misfit}"
+    if isinstance(record, ActionColumn) and record.action not in ("add", "remove"):
+        return f"returned ActionColumn.action={record.action!r}; expected 'add' or 'remove'"
+    signed = getattr(record, "feature", feature)
+    return "" if signed == feature else f"returned {type(record).__name__}.feature={signed!r}; expected {feature!r}"

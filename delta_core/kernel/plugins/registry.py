@@ -23,18 +23,18 @@ from delta_core.errors import (
 )
 from delta_core.expressions.plugin_functions import Function
 from delta_core.kernel.plugins import hookspecs
+from delta_core.kernel.plugins.answers import find_misfit
 from delta_core.kernel.plugins.features import API_VERSION, SupportedFeatures, TableFeature, supported_features
 from delta_core.kernel.plugins.hook_calls import guarded_hooks
 from delta_core.kernel.plugins.hookspecs import PROJECT, RESULTS
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol.actions import Protocol
 from delta_core.runtime.entry_points import entry_groups
+from delta_core.runtime.plugin_errors import FEATURES_GROUP, plugin_name
 from delta_core.runtime.processes import cached_property
 from delta_core.schema.types import BASE_TYPES, TypeDef
 
 __all__ = ["FEATURES_GROUP", "PluginRegistry", "PluginSet", "default_registry"]
-
-FEATURES_GROUP = "delta_core.features"
 
 
 class PluginRegistry:
@@ -255,6 +255,14 @@ def _feature_of(plugin: Any, where: str) -> TableFeature:
         raise PluginError(
             f"Plugin {where} was written for hook API {feature.api}, this delta_core has {API_VERSION}. "
             "Install a matching release of it.",
+            feature=feature.name,
+        )
+    misfit = find_misfit(feature)
+    if misfit is not None:
+        raise PluginError(
+            f"FEATURE of {plugin_name(feature.name, plugin)} has {misfit}. Correct it, or report it to the plugin's "
+            "authors.",
+            plugin=feature.name,
             feature=feature.name,
         )
     return feature

@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.engines.records import RangeRequest
-from delta_core.errors import DataFileNotFoundError, HookContractError, plugin_errors
+from delta_core.errors import DataFileNotFoundError
 from delta_core.kernel.plugins.rules import VECTOR_LOCATION, RowSelector, VectorBytes
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, int64_values, is_valid, number_array, one_array, values_of
 from delta_core.kernels.row_set import RowSet, RowSets
+from delta_core.runtime.plugin_errors import contract_error, plugin_errors
 from delta_core.runtime.threads import Task, ThreadPool
 
 if TYPE_CHECKING:
@@ -151,7 +152,22 @@ class _ManyVectors:
         assert decode is not None
         vectors = VectorBytes(data, self._num_files, self._files[numbers], starts, sizes, self._counts[numbers])
         with plugin_errors(self._selector.feature, "RowSelector.decode_all of hook read_rules", "read_rules"):
-            sets, self.is_read[numbers] = decode(vectors)
+            found = decode(vectors)
+        if not (
+            isinstance(found, tuple)
+            and len(found) == 2
+            and isinstance(found[0], RowSets)
+            and isinstance(found[1], np.ndarray)
+            and (found[1].dtype, found[1].shape) == (np.dtype(np.bool_), (len(numbers),))
+        ):
+            shown = [getattr(f, "dtype", type(f).__name__) for f in found] if isinstance(found, tuple) else found
+            raise contract_error(
+                self._selector.feature,
+                "read_rules",
+                "RowSelector.decode_all",
+                f"returned {shown}; expected RowSets and a NumPy array of {len(numbers)} bool",
+            )
+        sets, self.is_read[numbers] = found
         return sets
 
 
@@ -165,11 +181,17 @@ def locate(selector: RowSelector, files: pa.Table) -> pa.Table:
     """
     with plugin_errors(selector.feature, "RowSelector.locate of hook read_rules", "read_rules"):
         found = selector.locate(files.select(list(selector.columns)))
-    if not isinstance(found, pa.Table) or found.schema.names != VECTOR_LOCATION.names:
-        raise HookContractError(
-            f"The row selector of {selector.feature} located vectors as {getattr(found, 'schema', found)}, expected "
-            f"the columns {', '.join(VECTOR_LOCATION.names)}.",
-            feature=selector.feature,
+    if not isinstance(found, pa.Table) or (found.schema.names, found.schema.types) != (
+        VECTOR_LOCATION.names,
+        VECTOR_LOCATION.types,
+    ):
+        columns = [f"{f.name}: {f.type}" for f in found.schema] if isinstance(found, pa.Table) else type(found).__name__
+        raise contract_error(
+            selector.feature,
+            "read_rules",
+            "RowSelector.locate",
+            f"returned {columns}; expected a table of VECTOR_LOCATION ("
+            f"{', '.join(f'{f.name}: {f.type}' for f in VECTOR_LOCATION)})",
         )
     numbers = int64_values(found.column("file"))
     return found if (numbers[1:] >= numbers[:-1]).all() else found.sort_by("file")
@@ -193,11 +215,8 @@ def _read(storage: Storage, selector: RowSelector, located: pa.Table, out: dict[
             where = "its descriptor" if data is not None else f"{path!r}, byte {offset}"
             rows = selector.decode(next(ranges) if data is None else data, cardinality, where)
             if not isinstance(rows, RowSet):
-                raise HookContractError(
-                    f"RowSelector.decode of hook read_rules of plugin {selector.feature!r} returned {rows!r}; expected "
-                    "a RowSet.",
-                    plugin=selector.feature,
-                    hook="read_rules",
+                raise contract_error(
+                    selector.feature, "read_rules", "RowSelector.decode", f"returned {rows!r}; expected a RowSet"
                 )
             out[file] = out[file] | rows if file in out else rows
 

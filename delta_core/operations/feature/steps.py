@@ -26,6 +26,7 @@ from delta_core.kernel.commit.options import PostCommit
 from delta_core.kernel.commit.transaction import Transaction
 from delta_core.kernel.log.paths import decode_paths
 from delta_core.kernel.log.tombstones import retained
+from delta_core.kernel.plugins.references import absolute_files, named_files
 from delta_core.kernel.plugins.steps import (
     AddTombstones,
     ChangeSchema,
@@ -44,7 +45,9 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import mask_of, number_array, one_array, strings_of
 from delta_core.operations.optimize import OptimizeOptions, optimize_table
 from delta_core.operations.table_rewrite import TableRewrite
+from delta_core.runtime.plugin_errors import contract_error, plugin_errors
 from delta_core.schema.fields import Path, find, format_path
+from delta_core.schema.types import StructType
 
 __all__ = ["MOST_ATTEMPTS", "StepRunner", "is_metadata_pending", "step_text", "with_properties"]
 
@@ -97,7 +100,11 @@ def _domains(domains: Mapping[str, str], step: RemoveDomains) -> list[str]:
 
 def _changed(metadata: Metadata, step: ChangeSchema) -> Metadata:
     old = metadata.schema
-    schema = step.change(old)
+    with plugin_errors(step.feature, "ChangeSchema.change of hook feature_steps", "feature_steps"):
+        schema = step.change(old)
+    if not isinstance(schema, StructType):
+        what = f"returned {type(schema).__name__}; expected a Schema"
+        raise contract_error(step.feature, "feature_steps", "ChangeSchema.change", what)
     changed = metadata if schema == old else replace(metadata, schema_string=schema.to_json())
     return with_properties(changed, dict.fromkeys(step.properties))
 
@@ -344,7 +351,7 @@ def _without_tombstone(latest: Snapshot, step: AddTombstones) -> pa.Array:
         known += recent.filter(pc.invert(has_files)).column("path").chunks
         values = one_array(recent.filter(has_files).column(step.column))
         used = references if len(values) else []
-        named += [pc.filter(r.paths(values), pc.invert(r.absolute(values))) for r in used]
+        named += [pc.filter(named_files(r, values), pc.invert(absolute_files(r, values))) for r in used]
     paths = pc.unique(pc.drop_null(pa.concat_arrays(named)))
     encoded = strings_of([encode_path(p) for p in paths.to_pylist()])
     return encoded.filter(pc.invert(pc.is_in(encoded, value_set=pa.concat_arrays(known))))

@@ -32,6 +32,7 @@ from delta_core.kernel.log.checksum import check_by_checksum
 from delta_core.kernel.log.names import LOG_DIRECTORY
 from delta_core.kernel.log.paths import decode_paths
 from delta_core.kernel.plugins.plans import LogFile
+from delta_core.kernel.plugins.references import named_files
 from delta_core.kernel.protocol.properties import read_property
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels import compute as pc
@@ -305,7 +306,7 @@ def _removed(
         named = [strings_of(decode_paths(t.column("path"))) for t in (removes, actions.cdcs)]
         for reference in references:
             if reference.column in removes.column_names:
-                named += [reference.paths(chunk) for chunk in removes.column(reference.column).chunks]
+                named += [named_files(reference, chunk) for chunk in removes.column(reference.column).chunks]
         paths = pc.drop_null(pc.unique(pa.concat_arrays(named)))
         odd = odd_paths(paths)
         if odd is not None:

@@ -11,6 +11,7 @@ from delta_core.engines.records import ActionQuery
 from delta_core.errors import LogChangedError, UnsupportedFeatureError, VersionNotFoundError
 from delta_core.kernel.log.paths import decode_paths, decoded_parts
 from delta_core.kernel.plugins.plans import LogFile
+from delta_core.kernel.plugins.references import named_files
 from delta_core.kernel.plugins.rules import FileReference
 from delta_core.kernel.protocol.actions import FILE_COLUMNS
 from delta_core.kernel.snapshot import Snapshot
@@ -106,7 +107,7 @@ def add_references(found: PathSet, table: pa.Table, references: Sequence[FileRef
         if reference.column in table.column_names:
             for chunk in table.column(reference.column).chunks:
                 if chunk.null_count < len(chunk):
-                    found.add(reference.paths(chunk))
+                    found.add(named_files(reference, chunk))
 
 
 def commits_since(snapshot: Snapshot, cutoff_ms: int, commits: Sequence[LogFile]) -> list[LogFile]:

@@ -11,19 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.engines.interface import Storage
-from delta_core.errors import (
-    DataFileNotFoundError,
-    DeltaError,
-    EngineError,
-    ExternalPathError,
-    HookContractError,
-    LogError,
-    shortened,
-)
+from delta_core.errors import DataFileNotFoundError, DeltaError, EngineError, ExternalPathError, LogError, shortened
 from delta_core.expressions.ast import NUM_RECORDS
 from delta_core.kernel import scan as scanning
 from delta_core.kernel.log.partition_values import parse_partition_values
 from delta_core.kernel.log.paths import decode_paths
+from delta_core.kernel.plugins.answers import find_misfit
 from delta_core.kernel.plugins.checks import CommitCheck, FileCheck, Finding, UniqueCheck
 from delta_core.kernel.plugins.plans import LogFile, ReadRequest
 from delta_core.kernel.plugins.rules import RowSelector
@@ -43,6 +36,7 @@ from delta_core.kernels.arrow_buffers import (
 from delta_core.kernels.dedup import KeySet
 from delta_core.operations.vacuum.reachable import commit_actions, commits_since
 from delta_core.runtime.json_text import decode_json
+from delta_core.runtime.plugin_errors import contract_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -333,10 +327,11 @@ def check_features(snapshot: Snapshot, infos: Callable[[], Mapping[int, Mapping[
         else:
             found = check.find(_columns_of(snapshot, check))
         for f in found:
-            if not isinstance(f, Finding):
-                raise HookContractError(
-                    f"A check of hook check_table returned {f!r}; expected findings.", hook="check_table"
-                )
+            misfit = None if isinstance(f, Finding) else f"{f!r}; expected findings"
+            if misfit is None and (wrong := find_misfit(f)) is not None:
+                misfit = str(wrong)
+            if misfit is not None:
+                raise contract_error(check.feature, "check_table", f"{type(check).__name__}.find", f"returned {misfit}")
             yield f
 
 

@@ -30,7 +30,7 @@ from delta_core.engines.arrow.evaluate import (
 from delta_core.engines.arrow.evaluate.compute import CallInfo, Kernel, Maker, evaluated_type, scalar_of, typed
 from delta_core.engines.arrow.evaluate.layouts import with_plain_layout
 from delta_core.engines.arrow.evaluate.result_size import choose, spread, take
-from delta_core.errors import ExpressionError, InternalError, PluginError, UnsupportedExpressionError, plugin_errors
+from delta_core.errors import ExpressionError, InternalError, UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Cast, Column, EngineCall, Expression, Leaf, Literal, Values, leaves
 from delta_core.expressions.binding import leaf_type, resolve, resolve_args
 from delta_core.expressions.coercion import canonical
@@ -38,6 +38,7 @@ from delta_core.expressions.functions import is_builtin
 from delta_core.expressions.printing import format_sql
 from delta_core.expressions.typing_rules import Typed
 from delta_core.kernels.arrow_buffers import is_valid, number_array, one_array, values_of
+from delta_core.runtime.plugin_errors import contract_error, plugin_errors
 from delta_core.runtime.recursion import Steps, each, run
 from delta_core.runtime.sizes import num_bytes
 from delta_core.schema.logical import facts, open_type, plain_layout
@@ -352,12 +353,15 @@ def _foreign(function: Function, nodes: list[Node], result: pa.DataType) -> Node
         arguments = [_as_array(v, batch.num_rows, v.type) for v in values]
         with plugin_errors(function.feature, f"Function {function.name!r} of hook functions", "functions"):
             out = function.arrays(*arguments)
-        if len(out) != batch.num_rows or out.type != result:
-            raise PluginError(
-                f"Function {function.name!r} of feature {function.feature!r} returned {len(out)} values of {out.type}; "
-                f"expected {batch.num_rows} of {result}.",
+        fits = isinstance(out, (pa.Array, pa.ChunkedArray))
+        if not fits or len(out) != batch.num_rows or out.type != result:
+            found = f"{len(out)} values of {out.type}" if fits else type(out).__name__
+            raise contract_error(
+                function.feature,
+                "functions",
+                f"Function {function.name!r}",
+                f"returned {found}; expected an Arrow array of {batch.num_rows} values of {result}",
                 function=function.name,
-                feature=function.feature,
             )
         return out
 
