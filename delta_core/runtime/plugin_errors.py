@@ -58,7 +58,7 @@ def contract_error(
     part : str
         The part that is at fault, such as ``RowSelector.locate``; empty: the hook itself.
     what : str
-        What was found and what was expected, after the subject and without a full stop.
+        The predicate of the sentence: the found and the expected value, without a full stop.
     plugin : object, optional
         The plugin that serves the feature.
     **facts
