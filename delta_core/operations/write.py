@@ -49,11 +49,34 @@ if TYPE_CHECKING:
     from delta_core.operations.changes import Dropped
     from delta_core.operations.row_changes import RowChanges
 
-__all__ = ["TableWrite", "WriteOptions", "has_transactions", "live_rows", "run_write", "write_table"]
+__all__ = ["StreamBatch", "TableWrite", "WriteOptions", "has_transactions", "live_rows", "run_write", "write_table"]
 
 Mode = Literal["error", "append", "overwrite", "ignore"]
 #: Partitions that a conflict check names one by one; of more, all files count as read.
 _MAX_PARTITIONS_READ = 200
+
+
+class StreamBatch(Struct, frozen=True):
+    """The batch of a streaming query that rows are; it is written once.
+
+    Parameters
+    ----------
+    query_id : str
+        The query, also if it was started again with its checkpoint.
+    epoch_id : int
+        The number of the batch.
+    output_mode : "append" or "complete"
+        Spark's output mode.
+    """
+
+    query_id: str
+    epoch_id: int
+    output_mode: str
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The ``operationParameters`` of its commit."""
+        return {"outputMode": self.output_mode.capitalize(), "queryId": self.query_id, "epochId": str(self.epoch_id)}
 
 
 class WriteOptions(Struct, frozen=True):
@@ -85,6 +108,8 @@ class WriteOptions(Struct, frozen=True):
         Bytes of a file; ``delta.targetFileSize`` unless given.
     transactions : Mapping of str to int
         Application ids and versions: rows of versions that the table has already are not written again.
+    batch : StreamBatch, optional
+        The rows are this batch of a stream: a transaction of its query, and a STREAMING UPDATE in the history.
     data_change : bool
         False, with ``overwrite``: the rows are those that they replace, arranged otherwise.
     user_metadata : str, optional
@@ -112,11 +137,19 @@ class WriteOptions(Struct, frozen=True):
     writer_properties: WriterProperties | None = None
     target_file_size: int | None = None
     transactions: Mapping[str, int] = {}
+    batch: StreamBatch | None = None
     data_change: bool = True
     user_metadata: str | None = None
     custom_metadata: Mapping[str, Any] = {}
     max_commit_retries: int = MAX_COMMIT_RETRIES
     post: PostCommit = field(default_factory=PostCommit)
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """The versions of `transactions`, and that of the batch."""
+        if self.batch is None:
+            return self.transactions
+        return {**self.transactions, self.batch.query_id: self.batch.epoch_id}
 
 
 def write_table(
@@ -186,7 +219,7 @@ def run_write(
             "Use mode append, overwrite or ignore.",
             path=context.log.uri,
         )
-    if base is not None and (options.mode == "ignore" or has_transactions(base, options.transactions)):
+    if base is not None and (options.mode == "ignore" or has_transactions(base, options.versions)):
         return None
     write = begin(base)
     try:
@@ -206,7 +239,7 @@ def run_write(
 def _run_on(created: Snapshot, lost: TableWrite, options: WriteOptions) -> CommitResult[Snapshot] | None:
     """Write the rows of a write that was to create a table into the one that another writer created first."""
     try:
-        if options.mode == "ignore" or has_transactions(created, options.transactions):
+        if options.mode == "ignore" or has_transactions(created, options.versions):
             return None
         write = lost.moved_to(created)
         try:
@@ -278,7 +311,8 @@ class TableWrite:
         self.base = base
         self.source = source
         self.options = options
-        self.transaction = Transaction(context, base, "WRITE", self._parameters())
+        operation = "WRITE" if options.batch is None else "STREAMING UPDATE"
+        self.transaction = Transaction(context, base, operation, self._parameters())
         self.engine = context.log.engine
         self.written: list[Written] = []
         self.changes: list[Written] = []
@@ -295,7 +329,7 @@ class TableWrite:
         if options.mode == "overwrite" and self.base is not None:
             # what stays and what changes is read as the table will be, with the columns and types that this write adds
             self._replace(self.base.redefined(self.transaction.table, self.transaction.plugins), predicate)
-        for app_id, version in options.transactions.items():
+        for app_id, version in options.versions.items():
             transaction.set_transaction(app_id, version)
         self._measure()
         return transaction.commit(
@@ -323,6 +357,8 @@ class TableWrite:
 
     def _parameters(self) -> dict[str, Any]:
         options = self.options
+        if options.batch is not None:
+            return dict(options.batch.parameters)
         mode = {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}.get(options.mode, "ErrorIfExists")
         out: dict[str, Any] = {"mode": mode, "partitionBy": json.dumps(list(options.partition_by or ()))}
         if options.replace_where is not None:
@@ -336,7 +372,7 @@ class TableWrite:
     def _define(self) -> None:
         options = self.options
         if self.base is None or options.replaces_definition:
-            if options.is_query:
+            if options.is_query and options.batch is None:
                 self.transaction.operation = f"CREATE {'' if self.base is None else 'OR REPLACE '}TABLE AS SELECT"
             stage_definition(
                 self.transaction,

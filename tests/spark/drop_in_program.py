@@ -351,6 +351,8 @@ def check_streams(spark: Any, folder: Path) -> None:
     counts = counts.format("delta").trigger(**once).option("checkpointLocation", f"{folder}/c3")
     counts.outputMode("complete").start(f"{folder}/counts").awaitTermination()
     assert {tuple(r) for r in spark.read.format("delta").load(f"{folder}/counts").collect()} == {(0, 3), (1, 2)}
+    [made] = DeltaTable(f"{folder}/counts").history()
+    assert (made["operation"], made["operationParameters"]["outputMode"]) == ("STREAMING UPDATE", "Complete")
     with pytest.raises(InvalidArgumentError, match="output mode"):
         counts.outputMode("update").start(f"{folder}/counts")
     assert spark.readStream.format("delta").option("nope", 1).load(path).isStreaming

@@ -88,6 +88,19 @@ def test_batches_are_commits_with_the_query_and_batch_as_transaction(stream: Str
     assert table.metadata().configuration["delta.appendOnly"] == "true"
 
 
+def test_history_names_batches_as_delta_spark_does(stream: Stream) -> None:
+    stream.add(1)
+    query = stream.run()
+    stream.add(2)
+    stream.run()
+    found = DeltaTable(str(stream.table)).history()
+    assert [entry["operation"] for entry in found] == ["STREAMING UPDATE"] * 2
+    assert [entry["operationParameters"] for entry in found] == [
+        {"outputMode": "Append", "queryId": query, "epochId": str(number)} for number in (1, 0)
+    ]
+    assert found[0]["isBlindAppend"]
+
+
 def test_batch_is_written_once_from_every_state_of_the_checkpoint(stream: Stream) -> None:
     stream.add(1)
     stream.run()

@@ -22,7 +22,7 @@ from delta_core.kernel.commit.options import MAX_COMMIT_RETRIES
 from delta_core.kernel.snapshot import TableContext, open_context
 from delta_core.operations import compact_after
 from delta_core.operations.create import column_names
-from delta_core.operations.write import WriteOptions
+from delta_core.operations.write import StreamBatch, WriteOptions
 
 __all__ = ["write"]
 
@@ -44,7 +44,7 @@ def write(
     properties: Mapping[str, Any] | None = None,
     name: str | None = None,
     description: str | None = None,
-    txn: tuple[str, int] | None = None,
+    txn: tuple[str, int] | StreamBatch | None = None,
     user_metadata: str | None = None,
     custom_metadata: Mapping[str, Any] | None = None,
     data_change: bool = True,
@@ -93,9 +93,10 @@ def write(
         Of a table that is created.
     name, description : str, optional
         Texts of a table that is created, or whose schema is overwritten.
-    txn : (str, int), optional
+    txn : (str, int) or StreamBatch, optional
         An application's id and version: rows of a version that the table has already are not written again. Unless
-        given, the session's settings ``spark.databricks.delta.write.txnAppId`` and ``txnVersion``.
+        given, the session's settings ``spark.databricks.delta.write.txnAppId`` and ``txnVersion``. A `StreamBatch` is
+        that of a streaming query, with its operation in the history.
     user_metadata : str, optional
         ``userMetadata`` of the commit; ``spark.databricks.delta.commitInfo.userMetadata`` unless given.
     custom_metadata : Mapping, optional
@@ -168,7 +169,8 @@ def write(
         properties=None if properties is None else portable_definition(spark, properties)[0],
         name=name,
         description=description,
-        transactions=dict([txn]) if txn else settings.transactions,
+        transactions=dict([txn]) if isinstance(txn, tuple) else {} if txn else settings.transactions,
+        batch=txn if isinstance(txn, StreamBatch) else None,
         data_change=data_change,
         user_metadata=user_metadata,
         custom_metadata=custom_metadata or {},
@@ -176,6 +178,11 @@ def write(
     )
     optimize = settings.optimizes_writes if optimize_write is None else optimize_write
     files = FrameOptions(max_records_per_file, optimize, parquet_options or {}, route == "plain")
+    if replace_on is not None:
+        settings.permit("replaceOn.dataframe.writer.enabled", "replaceOn")
+    if using:
+        settings.permit("replaceUsing.dataframe.writer.enabled", "replaceUsing")
+    settings.permits_dynamic(partition_overwrite_mode == "dynamic")
     own = FrameWriteOptions(using, portable_text(spark, replace_on), files)
     engine = spark_engine(spark, place, storage_options, allow_external, files)
     context = open_context(place, storage_options, engine, commits=commits, plugins=plugins)

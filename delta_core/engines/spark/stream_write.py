@@ -16,6 +16,7 @@ from delta_core.engines.spark.save import write
 from delta_core.engines.spark.settings import session_settings
 from delta_core.engines.spark.spark_errors import raises_spark_errors
 from delta_core.errors import EngineError, InvalidArgumentError, UnsupportedOperationError
+from delta_core.operations.write import StreamBatch
 
 __all__ = ["write_stream"]
 
@@ -70,10 +71,11 @@ def write_stream(
 
     Notes
     -----
-    Each batch is one commit with the transaction id (the query's id, the batch's number), as delta-spark's sink writes
-    it. A batch that is repeated after a failure is skipped if its commit exists; what an interrupted one wrote is never
-    part of the table. A query with another checkpoint is another query, and writes all its batches. Errors of `write`
-    ends the query: ``awaitTermination`` raises it, and ``exception()`` has it as its ``__cause__``.
+    Each batch is one commit, a STREAMING UPDATE with the transaction id (the query's id, the batch's number), as
+    delta-spark's sink writes it. A batch that is repeated after a failure is skipped if its commit exists; what an
+    interrupted one wrote is never part of the table. A query with another checkpoint is another query, and writes
+    all its batches. An error of `write` ends the query: ``awaitTermination`` raises it, and ``exception()`` has it
+    as its ``__cause__``.
     """
     check_version()
     _check(df, mode, options)
@@ -87,7 +89,7 @@ def write_stream(
         if not query:
             raise EngineError("The query failed to start; this batch was not written.")
         # the checkpoint keeps the query's id, so a query that continues another one has the same
-        txn = (str(query[0].id), number)
+        txn = StreamBatch(str(query[0].id), number, mode)
         with remembering():
             if mode == "append":
                 write(rows, uri, "append", txn=txn, **options)

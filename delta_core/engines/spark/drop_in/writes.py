@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from delta_core.engines.spark.drop_in.options import Options, write_arguments
 from delta_core.engines.spark.save import write
+from delta_core.operations.write import StreamBatch
 from delta_core.table.delta_table import DeltaTable
 
 __all__ = ["overwriting", "save", "save_batch"]
@@ -45,13 +46,13 @@ def overwriting(rows: DataFrame, path: str, arguments: Mapping[str, Any]) -> dic
     return {"partition_by": [], **found} if lost else found
 
 
-def save_batch(rows: DataFrame, options: Options, partition_by: Sequence[str], mode: str, txn: tuple[str, int]) -> None:
+def save_batch(rows: DataFrame, options: Options, partition_by: Sequence[str], batch: StreamBatch) -> None:
     """Write a batch of a stream, unless the table has it."""
     arguments = _arguments(options)
     if partition_by:
         arguments["partition_by"] = list(partition_by)
-    arguments["txn"] = txn
-    if mode == "append":
+    arguments["txn"] = batch
+    if batch.output_mode == "append":
         write(rows, options.path, "append", **arguments)
     else:
         write(rows, options.path, "overwrite", **{"partition_overwrite_mode": "static", **arguments})
