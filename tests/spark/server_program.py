@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession, functions as F
+from pyspark.sql import SparkSession, Window, functions as F
 
 import delta_core.spark as ds
 from delta_core import DeltaTable
-from delta_core.errors import UnsupportedOperationError
+from delta_core.errors import InvalidArgumentError, UnsupportedExpressionError, UnsupportedOperationError
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -104,7 +104,60 @@ def uses_functions(spark: Any, path: str) -> None:
     ds.write(spark.range(30, 31).selectExpr("id", "id AS p"), path, "append")
     assert ds.read(spark, path).count() == before + 1
     with pytest.raises(UnsupportedOperationError, match=r"Use spark\.sql, whose statements the server runs"):
-        table.delete("id = 1")
+        table.optimize()
+
+
+def changes_rows(spark: Any, path: str) -> None:
+    place = f"{path}-changed `x"
+    made = spark.sql("SELECT id, concat('a\\\\', id) AS s, named_struct('a', id) AS r, array(id) AS l FROM range(8)")
+    made.write.format("delta").save(place)
+    table = ds.DeltaTable.forPath(spark, place).alias("t")
+
+    def found() -> list[tuple[Any, ...]]:
+        return [(r.id, r.s, r.r.a, r.l) for r in table.toDF().orderBy("id").collect()]
+
+    assert table.delete("id = 0 -- the first one").first().num_affected_rows == 1
+    assert table.delete((F.col("t.id") == 1) | (F.col("s") == "a\\2")).first().num_affected_rows == 2
+    assert table.update(F.col("r")["a"].isin(3, 4), {"r.a": F.col("id") * 10, "s": "'it''s'"}).first()[0] == 2
+    value = F.when(F.col("id") > 6, F.lit("it's")).otherwise(F.col("s").substr(1, 1))
+    assert table.update(F.expr("id > 5"), {"s": value, "l": F.transform("l", lambda x: x + 1)}).first()[0] == 2
+    assert found() == [
+        (3, "it's", 30, [3]),
+        (4, "it's", 40, [4]),
+        (5, "a\\5", 5, [5]),
+        (6, "a", 6, [7]),
+        (7, "it's", 7, [8]),
+    ]
+    assert DeltaTable(place).history(1)[0]["operation"] == "UPDATE"
+    source = (
+        spark.range(3, 10).selectExpr("id", "'new' AS s", "named_struct('a', id) AS r", "array(0L) AS l").alias("u")
+    )
+    merge = table.merge(source, F.col("t.id") == F.col("u.id")).whenMatchedDelete("u.id = 3")
+    merge = merge.whenMatchedUpdate(F.col("u.id") < 5, {"s": F.col("u.s")})
+    merge = merge.whenNotMatchedInsert("u.id = 8", {"id": "u.id", "s": F.lit("8")}).whenNotMatchedInsertAll()
+    done = merge.execute().first()
+    assert (done.num_updated_rows, done.num_deleted_rows, done.num_inserted_rows) == (1, 1, 2)
+    ids = [(r.id, r.s) for r in table.toDF().orderBy("id").collect()]
+    assert ids == [(4, "new"), (5, "a\\5"), (6, "a"), (7, "it's"), (8, "8"), (9, "new")]
+    assert not [t for t in spark.catalog.listTables() if t.name.startswith("delta_core_")]
+    evolving = table.merge(spark.range(1).selectExpr("9L AS id", "1 AS more").alias("u"), "t.id = u.id")
+    evolving.withSchemaEvolution().whenMatchedUpdate(set={"more": "u.more"}).execute()
+    assert spark.read.format("delta").load(place).where("more = 1").count() == 1
+
+    version = DeltaTable(place).version()
+    twice = F.udf(lambda x: x, "long")
+    for call in (
+        lambda: table.delete(twice("id") == 1),
+        lambda: table.update(set={"id": F.sum("id").over(Window.partitionBy("s"))}),
+        lambda: table.delete(table.toDF()["id"] == 1),
+    ):
+        with pytest.raises(UnsupportedExpressionError, match=r"\A[^\n]*Pass the condition or value as SQL text\.\Z"):
+            call()
+    with pytest.raises(InvalidArgumentError, match="expected an expression"):
+        table.delete("id = 1) OR (id = 2")
+    with pytest.raises(AnalysisException):
+        table.delete("missing = 1")
+    assert DeltaTable(place).version() == version
 
 
 def main(folder: Path) -> None:
@@ -120,7 +173,7 @@ def main(folder: Path) -> None:
         builder = SparkSession.builder.remote(f"sc://127.0.0.1:{port}")
         spark = ds.configure(builder).getOrCreate()
         path = str(folder / "t")
-        for step in (reads_and_writes, runs_statements, raises_errors_of_pyspark, uses_functions):
+        for step in (reads_and_writes, runs_statements, raises_errors_of_pyspark, uses_functions, changes_rows):
             step(spark, path)
             print(step.__name__, flush=True)
         spark.stop()

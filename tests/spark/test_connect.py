@@ -57,7 +57,9 @@ def run(program: str, root: Path, *arguments: str) -> tuple[list[str], str]:
     return done.stdout.splitlines(), done.stdout[-2000:] + done.stderr[-4000:]
 
 
-@pytest.mark.parametrize("step", ["reads_and_writes", "runs_statements", "raises_errors_of_pyspark", "uses_functions"])
+@pytest.mark.parametrize(
+    "step", ["reads_and_writes", "runs_statements", "raises_errors_of_pyspark", "uses_functions", "changes_rows"]
+)
 def test_server_with_the_format_delta_serves_programs_that_use_its_name(
     served: tuple[list[str], str], step: str
 ) -> None:

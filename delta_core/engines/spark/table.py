@@ -25,6 +25,7 @@ from delta_core.engines.spark.builder import Definition, SparkTableBuilder, give
 from delta_core.engines.spark.catalog import path_in, plan_table, table_path, table_to_convert
 from delta_core.engines.spark.conditions import portable_definition, portable_text
 from delta_core.engines.spark.connect import has_format
+from delta_core.engines.spark.connect_changes import delete_statement, merge_on_server, update_statement
 from delta_core.engines.spark.failures import convert_failures, failing_as
 from delta_core.engines.spark.format_table import format_table_at
 from delta_core.engines.spark.latest import latest_rows
@@ -271,14 +272,17 @@ class SparkTable:
             raise InvalidArgumentError("There is no active session of Spark. Pass one.")
 
         def make(wanted: Definition) -> SparkTable:
-            session_settings(spark)
+            settings = session_settings(spark)
             place, storage_options = plan_table(spark, wanted.name, wanted.path), options.get("storage_options")
             path = place.path
             if wanted.mode == "replace" and not DeltaTable.is_deltatable(path, storage_options):
                 raise TableNotFoundError(f"There is no table to replace at {path}.", path=path)
             if wanted.mode == "error" and place.is_known:
                 raise TableExistsError(f"The session's catalog has a table {wanted.name} at {path}.", path=path)
-            properties, fields = portable_definition(spark, wanted.properties, wanted.schema.members)
+            texts = wanted.properties
+            if settings.lowers_property_names:
+                texts = {n if n.lower().startswith("delta.") else n.lower(): text for n, text in texts.items()}
+            properties, fields = portable_definition(spark, texts, wanted.schema.members)
             DeltaTable.create(
                 path,
                 Schema(fields),
@@ -412,12 +416,16 @@ class SparkTable:
         UnsupportedExpressionError
             Its value is not the same each time, or it contains a query.
         UnsupportedOperationError
-            The table is append-only, or the session is one of Spark Connect.
+            The table is append-only, or the session is one of Spark Connect, and its server lacks the format ``delta``,
+            or the table was opened with ``storage_options`` or ``plugins``, which the server does not have.
         CommitConflictError
             Another writer's commit contradicts this one; nothing of it is left.
         EngineError
             A Spark job failed; nothing was changed.
         """
+        if self._is_served():
+            check_condition(condition)
+            return self._spark.sql(delete_statement(self._path, self._alias, condition))
         base = self._changeable("delete")
         options = operations.ChangeOptions(
             predicate=None if condition is None else self._columns(base).condition(condition),
@@ -456,6 +464,11 @@ class SparkTable:
             As for `delete`.
         """
         check_values(set, "set")
+        if self._is_served():
+            check_condition(condition)
+            if not set:
+                raise InvalidArgumentError("An update needs values: set={column: value}.")
+            return self._spark.sql(update_statement(self._path, self._alias, condition, set))
         base = self._changeable("update")
         columns, named = self._columns(base), {self._own_name(base, name): v for name, v in (set or {}).items()}
         updates = {name: v if is_default(v) else columns.value(name, v) for name, v in named.items()}
@@ -492,13 +505,19 @@ class SparkTable:
         InvalidArgumentError
             There is no condition.
         UnsupportedOperationError
-            The session is one of Spark Connect.
+            As for `delete`.
         """
         if not hasattr(source, "sparkSession"):
             raise ArgumentTypeError(f"Found {type(source).__name__} for source, expected a DataFrame of PySpark.")
         if condition is None:
             raise InvalidArgumentError("Found None for condition, expected SQL text or a Column of PySpark.")
         check_condition(condition)
+        if self._is_served():
+            return SparkMerger(
+                lambda clauses, is_evolving: merge_on_server(
+                    self._path, self._alias, source, condition, clauses, is_evolving
+                )
+            )
         self._changeable("merge")
         return SparkMerger(lambda clauses, is_evolving: self._merged(source, condition, clauses, is_evolving))
 
@@ -745,6 +764,14 @@ class SparkTable:
         self._session = session_settings(self._spark)
         self._table.update_incremental()
         return self._table.snapshot()
+
+    def _is_served(self) -> bool:
+        """Whether a server of Spark Connect changes the rows."""
+        given = any(value is not None for value in self._options.values())
+        if given or private.is_available(self._spark) or not has_format(self._spark):
+            return False
+        session_settings(self._spark)
+        return True
 
     def _changeable(self, call: str) -> Snapshot:
         if not private.is_available(self._spark):
