@@ -145,7 +145,7 @@ def test_each_rejected_setting_is_rejected_by_its_name_on_every_path(spark: Any,
     spark.range(3).write.parquet(f"{uri}-files")
     rejected = [name for name, entry in KNOWN.items() if entry["status"] == "rejected"]
     for how in PATHS:
-        _check_rejected(spark, uri, f"{DELTA}stats.collect", "false", how)
+        _check_rejected(spark, uri, f"{DELTA}convertEmptyToNullForStringPartitionCol", "false", how)
     for number, name in enumerate(rejected):
         how = list(PATHS)[number % len(PATHS)]
         _check_rejected(spark, uri, name, _other(name), how)
@@ -153,7 +153,10 @@ def test_each_rejected_setting_is_rejected_by_its_name_on_every_path(spark: Any,
     assert not Path(f"{uri}-new").exists()
     # an object that was made before reads them again
     table = ds.DeltaTable.forPath(spark, uri)
-    with setting(spark, delta(stats__collect="false")), pytest.raises(UnsupportedOperationError):
+    with (
+        setting(spark, delta(convertEmptyToNullForStringPartitionCol="false")),
+        pytest.raises(UnsupportedOperationError),
+    ):
         table.delete()
 
 
@@ -164,6 +167,82 @@ def test_rejected_settings_at_their_defaults_and_those_without_meaning_change_no
         ds.write(spark.range(3), uri)
         ds.sql(spark, f"DELETE FROM delta.`{uri}` WHERE id = 1")
         assert rows(spark, uri) == [(0,), (2,)]
+
+
+@pytest.mark.parametrize(
+    ("values", "run", "error"),
+    [
+        (
+            delta(alterTable__dropColumn__enabled="false"),
+            lambda spark, uri: ds.sql(spark, f"ALTER TABLE delta.`{uri}` DROP COLUMN p"),
+            UnsupportedOperationError,
+        ),
+        (
+            delta(replaceOn__dataframe__writer__enabled="false"),
+            lambda spark, uri: ds.write(spark.range(1), uri, "overwrite", replace_on="t.id = s.id"),
+            UnsupportedOperationError,
+        ),
+        (
+            delta(replaceUsing__dataframe__writer__enabled="false"),
+            lambda spark, uri: ds.write(spark.range(1), uri, "overwrite", replace_using="id"),
+            UnsupportedOperationError,
+        ),
+        (
+            delta(dynamicPartitionOverwrite__enabled="false"),
+            lambda spark, uri: ds.write(spark.range(1), uri, "overwrite", partition_overwrite_mode="dynamic"),
+            InvalidArgumentError,
+        ),
+        (
+            {
+                **delta(dynamicPartitionOverwrite__enabled="false"),
+                "spark.sql.sources.partitionOverwriteMode": "dynamic",
+            },
+            lambda spark, uri: ds.sql(spark, f"INSERT OVERWRITE delta.`{uri}` VALUES (1, 1)"),
+            InvalidArgumentError,
+        ),
+    ],
+)
+def test_calls_that_the_session_disables_are_rejected_by_the_setting(
+    spark: Any, uri: str, values: dict[str, str], run: Callable[[Any, str], Any], error: type[DeltaError]
+) -> None:
+    made = spark.range(3).selectExpr("id", "id % 2 AS p")
+    ds.write(made, uri, partition_by="p", properties={"delta.columnMapping.mode": "name"})
+    with setting(spark, values), pytest.raises(error) as found:
+        run(spark, uri)
+    name = next(n for n in values if n.startswith(DELTA))
+    assert found.value.facts["setting"] == name
+    assert name in str(found.value)
+    assert DeltaTable(uri).version() == 0
+    with setting(spark, {name: "true"}):
+        ds.write(made.where("id = 7"), uri, "append")
+
+
+def test_settings_of_the_form_of_files_are_warned_of_once(
+    spark: Any, uri: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with setting(spark, delta(write__dataFilesToSubdir="true", stats__collect="true")):
+        for _ in range(2):
+            ds.write(spark.range(1), uri, "append")
+    found = [r.getMessage() for r in caplog.records if "has no effect here" in r.getMessage()]
+    assert len(found) == 1
+    assert f"{DELTA}write.dataFilesToSubdir = true" in found[0]
+
+
+def test_missing_constraints_are_dropped_if_the_session_assumes_if_exists(spark: Any, uri: str) -> None:
+    ds.write(spark.range(1), uri)
+    text = f"ALTER TABLE delta.`{uri}` DROP CONSTRAINT c"
+    with pytest.raises(UnsupportedOperationError):
+        ds.sql(spark, text)
+    with setting(spark, delta(constraints__assumesDropIfExists__enabled="true")):
+        ds.sql(spark, text)
+    assert DeltaTable(uri).version() == 0
+
+
+def test_builder_lowers_the_names_of_properties_if_the_session_requests_it(spark: Any, uri: str) -> None:
+    with setting(spark, delta(deltaTableBuilder__forceTablePropertyLowerCase__enabled="true")):
+        builder = ds.DeltaTable.create(spark).location(uri).addColumn("id", "bigint")
+        builder.property("Own.Key", "X").property("delta.appendOnly", "true").execute()
+    assert DeltaTable(uri).metadata().configuration == {"own.key": "X", "delta.appendOnly": "true"}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
@@ -21,6 +22,8 @@ from delta_core.kernel.commit.options import PostCommitHookProperties
 from delta_core.kernel.protocol.properties import parse_size
 from delta_core.schema.fields import Path, find, format_path
 from delta_core.schema.types import StructType
+
+_log = logging.getLogger(__name__)
 
 __all__ = ["PLAIN_CHARS", "SessionSettings", "column_paths", "session_settings"]
 
@@ -128,8 +131,59 @@ class SessionSettings(Struct, frozen=True):
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether an overwrite replaces only the partitions of the new rows unless it specifies otherwise."""
-        return self.texts.get(_DYNAMIC, "").lower() == "dynamic"
+        """Whether an overwrite replaces only the partitions of the new rows unless it specifies otherwise.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The session rejects such overwrites, and requests them.
+        """
+        return self.permits_dynamic(self.texts.get(_DYNAMIC, "").lower() == "dynamic")
+
+    def permits_dynamic(self, is_dynamic: bool) -> bool:
+        """Return whether an overwrite replaces only partitions, if the session does not reject that.
+
+        Raises
+        ------
+        InvalidArgumentError
+            It does.
+        """
+        name = f"{_DELTA}dynamicPartitionOverwrite.enabled"
+        if is_dynamic and self.flag(name) is False:
+            raise InvalidArgumentError(
+                f"Found a dynamic partition overwrite, which the setting {name} = false rejects.", setting=name
+            )
+        return is_dynamic
+
+    def permit(self, name: str, what: str) -> None:
+        """Reject what a setting disables.
+
+        Parameters
+        ----------
+        name : str
+            The setting, without the beginning of all names.
+        what : str
+            The operation that is rejected if it is false.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            It is false.
+        """
+        if self.flag(f"{_DELTA}{name}") is False:
+            raise UnsupportedOperationError(
+                f"{what} is not possible in this session: {_DELTA}{name} is false.", setting=f"{_DELTA}{name}"
+            )
+
+    @property
+    def drops_missing_constraints(self) -> bool:
+        """Whether DROP CONSTRAINT of a constraint that does not exist changes nothing."""
+        return self.flag(f"{_DELTA}constraints.assumesDropIfExists.enabled") or False
+
+    @property
+    def lowers_property_names(self) -> bool:
+        """Whether the names of properties that a builder gets become lower case, but for Delta's own."""
+        return self.flag(f"{_DELTA}deltaTableBuilder.forceTablePropertyLowerCase.enabled") or False
 
     def flag(self, name: str) -> bool | None:
         """Return a setting that is true or false, None if it is not set.
@@ -239,6 +293,13 @@ def _check(name: str, text: str) -> None:
     elif known["status"] == "rejected" and not _is_default(text, known["default"]):
         default = known["default"]
         raise _unknown(name, text, "no such setting" if default is None else f"its default {default}")
+    elif known.get("is_warned") and not _is_default(text, known["default"]):
+        _warn(name, text)
+
+
+@cache
+def _warn(name: str, text: str) -> None:
+    _log.warning("The setting %s = %s has no effect here: files have the form that the table requests.", name, text)
 
 
 def _check_store(name: str, text: str) -> None:

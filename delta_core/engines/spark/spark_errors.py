@@ -130,6 +130,12 @@ _CASES = (
     _Case(errors.InvalidArgumentError, "DELTA_CREATE_TABLE_SCHEME_MISMATCH", "exists with another definition"),
     _Case(errors.InvalidArgumentError, "DELTA_METADATA_MISMATCH", "^The table is partitioned by"),
     _Case(errors.InvalidArgumentError, "DELTA_CONSTRAINT_ALREADY_EXISTS", "the table has a constraint"),
+    _Case(
+        errors.InvalidArgumentError,
+        "DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED",
+        "^Found a dynamic partition overwrite, which the setting",
+        _ILLEGAL,
+    ),
     _Case(errors.InvalidArgumentError, "DELTA_MERGE_MISSING_WHEN", "^A merge needs a clause"),
     _Case(errors.InvalidArgumentError, "DELTA_UNKNOWN_CONFIGURATION", "^Table property .* is not known"),
     _Case(errors.InvalidArgumentError, "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION", "^Every column partitions"),
@@ -143,7 +149,7 @@ _CASES = (
     _Case(
         errors.UnsupportedOperationError,
         "DELTA_OPERATION_NOT_ALLOWED",
-        "^SHOW CREATE TABLE is not possible|can't be added as NOT NULL",
+        "^SHOW CREATE TABLE is not possible|^replace(On|Using) is not possible|can't be added as NOT NULL",
     ),
     _Case(
         errors.UnsupportedOperationError,
@@ -169,7 +175,11 @@ _CASES = (
     _Case(errors.UnsupportedOperationError, "DELTA_UNSUPPORTED_SOURCE", "can't change this view"),
     _Case(errors.UnsupportedOperationError, "DELTA_CLONE_UNSUPPORTED_SOURCE", "^Found a table of .* as the source of"),
     _Case(errors.UnsupportedOperationError, "DELTA_READ_SOURCE_SCHEMA_CONFLICT", "^Found a schema for a stream"),
-    _Case(errors.UnsupportedOperationError, "DELTA_UNSUPPORTED_DROP_COLUMN", "^Columns of the table can't be dropped"),
+    _Case(
+        errors.UnsupportedOperationError,
+        "DELTA_UNSUPPORTED_DROP_COLUMN",
+        "^Columns of the table can't be dropped|^DROP COLUMN is not possible",
+    ),
     _Case(
         errors.UnsupportedOperationError, "DELTA_UNSUPPORTED_RENAME_COLUMN", "^Columns of the table can't be renamed"
     ),

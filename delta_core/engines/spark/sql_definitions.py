@@ -15,6 +15,7 @@ from delta_core.engines.spark.format_table import SparkFormatTable
 from delta_core.engines.spark.parquet_clones import clone_parquet, is_parquet
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.results import result_frame
+from delta_core.engines.spark.settings import session_settings
 from delta_core.engines.spark.sql_text import Reader, TablePlace
 from delta_core.engines.spark.table import SparkTable
 from delta_core.errors import InvalidArgumentError, TableNotFoundError, TypeChangeError, UnsupportedOperationError
@@ -181,7 +182,12 @@ def _add_constraint(reader: Reader) -> Change:
 def _drop_constraint(reader: Reader) -> Change:
     is_optional = reader.take("IF", "EXISTS")
     name = reader.label()
-    return _altering(lambda alter: alter.drop_constraint(name, raise_if_not_exists=not is_optional))
+
+    def drop(found: SparkTable) -> Any:
+        passes = is_optional or session_settings(found.sparkSession).drops_missing_constraints
+        return found.table.alter.drop_constraint(name, raise_if_not_exists=not passes)
+
+    return drop
 
 
 def _set_properties(reader: Reader) -> Change:
@@ -299,7 +305,12 @@ def _drop_columns(reader: Reader) -> Change | None:
     if reader.take("IF", "EXISTS"):
         return None
     columns = reader.names()
-    return _altering(lambda alter: alter.drop_column(columns))
+
+    def drop(found: SparkTable) -> Any:
+        session_settings(found.sparkSession).permit("alterTable.dropColumn.enabled", "DROP COLUMN")
+        return found.table.alter.drop_column(columns)
+
+    return drop
 
 
 def _alter_column(reader: Reader) -> Change | None:
