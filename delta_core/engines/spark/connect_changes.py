@@ -131,8 +131,8 @@ def _sql(node: Any) -> str:
 
 def _unknown(what: str) -> UnsupportedExpressionError:
     return UnsupportedExpressionError(
-        f"Found {what} in a Column, whose SQL is not available to a client of Spark Connect. Pass the condition or value as "
-        "SQL text.",
+        f"Found {what} in a Column, whose SQL is not available to a client of Spark Connect. Pass the condition or "
+        "value as SQL text.",
         feature="",
     )
 
