@@ -49,14 +49,14 @@ if TYPE_CHECKING:
     from delta_core.operations.changes import Dropped
     from delta_core.operations.row_changes import RowChanges
 
-__all__ = ["StreamBatch", "TableWrite", "WriteOptions", "has_transactions", "live_rows", "run_write", "write_table"]
+__all__ = ["QueryBatch", "TableWrite", "WriteOptions", "has_transactions", "live_rows", "run_write", "write_table"]
 
 Mode = Literal["error", "append", "overwrite", "ignore"]
 #: Partitions that a conflict check names one by one; of more, all files count as read.
 _MAX_PARTITIONS_READ = 200
 
 
-class StreamBatch(Struct, frozen=True):
+class QueryBatch(Struct, frozen=True):
     """The batch of a streaming query that rows are; it is written once.
 
     Parameters
@@ -108,7 +108,7 @@ class WriteOptions(Struct, frozen=True):
         Bytes of a file; ``delta.targetFileSize`` unless given.
     transactions : Mapping of str to int
         Application ids and versions: rows of versions that the table has already are not written again.
-    batch : StreamBatch, optional
+    batch : QueryBatch, optional
         The rows are this batch of a stream: a transaction of its query, and a STREAMING UPDATE in the history.
     data_change : bool
         False, with ``overwrite``: the rows are those that they replace, arranged otherwise.
@@ -137,7 +137,7 @@ class WriteOptions(Struct, frozen=True):
     writer_properties: WriterProperties | None = None
     target_file_size: int | None = None
     transactions: Mapping[str, int] = {}
-    batch: StreamBatch | None = None
+    batch: QueryBatch | None = None
     data_change: bool = True
     user_metadata: str | None = None
     custom_metadata: Mapping[str, Any] = {}

@@ -22,7 +22,7 @@ from delta_core.kernel.commit.options import MAX_COMMIT_RETRIES
 from delta_core.kernel.snapshot import TableContext, open_context
 from delta_core.operations import compact_after
 from delta_core.operations.create import column_names
-from delta_core.operations.write import StreamBatch, WriteOptions
+from delta_core.operations.write import QueryBatch, WriteOptions
 
 __all__ = ["write"]
 
@@ -44,7 +44,7 @@ def write(
     properties: Mapping[str, Any] | None = None,
     name: str | None = None,
     description: str | None = None,
-    txn: tuple[str, int] | StreamBatch | None = None,
+    txn: tuple[str, int] | QueryBatch | None = None,
     user_metadata: str | None = None,
     custom_metadata: Mapping[str, Any] | None = None,
     data_change: bool = True,
@@ -93,9 +93,9 @@ def write(
         Of a table that is created.
     name, description : str, optional
         Texts of a table that is created, or whose schema is overwritten.
-    txn : (str, int) or StreamBatch, optional
+    txn : (str, int) or QueryBatch, optional
         An application's id and version: rows of a version that the table has already are not written again. Unless
-        given, the session's settings ``spark.databricks.delta.write.txnAppId`` and ``txnVersion``. A `StreamBatch` is
+        given, the session's settings ``spark.databricks.delta.write.txnAppId`` and ``txnVersion``. A `QueryBatch` is
         that of a streaming query, with its operation in the history.
     user_metadata : str, optional
         ``userMetadata`` of the commit; ``spark.databricks.delta.commitInfo.userMetadata`` unless given.
@@ -170,7 +170,7 @@ def write(
         name=name,
         description=description,
         transactions=dict([txn]) if isinstance(txn, tuple) else {} if txn else settings.transactions,
-        batch=txn if isinstance(txn, StreamBatch) else None,
+        batch=txn if isinstance(txn, QueryBatch) else None,
         data_change=data_change,
         user_metadata=user_metadata,
         custom_metadata=custom_metadata or {},

@@ -16,7 +16,7 @@ from delta_core.engines.spark.save import write
 from delta_core.engines.spark.settings import session_settings
 from delta_core.engines.spark.spark_errors import raises_spark_errors
 from delta_core.errors import EngineError, InvalidArgumentError, UnsupportedOperationError
-from delta_core.operations.write import StreamBatch
+from delta_core.operations.write import QueryBatch
 
 __all__ = ["write_stream"]
 
@@ -89,7 +89,7 @@ def write_stream(
         if not query:
             raise EngineError("The query failed to start; this batch was not written.")
         # the checkpoint keeps the query's id, so a query that continues another one has the same
-        txn = StreamBatch(str(query[0].id), number, mode)
+        txn = QueryBatch(str(query[0].id), number, mode)
         with remembering():
             if mode == "append":
                 write(rows, uri, "append", txn=txn, **options)

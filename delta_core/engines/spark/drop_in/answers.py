@@ -33,7 +33,7 @@ from delta_core.engines.spark.types import declared_schema
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, UnsupportedOperationError
 from delta_core.expressions.printing import quote_name
 from delta_core.kernel.snapshot import Snapshot, open_snapshot
-from delta_core.operations.write import StreamBatch
+from delta_core.operations.write import QueryBatch
 from delta_core.table.delta_table import DeltaTable
 
 __all__ = ["Answers"]
@@ -141,7 +141,7 @@ class Answers:
     ) -> None:
         frame_ = DataFrame(rows, self._session(session))
         given = without_query(Options.of(options))
-        save_batch(frame_, given, list(map(str, partitions)), StreamBatch(str(query), int(number), mode.lower()))
+        save_batch(frame_, given, list(map(str, partitions)), QueryBatch(str(query), int(number), mode.lower()))
 
     # --- names ---
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from delta_core.engines.spark.drop_in.options import Options, write_arguments
 from delta_core.engines.spark.save import write
-from delta_core.operations.write import StreamBatch
+from delta_core.operations.write import QueryBatch
 from delta_core.table.delta_table import DeltaTable
 
 __all__ = ["overwriting", "save", "save_batch"]
@@ -46,7 +46,7 @@ def overwriting(rows: DataFrame, path: str, arguments: Mapping[str, Any]) -> dic
     return {"partition_by": [], **found} if lost else found
 
 
-def save_batch(rows: DataFrame, options: Options, partition_by: Sequence[str], batch: StreamBatch) -> None:
+def save_batch(rows: DataFrame, options: Options, partition_by: Sequence[str], batch: QueryBatch) -> None:
     """Write a batch of a stream, unless the table has it."""
     arguments = _arguments(options)
     if partition_by:
