@@ -37,11 +37,9 @@ from delta_core.expressions import to_expression
 from delta_core.expressions.ast import Column, Expression
 from delta_core.expressions.binding import bind_typed
 from delta_core.expressions.plugin_functions import Function
-from delta_core.kernel.commit.action_columns import with_declared_fields
 from delta_core.kernel.commit.intents import REMOVED_FILE
 from delta_core.kernel.commit.upgrade import upgrade_protocol
 from delta_core.kernel.log.checksum import OWN_FIELDS
-from delta_core.kernel.plugins.attempt import AttemptView
 from delta_core.kernel.plugins.definition import active_features
 from delta_core.kernel.plugins.features import API_VERSION, SupportedFeatures, TableFeature
 from delta_core.kernel.plugins.hook_calls import hook_name, marked_hooks
@@ -61,13 +59,15 @@ from delta_core.kernel.plugins.rules import (
 )
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.plugins.steps import FeatureStep
-from delta_core.kernel.protocol.actions import ADDED_FILE, CHANGE_FILE, FILE_COLUMNS, Metadata, Protocol
+from delta_core.kernel.protocol.actions import ADDED_FILE, FILE_COLUMNS, Metadata, Protocol
 from delta_core.kernel.snapshot import open_context
 from delta_core.operations.feature.drop import DropFeatureOptions, drop_feature
 from delta_core.runtime.lazy import load_object
 from delta_core.schema.fields import Schema
+from delta_core.testing.cost_contract import CostContract
 from delta_core.testing.feature_tables import ExampleTable, MadeTable, as_values, tamper
 from delta_core.testing.function_calls import Compute, FunctionCall, calls_in, first_difference, possible_calls
+from delta_core.testing.hook_costs import attempt_view, call_hook, hook_arguments
 
 __all__ = ["ExampleTable", "FeatureContract", "attempt_view", "table_state"]
 
@@ -136,45 +136,12 @@ def table_state(
     return replace(state, active=active_features(plugins, state))
 
 
-def attempt_view(table: TableState, plugins: PluginSet | None = None, **changes: Any) -> AttemptView:
-    """Return an attempt at the version after a table's, without any action unless ``changes`` return some.
-
-    Parameters
-    ----------
-    table : TableState
-        The latest version.
-    plugins : PluginSet, optional
-        The file tables have the fields that these plugins add to actions.
-    **changes
-        Fields of the view.
-    """
-
-    def files(schema: pa.Schema, action: str) -> pa.Table:
-        return (schema if plugins is None else with_declared_fields(schema, plugins, action)).empty_table()
-
-    view = AttemptView(
-        replace(table, version=table.version + 1),
-        table,
-        table.version + 1,
-        "WRITE",
-        files(ADDED_FILE, "add"),
-        files(REMOVED_FILE, "remove"),
-        files(CHANGE_FILE, "cdc"),
-        {},
-        False,
-        False,
-        False,
-        1_700_000_000_000,
-    )
-    return replace(view, **changes)
-
-
 def _schema_json(fields: Iterable[Mapping[str, Any]]) -> str:
     filled = [{"nullable": True, "metadata": {}, **f} for f in fields]
     return json.dumps({"type": "struct", "fields": filled})
 
 
-class FeatureContract:
+class FeatureContract(CostContract):
     """Tests that a feature's plugin keeps the rules of the plugin API; pytest runs them in subclasses.
 
     Every message names the plugin, and the hook if one is at fault.
@@ -189,6 +156,8 @@ class FeatureContract:
         Why the plugin returns nothing from a hook that it implements, or has no hook at all; empty if it does not.
     unread : tuple of str
         Properties that hooks read of other tables than these tests have, or the core reads for the plugin.
+    without_changes : str
+        Why no table with the feature can record its changes; empty if some can.
     uncompared : tuple of str
         Functions that Spark can't compute, or whose results are not compared with Spark's.
     """
@@ -197,6 +166,7 @@ class FeatureContract:
     not_written: str = ""
     without_rules: str = ""
     unread: tuple[str, ...] = ()
+    without_changes: str = ""
     uncompared: tuple[str, ...] = ()
 
     def states(self) -> list[TableState]:
@@ -460,44 +430,41 @@ class FeatureContract:
 
     def test_properties_are_declared_and_read(self) -> None:
         declared = set(self.feature.properties) | set(self.feature.reserved)
-        read_keys: set[str] = set()
+        read = _ReadKeys()
         for state in (*self.states(), *self.writable()):
-            self._read_properties(state, read_keys)
-        unread = sorted(p for p in declared if "<" not in p and p not in read_keys and p not in self.unread)
+            self._read_properties(state, read)
+        unread = sorted(p for p in declared if "<" not in p and p not in read.all and p not in self.unread)
         assert not unread, (
             f"Plugin {self.name!r} declares the property {unread[0]!r} in FEATURE.properties, and none of its hooks "
-            f"reads it.{did_you_mean(unread[0], read_keys - declared)}"
+            f"reads it.{did_you_mean(unread[0], read.all - declared)}"
         )
+        for key, hook in read.by_name.items():
+            if not self._is_declared(key):
+                self.fault(
+                    hook,
+                    f"it reads the property {key!r}, which FEATURE.properties does not declare: users could not set "
+                    f"it.{did_you_mean(key, declared)}",
+                )
 
-    def _read_properties(self, state: TableState, read_keys: set[str]) -> None:
+    def _is_declared(self, key: str) -> bool:
+        """Whether the core or an installed feature knows a property, or a family of them such as ``x.<name>``."""
+        features = [self.feature, *self.registry.everything.features.values()]
+        names = {n for f in features for n in (*f.properties, *f.reserved, *f.requests.values(), *f.expressions)}
+        families = [n.partition("<")[0] for n in names if "<" in n]
+        return key in names or key.startswith(("delta.", "parquet.", *families))
+
+    def _read_properties(self, state: TableState, read: _ReadKeys) -> None:
         """Call the hooks for a table, and note which of its properties they look at."""
-        configuration = _Recording(state.metadata.configuration, read_keys)
+        configuration = _Recording(state.metadata.configuration, read)
         metadata = replace(state.metadata, configuration=configuration)
         table, plugins = replace(state, metadata=metadata), self.alone()
-        attempt = attempt_view(table, plugins, metadata_changed=True)
+        read.hook = "active"
         self.feature.active(table)
-        calls: list[tuple[str, str, dict[str, Any]]] = [
-            ("list", "required_features", {"metadata": metadata}),
-            ("fold", "prepare_metadata", {"metadata": metadata, "table": table, "previous": None}),
-            ("list", "prepare_domains", {"table": table, "requested": configuration}),
-            ("check", "check_metadata", {"table": table, "metadata": metadata, "previous": None}),
-            ("check", "check_read", {"table": table}),
-            ("single", "column_map", {"table": table}),
-            ("list", "read_rules", {"table": table, "request": ReadRequest()}),
-            ("single", "commit_timestamps", {"table": table}),
-            ("single", "plan_checkpoint", {"table": table}),
-            ("list", "write_rules", {"table": table, "operation": "WRITE"}),
-            ("list", "commit_rules", {"attempt": attempt}),
-            ("fold", "finish_metadata", {"metadata": metadata, "attempt": attempt}),
-            ("check", "check_commit", {"attempt": attempt}),
-        ]
-        for kind, hook, arguments in calls:
+        for hook, arguments in hook_arguments(table, plugins).items():
+            read.hook = hook
             # what such a call rejects is for other tests
             with contextlib.suppress(DeltaError):
-                if kind == "fold":
-                    plugins.fold(hook, "metadata", arguments.pop("metadata"), **arguments)
-                else:
-                    {"list": plugins.collect, "check": plugins.check, "single": plugins.single}[kind](hook, **arguments)
+                call_hook(plugins, hook, arguments)
 
     # --- the contract: metadata ---
 
@@ -723,10 +690,12 @@ class FeatureContract:
         return set()
 
     def test_change_feed_has_the_rows_of_reads(self, tmp_path: Path) -> None:
+        recorded = bool(self.not_written or self.without_changes or "changeDataFeed" in self.feature.excludes)
         for i, example in enumerate([] if self.not_written else self.tables()):
             made = self.make_with_changes(example, tmp_path / str(i))
             if made is None:
                 continue
+            recorded = True
             self._check_feed(made, made.changes, "after rows were written")
             if any(isinstance(rule, RemoveRows) for _, rule in self.rules_of(made)):
                 with self.step("dropping a row (RemoveRows.encode of hook write_rules)"):
@@ -738,6 +707,12 @@ class FeatureContract:
             with self.step("replacing some rows, which moves the others"):
                 made.move()
             self._check_feed(made, made.changes, "after some rows were replaced")
+        if self.tables() and not recorded:
+            pytest.fail(
+                f"Plugin {self.name!r}: no table of tables() can record its changes (delta.enableChangeDataFeed). "
+                "Support that, or set without_changes to the reason.",
+                pytrace=False,
+            )
 
     def make_with_changes(self, example: ExampleTable, folder: Path) -> MadeTable | None:
         """Make a table that records its changes, and write its rows; None if the table can't have both features."""
@@ -814,6 +789,20 @@ class FeatureContract:
         compute them for edge cases of the columns' types.
         """
         return []
+
+    def test_templates_for_spark_take_the_arguments_of_their_calls(self) -> None:
+        own, functions = self._own_functions()
+        for call in self._calls_of_rules([n for n, f in own.items() if f.spark], functions):
+            count, template = len(call.expression.args), own[call.function].spark
+            names = [f"a{i}" for i in range(count)]
+            try:
+                template.format(*names, arguments=", ".join(names))
+            except (IndexError, KeyError, ValueError) as e:
+                self.fault(
+                    "functions",
+                    f"Function.spark of {call.function!r} is {template!r}, which does not fit a call of {count} "
+                    f"argument{'s' * (count != 1)}: {type(e).__name__}: {e}; expected {{0}}, {{1}} or {{arguments}}",
+                )
 
     def test_functions_return_the_same_on_spark(self) -> None:
         own, functions = self._own_functions()
@@ -1013,33 +1002,55 @@ def _compute_on_spark(
     bound = bind_typed(expression, Schema.from_arrow(rows.schema), functions).expression
     frame = session.createDataFrame(rows).selectExpr(f"{to_sql(bound, lambda leaf: leaf, functions)} AS found")
     found: pa.Array = frame.toArrow().column("found").combine_chunks()
+    if not _is_same_on_spark(found.type, compiled.type):
+        raise TypeError(f"values of {found.type}; expected {compiled.type}")
     return found.cast(compiled.type)
+
+
+def _is_same_on_spark(found: pa.DataType, expected: pa.DataType) -> bool:
+    """Whether Spark's type of a column is that of Arrow; layouts and time zones may differ."""
+    if pa.types.is_integer(expected) or pa.types.is_floating(expected) or pa.types.is_boolean(expected):
+        return bool(found == expected)
+    return True
+
+
+class _ReadKeys:
+    """The properties that hooks looked at: those requested by name, each with the first hook, and all."""
+
+    def __init__(self) -> None:
+        self.hook = ""
+        self.by_name: dict[str, str] = {}
+        self.all: set[str] = set()
+
+    def note(self, key: object) -> None:
+        self.by_name.setdefault(str(key), self.hook)
+        self.all.add(str(key))
 
 
 class _Recording(dict[str, str]):
     """Properties that note which of them were looked at."""
 
-    def __init__(self, values: Mapping[str, str], read_keys: set[str]) -> None:
+    def __init__(self, values: Mapping[str, str], read: _ReadKeys) -> None:
         super().__init__(values)
-        self.read_keys = read_keys
+        self._read = read
 
     def __getitem__(self, key: str) -> str:
-        self.read_keys.add(key)
+        self._read.note(key)
         return super().__getitem__(key)
 
     def __contains__(self, key: object) -> bool:
-        self.read_keys.add(str(key))
+        self._read.note(key)
         return super().__contains__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        self.read_keys.add(key)
+        self._read.note(key)
         return super().get(key, default)
 
     def items(self) -> Any:
-        self.read_keys.update(self)
+        self._read.all.update(self)
         return super().items()
 
     def __iter__(self) -> Iterator[str]:
         for key in super().__iter__():
-            self.read_keys.add(key)
+            self._read.all.add(key)
             yield key

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
+import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +17,12 @@ import pytest
 from msgspec.structs import replace
 
 from delta_core.api import (
+    VECTOR_LOCATION,
     ActionColumn,
     Call,
     ChecksumField,
     Column,
+    CommitInfoField,
     ExtraAction,
     FillColumn,
     Function,
@@ -27,6 +32,7 @@ from delta_core.api import (
     PrimitiveType,
     RowFilter,
     RowSelector,
+    UnsupportedOperationError,
 )
 from delta_core.kernel.plugins.registry import PluginRegistry
 from delta_core.kernel.plugins.state import TableState
@@ -42,18 +48,20 @@ FIELDS = [{"name": "id", "type": "long"}, {"name": "name", "type": "string"}, {"
 
 def contract(plugin: Any, **attributes: Any) -> FeatureContract:
     """Return the contract of a plugin that is not installed."""
-    registry = PluginRegistry([plugin])
+    found: list[PluginRegistry] = []
 
     class Contract(FeatureContract):
         name = NAME
 
         @property
         def registry(self) -> PluginRegistry:
-            return registry
+            # as an entry point, it fails when it is looked up
+            found[:] = found or [PluginRegistry([plugin])]
+            return found[0]
 
         def states(self) -> list[TableState]:
             properties = {ON: "true", LIMIT: "100"}
-            return [table_state([NAME], FIELDS, p, registry=registry) for p in ({}, properties)]
+            return [table_state([NAME], FIELDS, p, registry=self.registry) for p in ({}, properties)]
 
         def tables(self) -> list[ExampleTable]:
             expected = SHOWN.append_column("doubled", pa.array([2, 4, 6, 8]))
@@ -209,6 +217,43 @@ def _checked(values: pa.Array) -> pa.Array:
 def _trimmed() -> list[Function]:
     """Return a function that no rule calls, and that treats line ends apart from Spark's."""
     return [*honest.functions(), Function(NAME, "acme_trim", honest.least, pc.utf8_trim_whitespace, "trim({0})")]
+
+
+def _stamped_one_by_one(attempt: Any) -> ActionColumn:
+    return _stamped_rows(attempt.adds)
+
+
+def _stamped_rows(files: pa.Table) -> ActionColumn:
+    values = ["me" if file["path"] else None for file in files.to_pylist()]
+    return ActionColumn(NAME, "add", "stampedBy", pa.array(values, pa.string()))
+
+
+def _listing(table: TableState) -> list[Any]:
+    os.listdir(".")
+    return list(WRITE.values()) if is_on(table) else []
+
+
+def _reading(name: str) -> Callable[[Any], list[str]]:
+    """Return the hook required_features, which reads one more property."""
+
+    def required_features(metadata: Any) -> list[str]:
+        metadata.configuration.get(name)
+        return honest.required_features(metadata)
+
+    return required_features
+
+
+def _without_changes(metadata: Any) -> None:
+    if metadata.configuration.get("delta.enableChangeDataFeed") == "true":
+        raise UnsupportedOperationError("no change feed")
+
+
+def _located_as_text(files: pa.Table) -> pa.Table:
+    return pa.table({n: pa.array([], pa.string()) for n in VECTOR_LOCATION.names})
+
+
+def _bytes(rows: Any, prefix: str) -> Any:
+    return b""
 
 
 TRUE = Literal(True, PrimitiveType("boolean"))
@@ -465,6 +510,110 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: Plugin(prepare_metadata=_growing()),
         "Hook prepare_metadata.*prepared already",
     ),
+    "permits as text": (
+        lambda: Plugin(replace(FEATURE, permits="cdc")),
+        "FEATURE of plugin 'acme.stamp' has TableFeature.permits='cdc'; expected a tuple of str",
+    ),
+    "a feature that is active by text": (
+        lambda: Plugin(replace(FEATURE, active=lambda table: table.configuration.get(ON, ""))),
+        "FEATURE of hook active .* returned ''; expected True or False",
+    ),
+    "a hook after commits that fails": (
+        lambda: Plugin(after_commit=lambda table: _raise()),
+        "Hook after_commit.*it failed, which users see in the log only.*KeyError",
+    ),
+    "a hook that waits": (
+        lambda: Plugin(retention_limits=lambda table: time.sleep(0.3) or []),
+        "Hook retention_limits.*the fastest of its calls took 0.3",
+    ),
+    "a loop over files": (
+        lambda: Plugin(commit_rules=commits(field=_stamped_one_by_one)),
+        "Hook commit_rules.*microseconds per file.*use functions of whole columns",
+    ),
+    "a loop over the files of a commit that won": (
+        lambda: Plugin(rebase_files=lambda adds: [_stamped_rows(adds)]),
+        "Hook rebase_files.*microseconds per file",
+    ),
+    "a file that a hook reads": (
+        lambda: Plugin(check_read=lambda table: Path(__file__).read_text() and None),
+        "Hook check_read.*does input or output: open .*test_feature_contract.py",
+    ),
+    "a folder that a hook lists": (
+        lambda: Plugin(write_rules=_listing),
+        "Hook write_rules.*does input or output: os.listdir",
+    ),
+    "a program that a hook runs": (
+        lambda: Plugin(check_commit=lambda attempt: subprocess.run(["true"], check=True) and None),
+        "Hook check_commit.*does input or output: subprocess.Popen 'true'",
+    ),
+    "a property that is not declared": (
+        lambda: Plugin(required_features=_reading("acme.stamp.limt")),
+        "Hook required_features.*reads the property 'acme.stamp.limt', which .* Did you mean 'acme.stamp.limit'",
+    ),
+    "a change feed that the feature rejects": (
+        lambda: Plugin(check_metadata=_without_changes),
+        "Plugin 'acme.stamp': no table of tables.. can record its changes",
+    ),
+    "a change feed that is not expected": (
+        lambda: Plugin(
+            read_rules=lambda table, request: _raise() if _of_changes(request) else honest.read_rules(table)
+        ),
+        "reading the change feed.*Hook read_rules.*KeyError",
+    ),
+    "a field of add as a list": (
+        lambda: Plugin(
+            commit_rules=commits(field=lambda a: ActionColumn(NAME, "add", "stampedBy", ["me"] * a.adds.num_rows))
+        ),
+        "Hook commit_rules.*ActionColumn.values=.*expected pyarrow.Array",
+    ),
+    "an action of other values than its kind's": (
+        lambda: Plugin(commit_rules=commits(note=lambda a: ExtraAction(NAME, "acmeNote", {"text": 7}))),
+        "ExtraAction of hook commit_rules.*acmeNote.text=7; expected a value of string",
+    ),
+    "an action without its key": (
+        lambda: Plugin(commit_rules=commits(note=lambda a: ExtraAction(NAME, "acmeNote", {}))),
+        "ExtraAction of hook commit_rules.*acmeNote.text=null; expected a value: it identifies the action",
+    ),
+    "a field of commitInfo that JSON can't hold": (
+        lambda: Plugin(commit_rules=commits(info=lambda a: CommitInfoField(NAME, "stamped", b"x"))),
+        "CommitInfoField of hook commit_rules.*commitInfo.stamped=b'x'; expected a JSON value",
+    ),
+    "an Arrow type of a metadata column": (
+        lambda: Plugin(read_rules=reads(column=replace(READ["column"], type=pa.int64()))),
+        "Hook read_rules.*MetadataColumn.type=DataType.int64.; expected PrimitiveType",
+    ),
+    "an Arrow type of a hidden column": (
+        lambda: Plugin(write_rules=writes(hidden=replace(WRITE["hidden"], type=pa.int64()))),
+        "Hook write_rules.*HiddenColumn.type=DataType.int64.; expected PrimitiveType",
+    ),
+    "a Delta type as the result of a function": (
+        lambda: Plugin(functions=lambda: [Function(NAME, "acme_twice", lambda types: LONG, honest.twice)]),
+        "Function.result of 'acme_twice' of hook functions.*expected a pyarrow.DataType",
+    ),
+    "a list as the result of a function": (
+        lambda: Plugin(functions=lambda: [Function(NAME, "acme_twice", honest.least, pa.Array.to_pylist)]),
+        "Function 'acme_twice' of hook functions.* returned list; expected an Arrow array",
+    ),
+    "a template for Spark without its argument": (
+        lambda: Plugin(functions=_twice(honest.twice, "({1} * 2L)")),
+        "Hook functions.*Function.spark of 'acme_twice' is .*does not fit a call of 1 argument: IndexError",
+    ),
+    "a fill in a case that there is not": (
+        lambda: Plugin(write_rules=writes(fill=replace(WRITE["fill"], when="missing"))),
+        "Hook write_rules.*FillColumn.when='missing'; expected 'absent', 'null' or 'always'",
+    ),
+    "a column to fill as text": (
+        lambda: Plugin(write_rules=writes(fill=replace(WRITE["fill"], column="doubled"))),
+        "Hook write_rules.*FillColumn.column='doubled'; expected a tuple of str",
+    ),
+    "locations of vectors with other types": (
+        lambda: Plugin(read_rules=reads(selector=replace(READ["selector"], locate=_located_as_text))),
+        "RowSelector.locate of hook read_rules.*expected a table of VECTOR_LOCATION",
+    ),
+    "bytes instead of encoded rows": (
+        lambda: Plugin(write_rules=writes(remove=replace(WRITE["remove"], encode=_bytes))),
+        "RemoveRows.encode of hook write_rules.*returned bytes; expected EncodedRows",
+    ),
 }
 
 #: What Spark computes otherwise: the hook functions, and what the message must contain.
@@ -476,6 +625,7 @@ ON_SPARK: dict[str, tuple[Callable[[], list[Function]], str]] = {
         _twice(_checked),
         "'acme_twice' returns .*ValueError: negative.* on Arrow and -2",
     ),
+    "another type": (_twice(honest.twice, "CAST({0} * 2L AS DOUBLE)"), "on Arrow and TypeError: values of double; exp"),
     "a name that Spark lacks": (_twice(honest.twice, ""), "'acme_twice' returns .* on Arrow and .*acme_twice"),
     "other texts, in no rule": (_trimmed, "'acme_trim' returns 'a' on Arrow and 'a.n' on Spark"),
 }

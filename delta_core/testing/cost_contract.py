@@ -1,0 +1,89 @@
+"""The part of `FeatureContract` about what hooks cost: time, and input and output."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from delta_core.errors import DeltaError
+from delta_core.kernel.plugins.registry import PluginSet
+from delta_core.kernel.plugins.state import TableState
+from delta_core.testing.feature_tables import ExampleTable
+from delta_core.testing.hook_costs import SIZES, call_hook, failed_follow_ups, hook_arguments, measure_hooks, watched_io
+
+__all__ = ["CostContract"]
+
+#: Processor time of a hook per file: many times that of functions of whole columns, less than that of loops over files.
+_SECONDS_PER_FILE = 2e-6
+#: The least time of several calls of a hook, with waits.
+_SECONDS_PER_CALL = 0.2
+
+
+class CostContract:
+    """Tests that hooks take no time per file, wait for nothing, and leave files and networks alone."""
+
+    name: str
+    not_written: str
+
+    @abstractmethod
+    def writable(self) -> list[TableState]:
+        """Return tables that use the feature and can be written."""
+
+    @abstractmethod
+    def tables(self) -> list[ExampleTable]:
+        """Return tables to be made, written and read."""
+
+    @abstractmethod
+    def alone(self) -> PluginSet:
+        """Return a set of this plugin only."""
+
+    @abstractmethod
+    def fault(self, hook: str, text: str) -> NoReturn:
+        """Fail with the plugin and the hook that is at fault."""
+
+    @abstractmethod
+    def make(self, example: ExampleTable, folder: Path) -> Any:
+        """Make a table and write its rows."""
+
+    def test_hooks_do_no_input_and_output(self) -> None:
+        plugins = self.alone()
+        for state in self.writable():
+            for hook, arguments in hook_arguments(state, plugins, 2).items():
+                # the first call may import modules
+                with suppress(DeltaError):
+                    call_hook(plugins, hook, arguments)
+                with watched_io() as found, suppress(DeltaError):
+                    call_hook(plugins, hook, arguments)
+                if found:
+                    self.fault(
+                        hook,
+                        f"it does input or output: {', '.join(dict.fromkeys(found))}. Hooks take what they need from "
+                        "their arguments; work on files belongs into an operation, or into rules, which the core runs",
+                    )
+
+    def test_hooks_take_no_time_per_file(self) -> None:
+        for cost in measure_hooks(self.alone(), self.writable()):
+            if cost.wall_seconds > _SECONDS_PER_CALL:
+                self.fault(
+                    cost.hook,
+                    f"the fastest of its calls took {cost.wall_seconds:.2f} s, expected less than "
+                    f"{_SECONDS_PER_CALL} s: it is called for each scan, commit or change of metadata",
+                )
+            if cost.seconds_per_file > _SECONDS_PER_FILE:
+                self.fault(
+                    cost.hook,
+                    f"it takes {cost.seconds_per_file * 1e6:.1f} microseconds per file ("
+                    f"{cost.seconds[0] * 1e3:.1f} ms for {SIZES[0]:,} files, {cost.seconds[-1] * 1e3:.1f} ms for "
+                    f"{SIZES[-1]:,}), expected less than "
+                    f"{_SECONDS_PER_FILE * 1e6:.0f} microseconds: use functions of whole columns",
+                )
+
+    def test_hook_after_commit_does_not_fail(self, tmp_path: Path) -> None:
+        for i, example in enumerate([] if self.not_written else self.tables()):
+            with failed_follow_ups() as found:
+                self.make(example, tmp_path / str(i))
+            for error in found:
+                if getattr(error, "hook", None) == "after_commit" and getattr(error, "plugin", None) == self.name:
+                    self.fault("after_commit", f"it failed, which users see in the log only: {error}")
