@@ -447,7 +447,7 @@ class FeatureContract(CostContract):
                 )
 
     def _is_declared(self, key: str) -> bool:
-        """Whether the core or an installed feature knows a property, or a family of them such as ``x.<name>``."""
+        """Whether the core or an installed feature declares a property, or a family of them such as ``x.<name>``."""
         features = [self.feature, *self.registry.everything.features.values()]
         names = {n for f in features for n in (*f.properties, *f.reserved, *f.requests.values(), *f.expressions)}
         families = [n.partition("<")[0] for n in names if "<" in n]
