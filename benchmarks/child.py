@@ -25,18 +25,28 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
+def processor_seconds() -> float:
+    """Return the processor time of all threads, and of child processes that have ended."""
+    return sum(
+        used.ru_utime + used.ru_stime
+        for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+
+
 def main() -> None:
     """Run one case's work and print its figures as JSON."""
     module, function, table, small, loops = sys.argv[1:]
     work = getattr(importlib.import_module(f"benchmarks.{module}"), function)(Path(table), Path(small))
-    seconds, answer = [], None
+    seconds, cpu, answer = [], [], None
     for _ in range(int(loops)):
-        start = time.perf_counter()
+        start, used = time.perf_counter(), processor_seconds()
         answer = work()
         seconds.append(time.perf_counter() - start)
+        cpu.append(processor_seconds() - used)
     peak = peak_mb()
+    times = {"seconds": statistics.median(seconds), "cpu": statistics.median(cpu)}
     # an answer that takes work of its own comes as a function
-    figures = {"seconds": statistics.median(seconds), "answer": answer() if callable(answer) else answer}
+    figures = times | {"answer": answer() if callable(answer) else answer}
     print(json.dumps(figures | {"peak_mb": peak}))
 
 

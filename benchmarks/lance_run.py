@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ class LanceResult:
     peak_mb: dict[str, float]
     num_bytes: dict[str, float]
     error: str | None = None
+    runs: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def ratio(self) -> float:
@@ -74,7 +75,8 @@ def run_lance_case(case: LanceCase, tables: Path, sizes: Sizes, repeat: int, say
         for figure in ("cpu", "peak_mb", "num_bytes")
     ]
     answers = {json.dumps(f["answer"]) for figures in found.values() for f in figures}
-    return LanceResult(case, *medians, None if len(answers) == 1 else f"answers differ: {sorted(answers)}")
+    runs = {side: [f["cpu"] for f in figures] for side, figures in found.items()}
+    return LanceResult(case, *medians, None if len(answers) == 1 else f"answers differ: {sorted(answers)}", runs)
 
 
 def format_lance_markdown(results: Sequence[LanceResult]) -> str:

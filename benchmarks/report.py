@@ -15,7 +15,7 @@ __all__ = ["format_markdown", "machine", "write_readme"]
 
 README = Path(__file__).parent / "README.md"
 MARKS = "<!-- {0}: begin -->", "<!-- {0}: end -->"
-HEAD = ("work", "peer", "delta_core", "ratio", "MB peer / ours", "target", "reached", "measured")
+HEAD = ("work", "peer", "delta_core", "ratio", "CPU peer / ours", "MB peer / ours", "target", "reached", "measured")
 
 
 def machine() -> str:
@@ -30,21 +30,27 @@ def machine() -> str:
     return f"{platform.machine()}, {cores} cores, Python {platform.python_version()}, {', '.join(packages)}"
 
 
-def format_markdown(results: Iterable[Result], measured: str) -> str:
-    """Return the results as a Markdown table; ``measured`` is the last column: the day and the number of runs."""
-    rows = [HEAD, ("---",) * len(HEAD), *((*_row(r), measured) for r in results)]
+def format_markdown(results: Iterable[Result], measured: str, scale: float = 1) -> str:
+    """Return the results as a Markdown table.
+
+    Titles state the sizes of scale 1, and another scale. ``measured`` is the last column: the day and the number of
+    runs.
+    """
+    at = "" if scale == 1 else f"at scale {scale:g}: "
+    rows = [HEAD, ("---",) * len(HEAD), *((*_row(r, at), measured) for r in results)]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def _row(result: Result) -> Sequence[str]:
+def _row(result: Result, at: str) -> Sequence[str]:
     case = result.case
     if result.error and result.ours is None:
-        return (case.title, "", "", "", "", _target(case.target, case.unit), f"failed: {result.error}")
+        return (f"{at}{case.title}", "", "", "", "", "", _target(case.target, case.unit), f"failed: {result.error}")
     return (
-        case.title,
+        f"{at}{case.title}",
         _figure(result.peer, result),
         _figure(result.ours, result),
         f"{result.faster:.3g}x" if result.faster else "",
+        _processor(result),
         _memory(result),
         _target(case.target, case.unit),
         result.error or ("yes" if result.met else "no"),
@@ -59,6 +65,13 @@ def _figure(side: Side | None, result: Result) -> str:
     if side.seconds < 0.01:
         return f"{side.seconds * 1_000:.3g} ms"
     return f"{side.seconds:.3g} s"
+
+
+def _processor(result: Result) -> str:
+    if result.case.clock == "count" or result.ours is None:
+        return ""
+    own = f"{result.ours.cpu:.3g}"
+    return f"{result.peer.cpu:.3g} / {own} s" if result.peer else f"{own} s"
 
 
 def _memory(result: Result) -> str:
@@ -86,7 +99,7 @@ def _target(target: Target, unit: str) -> str:
 def write_readme(table: str, note: str, place: str = "results") -> None:
     """Put results between the marks of a place in benchmarks/README.md.
 
-    The rows of cases that ``table`` does not have stay, if its columns are the same.
+    The rows of cases that ``table`` does not have stay.
     """
     begin, end = (mark.format(place) for mark in MARKS)
     text = README.read_text(encoding="utf-8")
@@ -99,12 +112,20 @@ def write_readme(table: str, note: str, place: str = "results") -> None:
 def _merged(old: str, table: str) -> str:
     new = table.splitlines()
     rows = [line for line in old.splitlines() if line.startswith("|")]
-    if rows[:2] != new[:2]:
+    if not rows or _cells(rows[0])[0] != _cells(new[0])[0]:
         return table
-    by_work = {_work(line): line for line in rows}
+    # a column that the old table lacks is empty in its rows
+    names, columns = _cells(rows[0]), _cells(new[0])
+    moved = [dict(zip(names, _cells(line), strict=True)) for line in rows[2:]]
+    kept = [f"| {' | '.join(row.get(column, '') for column in columns)} |" for row in moved]
+    by_work = {_work(line): line for line in [*new[:2], *kept]}
     by_work.update({_work(line): line for line in new})
     return "\n".join(by_work.values())
 
 
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip()[1:-1].split("|")]
+
+
 def _work(line: str) -> str:
-    return line.split("|")[1].strip()
+    return _cells(line)[0]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import compileall
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +22,7 @@ from benchmarks.questions import SMALLEST
 from benchmarks.sizes import Sizes
 from benchmarks.tables import table_path
 
-__all__ = ["Result", "Side", "run_case"]
+__all__ = ["Place", "Result", "Side", "median", "prepare", "run_both", "run_case", "tables_of", "warm"]
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Work that takes less than a millisecond is repeated inside its process.
@@ -34,11 +35,13 @@ START_UP = {
 
 @dataclass(frozen=True)
 class Side:
-    """Medians of one side: seconds, MB, and the answer that all sides must share."""
+    """Medians of one side: seconds, MB, and the answer that all sides must share; the times of each run."""
 
     seconds: float
     peak_mb: float
     answer: float
+    cpu: float = 0.0
+    runs: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -117,13 +120,43 @@ def run_case(case: Case, tables: Path, sizes: Sizes, repeat: int, say: Callable[
         delete_kept_copies(tables)
 
 
-def _run_case(case: Case, tables: Path, sizes: Sizes, repeat: int, say: Callable[[str], None]) -> Result:
+@dataclass(frozen=True)
+class Place:
+    """Where a process of another commit starts, and its environment."""
+
+    folder: Path
+    environment: dict[str, str]
+
+
+def run_both(
+    case: Case, places: Sequence[Place], tables: Path, sizes: Sizes, repeat: int, say: Callable[[str], None]
+) -> list[Side]:
+    """Measure our side of a case at several places, in turn."""
+    table, small = tables_of(case, tables, sizes)
+    found: list[list[Side]] = [[] for _ in places]
+    try:
+        for i in range(repeat):
+            for sides, place in zip(found, places, strict=True):
+                say(f"{case.key}: {place.folder} {i + 1}/{repeat}")
+                sides.append(_once(case, "ours", table, small, place))
+    finally:
+        delete_kept_copies(tables)
+    return [median(sides) for sides in found]
+
+
+def tables_of(case: Case, tables: Path, sizes: Sizes) -> tuple[Path, Path]:
+    """Make the table of a case and its small one, and load them into the page cache."""
     table = table_path(tables, case.table, Sizes(sizes.scale * case.shrink))
     small = table_path(tables, case.table, Sizes(SMALLEST))
     table_path(tables, "hooks-one", Sizes(SMALLEST))
     warm(table)
     if case.beside:
         warm(table_path(tables, case.beside, Sizes(sizes.scale * case.shrink)))
+    return table, small
+
+
+def _run_case(case: Case, tables: Path, sizes: Sizes, repeat: int, say: Callable[[str], None]) -> Result:
+    table, small = tables_of(case, tables, sizes)
     modules = ["ours"] + ([f"peers_{case.peer}"] if case.peer else [])
     found: dict[str, list[Side]] = {m: [] for m in modules}
     for i in range(1 if case.clock == "count" else repeat):
@@ -134,30 +167,42 @@ def _run_case(case: Case, tables: Path, sizes: Sizes, repeat: int, say: Callable
             except subprocess.CalledProcessError as e:
                 last = (e.stderr.strip().splitlines() or ["no message"])[-1]
                 return Result(case, None, None, f"{module}: {last}")
-    medians = {m: _median(sides) for m, sides in found.items()}
+    medians = {m: median(sides) for m, sides in found.items()}
     ours, peer = medians["ours"], medians.get(f"peers_{case.peer}")
     differ = peer is not None and ours.answer != peer.answer
     return Result(case, ours, peer, f"answers differ: {ours.answer:g}, {peer.answer:g}" if differ and peer else None)
 
 
-def _median(sides: list[Side]) -> Side:
+def median(sides: list[Side]) -> Side:
+    """Return the medians of several runs, with the times of each."""
     return Side(
-        statistics.median(s.seconds for s in sides), statistics.median(s.peak_mb for s in sides), sides[-1].answer
+        statistics.median(s.seconds for s in sides),
+        statistics.median(s.peak_mb for s in sides),
+        sides[-1].answer,
+        statistics.median(s.cpu for s in sides),
+        tuple((s.seconds, s.cpu) for s in sides),
     )
 
 
-def _once(case: Case, module: str, table: Path, small: Path) -> Side:
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+def _once(case: Case, module: str, table: Path, small: Path, place: Place | None = None) -> Side:
+    environment = dict(place.environment if place else os.environ)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    folder = place.folder if place else ROOT
     if case.clock == "process":
-        start = time.perf_counter()
-        _child([sys.executable, "-c", START_UP[module], str(table)], environment)
-        return Side(time.perf_counter() - start, 0.0, 0.0)
+        start, used = time.perf_counter(), _children_seconds()
+        _child([sys.executable, "-c", START_UP[module], str(table)], environment, folder)
+        return Side(time.perf_counter() - start, 0.0, 0.0, _children_seconds() - used)
     loops = str(LOOPS.get(case.name, 1))
     command = [sys.executable, "-m", "benchmarks.child", module, case.name, str(table), str(small), loops]
-    out = json.loads(_child(command, environment).splitlines()[-1])
-    return Side(out["seconds"], out["peak_mb"], out["answer"])
+    out = json.loads(_child(command, environment, folder).splitlines()[-1])
+    return Side(out["seconds"], out["peak_mb"], out["answer"], out["cpu"])
 
 
-def _child(command: list[str], environment: dict[str, str]) -> str:
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+def _children_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _child(command: list[str], environment: dict[str, str], folder: Path) -> str:
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
     return done.stdout
