@@ -20,7 +20,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from tests.spark import statement_functions
+from tests.spark import statement_functions, statement_settings
 from tests.spark.error_program import outcome, session
 
 #: A setting with which delta-spark answers the same, sooner.
@@ -99,7 +99,8 @@ def _statements(c: Cell, lines: str) -> Any:
 
 
 def cells() -> dict[str, Callable[[Cell], Any]]:
-    return {**dict(statements(TEXT.read_text())), **CALLS, **statement_functions.cells()}
+    own = dict(statements(TEXT.read_text()))
+    return {**own, **CALLS, **statement_functions.cells(), **dict(statement_settings.cells())}
 
 
 # --- options ---
@@ -416,6 +417,38 @@ def append_with_more_fields_in_a_map(c: Cell) -> Any:
     return c.spark.table(c.n)
 
 
+def _history_of_a_stream(c: Cell, mode: str) -> Any:
+    """Write two batches, the second one after a new start."""
+    _made(c)
+    for _ in range(2):
+        rows = c.spark.readStream.format("delta").option("skipChangeCommits", "true").load(c.p)
+        rows = rows.groupBy("p").count() if mode == "complete" else rows
+        writer = rows.writeStream.format("delta").option("checkpointLocation", c.q).outputMode(mode)
+        query = writer.trigger(availableNow=True).toTable(c.n)
+        query.awaitTermination()
+        c.run("INSERT INTO {t} VALUES (7, 7)")
+    history = c.spark.sql(f"DESCRIBE HISTORY {c.n}").where("version > 0")  # after CREATE TABLE
+    history = history.selectExpr(
+        "version",
+        "operation",
+        "operationParameters['outputMode']",
+        "operationParameters['epochId']",
+        f"operationParameters['queryId'] = '{query.id}' AS is_the_query",
+        "isBlindAppend",
+    )
+    return [c.answer(history), c.answer(c.spark.table(c.n))]
+
+
+@cell
+def history_of_an_appending_stream(c: Cell) -> Any:
+    return _history_of_a_stream(c, "append")
+
+
+@cell
+def history_of_a_complete_stream(c: Cell) -> Any:
+    return _history_of_a_stream(c, "complete")
+
+
 # --- names ---
 
 
@@ -425,6 +458,13 @@ def change_feed_of_a_name(c: Cell) -> Any:
     c.run("INSERT INTO {n} VALUES (1)")
     rows = c.spark.read.option("readChangeFeed", "true").option("startingVersion", 0).table(c.n)
     return rows.drop("_commit_timestamp")
+
+
+@cell
+def change_feed_up_to_a_version_before_a_new_column(c: Cell) -> Any:
+    c.run("CREATE TABLE {t} (id BIGINT) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    c.run("INSERT INTO {t} VALUES (1); ALTER TABLE {t} ADD COLUMN b INT")
+    return c.load(c.p, readChangeFeed="true", startingVersion=0, endingVersion=1).drop("_commit_timestamp")
 
 
 @cell
@@ -706,6 +746,7 @@ def main() -> None:
     spark, table = session(folder, is_peer)
     if is_peer:
         spark.conf.set(FASTER, "1")
+    before = dict(spark.sql("SET").collect())
     wanted = sys.argv[3 if is_peer else 2 :]
     for number, (name, run) in enumerate(cells().items()):
         if wanted and not any(fnmatchcase(name, each) for each in wanted):
@@ -714,9 +755,11 @@ def main() -> None:
         found: list[Any] = []
         error = _outcome(lambda run=run, found=found, place=place: found.append(place.answer(run(place))))  # type: ignore[misc]
         print(json.dumps([name, found[0] if found else {"error": error}]), flush=True)
-        for key, _ in spark.sql("SET").collect():
-            if key.startswith("spark.databricks") and key != FASTER:
+        for key, text in spark.sql("SET").collect():
+            if key not in before:
                 spark.conf.unset(key)
+            elif text != before[key]:
+                spark.conf.set(key, before[key])
     spark.stop()
 
 

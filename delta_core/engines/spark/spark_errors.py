@@ -78,6 +78,11 @@ _CASES = (
     _Case(errors.TypeChangeError, "CANNOT_UPDATE_FIELD.STRUCT_TYPE", "can't be given as a whole"),
     _Case(errors.TypeChangeError, "NOT_SUPPORTED_CHANGE_COLUMN"),
     _Case(errors.SchemaError, "FIELD_ALREADY_EXISTS", "is in the table already"),
+    _Case(
+        errors.SchemaError,
+        "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
+        "can't be dropped or renamed: the CHECK constraint",
+    ),
     _Case(errors.SchemaError, "DELTA_DUPLICATE_COLUMNS_FOUND.DATA", "differ by case only"),
     _Case(errors.SchemaError, "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES", "in its name, which Delta on Spark rejects"),
     _Case(errors.SchemaError, None),
@@ -134,6 +139,15 @@ _CASES = (
         errors.InvalidArgumentError,
         "DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED",
         "^Found a dynamic partition overwrite, which the setting",
+        _ILLEGAL,
+    ),
+    _Case(
+        errors.InvalidArgumentError, "DELTA_INVALID_MANAGED_TABLE_SYNTAX_NO_SCHEMA", "^Found no columns and no table at"
+    ),
+    _Case(
+        errors.InvalidArgumentError,
+        "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
+        r"^Found only spark\.databricks\.delta\.write\.",
         _ILLEGAL,
     ),
     _Case(errors.InvalidArgumentError, "DELTA_MERGE_MISSING_WHEN", "^A merge needs a clause"),
