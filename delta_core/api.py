@@ -23,6 +23,7 @@ with lazy_imports(__name__):
     from delta_core.engines.opening import make_engine as make_engine
     from delta_core.engines.records import FolderFiles as FolderFiles, Listing as Listing, RangeRequest as RangeRequest
     from delta_core.errors import (
+        AppendOnlyError as AppendOnlyError,
         CatalogRequiredError as CatalogRequiredError,
         ColumnNotFoundError as ColumnNotFoundError,
         CommitConflictError as CommitConflictError,

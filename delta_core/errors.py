@@ -12,6 +12,8 @@ from typing import Any
 
 __all__ = [
     "AccessDeniedError",
+    "AppendOnlyError",
+    "ArgumentEmptyError",
     "ArgumentInterfaceError",
     "ArgumentRangeError",
     "ArgumentTypeError",
@@ -38,6 +40,7 @@ __all__ = [
     "HookContractError",
     "InternalError",
     "InvalidArgumentError",
+    "InvalidPlaceError",
     "LogChangedError",
     "LogError",
     "MetadataChangedError",
@@ -59,6 +62,8 @@ __all__ = [
     "StreamRestartError",
     "StreamSchemaError",
     "TypeChangeError",
+    "TypeKindError",
+    "UnsupportedDatasetError",
     "UnsupportedExpressionError",
     "UnsupportedFeatureError",
     "UnsupportedOperationError",
@@ -147,7 +152,7 @@ class TableExistsError(DeltaError, FileExistsError):
     """There is a table if one was to be created."""
 
 
-class VersionNotFoundError(DeltaError, LookupError):
+class VersionNotFoundError(DeltaError, LookupError, ValueError):
     """The version does not exist, or the log no longer holds what is needed to build it."""
 
 
@@ -167,6 +172,14 @@ class ArgumentInterfaceError(ArgumentTypeError, AttributeError):
     """An argument is an object without the attributes or methods that the call needs."""
 
 
+class ArgumentEmptyError(ArgumentInterfaceError, IndexError):
+    """An argument is a sequence without items, where what the call needs is in the items."""
+
+
+class InvalidPlaceError(InvalidArgumentError, TableNotFoundError):
+    """A text is no place that a table can have."""
+
+
 class ArgumentRangeError(InvalidArgumentError, OverflowError):
     """An argument is a number out of the range that the call takes."""
 
@@ -184,6 +197,10 @@ class MissingDependencyError(DeltaError, ImportError):
 
 class ProtocolError(DeltaError):
     """The table's protocol requires something that can't be met."""
+
+
+class UnsupportedDatasetError(UnsupportedOperationError, ProtocolError):
+    """A table has features for which a library that reads its files itself would return wrong rows."""
 
 
 class UnsupportedVersionError(ProtocolError):
@@ -290,7 +307,11 @@ class SchemaError(DeltaError, ValueError):
     """The schema can't be interpreted; the message names column and type."""
 
 
-class ArrowTypeError(SchemaError, TypeError):
+class TypeKindError(SchemaError, TypeError):
+    """A type is of another kind than the call takes, such as a list instead of a map."""
+
+
+class ArrowTypeError(TypeKindError):
     """An Arrow type is of another kind than the Delta type that is made of it."""
 
 
@@ -339,6 +360,10 @@ class StreamRestartError(StreamSchemaError):
 
 class CommitError(DeltaError):
     """A commit did not land."""
+
+
+class AppendOnlyError(CommitError, UnsupportedOperationError):
+    """A commit would remove or change rows of an append-only table."""
 
 
 class TooManyAttemptsError(CommitError):

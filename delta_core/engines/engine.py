@@ -57,6 +57,8 @@ class Engine(Struct, frozen=True):
         Returns what commits of this engine have unless a caller passes it.
     committed : function()
         Called after each commit.
+    rejected_in_names : str
+        Characters that names of new columns may not have, unless files have the columns under other names.
     """
 
     name: str
@@ -74,3 +76,5 @@ class Engine(Struct, frozen=True):
     defaults: Callable[[], CommitDefaults] = CommitDefaults
     #: Called when a version is in the log; an error of it is logged.
     committed: Callable[[], None] = lambda: None
+    #: Every engine reads such columns; Spark alters no table that has them.
+    rejected_in_names: str = ""

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from delta_core.errors import InvalidArgumentError
+from delta_core.errors import ArgumentTypeError, InvalidArgumentError
+from delta_core.runtime.arguments import check_number
 from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = ["BloomFilterProperties", "ColumnProperties", "WriterProperties", "default_level"]
@@ -42,8 +43,24 @@ class BloomFilterProperties(Struct):
     def __post_init__(self) -> None:
         if self.fpp is not None and not 0 < self.fpp < 1:
             raise InvalidArgumentError(f"Found fpp={self.fpp}, expected a number between 0 and 1.")
-        if self.ndv is not None and self.ndv < 1:
-            raise InvalidArgumentError(f"Found ndv={self.ndv}, expected a whole number above 0.")
+
+    def check(self) -> None:
+        """Reject values that no file can be written with; calls that write do, since properties may be changed.
+
+        Raises
+        ------
+        InvalidArgumentError, ArgumentTypeError
+            For such a value; the latter if it is of another type.
+
+        Examples
+        --------
+        >>> BloomFilterProperties(set_bloom_filter_enabled=True, ndv=0).check()
+        Traceback (most recent call last):
+        delta_core.errors.InvalidArgumentError: Found ndv=0, expected a whole number from 1 on.
+        """
+        self.__post_init__()
+        _check_kind("set_bloom_filter_enabled", self.set_bloom_filter_enabled, bool)
+        check_number("ndv", self.ndv, 1)
 
 
 class ColumnProperties(Struct):
@@ -75,9 +92,24 @@ class ColumnProperties(Struct):
     bloom_filter_properties: BloomFilterProperties | None = None
     encoding: str | None = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Reject values that no file can be written with; calls that write do, since properties may be changed.
+
+        Raises
+        ------
+        InvalidArgumentError, ArgumentTypeError
+            For such a value; the latter if it is of another type.
+
+        Examples
+        --------
+        >>> ColumnProperties(statistics_enabled="SOME").check()
+        Traceback (most recent call last):
+        delta_core.errors.InvalidArgumentError: Found statistics_enabled='SOME', expected one of NONE, CHUNK, PAGE.
+        """
+        _check_kind("dictionary_enabled", self.dictionary_enabled, bool)
         _among("statistics_enabled", self.statistics_enabled, ("NONE", "CHUNK", "PAGE"))
         _among("encoding", self.encoding, _ENCODINGS)
+        _check_kind("bloom_filter_properties", self.bloom_filter_properties, BloomFilterProperties)
 
 
 class WriterProperties(Struct):
@@ -133,20 +165,31 @@ class WriterProperties(Struct):
     def __post_init__(self) -> None:
         self._split_level()
         _among("compression", self.compression, _COMPRESSIONS)
-        _among("data_page_version", self.data_page_version, ("1.0", "2.0"))
-        for name in (
-            "data_page_size_limit",
-            "dictionary_page_size_limit",
-            "data_page_row_count_limit",
-            "write_batch_size",
-            "max_row_group_size",
-            "statistics_truncate_length",
-        ):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-                raise InvalidArgumentError(f"Found {name}={value!r}, expected a whole number above 0.")
         if self.compression is not None and self.compression_level is not None:
             _check_level(self.compression, self.compression_level)
+
+    def check(self) -> None:
+        """Reject values that no file can be written with; calls that write do, since properties may be changed.
+
+        Raises
+        ------
+        InvalidArgumentError, ArgumentTypeError
+            For such a value; the latter if it is of another type.
+
+        Examples
+        --------
+        >>> WriterProperties(max_row_group_size=0).check()
+        Traceback (most recent call last):
+        delta_core.errors.InvalidArgumentError: Found max_row_group_size=0, expected a whole number from 1 on.
+        """
+        self.__post_init__()
+        _among("data_page_version", self.data_page_version, ("1.0", "2.0"))
+        for name in _NUMBERS:
+            check_number(name, getattr(self, name), 1)
+        _check_kind("default_column_properties", self.default_column_properties, ColumnProperties)
+        _check_kind("column_properties", self.column_properties, Mapping)
+        for name, each in (self.column_properties or {}).items():
+            _check_kind(f"column_properties[{name!r}]", each, ColumnProperties)
 
     def _split_level(self) -> None:
         """Take a codec with its level, such as ``ZSTD(3)``, apart."""
@@ -155,6 +198,15 @@ class WriterProperties(Struct):
             self.compression, self.compression_level = found[1], int(found[2])
 
 
+#: The properties of `WriterProperties` that are counts.
+_NUMBERS = (
+    "data_page_size_limit",
+    "dictionary_page_size_limit",
+    "data_page_row_count_limit",
+    "write_batch_size",
+    "max_row_group_size",
+    "statistics_truncate_length",
+)
 _CODEC_WITH_LEVEL = lazy_pattern(r"(\w+)\((\d+)\)\Z")
 #: The levels that each codec has; an encoder takes some others for its nearest one, or fails in the middle of a file.
 _CODEC_LEVELS = {
@@ -192,6 +244,14 @@ _COMPRESSIONS = ("UNCOMPRESSED", "NONE", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZST
 _ENCODINGS = ("PLAIN", "RLE", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT")
 
 
+def _check_kind(name: str, value: object, kind: type) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise ArgumentTypeError(f"Found {name} as {type(value).__name__}, expected {kind.__name__}.")
+
+
 def _among(name: str, value: str | None, allowed: Iterable[str]) -> None:
-    if value is not None and value.upper() not in allowed:
+    if value is None:
+        return
+    _check_kind(name, value, str)
+    if value.upper() not in allowed:
         raise InvalidArgumentError(f"Found {name}={value!r}, expected one of {', '.join(allowed)}.")

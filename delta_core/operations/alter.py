@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.errors import (
+    ArgumentTypeError,
     ColumnNotFoundError,
     ConstraintViolationError,
     InvalidArgumentError,
@@ -96,14 +97,13 @@ def add_columns(
         For a column that is NOT NULL, that the table has with another type, or whose metadata provides values, such as
         a default: rows that are there would lack them.
     InvalidArgumentError
-        If there is no field, or something else than a field.
+        For something else than a field.
     """
     latest = base.latest()
     given = StructType([fields] if isinstance(fields, Field) or is_of_deltalake(fields) else fields).members
     strange = next((f for f in given if not isinstance(f, Field)), None)
-    if strange is not None or not given:
-        found = "no field" if strange is None else kind_name(strange)
-        raise InvalidArgumentError(f"Found {found}, expected at least one Field of delta_core.")
+    if strange is not None:
+        raise InvalidArgumentError(f"Found {kind_name(strange)}, expected a Field of delta_core.")
     added: list[tuple[Path, Field]] = []
     _check_added(latest.schema, StructType(given), (), added)
     merged = merge_schemas(latest.schema, Schema(given), lambda path, old, new: False)
@@ -671,7 +671,7 @@ def change_column_metadata(
 
     Raises
     ------
-    InvalidArgumentError
+    InvalidArgumentError, ArgumentTypeError
         For a key that begins with ``delta.``: features set those.
     """
     latest = base.latest()
@@ -685,7 +685,7 @@ def change_column_metadata(
                 key=key,
             )
         if value is not None and not isinstance(value, str):
-            raise InvalidArgumentError(
+            raise ArgumentTypeError(
                 f"Found {key}={value!r} for the metadata of column {format_path(path)}, expected text or None.",
                 column=format_path(path),
                 key=key,

@@ -182,8 +182,7 @@ def write_table(
     Memory is bounded by row groups, whatever the length of the stream.
     """
     _check(options)
-    source = open_source(data)
-    return run_write(context, options, lambda base: TableWrite(context, base, source, options), known)
+    return run_write(context, options, lambda base: TableWrite(context, base, open_source(data), options), known)
 
 
 def run_write(

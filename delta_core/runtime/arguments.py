@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-from delta_core.errors import ArgumentRangeError, ArgumentTypeError, InvalidArgumentError
+from delta_core.errors import ArgumentInterfaceError, ArgumentRangeError, ArgumentTypeError, InvalidArgumentError
 
 __all__ = [
     "check_kinds",
@@ -23,12 +23,44 @@ __all__ = [
 #: The types of the arguments that calls have in common, by name; None is the default of each.
 _KINDS: Mapping[str, type] = {
     **dict.fromkeys(
-        ("description", "mode", "name", "partition_strategy", "schema_mode", "source_alias", "target_alias"), str
+        (
+            "app_id",
+            "description",
+            "dest",
+            "mode",
+            "name",
+            "partition_strategy",
+            "path",
+            "schema_mode",
+            "source_alias",
+            "sql",
+            "src",
+            "table_name",
+            "target_alias",
+        ),
+        str,
     ),
-    **dict.fromkeys(("configuration", "constraints", "metadata", "properties", "storage_options", "updates"), Mapping),
     **dict.fromkeys(
         (
+            "configuration",
+            "constraints",
+            "custom_metadata",
+            "known_sizes",
+            "metadata",
+            "new_values",
+            "properties",
+            "session_config",
+            "storage_options",
+            "updates",
+        ),
+        Mapping,
+    ),
+    **dict.fromkeys(
+        (
+            "accept_root_dir",
+            "allow_out_of_range",
             "allow_protocol_versions_increase",
+            "as_large_types",
             "collect_stats",
             "dry_run",
             "enforce_retention_duration",
@@ -36,6 +68,7 @@ _KINDS: Mapping[str, type] = {
             "full",
             "ignore_missing_files",
             "merge_schema",
+            "missing_dir_ok",
             "protocol_downgrade_allowed",
             "raise_if_key_not_exists",
             "raise_if_not_exists",
@@ -46,7 +79,12 @@ _KINDS: Mapping[str, type] = {
     ),
 }
 #: None is no value of these: it is neither true nor false, and a ``dry_run`` of None would delete.
-_NEVER_NONE = frozenset(("mode", *(name for name, kind in _KINDS.items() if kind is bool)))
+_NEVER_NONE = frozenset(
+    (
+        *("app_id", "constraints", "dest", "mode", "path", "sql", "src", "table_name"),
+        *(name for name, kind in _KINDS.items() if kind is bool),
+    )
+)
 _WORDS = {str: "text", bool: "True or False", Mapping: "a mapping"}
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -127,14 +165,14 @@ def path_text(found: Any) -> str:
 
 
 def check_names(argument: str, given: object) -> None:
-    """Reject one text where a list of names is due: it is a sequence too, of its characters.
+    """Reject one text where a list of names is due, which is a sequence of its characters too, and what is no list.
 
     Raises
     ------
     ArgumentTypeError
-        The value is a text.
+        The value is a text, or neither None nor iterable.
     """
-    if isinstance(given, (str, bytes)):
+    if isinstance(given, (str, bytes)) or not (given is None or isinstance(given, Iterable)):
         raise ArgumentTypeError(f"Found {argument}={given!r}, expected a list of names.")
 
 
@@ -177,7 +215,9 @@ def check_kinds(given: Iterable[tuple[str, Any]]) -> None:
         shown = (
             f"={value!r}" if value is None or isinstance(value, (int, float)) else f" of type {type(value).__name__}"
         )
-        raise ArgumentTypeError(f"Found {name}{shown}, expected {_WORDS[kind]}.")
+        # a program may take a value that has no items by either
+        error = ArgumentInterfaceError if kind is Mapping else ArgumentTypeError
+        raise error(f"Found {name}{shown}, expected {_WORDS[kind]}.")
 
 
 def properties_by_position(*names: str, most: int | None = None) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:

@@ -11,7 +11,8 @@ from typing import Any, Literal
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.errors import ColumnNotFoundError, SchemaError, UnsupportedFeatureError, did_you_mean
+from delta_core.errors import ColumnNotFoundError, SchemaError, TypeKindError, UnsupportedFeatureError, did_you_mean
+from delta_core.runtime.arguments import check_kinds
 from delta_core.schema.types import (
     KNOWN_TYPES,
     ArrayType,
@@ -106,7 +107,7 @@ class Schema(StructType):
 
         Raises
         ------
-        SchemaError
+        TypeKindError
             For an object that is no schema.
 
         Examples
@@ -117,7 +118,7 @@ class Schema(StructType):
         try:
             schema = data_type if isinstance(data_type, pa.Schema) else pa.schema(data_type)
         except (TypeError, ValueError) as e:
-            raise SchemaError(
+            raise TypeKindError(
                 f"Found a schema as {type(data_type).__name__}; expected a Schema, or anything with __arrow_c_schema__ "
                 f"({e})."
             ) from e
@@ -139,6 +140,7 @@ class Schema(StructType):
         id: int64
         city: large_string
         """
+        check_kinds([("as_large_types", as_large_types)])
         schema = pa.schema([f.to_arrow(**kwargs) for f in self.members])
         return pa.schema([f.with_type(_large(f.type)) for f in schema]) if as_large_types else schema
 
@@ -379,21 +381,8 @@ def unknown_types(schema: StructType, types: Mapping[str, TypeDef]) -> Iterator[
                 f.type.to_arrow()
 
 
-#: The names in SQL and Python of types that the protocol has under other names.
-_SQL_NAMES = {
-    "int": "integer",
-    "bigint": "long",
-    "smallint": "short",
-    "tinyint": "byte",
-    "int64": "long",
-    "int32": "integer",
-    "bool": "boolean",
-    "str": "string",
-    "text": "string",
-    "float64": "double",
-    "float32": "float",
-    "bytes": "binary",
-}
+#: The names in SQL and Python of types that the protocol has under other names, and that a plugin may define.
+_SQL_NAMES = {"text": "string", "bytes": "binary"}
 
 
 def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:

@@ -20,6 +20,7 @@ from delta_core.errors import (
     ArrowTypeError,
     InvalidArgumentError,
     SchemaError,
+    TypeKindError,
     UnsupportedFeatureError,
 )
 from delta_core.runtime.arguments import is_of_deltalake
@@ -97,6 +98,22 @@ KNOWN_TYPES: Mapping[str, TypeDef] = {
     **dict.fromkeys((TIMESTAMP_NTZ.name, *TIMESTAMP_NTZ.aliases), TIMESTAMP_NTZ),
     "variant": VARIANT,
 }
+#: Names in SQL, and in other libraries, of types that have another name in the protocol.
+_SQL_NAMES = {
+    "bigint": "long",
+    "bool": "boolean",
+    "int": "integer",
+    "int16": "short",
+    "int32": "integer",
+    "int64": "long",
+    "int8": "byte",
+    "float32": "float",
+    "float64": "double",
+    "smallint": "short",
+    "str": "string",
+    "tinyint": "byte",
+    "varchar": "string",
+}
 _DECIMAL = lazy_pattern(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?\Z")
 
 
@@ -144,6 +161,20 @@ class PrimitiveType(_ArrowExportable, Struct, frozen=True):
 
     type: str
 
+    def __post_init__(self) -> None:
+        if self.type in KNOWN_TYPES:
+            return
+        if not isinstance(self.type, str):
+            raise ArgumentTypeError(f"Found the name of a type as {type(self.type).__name__}, expected text.")
+        if self.type.startswith("decimal("):
+            found = parse_decimal(self.type)
+            if found is None or not (1 <= found[0] <= 38 and 0 <= found[1] <= found[0]):
+                raise SchemaError(f"Found type {self.type!r}, expected decimal(p,s) with 1 <= p <= 38, 0 <= s <= p.")
+            force_setattr(self, "type", f"decimal({found[0]},{found[1]})")
+        elif not self.type or self.type in _SQL_NAMES:
+            hint = f"; did you mean {_SQL_NAMES[self.type]!r}?" if self.type else ", such as 'long'."
+            raise SchemaError(f"Found type {self.type!r}, expected a name of the protocol{hint}", type=self.type)
+
     def __str__(self) -> str:
         return f'PrimitiveType("{self.type}")'
 
@@ -170,7 +201,7 @@ class PrimitiveType(_ArrowExportable, Struct, frozen=True):
 
         Raises
         ------
-        SchemaError
+        TypeKindError
             For the JSON of another kind of type.
 
         Examples
@@ -180,7 +211,7 @@ class PrimitiveType(_ArrowExportable, Struct, frozen=True):
         """
         found = parse_type(_decoded(type_json))
         if not isinstance(found, PrimitiveType):
-            raise SchemaError(f"Found {type_json}, expected the name of a primitive type.")
+            raise TypeKindError(f"Found {type_json}, expected the name of a primitive type.")
         return found
 
     def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> pa.DataType:
@@ -203,10 +234,7 @@ class PrimitiveType(_ArrowExportable, Struct, frozen=True):
         """
         decimal = parse_decimal(self.type)
         if decimal is not None:
-            precision, scale = decimal
-            if not (1 <= precision <= 38 and 0 <= scale <= precision):
-                raise SchemaError(f"Found type {self.type!r}, expected decimal(p,s) with 1 <= p <= 38, 0 <= s <= p.")
-            return pa.decimal128(precision, scale)
+            return pa.decimal128(*decimal)
         found = types.get(self.type)
         if found is None:
             raise SchemaError(f"Type {self.type!r} is not known here.", type=self.type)
@@ -422,7 +450,7 @@ class ArrayType(_ArrowExportable, Struct, frozen=True):
 
         Raises
         ------
-        SchemaError
+        TypeKindError
             For the JSON of another kind of type.
 
         Examples
@@ -432,7 +460,7 @@ class ArrayType(_ArrowExportable, Struct, frozen=True):
         """
         found = parse_type(_decoded(type_json))
         if not isinstance(found, ArrayType):
-            raise SchemaError(f"Found {type_json}, expected an array type.")
+            raise TypeKindError(f"Found {type_json}, expected an array type.")
         return found
 
     def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> pa.DataType:
@@ -525,7 +553,7 @@ class MapType(_ArrowExportable, Struct, frozen=True):
 
         Raises
         ------
-        SchemaError
+        TypeKindError
             For the JSON of another kind of type.
 
         Examples
@@ -535,7 +563,7 @@ class MapType(_ArrowExportable, Struct, frozen=True):
         """
         found = parse_type(_decoded(type_json))
         if not isinstance(found, MapType):
-            raise SchemaError(f"Found {type_json}, expected a map type.")
+            raise TypeKindError(f"Found {type_json}, expected a map type.")
         return found
 
     def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> pa.DataType:
@@ -615,6 +643,10 @@ class Field(_ArrowExportable, Struct, frozen=True):
             raise ArgumentTypeError(f"Found the name of a column as {type(self.name).__name__}, expected text.")
         _check_flag("nullable", self.nullable)
         force_setattr(self, "type", _as_type(self.type))
+        if self.metadata is not None and not isinstance(self.metadata, Mapping):
+            raise ArgumentTypeError(
+                f"Found the metadata of a column as {type(self.metadata).__name__}, expected a mapping."
+            )
         force_setattr(self, "metadata", dict(self.metadata or {}))
 
     def __hash__(self) -> int:
@@ -675,12 +707,23 @@ class Field(_ArrowExportable, Struct, frozen=True):
         field : pyarrow.Field, or any object with ``__arrow_c_schema__``
             The Arrow field.
 
+        Raises
+        ------
+        SchemaError
+            For anything else, and for a type that no Delta type stores.
+
         Examples
         --------
         >>> Field.from_arrow(pa.field("id", pa.int64()))
         Field(id, PrimitiveType("long"), nullable=True)
         """
-        f = field if isinstance(field, pa.Field) else pa.field(field)
+        try:
+            f = field if isinstance(field, pa.Field) else pa.field(field)
+        except (TypeError, ValueError) as e:
+            raise SchemaError(
+                f"Found a field as {type(field).__name__}, expected one of pyarrow, or anything with "
+                f"__arrow_c_schema__ ({e})."
+            ) from e
         if f.type.num_fields:
             check_arrow_nesting(f.type)
         return _arrow_to_field(f)
@@ -809,7 +852,7 @@ class StructType(_ArrowExportable):
 
         Raises
         ------
-        SchemaError
+        TypeKindError
             For the JSON of another kind of type.
 
         Examples
@@ -819,7 +862,7 @@ class StructType(_ArrowExportable):
         """
         found = parse_type(_decoded(type_json))
         if not isinstance(found, StructType):
-            raise SchemaError(f"Found {type_json[:200]}, expected a struct type.")
+            raise TypeKindError(f"Found {type_json[:200]}, expected a struct type.")
         return found
 
     def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> Any:
@@ -875,7 +918,11 @@ def _as_type(value: Any) -> DataType:
 
 
 def _as_field(value: Any) -> Field:
-    return _parse_field(_decoded(value.to_json())) if is_of_deltalake(value, "Field") else value
+    if isinstance(value, Field):
+        return value
+    if is_of_deltalake(value, "Field"):
+        return _parse_field(_decoded(value.to_json()))
+    raise ArgumentTypeError(f"Found a field as {type(value).__name__}, expected a Field.")
 
 
 def _decoded(text: str) -> Any:
@@ -1041,7 +1088,10 @@ def _parse_user_defined(value: Mapping[str, Any]) -> UserDefinedType:
 def _parse_field(value: Any) -> Field:
     if not isinstance(value, dict) or not isinstance(value.get("name"), str) or "type" not in value:
         raise SchemaError(f"Found {str(value)[:200]}, expected a field with 'name' and 'type'.")
-    return Field(value["name"], parse_type(value["type"]), bool(value.get("nullable", True)), value.get("metadata"))
+    try:
+        return Field(value["name"], parse_type(value["type"]), bool(value.get("nullable", True)), value.get("metadata"))
+    except SchemaError as e:
+        raise _of_column(value["name"], e) from None
 
 
 def _field_to_json(f: Field) -> dict[str, Any]:
@@ -1173,6 +1223,11 @@ def _arrow_to_field(f: pa.Field) -> Field:
             meta |= {"ARROW:extension:name": f.type.extension_name, "ARROW:extension:metadata": parameters}
         return Field(f.name, _from_arrow(f.type), f.nullable, meta)
     except SchemaError as e:
-        column = f"{f.name}.{e.facts['column']}" if "column" in e.facts else f.name
-        why = str(e).removeprefix(f"Column {e.facts.get('column')}: ")
-        raise SchemaError(f"Column {column}: {why}", **{**e.facts, "column": column}) from None
+        raise _of_column(f.name, e) from None
+
+
+def _of_column(name: str, error: SchemaError) -> SchemaError:
+    """Return an error of a type with the column that has it, or that has the column which it names."""
+    column = f"{name}.{error.facts['column']}" if "column" in error.facts else name
+    why = str(error).removeprefix(f"Column {error.facts.get('column')}: ")
+    return SchemaError(f"Column {column}: {why}", **{**error.facts, "column": column})

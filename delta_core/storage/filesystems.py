@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from delta_core.errors import EngineError, InvalidArgumentError, MissingDependencyError
+from delta_core.errors import EngineError, InvalidPlaceError, MissingDependencyError
 from delta_core.storage.credentials import check_known, fsspec_options
 from delta_core.storage.places import scheme_of
 
@@ -63,7 +63,7 @@ def _filesystem_class(scheme: str, root: str) -> Any:
             scheme=scheme,
         ) from e
     except ValueError as e:
-        raise InvalidArgumentError(f"fsspec has no filesystem for {scheme}:// ({root}): {e}.", scheme=scheme) from e
+        raise InvalidPlaceError(f"fsspec has no filesystem for {scheme}:// ({root}): {e}.", scheme=scheme) from e
 
 
 def open_chain(root: str, options: Mapping[str, Any]) -> tuple[Any, str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from delta_core import storage
-from delta_core.errors import InvalidArgumentError, PluginConflictError
+from delta_core.errors import InvalidArgumentError, InvalidPlaceError, PluginConflictError
 from delta_core.runtime.arguments import check_options
 from delta_core.runtime.entry_points import entry_points
 from delta_core.storage.boundary import AllowExternal
@@ -70,7 +70,7 @@ def open_storage(
 
     Raises
     ------
-    InvalidArgumentError
+    InvalidArgumentError, InvalidPlaceError
         For an empty URI, a URI without a bucket or with a password, a path that is no UTF-8, and options that are no
         mapping.
     EngineError
@@ -78,7 +78,7 @@ def open_storage(
     """
     check_options(options)
     if not uri:
-        raise InvalidArgumentError("The table's URI is empty; expected a path or a URI such as s3://bucket/table.")
+        raise InvalidPlaceError("The table's URI is empty; expected a path or a URI such as s3://bucket/table.")
     if scheme_of(uri) in LOCAL_SCHEMES:
         return LocalStorage(local_root(uri), dict(options or {}), open_storage, allow_external)
     if not uri.partition("://")[2].strip("/") and scheme_of(uri) != "memory":

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from delta_core import operations
-from delta_core.errors import InvalidArgumentError, UnsupportedFeatureError, UnsupportedOperationError, did_you_mean
+from delta_core.errors import (
+    ArgumentInterfaceError,
+    ArgumentTypeError,
+    UnsupportedFeatureError,
+    UnsupportedOperationError,
+    did_you_mean,
+)
 from delta_core.kernel.commit.options import CommitProperties, PostCommitHookProperties, commit_arguments
 from delta_core.kernel.plugins.registry import default_registry
 from delta_core.runtime.arguments import properties_by_position
@@ -40,15 +47,18 @@ class AlteredTable(Protocol):
 
 #: The names of features in ``deltalake`` that differ from the protocol's.
 _PEER_NAMES = {"timestampwithouttimezone": "timestampntz"}
+_OWN_NAMES = {"TimestampNtz": "TimestampWithoutTimezone"}
+#: A feature that ``deltalake`` names, and that no plugin here provides: `add_feature` reports it.
+_PEER_FEATURES = {"timestampnanos": "timestampNanos"}
 
 
 class _FeatureNames(type):
     """Finds a feature of any installed plugin by an attribute."""
 
-    def __getattr__(cls, name: str) -> str:
+    def __getattr__(cls, name: str) -> Any:
         if name.startswith("_"):  # for inspection, copies and pickles, which look for names that need not exist
             raise AttributeError(name)
-        known = {_attribute(n): n for n in default_registry().names()}
+        known = {**_PEER_FEATURES, **{_attribute(n): n for n in default_registry().names()}}
         wanted = _PEER_NAMES.get(name.lower(), name.lower())
         if wanted not in known:
             raise UnsupportedFeatureError(
@@ -56,7 +66,7 @@ class _FeatureNames(type):
                 f"{', '.join(dir(cls))}.",
                 feature=name,
             )
-        return known[wanted]
+        return cls(known[wanted])
 
     def __dir__(cls) -> list[str]:
         return sorted(n[:1].upper() + n[1:] for n in default_registry().names() if n.isidentifier())
@@ -65,11 +75,11 @@ class _FeatureNames(type):
 def _feature_name(feature: object) -> str:
     """Return the name of a feature, also of one of ``deltalake.TableFeatures``."""
     if isinstance(feature, str):
-        return feature
+        return str.__str__(feature)
     name = str(feature).removeprefix("TableFeatures.")
     if name == str(feature):
-        raise InvalidArgumentError(f"Found a feature as {type(feature).__name__}, expected its name.")
-    return str(getattr(TableFeatures, name))
+        raise ArgumentTypeError(f"Found a feature as {type(feature).__name__}, expected its name.")
+    return str.__str__(getattr(TableFeatures, name))
 
 
 def _attribute(name: str) -> str:
@@ -77,16 +87,31 @@ def _attribute(name: str) -> str:
     return "".join(c for c in name if c.isalnum()).lower()
 
 
-class TableFeatures(metaclass=_FeatureNames):
+class TableFeatures(str, metaclass=_FeatureNames):
     """The names of the features that are installed, with upper-case initials: ``TableFeatures.AppendOnly``.
 
-    Each attribute is the protocol's name of the feature, as text.
+    Each attribute is a member of the class, which is the protocol's name of the feature as text too.
 
     Examples
     --------
     >>> TableFeatures.DeletionVectors
-    'deletionVectors'
+    TableFeatures.DeletionVectors
+    >>> TableFeatures.DeletionVectors == "deletionVectors"
+    True
     """
+
+    __slots__ = ()
+
+    def __new__(cls, feature: str = "") -> Self:
+        """Return the member of a feature, by the protocol's name."""
+        return super().__new__(cls, feature)
+
+    def __repr__(self) -> str:
+        words = re.split(r"[^A-Za-z0-9]", self)
+        name = "".join(w[:1].upper() + w[1:] for w in words)
+        return f"TableFeatures.{_OWN_NAMES.get(name, name)}"
+
+    __str__ = __repr__
 
 
 class TableAlterer:
@@ -351,8 +376,8 @@ class TableAlterer:
 
         Raises
         ------
-        InvalidArgumentError
-            For a key that begins with ``delta.``, which only table features set.
+        InvalidArgumentError, ArgumentInterfaceError
+            For a key that begins with ``delta.``, which only table features set, and for what is no mapping.
 
         Examples
         --------
@@ -360,6 +385,8 @@ class TableAlterer:
         >>> table.schema().get("amount").metadata
         {'unit': 'EUR'}
         """
+        if not isinstance(metadata, Mapping):
+            raise ArgumentInterfaceError(f"Found metadata as {type(metadata).__name__}, expected a mapping.")
         commit = commit_arguments(commit_properties, post_commithook_properties)
         self.table.adopt(
             operations.change_column_metadata(

@@ -17,6 +17,7 @@ from delta_core.errors import (
     ConcurrentAppendError,
     CorruptTableError,
     InvalidArgumentError,
+    InvalidPlaceError,
     ProtocolError,
     SchemaError,
     TableExistsError,
@@ -152,6 +153,7 @@ class DeltaTable(ReadMethods, ChangeMethods, UpkeepMethods):
         >>> DeltaTable.create("events", schema, partition_by="city").metadata().partition_columns
         ['city']
         """
+        arguments = table_parts.commit_arguments(commit_properties, post_commithook_properties)
         mode = mode_text(mode)
         if mode not in ("error", "append", "overwrite", "ignore"):
             raise InvalidArgumentError(f"Found mode {mode!r}, expected error, append, overwrite or ignore.")
@@ -161,10 +163,6 @@ class DeltaTable(ReadMethods, ChangeMethods, UpkeepMethods):
         if base is not None and mode in ("error", "append"):
             raise TableExistsError(f"There is a table at {uri} already (version {base.version}).", path=uri)
         if base is None or mode == "overwrite":
-            commit, post = (
-                commit_properties or table_parts.CommitProperties(),
-                post_commithook_properties or table_parts.PostCommitHookProperties(),
-            )
             # another writer may be faster
             with contextlib.suppress(*([ConcurrentAppendError] if mode == "ignore" else [])):
                 result = operations.create_table(
@@ -177,10 +175,10 @@ class DeltaTable(ReadMethods, ChangeMethods, UpkeepMethods):
                     properties=configuration,
                     features=operations.column_names("features", features),
                     base=base,
-                    custom_metadata=commit.custom_metadata,
-                    max_commit_retries=commit.retries,
-                    transactions=commit.transactions,
-                    post=post.post_commit,
+                    custom_metadata=arguments["custom_metadata"],
+                    max_commit_retries=arguments["max_retries"],
+                    transactions=arguments["transactions"],
+                    post=arguments["post"],
                     allow_unknown=not raise_if_key_not_exists,
                 )
                 if cls.__init__ is DeltaTable.__init__:
@@ -276,7 +274,7 @@ class DeltaTable(ReadMethods, ChangeMethods, UpkeepMethods):
 
     @staticmethod
     def is_deltatable(table_uri: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> bool:
-        """Whether there is a Delta log; a log that can't be read counts as one.
+        """Whether there is a Delta log; a log that can't be read counts as one, and what is no place has none.
 
         Parameters
         ----------
@@ -290,7 +288,11 @@ class DeltaTable(ReadMethods, ChangeMethods, UpkeepMethods):
         >>> DeltaTable.is_deltatable("no-such-table")
         False
         """
+        if not isinstance(table_uri, (str, os.PathLike)):
+            return False
         try:
             return open_context(path_text(table_uri), storage_options).find() is not None
+        except InvalidPlaceError:
+            return False
         except (CorruptTableError, ProtocolError, SchemaError, VersionNotFoundError):
             return True

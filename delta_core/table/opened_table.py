@@ -16,7 +16,7 @@ from delta_core.kernel import log as delta_log
 from delta_core.kernel.plugins.features import TableFeature
 from delta_core.kernel.plugins.registry import default_registry
 from delta_core.kernel.snapshot import Snapshot, open_snapshot
-from delta_core.runtime.arguments import check_number, path_text
+from delta_core.runtime.arguments import check_kinds, check_number, path_text
 from delta_core.runtime.lazy import load_object
 from delta_core.schema.fields import Schema
 from delta_core.table import interop, parts as table_parts
@@ -376,6 +376,7 @@ class OpenedTable:
         >>> table.transaction_version("nightly")
         7
         """
+        check_kinds([("app_id", app_id)])
         found = self._snapshot.transactions().get(app_id)
         return None if found is None else found.version
 

@@ -10,7 +10,7 @@ from delta_core import operations
 from delta_core.engines.writer_properties import WriterProperties
 from delta_core.kernel.commit.options import CommitProperties, PostCommitHookProperties, write_arguments
 from delta_core.kernel.snapshot import Snapshot
-from delta_core.runtime.arguments import check_names, properties_by_position
+from delta_core.runtime.arguments import check_names, check_number, properties_by_position
 from delta_core.table import interop
 
 __all__ = ["TableOptimizer"]
@@ -111,6 +111,8 @@ class TableOptimizer:
         >>> metrics["numFilesRemoved"], metrics["numFilesAdded"]
         (2, 1)
         """
+        check_number("max_spill_size", max_spill_size, 0)
+        check_number("max_temp_directory_size", max_temp_directory_size, 0)
         return self._run(
             partition_filters,
             commit_properties,
@@ -420,4 +422,6 @@ class TableOptimizer:
 
 
 def _seconds(interval: int | timedelta | None) -> float | None:
+    if not isinstance(interval, timedelta):
+        check_number("min_commit_interval", interval, 0)
     return interval.total_seconds() if isinstance(interval, timedelta) else interval

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from delta_core.errors import DeltaError, EngineError, MissingDependencyError
-from delta_core.runtime.arguments import is_of_deltalake
+from delta_core.errors import ArgumentInterfaceError, DeltaError, EngineError, MissingDependencyError
+from delta_core.kernel.commit.options import kind_name
+from delta_core.runtime.arguments import check_kinds, is_of_deltalake
 from delta_core.runtime.patterns import lazy_pattern
 from delta_core.runtime.processes import PerProcess, num_forks
 from delta_core.scan.rows import Scannable
@@ -52,6 +53,7 @@ class QueryBuilder:
     """
 
     def __init__(self, session_config: Mapping[str, str] | None = None, *, engine: str | None = None) -> None:
+        check_kinds([("session_config", session_config)])
         name = engine or next((n for n in _SESSIONS if find_spec(n) is not None), "")
         if name and name not in _SESSIONS:
             raise MissingDependencyError(f"Found the engine {name!r}, expected datafusion or duckdb.", engine=name)
@@ -80,16 +82,24 @@ class QueryBuilder:
         delta_table : DeltaTable or a table of another format
             The table, at the version that is loaded.
 
+        Raises
+        ------
+        ArgumentInterfaceError
+            For another object than a table.
+
         Examples
         --------
         >>> query = QueryBuilder(engine="duckdb").register("events", table).register("cities", by_city)
         >>> query.execute("SELECT count(*) AS n FROM events JOIN cities USING (id)").read_all().to_pylist()
         [{'n': 3}]
         """
+        check_kinds([("table_name", table_name)])
         session = self._session.get()
         if is_of_deltalake(delta_table, "DeltaTable"):
             peer: Any = delta_table
             delta_table = DeltaTable(peer.table_uri, version=peer.version(), storage_options=peer._storage_options)
+        if not isinstance(delta_table, DeltaTable) and not hasattr(delta_table, "format_name"):
+            raise ArgumentInterfaceError(f"Found delta_table as {kind_name(delta_table)}, expected a table.")
         dataset = self._tables[table_name] = session.dataset(delta_table)
         session.register(table_name, dataset)
         return self
@@ -113,6 +123,7 @@ class QueryBuilder:
         >>> query.execute("SELECT max(id) AS id FROM events").read_all().to_pylist()
         [{'id': 3}]
         """
+        check_kinds([("sql", sql)])
         reader = self._session.get().execute(sql)
         return pa.RecordBatchReader.from_batches(reader.schema, _reported(reader, sql))
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from delta_core import expressions, operations
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernel import log as delta_log
-from delta_core.runtime.arguments import check_kinds
+from delta_core.runtime.arguments import check_kinds, check_names, check_number
 from delta_core.table import interop
 from delta_core.table.opened_table import OpenedTable
 
@@ -215,6 +215,7 @@ class ReadMethods(OpenedTable):
         >>> table.to_pyarrow_dataset().count_rows()
         3
         """
+        check_kinds([("as_large_types", as_large_types)])
         return interop.parquet_dataset(
             self._snapshot,
             _one_of(partitions, file_pruning_predicate),
@@ -396,6 +397,13 @@ class ReadMethods(OpenedTable):
         >>> tracked.load_cdf(starting_version=1, columns=["id", "_change_type"]).read_all().to_pylist()
         [{'id': 2, '_change_type': 'delete'}]
         """
+        check_kinds([("allow_out_of_range", allow_out_of_range)])
+        for name, number in (("starting_version", starting_version), ("ending_version", ending_version)):
+            check_number(name, number, 0)
+        for time in (starting_timestamp, ending_timestamp):
+            if time is not None:
+                delta_log.parse_ms(time, self._snapshot.timezone)
+        check_names("columns", columns)
         by_time = starting_timestamp is not None and starting_version == 0
         if ending_version is not None:
             ending_version = min(delta_log.parse_version(ending_version, "ending_version"), self.version())

@@ -7,7 +7,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING
 
 from delta_core import api
-from delta_core.api import TableFeature, UnsupportedOperationError, hookimpl
+from delta_core.api import AppendOnlyError, TableFeature, hookimpl
 
 if TYPE_CHECKING:
     from delta_core.api import AttemptView, FeatureStep, Metadata
@@ -36,7 +36,7 @@ def check_commit(attempt: AttemptView) -> None:
 
     Raises
     ------
-    UnsupportedOperationError
+    AppendOnlyError
         If the commit removes or changes rows.
     """
     if attempt.previous is None or not attempt.previous.is_active(FEATURE.name):
@@ -44,7 +44,7 @@ def check_commit(attempt: AttemptView) -> None:
     changing = attempt.removes.column("dataChange").fill_null(True)
     removed = attempt.removes.filter(changing)
     if removed.num_rows:
-        raise UnsupportedOperationError(
+        raise AppendOnlyError(
             f"{attempt.operation} would remove or change rows of {removed.num_rows} file(s), such as "
             f"{removed.column('path')[0].as_py()}, but the table is append-only ({PROPERTY}=true). Set the property "
             "to false first, in a commit of its own.",

@@ -798,6 +798,7 @@ def _arguments(properties: CommitProperties | None) -> dict[str, Any]:
             f"Found commit_properties as {type(properties).__name__}; expected CommitProperties of delta_core."
         )
     found = properties or api.CommitProperties()
+    found.check()
     if found.transactions:
         raise UnsupportedOperationError(
             "Lance datasets do not record versions of applications. Leave app_transactions out."

@@ -11,11 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from delta_core import DeltaTable, write_deltalake
+from delta_core.engines.engine import Engine
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaError, SchemaMismatchError
 from delta_core.kernel.commit.options import AddAction, CommitProperties
 from delta_core.kernel.commit.transaction import Transaction
 from delta_core.kernel.snapshot import open_snapshot
-from delta_core.schema.fields import Schema
+from delta_core.schema.fields import NOT_IN_NAMES, Schema
 from delta_core.schema.types import ArrayType, Field, MapType, StructType
 from delta_core.testing.table_builder import TableBuilder
 
@@ -39,6 +40,26 @@ def alter(uri: str, fields: Sequence[Field], **options: Any) -> None:
 # --- names ---------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def strict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let engines reject names as that of Spark does."""
+    monkeypatch.setattr(Engine, "rejected_in_names", property(lambda self: NOT_IN_NAMES))
+
+
+@pytest.mark.parametrize("name", [f"a{c}b" for c in " ,;{}()\n\t="])
+def test_name_that_spark_rejects_is_taken_by_other_engines(tmp_path: Path, name: str) -> None:
+    """deltalake makes such tables, and delta-spark reads them, appends and changes their rows."""
+    uri = create(tmp_path / "t", [LONG, Field("s", StructType([Field(name, "long")])), Field(name, "string")])
+    rows = pa.table({"a": [1], "s": [{name: 2}], name: ["x"]})
+    write_deltalake(uri, rows, mode="append")
+    DeltaTable(uri).alter.add_columns(Field(f"{name}2", "long"))
+    table = DeltaTable(uri)
+    table.update({f"`{name}`": "'y'"}, predicate=f"`{name}` = 'x'")
+    assert table.to_pyarrow_table().to_pylist() == [{"a": 1, "s": {name: 2}, name: "y", f"{name}2": None}]
+    assert (table.protocol().min_reader_version, table.metadata().configuration) == (1, {})
+
+
+@pytest.mark.usefixtures("strict")
 @pytest.mark.parametrize("name", ["", *(f"a{c}b" for c in " ,;{}()\n\t=")])
 @pytest.mark.parametrize("wrapped", ["column", "struct", "list", "map", "partition"])
 def test_name_that_spark_rejects_is_rejected_without_column_mapping(tmp_path: Path, name: str, wrapped: str) -> None:
@@ -58,6 +79,7 @@ def test_name_that_spark_rejects_is_rejected_without_column_mapping(tmp_path: Pa
     assert open_snapshot(mapped).scan().to_table().schema.names == [f.name for f in fields]
 
 
+@pytest.mark.usefixtures("strict")
 def test_rows_provide_no_such_name_by_merging(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", [LONG])
     with pytest.raises(SchemaError, match="in its name"):
@@ -71,6 +93,7 @@ def test_mapped_table_takes_such_names(tmp_path: Path) -> None:
     assert DeltaTable(uri).to_pyarrow_table().to_pylist() == [{"a": 1, "b c,;{}()\n\t=": 2}]
 
 
+@pytest.mark.usefixtures("strict")
 def test_table_that_has_such_names_is_written_and_altered_on(tmp_path: Path) -> None:
     """Other writers make them: what is there stays usable."""
     TableBuilder(tmp_path / "t").create({"a b": "long"}).append({"a b": [1]})

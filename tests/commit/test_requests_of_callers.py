@@ -193,10 +193,11 @@ def test_own_fields_are_those_that_a_commit_writes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(OWN_COMMIT_FIELDS))
 def test_field_that_a_commit_sets_itself_is_rejected(name: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"key '{name}', which the commit sets itself"):
-        CommitProperties(custom_metadata={name: "1"})
-    with pytest.raises(InvalidArgumentError, match="which the commit sets itself"):
-        CommitProperties(custom_metadata={name.upper(): "1"})
+    for written in (name, name.upper()):
+        properties = CommitProperties(custom_metadata={written: "1"})
+        with pytest.raises(InvalidArgumentError, match=f"key '{written}', which the commit sets itself"):
+            write_deltalake(tmp_path / "t", ROWS, commit_properties=properties)
+    assert not (tmp_path / "t").exists()
     write_deltalake(tmp_path / "t", ROWS)
     transaction = DeltaTable(tmp_path / "t").snapshot().begin("WRITE")
     with pytest.raises(InvalidArgumentError, match="which the commit sets itself"):
@@ -216,9 +217,13 @@ def test_field_that_a_feature_sets_is_rejected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [datetime.date(2024, 5, 6), float("nan"), {"a": b"1"}, {1, 2}])
-def test_value_without_a_form_in_json_is_rejected(value: object) -> None:
+def test_value_without_a_form_in_json_is_rejected(value: object, tmp_path: Path) -> None:
+    properties = CommitProperties(custom_metadata={"job": value})
     with pytest.raises(InvalidArgumentError, match=r"custom_metadata\['job'\].*JSON can't hold"):
-        CommitProperties(custom_metadata={"job": value})
+        write_deltalake(tmp_path / "t", ROWS, commit_properties=properties)
+    with pytest.raises(InvalidArgumentError, match=r"custom_metadata\['job'\].*JSON can't hold"):
+        DeltaTable.create(tmp_path / "t", ROWS.schema, commit_properties=properties)
+    assert not (tmp_path / "t").exists()
 
 
 def test_fields_are_stored_as_they_were_passed(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_core import DeltaTable, Field, Schema, VariantType, write_deltalake
+from delta_core import DeltaTable, Field, QueryBuilder, Schema, TableFeatures, VariantType, write_deltalake
 from delta_core.deltalake_names.fs import DeltaStorageHandler
 from delta_core.errors import (
     ArgumentInterfaceError,
@@ -17,9 +20,12 @@ from delta_core.errors import (
     ArgumentTypeError,
     ArrowTypeError,
     InvalidArgumentError,
+    SchemaError,
+    TableNotFoundError,
 )
+from delta_core.exceptions import CommitFailedError, DeltaProtocolError
 from delta_core.transaction import AppTransaction, RemoveAction
-from delta_core.types import ArrayType, MapType, StructType
+from delta_core.types import ArrayType, MapType, PrimitiveType, StructType
 
 ROWS = pa.table({"id": [1, 2, 3], "city": ["Oslo", "Rome", "Oslo"]})
 
@@ -63,6 +69,10 @@ def test_negative_numbers_overflow(table: DeltaTable, call: Callable[[DeltaTable
         lambda t: write_deltalake(t, ROWS, mode="append", writer_properties=3),
         lambda t: write_deltalake(t, ROWS.to_pylist(), mode="append"),
         lambda t: write_deltalake(t, "rows", mode="append"),
+        lambda t: t.update(updates=3),
+        lambda t: t.update(new_values=[]),
+        lambda t: t.alter.set_column_metadata("id", None),
+        lambda t: QueryBuilder().register("t", "nonsense"),
     ],
 )
 def test_objects_without_what_is_read_from_them_are_attribute_errors(
@@ -97,6 +107,31 @@ def test_objects_without_what_is_read_from_them_are_attribute_errors(
         lambda t: AppTransaction("app", "1"),
         lambda t: AppTransaction(3, 1),
         lambda t: DeltaStorageHandler(t.table_uri).equals(3),
+        lambda t: DeltaStorageHandler(t.table_uri).open_output_stream("new", {"a": 1}),
+        lambda t: DeltaStorageHandler(t.table_uri).get_file_info("nonsense"),
+        lambda t: DeltaStorageHandler.from_table(t),
+        lambda t: t.transaction_version(None),
+        lambda t: t.schema().to_arrow(as_large_types=3),
+        lambda t: t.to_pyarrow_dataset(as_large_types=None),
+        lambda t: t.to_pyarrow_dataset(schema=3),
+        lambda t: t.to_pyarrow_table(columns=3),
+        lambda t: t.load_cdf(starting_version="x"),
+        lambda t: t.load_cdf(starting_timestamp=3),
+        lambda t: t.load_cdf(columns="id"),
+        lambda t: t.load_cdf(allow_out_of_range=3),
+        lambda t: t.optimize.compact(max_spill_size="x"),
+        lambda t: t.optimize.compact(min_commit_interval=1.5),
+        lambda t: t.vacuum(retention_hours="x"),
+        lambda t: t.alter.add_feature(3),
+        lambda t: t.alter.add_constraint(None),
+        lambda t: t.alter.set_column_metadata("id", {"a": 1}),
+        lambda t: t.create_write_transaction("nonsense", "append", t.schema()),
+        lambda t: t.merge(ROWS, "t.id = s.id", "s", "t").when_matched_update(None),
+        lambda t: QueryBuilder().register(3, t),
+        lambda t: QueryBuilder().register("t", t).execute(None),
+        lambda t: Field("id", "long", metadata=3),
+        lambda t: Schema(["id"]),
+        lambda t: PrimitiveType(3),
     ],
 )
 def test_arguments_of_other_types_are_type_errors(table: DeltaTable, call: Callable[[DeltaTable], Any]) -> None:
@@ -105,6 +140,108 @@ def test_arguments_of_other_types_are_type_errors(table: DeltaTable, call: Calla
     assert isinstance(found.value, TypeError)
     assert table.version() == 0
     assert table.to_pyarrow_table().num_rows == 3
+
+
+@pytest.mark.parametrize("place", ["", "nope://x"])
+def test_what_is_no_place_has_no_table(place: str) -> None:
+    with pytest.raises(TableNotFoundError) as found:
+        DeltaTable(place)
+    assert isinstance(found.value, InvalidArgumentError)
+    assert not DeltaTable.is_deltatable(place)
+
+
+@pytest.mark.parametrize("place", [None, 3, []])
+def test_what_is_no_text_is_no_table(place: Any) -> None:
+    assert not DeltaTable.is_deltatable(place)
+    with pytest.raises(ArgumentTypeError, match="as the place of a table"):
+        DeltaTable(place)
+
+
+def test_storage_handler_of_a_folder_that_is_not_there_finds_no_table(tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError, match="There is no folder"):
+        DeltaStorageHandler(str(tmp_path / "t"))
+    assert not (tmp_path / "t").exists()
+
+
+def test_storage_handler_appends_to_no_file_and_deletes_what_is_missing(table: DeltaTable) -> None:
+    handler = DeltaStorageHandler(table.table_uri)
+    with pytest.raises(NotImplementedError, match="written once"):
+        handler.open_append_stream("new", {})
+    handler.delete_dir("nope")
+    with handler.open_output_stream("folder/new") as file:
+        file.write(b"x")
+    handler.delete_dir_contents("folder")
+    assert handler.get_file_info(["folder/new"])[0].type.name == "NotFound"
+
+
+def test_rows_of_an_empty_list_are_an_index_error(table: DeltaTable) -> None:
+    with pytest.raises(IndexError, match="which is empty and has no schema") as found:
+        write_deltalake(table, [], mode="append")
+    assert isinstance(found.value, ArgumentInterfaceError)
+
+
+@pytest.mark.parametrize("rows", [None, [], "text", ROWS.to_pylist(), ROWS["id"]])
+def test_rows_that_are_not_written_are_not_looked_at(table: DeltaTable, rows: Any) -> None:
+    write_deltalake(table.table_uri, rows, mode="ignore")
+    assert DeltaTable(table.table_uri).version() == 0
+
+
+def test_no_columns_are_no_commit(table: DeltaTable) -> None:
+    table.alter.add_columns([])
+    assert table.version() == 0
+
+
+def test_append_only_tables_fail_commits_of_removed_rows(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", ROWS, configuration={"delta.appendOnly": "true"})
+    table = DeltaTable(tmp_path / "t")
+    for call in (table.delete, lambda: write_deltalake(table, ROWS, mode="overwrite")):
+        with pytest.raises(CommitFailedError, match="append-only") as found:
+            call()
+        assert isinstance(found.value, NotImplementedError)
+    assert table.count() == 3
+
+
+def test_datasets_of_tables_with_features_that_they_lack_are_protocol_errors(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", ROWS, configuration={"delta.columnMapping.mode": "name"})
+    with pytest.raises(DeltaProtocolError, match="column mapping") as found:
+        DeltaTable(tmp_path / "t").to_pyarrow_dataset()
+    assert isinstance(found.value, NotImplementedError)
+
+
+def test_datasets_take_arrow_schemas(table: DeltaTable) -> None:
+    found = table.to_pyarrow_dataset(schema=pa.schema({"id": pa.int64()}))
+    assert sorted(found.to_table()["id"].to_pylist()) == [1, 2, 3]
+    with pytest.raises(TypeError, match="Pass its to_arrow"):
+        table.to_pyarrow_dataset(schema=table.schema())
+
+
+def test_features_are_members_and_names(tmp_path: Path) -> None:
+    assert repr(TableFeatures.DeletionVectors) == str(TableFeatures.DeletionVectors) == "TableFeatures.DeletionVectors"
+    assert repr(TableFeatures.TimestampWithoutTimezone) == "TableFeatures.TimestampWithoutTimezone"
+    assert repr(TableFeatures.VariantTypePreview) == "TableFeatures.VariantTypePreview"
+    assert TableFeatures.DeletionVectors == "deletionVectors"
+    assert pickle.loads(pickle.dumps(TableFeatures.AppendOnly)) == TableFeatures.AppendOnly
+    table = DeltaTable.create(tmp_path / "t", ROWS.schema, features=[TableFeatures.AppendOnly])
+    table.alter.add_feature(TableFeatures.DeletionVectors, allow_protocol_versions_increase=True)
+    assert "deletionVectors" in (table.protocol().reader_features or ())
+    with pytest.raises(DeltaProtocolError, match="timestampNanos"):
+        table.alter.add_feature(TableFeatures.TimestampNanos, allow_protocol_versions_increase=True)
+
+
+def test_names_of_types_are_checked_when_they_are_made() -> None:
+    assert PrimitiveType("decimal(38, 10)").type == "decimal(38,10)"
+    for name, text in (
+        ("decimal(39,2)", "1 <= p <= 38"),
+        ("decimal(3,4)", "s <= p"),
+        ("int", "'integer'"),
+        ("", "a name of the protocol"),
+    ):
+        with pytest.raises(SchemaError, match=re.escape(text)):
+            PrimitiveType(name)
+        with pytest.raises(ValueError, match="Column x: Found type"):
+            Schema.from_json(json.dumps({"type": "struct", "fields": [{"name": "x", "type": name}]}))
+    with pytest.raises(TypeError, match="expected an array type"):
+        ArrayType.from_json('"long"')
 
 
 def test_appends_change_no_definition_and_warn_of_each_part(table: DeltaTable) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from delta_core import write_deltalake
 from delta_core.engines.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties
-from delta_core.errors import InvalidArgumentError
+from delta_core.errors import ArgumentTypeError, InvalidArgumentError
 from delta_core.kernel.protocol.properties import (
     normalize_properties,
     parse_columns,
@@ -137,15 +140,35 @@ def test_text_that_is_no_version_of_parquet_is_rejected(version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "broken",
-    [
-        lambda: WriterProperties(compression="ZIP"),
-        lambda: WriterProperties(max_row_group_size=0),
-        lambda: ColumnProperties(encoding="FANCY"),
-        lambda: BloomFilterProperties(True, fpp=1.5),
-        lambda: BloomFilterProperties(True, ndv=0),
-    ],
+    "broken", [lambda: WriterProperties(compression="ZIP"), lambda: BloomFilterProperties(True, fpp=1.5)]
 )
-def test_writer_properties_are_checked_when_made(broken: Any) -> None:
+def test_writer_properties_that_contradict_themselves_are_rejected_when_made(broken: Any) -> None:
     with pytest.raises(InvalidArgumentError):
         broken()
+
+
+@pytest.mark.parametrize(
+    ("properties", "error"),
+    [
+        (WriterProperties(max_row_group_size=0), InvalidArgumentError),
+        (WriterProperties(max_row_group_size="9"), ArgumentTypeError),
+        (WriterProperties(column_properties=3), ArgumentTypeError),
+        (WriterProperties(default_column_properties=3), ArgumentTypeError),
+        (WriterProperties(column_properties={"id": {"encoding": "PLAIN"}}), ArgumentTypeError),
+        (WriterProperties(default_column_properties=ColumnProperties(encoding="FANCY")), InvalidArgumentError),
+        (WriterProperties(default_column_properties=ColumnProperties(dictionary_enabled="no")), ArgumentTypeError),
+        (WriterProperties(data_page_version="3"), InvalidArgumentError),
+        (
+            WriterProperties(
+                column_properties={"id": ColumnProperties(bloom_filter_properties=BloomFilterProperties(True, ndv=0))}
+            ),
+            InvalidArgumentError,
+        ),
+    ],
+)
+def test_writer_properties_are_checked_when_they_are_used(
+    properties: WriterProperties, error: type[Exception], tmp_path: Path
+) -> None:
+    with pytest.raises(error):
+        write_deltalake(tmp_path / "t", pa.table({"id": [1]}), writer_properties=properties)
+    assert not (tmp_path / "t").exists()

@@ -36,7 +36,7 @@ from delta_core.kernel.write.files import Written
 from delta_core.kernel.write.layout import arrow_type
 from delta_core.kernel.write.plan import Origin, WritePlan
 from delta_core.kernels.row_set import RowSets
-from delta_core.schema.fields import Path
+from delta_core.schema.fields import NOT_IN_NAMES, Path
 from delta_core.schema.types import KNOWN_TYPES, PrimitiveType
 
 __all__ = ["SparkRelation", "SparkRelations", "SparkRows", "bitmaps_of", "check_session", "row_sets", "spark_engine"]
@@ -85,6 +85,7 @@ def spark_engine(
         remote_rows=SparkRows(spark),
         defaults=lambda: _commit_defaults(spark),
         committed=lambda: private.refresh_cached(spark, made.storage.uri("")),
+        rejected_in_names=NOT_IN_NAMES,
     )
 
 

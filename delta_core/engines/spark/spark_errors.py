@@ -105,6 +105,7 @@ _CASES = (
     _Case(errors.MetadataChangedError, "DELTA_METADATA_CHANGED", pyspark_class=_BASE),
     _Case(errors.ProtocolChangedError, "DELTA_PROTOCOL_CHANGED", pyspark_class=_BASE),
     _Case(errors.UnsupportedFeatureError, "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG", "^Feature .* can't be added"),
+    _Case(errors.AppendOnlyError, "DELTA_CANNOT_MODIFY_APPEND_ONLY", pyspark_class=_UNSUPPORTED),
     _Case(errors.CommitError, None, pyspark_class=_BASE),
     _Case(
         errors.InvalidArgumentError, "DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE", "for the option (version|time)", _ILLEGAL
@@ -196,12 +197,6 @@ _CASES = (
     ),
     _Case(
         errors.UnsupportedOperationError, "DELTA_UNSUPPORTED_RENAME_COLUMN", "^Columns of the table can't be renamed"
-    ),
-    _Case(
-        errors.UnsupportedOperationError,
-        "DELTA_CANNOT_MODIFY_APPEND_ONLY",
-        "^[A-Z]+ would remove or change rows",
-        _UNSUPPORTED,
     ),
 )
 #: For errors that no case has, and whose cause is none of PySpark.

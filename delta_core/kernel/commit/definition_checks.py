@@ -9,7 +9,7 @@ from delta_core.kernel.plugins.registry import PluginRegistry
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol.actions import Metadata
 from delta_core.kernel.protocol.properties import read_property
-from delta_core.schema.fields import NOT_IN_NAMES, ColumnMap, Path, format_path, walk
+from delta_core.schema.fields import ColumnMap, Path, format_path, walk
 from delta_core.schema.types import Field
 
 __all__ = [
@@ -76,8 +76,8 @@ def check_partition_columns(metadata: Metadata) -> None:
         )
 
 
-def check_names(previous: TableState | None, table: TableState, registry: PluginRegistry) -> None:
-    """Reject new columns whose names Spark would reject: empty, or with a special character.
+def check_names(previous: TableState | None, table: TableState, registry: PluginRegistry, rejected: str = "") -> None:
+    """Reject new columns with an empty name, or with one that has a character which the engine rejects.
 
     Only if files have them under the same names: mapped columns may be named at will, until files are to have
     their names. Other columns that are there already stay.
@@ -94,13 +94,13 @@ def check_names(previous: TableState | None, table: TableState, registry: Plugin
     for path, f in walk(table.schema):
         if f.name in known:
             continue
-        found = next((c for c in f.name if c in NOT_IN_NAMES), None)
+        found = next((c for c in f.name if c in rejected), None)
         if f.name and found is None:
             continue
         what = "has an empty name" if not f.name else f"has {found!r} in its name"
         raise SchemaError(
-            f"Column {format_path(path)!r} {what}, which Delta on Spark rejects; not allowed are empty names and any "
-            f"of {NOT_IN_NAMES!r}. Name it otherwise{registry.remedies('column_names')}.",
+            f"Column {format_path(path)!r} {what}, which Delta on Spark rejects; not allowed are empty names"
+            f"{f' and any of {rejected!r}' if rejected else ''}. Name it otherwise{registry.remedies('column_names')}.",
             column=format_path(path),
         )
 

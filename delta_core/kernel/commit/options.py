@@ -11,6 +11,7 @@ from msgspec import Struct
 from delta_core.engines.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.errors import ArgumentInterfaceError, ArgumentTypeError, InvalidArgumentError
 from delta_core.kernel.commit.peer_options import own_option
+from delta_core.runtime.arguments import check_kinds, check_number
 
 __all__ = [
     "MAX_COMMIT_RETRIES",
@@ -120,12 +121,26 @@ class CommitProperties(Struct):
     max_commit_retries: int | None = None
     app_transactions: list[AppTransaction] | None = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Reject values that no commit can be made with; calls that commit do, since properties may be changed.
+
+        Raises
+        ------
+        InvalidArgumentError, ArgumentTypeError
+            For such a value; the latter if it is of another type.
+
+        Examples
+        --------
+        >>> CommitProperties(max_commit_retries=-1).check()
+        Traceback (most recent call last):
+        delta_core.errors.ArgumentRangeError: Found max_commit_retries=-1, expected a whole number from 0 on.
+        """
+        check_kinds((("custom_metadata", self.custom_metadata),))
         check_commit_fields(self.custom_metadata or {})
-        if self.max_commit_retries is not None and self.max_commit_retries < 0:
-            raise InvalidArgumentError(
-                f"Found max_commit_retries={self.max_commit_retries}, expected a number from 0 on."
-            )
+        check_number("max_commit_retries", self.max_commit_retries, 0)
+        listed = self.app_transactions or ()
+        if not isinstance(listed, Sequence) or not all(isinstance(t, AppTransaction) for t in listed):
+            raise ArgumentTypeError(f"Found app_transactions={listed!r}, expected a list of AppTransaction.")
 
     @property
     def retries(self) -> int:
@@ -205,11 +220,22 @@ class PostCommitHookProperties(Struct):
     auto_compact_min_files: int = 50
     auto_compact_max_file_size: int = 128 << 20
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Reject values that no step can be run with; calls that commit do, since properties may be changed.
+
+        Raises
+        ------
+        InvalidArgumentError, ArgumentTypeError
+            For such a value; the latter if it is of another type.
+
+        Examples
+        --------
+        >>> PostCommitHookProperties(auto_compact_min_files=0).check()
+        Traceback (most recent call last):
+        delta_core.errors.InvalidArgumentError: Found auto_compact_min_files=0, expected a whole number from 1 on.
+        """
         for name in ("auto_compact_min_files", "auto_compact_max_file_size"):
-            found = getattr(self, name)
-            if isinstance(found, bool) or not isinstance(found, int) or found < 1:
-                raise InvalidArgumentError(f"Found {name}={found!r}, expected a whole number from 1 on.")
+            check_number(name, getattr(self, name), 1)
 
     @property
     def post_commit(self) -> PostCommit:
@@ -300,24 +326,25 @@ def own_options(argument: str, found: object, kind: type[_T]) -> _T | None:
     ArgumentInterfaceError
         If it is of another class.
     InvalidArgumentError
-        If it was changed to what it can't be made with.
+        If it has a value that can't be honoured.
     """
     own = own_option(found, _KINDS)
     if own is not None and not isinstance(own, kind):
         raise ArgumentInterfaceError(f"Found {argument} as {kind_name(found)}; expected {kind.__name__} of delta_core.")
-    _check_again(own)
+    _check(own)
     return own
 
 
-def _check_again(option: Any) -> None:
-    """Check an option and those within it as when they were made: they can be changed since."""
+def _check(option: Any) -> None:
+    """Check an option and those within it."""
     if isinstance(option, Mapping):
         for value in option.values():
-            _check_again(value)
-    elif type(option) in _KINDS.values() and hasattr(option, "__post_init__"):
-        option.__post_init__()
+            _check(value)
+    elif type(option) in _KINDS.values():
+        if hasattr(option, "check"):
+            option.check()
         for name in option.__struct_fields__:
-            _check_again(getattr(option, name))
+            _check(getattr(option, name))
 
 
 def write_arguments(
@@ -335,7 +362,7 @@ def write_arguments(
     ArgumentInterfaceError
         If an argument is of another class.
     InvalidArgumentError
-        If it was changed to what it can't be made with.
+        If it has a value that can't be honoured.
     """
     commit, post = commit_options(commit_properties, post_commithook_properties)
     return {
@@ -371,9 +398,11 @@ def own_actions(actions: Sequence[object], *kinds: type[AddAction | RemoveAction
 
     Raises
     ------
-    InvalidArgumentError
+    InvalidArgumentError, ArgumentTypeError
         For anything that is of none of these classes.
     """
+    if isinstance(actions, (str, bytes)):
+        raise ArgumentTypeError(f"Found actions={actions!r}, expected a list of actions.")
     found: list[Any] = own_option(list(actions), _KINDS)
     strange = next((a for a in found if not isinstance(a, kinds)), None)
     if strange is not None:

@@ -266,7 +266,7 @@ class Transaction(Generic[Base]):
         if domains:
             self.intents.system_domains.update(domains)
             state, plugins = self._define(protocol, prepared)
-        check_names(previous, state, registry)
+        check_names(previous, state, registry, self.context.log.engine.rejected_in_names)
         check_statistics_columns(previous, state)
         if previous is not None and not replaces:
             check_type_changes(previous, state, plugins, registry)

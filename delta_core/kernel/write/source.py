@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.errors import ArgumentInterfaceError, InvalidArgumentError
+from delta_core.errors import ArgumentEmptyError, ArgumentInterfaceError, InvalidArgumentError
 from delta_core.handles.secrets import shown_uri
 
 __all__ = ["open_source"]
@@ -106,7 +106,8 @@ def _misfit(data: Any) -> ArgumentInterfaceError:
         what, hint = f"{what}, an iterator", " Pass a generator or a list of record batches."
     else:
         hint = ""
-    return ArgumentInterfaceError(
+    error = ArgumentEmptyError if isinstance(data, Sequence) and not data else ArgumentInterfaceError
+    return error(
         f"Found rows as {what}; expected Arrow data (anything with __arrow_c_stream__), such as a pyarrow.Table, a "
         f"Polars or pandas data frame, or a list of record batches.{hint}"
     )

@@ -99,7 +99,7 @@ class TableMerger:
         >>> merge.execute()["num_target_rows_updated"]
         1
         """
-        return self._add("matched", "update", predicate, updates)
+        return self._add("matched", "update", predicate, _assignments(updates))
 
     def when_matched_update_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
         """Set the columns of rows that match to those of the source, but ``except_cols``; others stay as they are.
@@ -155,7 +155,7 @@ class TableMerger:
         >>> merge.execute()["num_target_rows_inserted"]
         1
         """
-        return self._add("not_matched", "insert", predicate, updates)
+        return self._add("not_matched", "insert", predicate, _assignments(updates))
 
     def when_not_matched_insert_all(
         self, predicate: str | None = None, except_cols: Sequence[str] | None = None
@@ -194,7 +194,7 @@ class TableMerger:
         >>> merge.execute()["num_target_rows_updated"]
         1
         """
-        return self._add("not_matched_by_source", "update", predicate, updates)
+        return self._add("not_matched_by_source", "update", predicate, _assignments(updates))
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> Self:
         """Delete rows of the table that no row of the source matches.
@@ -253,12 +253,16 @@ class TableMerger:
         updates: Mapping[str, Any] | None,
         except_columns: Sequence[str] | None = None,
     ) -> Self:
-        if updates is not None and not isinstance(updates, Mapping):
-            raise ArgumentTypeError(f"Found updates as {type(updates).__name__}; expected a dict of column to value.")
         if isinstance(except_columns, str):
             raise ArgumentTypeError(f"Found except_cols={except_columns!r}; expected a list of names.")
         self._clauses.append(MergeClause(kind, action, predicate, updates, tuple(except_columns or ())))
         return self
+
+
+def _assignments(updates: object) -> Mapping[str, Any]:
+    if not isinstance(updates, Mapping):
+        raise ArgumentTypeError(f"Found updates as {type(updates).__name__}; expected a dict of column to value.")
+    return updates
 
 
 def _assigned(clause: MergeClause) -> str:

@@ -51,6 +51,7 @@ from delta_core.operations.vacuum.reachable import (
     file_references,
     version_at,
 )
+from delta_core.runtime.arguments import check_number
 
 __all__ = ["VacuumOptions", "VacuumPlan", "VacuumProgress", "Vacuumed", "plan_vacuum", "run_vacuum"]
 
@@ -228,8 +229,9 @@ def _retention_ms(options: VacuumOptions, configured: int) -> int | None:
     hours = options.retention_hours
     if hours is None:
         return None
-    if isinstance(hours, bool) or not isinstance(hours, (int, float)) or not 0 <= hours < 1e12:
-        raise InvalidArgumentError(f"Found retention_hours={hours!r}, expected a number from 0 on.", value=hours)
+    check_number("retention_hours", hours, 0, what="a number", kinds=(int, float))
+    if hours >= 1e12:
+        raise InvalidArgumentError(f"Found retention_hours={hours!r}, expected hours below 1e12.", value=hours)
     retention = round(hours * _HOUR)
     if options.enforce_retention and retention < configured:
         raise InvalidArgumentError(

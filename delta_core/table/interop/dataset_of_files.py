@@ -18,7 +18,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from delta_core.engines.interface import Storage
-from delta_core.errors import ExternalPathError, UnsupportedOperationError
+from delta_core.errors import ArgumentTypeError, ExternalPathError, UnsupportedDatasetError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.expressions.coercion import canonical
 from delta_core.kernel.log.decimal_bounds import widen_bounds
@@ -30,7 +30,7 @@ from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.schema.fields import walk
-from delta_core.schema.types import BASE_TYPES, Field, PrimitiveType, UserDefinedType, parse_decimal
+from delta_core.schema.types import BASE_TYPES, Field, PrimitiveType, StructType, UserDefinedType, parse_decimal
 from delta_core.table.interop.dataset_storage import file_system
 from delta_core.table.interop.file_tables import typed_partitions
 from delta_core.table.interop.predicates import plan_files
@@ -43,12 +43,7 @@ _MILLISECOND = dt.timedelta(milliseconds=1)
 
 
 def parquet_dataset(
-    snapshot: Snapshot,
-    predicate: Any,
-    filesystem: Any,
-    read_options: Any,
-    schema: pa.Schema | None,
-    as_large_types: bool,
+    snapshot: Snapshot, predicate: Any, filesystem: Any, read_options: Any, schema: Any, as_large_types: bool
 ) -> ds.FileSystemDataset:
     """Return the dataset; see `DeltaTable.to_pyarrow_dataset`."""
     _check_columns(snapshot)
@@ -62,7 +57,7 @@ def parquet_dataset(
     reading = ds.ParquetFileFormat(
         read_options=read_options, default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True)
     )
-    schema = schema or snapshot.schema.to_arrow(as_large_types=as_large_types)
+    schema = _arrow_schema(schema) or snapshot.schema.to_arrow(as_large_types=as_large_types)
     paths = decode_paths(table.column("path"))
     source = storage if own else pafs._ensure_filesystem(filesystem)
     if own:
@@ -83,6 +78,16 @@ def parquet_dataset(
     return ds.FileSystemDataset(fragments, schema, reading, filesystem)
 
 
+def _arrow_schema(given: Any) -> pa.Schema | None:
+    """Return the schema that a caller passed, if any; raises ArgumentTypeError for what is none."""
+    if given is None or isinstance(given, pa.Schema):
+        return given
+    if isinstance(given, StructType) or not hasattr(given, "__arrow_c_schema__"):
+        hint = " Pass its to_arrow()." if isinstance(given, StructType) else ""
+        raise ArgumentTypeError(f"Found a schema as {type(given).__name__}, expected a pyarrow.Schema.{hint}")
+    return pa.schema(given)
+
+
 def _local_paths(storage: Storage, paths: list[str]) -> list[str | None]:
     """Return the files' paths on this machine, None for others; files are rejected when they are read."""
     try:
@@ -101,8 +106,8 @@ def _has_floats(snapshot: Snapshot) -> bool:
 # --- what a plain Parquet reader can't do ---------------------------------------------------
 
 
-def _refusal(why: str, **facts: Any) -> UnsupportedOperationError:
-    return UnsupportedOperationError(
+def _refusal(why: str, **facts: Any) -> UnsupportedDatasetError:
+    return UnsupportedDatasetError(
         f"A pyarrow dataset would pass wrong rows for this table: {why}. Use to_pyarrow_table, scan, or dataset(), "
         "which DuckDB and DataFusion take in its place.",
         **facts,

@@ -94,10 +94,10 @@ def file_uris(snapshot: Snapshot, predicate: Any = None) -> list[str]:
 
 def partition_values(snapshot: Snapshot, predicate: Any = None) -> list[dict[str, Any]]:
     """Return the distinct partitions as the log's text, None for null, by logical name."""
-    names = _partition_names(snapshot)
+    names, files = _partition_names(snapshot), plan_files(snapshot, predicate)
     if not names:
         return []
-    table = plan_files(snapshot, predicate).columns([f"partition:{physical}" for _, physical in names])
+    table = files.columns([f"partition:{physical}" for _, physical in names])
     logical = [name for name, _ in names]
     distinct = [_distinct_rows(batch) for batch in table.rename_columns(logical).to_batches()]
     texts = pa.concat_tables(distinct) if distinct else table.rename_columns(logical)
