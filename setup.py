@@ -11,6 +11,7 @@ from pathlib import Path
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 SOURCES = sorted(Path("ext").glob("*/*.pyx"))
 #: The package of the kernels of a folder, or of one kernel: those that serve one table feature only are in its plugin.
@@ -95,6 +96,20 @@ DIRECTIVES = {
 }
 
 
+class PackageBuild(build_py):
+    """Copy the example plugins that `delta-core plugin new` has as templates."""
+
+    def run(self) -> None:
+        """Copy the packages, and then the templates: they have one source, which is no package of ours."""
+        super().run()
+        if self.editable_mode:
+            return  # they are found in the clone
+        target = Path(self.build_lib) / "delta_core" / "cli" / "templates"
+        left_out = shutil.ignore_patterns("__pycache__", "build", "*.egg-info", ".pytest_cache")
+        for template in sorted(Path("examples", "plugins").glob("acme-*")):
+            shutil.copytree(template, target / template.name, ignore=left_out, dirs_exist_ok=True)
+
+
 def is_gcc(command: list[str]) -> bool:
     """Return whether a compiler is GCC; others, such as clang, have not all of its passes."""
     macros = [*command, "-dM", "-E", "-x", "c", os.devnull]
@@ -161,4 +176,4 @@ def check_compilers() -> None:
 
 check_compilers()
 
-setup(ext_modules=[*EXTENSIONS, Extension(SHARED, [])], cmdclass={"build_ext": KernelBuild})
+setup(ext_modules=[*EXTENSIONS, Extension(SHARED, [])], cmdclass={"build_ext": KernelBuild, "build_py": PackageBuild})

@@ -28,6 +28,7 @@ with lazy_imports(__name__):
     from delta_core.cli.log_files import cleanup as cleanup, compact_log as compact_log, generate as generate
     from delta_core.cli.merge import merge as merge
     from delta_core.cli.optimize import optimize as optimize, purge as purge
+    from delta_core.cli.plugin import plugin as plugin
     from delta_core.cli.report import health as health, report as report
     from delta_core.cli.restore import restore as restore
     from delta_core.cli.rows import (

@@ -408,7 +408,7 @@ def test_toml_block_can_be_parsed(block: Block) -> None:
 def test_package_of_a_plugin_has_the_module_that_its_entry_point_names() -> None:
     (block,) = _of("docs/plugins.md", "toml")
     found = tomllib.loads(block.code)
-    assert found["tool"]["setuptools"]["py-modules"] == list(
+    assert found["tool"]["setuptools"]["packages"] == list(
         found["project"]["entry-points"]["delta_core.features"].values()
     )
 

@@ -40,6 +40,12 @@ def test_rule_is_documented(rule: str) -> None:
     assert f"`{rule}" in PLUGINS
 
 
+@pytest.mark.parametrize("path", ["acme_origin/__init__.py", "pyproject.toml", "tests/test_origin.py"])
+def test_page_contains_the_files_of_the_template_of_a_feature(path: str) -> None:
+    text = (DOCS.parent / "examples" / "plugins" / "acme-origin" / path).read_text()
+    assert f"\n{text}```\n" in PLUGINS
+
+
 def test_feature_record_is_documented_field_by_field() -> None:
     table = PLUGINS.partition("## Fields of `FEATURE`")[2].partition("\n## ")[0]
     assert {f for f in TableFeature.__struct_fields__ if f"`{f}`" not in table} == set()

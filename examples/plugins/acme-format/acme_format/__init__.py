@@ -1,0 +1,5 @@
+"""acme_format: a folder with an Arrow file per version is a table."""
+
+from acme_format.table import FORMAT
+
+__all__ = ["FORMAT"]
