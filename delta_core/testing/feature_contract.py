@@ -790,7 +790,7 @@ class FeatureContract(CostContract):
         """
         return []
 
-    def test_templates_for_spark_take_the_arguments_of_their_calls(self) -> None:
+    def test_templates_have_the_arguments_of_their_calls(self) -> None:
         own, functions = self._own_functions()
         for call in self._calls_of_rules([n for n, f in own.items() if f.spark], functions):
             count, template = len(call.expression.args), own[call.function].spark
@@ -853,7 +853,7 @@ class FeatureContract(CostContract):
                     made = MadeTable(example, self.name, self.registry, Path(folder) / str(i))
                 rules = [getattr(r, "expression", None) for _, r in self.rules_of(made)]
                 used = [e for e in rules if isinstance(e, get_args(Expression))]
-                used += [to_expression(sql, made.snapshot.schema) for sql in self.calls()]
+                used += [to_expression(sql, made.snapshot.schema, functions) for sql in self.calls()]
                 found += calls_in(used, made.snapshot.schema, {**made.snapshot.plugins.functions, **functions}, own)
         return list(dict.fromkeys(found))
 
