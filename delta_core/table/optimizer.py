@@ -57,7 +57,7 @@ class TableOptimizer:
         max_concurrent_tasks: int | None = None,
         max_spill_size: int | None = None,
         max_temp_directory_size: int | None = None,
-        min_commit_interval: int | timedelta | None = None,
+        min_commit_interval: float | timedelta | None = None,
         writer_properties: WriterProperties | None = None,
         *,
         commit_properties: CommitProperties | None = None,
@@ -80,7 +80,7 @@ class TableOptimizer:
             How many groups of files are written at a time; the number of cores unless given.
         max_spill_size, max_temp_directory_size : int, optional
             Accepted for moved scripts: files are streamed, so nothing is spilled.
-        min_commit_interval : int or timedelta, optional
+        min_commit_interval : float or timedelta, optional
             Seconds after which what is done is committed; 0: each group of files by itself. Everything in one commit
             unless given.
         writer_properties : WriterProperties, optional
@@ -133,7 +133,7 @@ class TableOptimizer:
         max_concurrent_tasks: int | None = None,
         max_spill_size: int | None = None,
         max_temp_directory_size: int | None = None,
-        min_commit_interval: int | timedelta | None = None,
+        min_commit_interval: float | timedelta | None = None,
         writer_properties: WriterProperties | None = None,
         *,
         commit_properties: CommitProperties | None = None,
@@ -158,7 +158,7 @@ class TableOptimizer:
             Bytes of memory for the rows, 2 GiB unless given; more rows are sorted by way of temporary files.
         max_temp_directory_size : int, optional
             Bytes of these files; no limit unless given.
-        min_commit_interval : int or timedelta, optional
+        min_commit_interval : float or timedelta, optional
             Seconds after which finished partitions are committed; 0: each by itself. Everything in one commit unless
             given.
         writer_properties : WriterProperties, optional
@@ -256,7 +256,7 @@ class TableOptimizer:
         max_concurrent_tasks: int | None = None,
         max_spill_size: int | None = None,
         max_temp_directory_size: int | None = None,
-        min_commit_interval: int | timedelta | None = None,
+        min_commit_interval: float | timedelta | None = None,
         writer_properties: WriterProperties | None = None,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
@@ -278,7 +278,7 @@ class TableOptimizer:
             Bytes of memory for the rows, 2 GiB unless given; more rows are sorted by way of temporary files.
         max_temp_directory_size : int, optional
             Bytes of these files; no limit unless given.
-        min_commit_interval : int or timedelta, optional
+        min_commit_interval : float or timedelta, optional
             Seconds after which the finished groups are committed.
         writer_properties : WriterProperties, optional
             How the files are encoded; goes before the table's properties.
@@ -326,7 +326,7 @@ class TableOptimizer:
         partition_filters: Any = None,
         target_size: int | None = None,
         max_concurrent_tasks: int | None = None,
-        min_commit_interval: int | timedelta | None = None,
+        min_commit_interval: float | timedelta | None = None,
         writer_properties: WriterProperties | None = None,
         *,
         commit_properties: CommitProperties | None = None,
@@ -376,7 +376,7 @@ class TableOptimizer:
         max_concurrent_tasks: int | None = None,
         max_spill_size: int | None = None,
         max_temp_directory_size: int | None = None,
-        min_commit_interval: int | timedelta | None = None,
+        min_commit_interval: float | timedelta | None = None,
         writer_properties: WriterProperties | None = None,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
@@ -421,7 +421,5 @@ class TableOptimizer:
         return dict(done.metrics)
 
 
-def _seconds(interval: int | timedelta | None) -> float | None:
-    if not isinstance(interval, timedelta):
-        check_number("min_commit_interval", interval, 0)
+def _seconds(interval: float | timedelta | None) -> float | None:
     return interval.total_seconds() if isinstance(interval, timedelta) else interval

@@ -120,7 +120,7 @@ def test_objects_without_what_is_read_from_them_are_attribute_errors(
         lambda t: t.load_cdf(columns="id"),
         lambda t: t.load_cdf(allow_out_of_range=3),
         lambda t: t.optimize.compact(max_spill_size="x"),
-        lambda t: t.optimize.compact(min_commit_interval=1.5),
+        lambda t: t.optimize.compact(min_commit_interval="1"),
         lambda t: t.vacuum(retention_hours="x"),
         lambda t: t.alter.add_feature(3),
         lambda t: t.alter.add_constraint(None),
