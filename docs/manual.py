@@ -81,6 +81,8 @@ API_PAGES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "lance": ("Lance", "delta_plugins.lance", ("write_lance", "open_dataset", "dataset.LanceDataset")),
     "spark": ("Spark", "delta_core.spark", ()),
+    "dask": ("Dask", "delta_core.dask", ()),
+    "ray": ("Ray", "delta_core.ray", ()),
 }
 #: Pages of the API of plugins, by the packages of their names.
 PLUGIN_PAGES: Mapping[str, tuple[str, tuple[str, ...]]] = {

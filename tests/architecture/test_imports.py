@@ -17,8 +17,8 @@ from tests.architecture.source import ROOT, imports, is_ours, modules, tree
 LAYOUT = (
     "errors", "exceptions", "runtime", "schema", "types", "kernels", "expressions", "engine seam", "handles", "storage",
     "scan", "formats", "parquet", "kernel", "snapshot", "operations", "api", "table", "interop", "transaction",
-    "alterer", "optimizer", "writer", "query", "version", "deltalake_names", "",
-    "as_deltalake", "cli", "__main__", "testing", "engines", "spark",
+    "alterer", "optimizer", "writer", "query", "version", "deltalake_names", "distributed", "",
+    "as_deltalake", "cli", "__main__", "testing", "engines", "spark", "dask", "ray",
 )  # fmt: skip
 #: What the core imports of `engines`.
 SEAM = tuple(
