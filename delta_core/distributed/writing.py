@@ -35,7 +35,7 @@ class WrittenPart(Struct, frozen=True):
     reported, num_rows, num_bytes, paths
         As of `Written`.
     error : DeltaError or None
-        What the rows were rejected with, or the store's error. The task's own files are deleted.
+        The rejection of the rows, or the error of the store. The files of the task are deleted.
     """
 
     files: pa.Table | None = None
