@@ -139,7 +139,8 @@ def write(
     mode : str
         ``error``, ``append``, ``overwrite`` or ``ignore``.
     schema : pyarrow.Schema, optional
-        Of the rows. Unless given it comes from the frame's types; a column of type ``object`` needs it.
+        Of the rows. Unless given it comes from the frame's types; a column of type ``object`` needs it, unless the
+        table has the column.
     compute_options : Mapping, optional
         Arguments of ``dask.compute``, such as ``{"scheduler": "processes"}``.
     **options
@@ -173,22 +174,26 @@ def write(
         tasks = [dask.delayed(part.write, pure=False)(rows, n, len(parts)) for n, rows in enumerate(parts)]
         return list(dask.compute(*tasks, **(compute_options or {})))
 
-    given = _schema_of(frame) if schema is None else schema
-    return write_parts(table_or_uri, given, run, mode=mode, **options)
+    return write_parts(table_or_uri, lambda table: schema or _schema_of(frame, table), run, mode=mode, **options)
 
 
-def _schema_of(frame: DataFrame) -> pa.Schema:
-    """Return the Arrow schema of a frame by its types.
+def _schema_of(frame: DataFrame, table: pa.Schema | None) -> pa.Schema:
+    """Return the Arrow schema of a frame by its types; of columns of objects, by those of the table.
 
     Raises
     ------
     InvalidArgumentError
-        For a column whose type does not state what its values are.
+        For a column of objects that the table does not have.
     """
-    unclear = [str(name) for name, kind in frame.dtypes.items() if str(kind) == "object"]
+    known = {} if table is None else {f.name: f for f in table}
+    objects = [str(name) for name, kind in frame.dtypes.items() if str(kind) == "object"]
+    unclear = [name for name in objects if name not in known]
     if unclear:
         raise InvalidArgumentError(
             f"The type object of column {', '.join(unclear)} does not state what the values are: pass schema=, or cast "
             "to another type, such as string[pyarrow]."
         )
-    return pa.Schema.from_pandas(frame._meta, preserve_index=False).remove_metadata()
+    made = pa.Schema.from_pandas(frame._meta, preserve_index=False).remove_metadata()
+    for name in objects:
+        made = made.set(made.get_field_index(name), known[name].remove_metadata())
+    return made

@@ -170,7 +170,7 @@ class _DistributedWrite(TableWrite):
 
 def write_parts(
     table_or_uri: Any,
-    schema: pa.Schema,
+    schema_of: Callable[[pa.Schema | None], pa.Schema],
     run: Run,
     *,
     mode: Any = "error",
@@ -195,8 +195,8 @@ def write_parts(
     ----------
     table_or_uri : DeltaTable, str or path
         The table.
-    schema : pyarrow.Schema
-        Of the rows.
+    schema_of : function(pyarrow.Schema or None) -> pyarrow.Schema
+        Returns the schema of the rows, from that of the table if it exists.
     run : function(WritePart) -> sequence of WrittenPart
         Calls `WritePart.write` for the rows of each task, in other processes.
     mode, partition_by, schema_mode, predicate, partition_overwrite, configuration, name, description
@@ -227,6 +227,9 @@ def write_parts(
         raise InvalidArgumentError(
             f"Found a table as {kind_name(table_or_uri)}; expected a path, a URI or a DeltaTable of delta_core."
         )
+    if known is None:
+        known = context.find()
+    schema = schema_of(None if known is None else known.schema.to_arrow())
     options = WriteOptions(
         mode=mode_text(mode),
         replace_where=predicate,

@@ -22,6 +22,7 @@ REQUIREMENT = re.compile(
 #: Which listed package provides a module of another name.
 BROUGHT_BY = {"arro3": "deltalake", "grpc": "pyspark"}
 NOT_BROUGHT = {
+    "ray": "the extra test-ray has it: it takes 80 MB",
     "PyInstaller": "it takes two minutes to bundle a program",
     "lance": "the extra test-lance has pylance: it warns at each fork of a process, and tests fork",
     "delta": "delta-spark is the full tier's: it fetches jars when it first starts",

@@ -176,6 +176,14 @@ def test_a_schema_is_needed_for_columns_of_objects(tmp_path: Path) -> None:
     assert not files(tmp_path / "u")
 
 
+def test_columns_of_objects_have_the_type_of_the_table(tmp_path: Path) -> None:
+    delta_dask.write(frame(4), tmp_path / "t", compute_options=THREADS)
+    named = frame(2).assign(name="same")
+    assert str(named.dtypes["name"]) == "object"
+    delta_dask.write(named, tmp_path / "t", "append", compute_options=THREADS)
+    assert DeltaTable(tmp_path / "t").to_pyarrow_table()["name"].to_pylist().count("same") == 2
+
+
 @pytest.mark.parametrize("rows", [pd.DataFrame({"id": [1]}), [1], None])
 def test_rows_that_are_no_frame_of_dask_are_rejected(tmp_path: Path, rows: object) -> None:
     with pytest.raises(InvalidArgumentError, match="expected a data frame of Dask"):
