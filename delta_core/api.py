@@ -79,11 +79,7 @@ with lazy_imports(__name__):
         uses as uses,
     )
     from delta_core.expressions.binding import bind as bind, bind_typed as bind_typed
-    from delta_core.expressions.coercion import (
-        common_type as common_type,
-        same_type as same_type,
-        spark_name as spark_name,
-    )
+    from delta_core.expressions.coercion import common_type as common_type, same_type as same_type
     from delta_core.expressions.filters import to_expression as to_expression
     from delta_core.expressions.plugin_functions import Function as Function
     from delta_core.expressions.printing import format_sql as format_sql
@@ -102,6 +98,8 @@ with lazy_imports(__name__):
         format_named as format_named,
     )
     from delta_core.handles.opening import Opening as Opening
+    from delta_core.handles.preview import table_page as table_page
+    from delta_core.handles.secrets import shown_uri as shown_uri
     from delta_core.kernel.commit.committer import holds_transaction as holds_transaction
     from delta_core.kernel.commit.conflict import IsolationLevel as IsolationLevel
     from delta_core.kernel.commit.intents import REMOVED_FILE as REMOVED_FILE
@@ -287,7 +285,7 @@ with lazy_imports(__name__):
         open_type as open_type,
         schema_of_arrow as schema_of_arrow,
     )
-    from delta_core.schema.type_text import parse_type_text as parse_type_text
+    from delta_core.schema.type_text import parse_type_text as parse_type_text, spark_name as spark_name
     from delta_core.schema.types import (
         KNOWN_TYPES as KNOWN_TYPES,
         TIMESTAMP_NTZ as TIMESTAMP_NTZ,

@@ -15,7 +15,6 @@ from delta_core.cli.output import plain, print_facts, print_json, print_note, pr
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import ActionQuery
 from delta_core.errors import CorruptTableError, TableNotFoundError, UnsupportedFeatureError, UnsupportedVersionError
-from delta_core.expressions.coercion import spark_name
 from delta_core.formats import FormatTable
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernel.log.commit_chunks import BASE_COLUMNS
@@ -26,6 +25,7 @@ from delta_core.kernel.plugins.plans import LogFile, LogSegment
 from delta_core.kernel.plugins.registry import PluginRegistry, default_registry
 from delta_core.kernel.protocol.actions import Protocol
 from delta_core.kernel.snapshot import Snapshot, open_context
+from delta_core.schema.type_text import spark_name
 from delta_core.schema.types import StructType
 from delta_core.table import interop
 

@@ -33,7 +33,7 @@ from delta_core.expressions.ast import (
     column,
     flatten,
 )
-from delta_core.expressions.coercion import VOID, can_cast, canonical, same_type, spark_name
+from delta_core.expressions.coercion import VOID, can_cast, canonical, same_type
 from delta_core.expressions.functions import is_builtin, resolve_call, rewrite
 from delta_core.expressions.literals import cast_literal, typed
 from delta_core.expressions.typing_rules import Typed, cast_to
@@ -41,6 +41,7 @@ from delta_core.runtime.plugin_errors import contract_error
 from delta_core.runtime.recursion import Steps, each, run
 from delta_core.schema.fields import find, format_path
 from delta_core.schema.logical import open_type
+from delta_core.schema.type_text import spark_name
 from delta_core.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, arrow_to_type
 
 __all__ = ["ResultOf", "bind", "bind_rule", "bind_typed", "leaf_type", "resolve", "resolve_args", "text_hint"]

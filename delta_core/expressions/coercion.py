@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from delta_core.errors import SchemaError
 from delta_core.schema.logical import MOST_DIGITS, ArrowType, LogicalType, facts, held_type, open_type
+from delta_core.schema.type_text import spark_name
 from delta_core.schema.types import (
     ArrayType,
     CustomType,
@@ -21,7 +22,6 @@ from delta_core.schema.types import (
     MapType,
     PrimitiveType,
     StructType,
-    UserDefinedType,
     arrow_to_type,
     parse_decimal,
 )
@@ -46,7 +46,6 @@ __all__ = [
     "most_digits",
     "name_of",
     "same_type",
-    "spark_name",
     "widened",
 ]
 
@@ -67,7 +66,6 @@ _ALIASES = {
 _DELTA_DIGITS = 38
 #: Nanoseconds of a day. Delta's timestamps are microseconds.
 _DAY_NS = 86_400 * 10**9
-_DDL = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT", "timestamp_ntz": "TIMESTAMP_NTZ"}
 
 
 def canonical(t: DataType) -> DataType:
@@ -329,23 +327,6 @@ def can_cast(source: DataType, target: DataType) -> bool:
         names = [[f.name.lower() for f in t.members] for t in (source, target)]
         return names[0] == names[1] and all(can_cast(a.type, b.type) for a, b in zip(source, target, strict=True))
     return _is_cast(facts(source), facts(target))
-
-
-def spark_name(t: DataType) -> str:
-    """Return the type as Spark's DDL spells it.
-
-    Parameters
-    ----------
-    t : DataType
-        The type.
-    """
-    if isinstance(t, ArrayType):
-        return f"ARRAY<{spark_name(t.element_type)}>"
-    if isinstance(t, MapType):
-        return f"MAP<{spark_name(t.key_type)}, {spark_name(t.value_type)}>"
-    if isinstance(t, StructType):
-        return "STRUCT<" + ", ".join(f"`{f.name}`: {spark_name(f.type)}" for f in t.members) + ">"
-    return t.type if isinstance(t, (ArrowType, UserDefinedType)) else _DDL.get(t.type, t.type.upper())
 
 
 def describe(types: list[DataType]) -> str:

@@ -16,8 +16,9 @@ from delta_core.errors import ArgumentTypeError, ExpressionError, UnsupportedExp
 from delta_core.expressions import parts
 from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of, any_of, column
 from delta_core.expressions.binding import ResultOf, bind_typed
-from delta_core.expressions.coercion import VOID, spark_name
+from delta_core.expressions.coercion import VOID
 from delta_core.expressions.sql import operator_hint, parse_sql
+from delta_core.schema.type_text import spark_name
 from delta_core.schema.types import PrimitiveType, StructType
 
 __all__ = ["from_filters", "is_pyarrow", "to_condition", "to_expression"]

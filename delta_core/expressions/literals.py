@@ -16,9 +16,10 @@ import pyarrow as pa
 
 from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import Cast, Expression, Literal
-from delta_core.expressions.coercion import as_decimal, canonical, decimal_type, is_open, spark_name
+from delta_core.expressions.coercion import as_decimal, canonical, decimal_type, is_open
 from delta_core.runtime.patterns import lazy_pattern
 from delta_core.schema.logical import MOST_DIGITS, LogicalType, facts, open_type
+from delta_core.schema.type_text import spark_name
 from delta_core.schema.types import DataType, PrimitiveType
 
 __all__ = [

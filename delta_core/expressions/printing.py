@@ -25,14 +25,7 @@ from delta_core.expressions.ast import (
     PhysicalColumn,
     Values,
 )
-from delta_core.expressions.coercion import (
-    INTERVAL_DAY,
-    INTERVAL_DAY_TIME,
-    INTERVAL_YEAR_MONTH,
-    is_open,
-    name_of,
-    spark_name,
-)
+from delta_core.expressions.coercion import INTERVAL_DAY, INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH, is_open, name_of
 from delta_core.expressions.literals import to_microseconds, typed
 from delta_core.expressions.members import expand
 from delta_core.kernels import compute as pc
@@ -40,6 +33,7 @@ from delta_core.kernels.arrow_buffers import scalar_of
 from delta_core.runtime.recursion import Steps, each, run
 from delta_core.schema.fields import walk
 from delta_core.schema.logical import facts
+from delta_core.schema.type_text import spark_name
 from delta_core.schema.types import DataType, UserDefinedType
 
 __all__ = ["format_sql", "quote_name"]

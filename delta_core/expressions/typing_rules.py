@@ -37,11 +37,11 @@ from delta_core.expressions.coercion import (
     is_unsigned,
     most_digits,
     same_type,
-    spark_name,
     widened,
 )
 from delta_core.expressions.literals import as_constant_of, cast_literal
 from delta_core.schema.logical import MOST_DIGITS, facts
+from delta_core.schema.type_text import spark_name
 from delta_core.schema.types import ArrayType, CustomType, DataType, Field, MapType, PrimitiveType, StructType
 
 __all__ = [

@@ -8,9 +8,6 @@ from __future__ import annotations
 from delta_core.runtime.lazy import lazy_imports
 
 with lazy_imports(__name__):
-    from delta_core.handles.notebooks import (
-        MOST_ROWS as MOST_ROWS,
-        grid as grid,
-        page as page,
-        schema_table as schema_table,
-    )
+    from delta_core.handles.preview import table_page as table_page
+    from delta_core.runtime.html import MOST_ROWS as MOST_ROWS, grid as grid, page as page
+    from delta_core.schema.html import schema_table as schema_table

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from delta_core.engines.records import WALKED_FILE, FolderFiles
 from delta_core.errors import InvalidArgumentError, SchemaError, SchemaMismatchError, UnsupportedOperationError
-from delta_core.expressions.coercion import spark_name
 from delta_core.kernel.commit.options import AddAction
 from delta_core.kernel.commit.transaction import Transaction
 from delta_core.kernel.log.names import LOG_DIRECTORY
@@ -33,6 +32,7 @@ from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.operations.register import check_partitions, register_files
 from delta_core.schema.evolution import merge_schemas
 from delta_core.schema.fields import NOT_IN_NAMES, Schema, format_path, walk
+from delta_core.schema.type_text import spark_name
 from delta_core.schema.types import ArrayType, DataType, Field, MapType, StructType
 
 __all__ = ["ConvertOptions", "Converted", "convert_folder"]

@@ -21,7 +21,6 @@ from delta_core.errors import (
     UnsupportedOperationError,
     did_you_mean,
 )
-from delta_core.expressions.coercion import spark_name
 from delta_core.formats import ExchangeFormat, check_place_is_free, format_named
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernel.commit.transaction import Transaction
@@ -42,6 +41,7 @@ from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.operations.temporary import temporary_files
 from delta_core.scan.exchange import ColumnChange, Incoming, Outgoing, TableFacet, check_losses, column_changes
 from delta_core.schema.fields import Schema, with_field_metadata
+from delta_core.schema.type_text import spark_name
 from delta_core.schema.types import Field, StructType, arrow_to_type
 
 __all__ = ["DELTA", "Conversion", "ConversionOptions", "convert_table", "folder_snapshot"]

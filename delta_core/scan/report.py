@@ -15,8 +15,8 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from delta_core.engines.records import FileRead, RowTest
-from delta_core.handles.notebooks import grid, page
 from delta_core.kernels.gather import SelectionVector
+from delta_core.runtime.html import grid, page
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from delta_core.errors import ColumnNotFoundError, SchemaError, TypeKindError, UnsupportedFeatureError, did_you_mean
 from delta_core.runtime.arguments import check_kinds
+from delta_core.schema import parts
 from delta_core.schema.types import (
     KNOWN_TYPES,
     ArrayType,
@@ -69,6 +70,9 @@ class Schema(StructType):
     """
 
     __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return parts.schema_table(self)
 
     @staticmethod
     def from_json(schema_json: str) -> Schema:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, SupportsIndex
 
 from msgspec import Struct
 
+from delta_core import handles
 from delta_core.errors import EngineError, InvalidArgumentError, UnsupportedOperationError, did_you_mean
 from delta_core.handles.opening import Pickled
 from delta_core.handles.secrets import shown_uri
@@ -165,7 +166,21 @@ class OpenedTable:
         return f"DeltaTable({shown_uri(self.table_uri)!r}, version={self.version()})"
 
     def _repr_html_(self) -> str:
-        return self._snapshot.to_html("DeltaTable")
+        snapshot = self._snapshot
+
+        def size() -> dict[str, int | None]:
+            found = interop.sizes(snapshot)
+            return {"rows": found.rows, "files": found.files, "bytes": found.size_bytes}
+
+        return handles.table_page(
+            "DeltaTable",
+            snapshot.facts(),
+            snapshot.schema,
+            snapshot.state.partition_columns,
+            size,
+            lambda rows: snapshot.scan(limit=rows).to_table(),
+            self.history,
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (type(self), self._snapshot.pickled(), self._config)

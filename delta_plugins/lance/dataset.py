@@ -192,10 +192,16 @@ class LanceDataset(ChangeMethods):
         return f"LanceDataset({self.files!r})"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{_html(f.name)}</td><td>{_html(str(f.type))}</td></tr>" for f in list(self.schema())[:100]
+        stats = self.stats()
+        return api.table_page(
+            "LanceDataset",
+            {"location": api.shown_uri(self.uri), "version": self.version, "branch": self.branch},
+            self.schema(),
+            (),
+            lambda: {"rows": stats.num_rows, "files": stats.num_data_files, "bytes": stats.size_bytes},
+            self.head,
+            self.history,
         )
-        return f"<div><b>{_html(repr(self))}</b><table>{rows}</table></div>"
 
     def describe(self) -> dict[str, Any]:
         """Return what the version is, as JSON values by title."""
@@ -587,7 +593,3 @@ class _ChangedDataset(LanceDataset):
     @cached_property
     def schema(self) -> LanceSchema:
         return LanceSchema.of(self.manifest, "bytes")
-
-
-def _html(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

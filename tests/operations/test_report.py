@@ -25,10 +25,10 @@ from delta_core.operations.report.facts import (
     PartitionSize,
     ServedFeature,
     histogram,
-    size_text,
     table_checks,
 )
 from delta_core.operations.report.table_report import TableReport
+from delta_core.runtime.sizes import size_text
 from delta_core.table.reporting import order_of, partition_sizes
 
 EMPTY = TableReport("t", "Delta", 0, None, {}, 0, 0, 0, 0, (), None, ())

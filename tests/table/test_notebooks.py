@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_core import DeltaTable, write_deltalake
+from delta_core import ArrayType, DeltaTable, Field, Schema, open_table, write_deltalake
 from delta_core.testing.table_builder import TableBuilder
+from delta_plugins.lance import write_lance
 
 
 class Page(HTMLParser):
@@ -21,6 +22,7 @@ class Page(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.rows: list[list[str]] = []
+        self.titles: list[str] = []
         self._open: list[str] = []
         self.tags: set[str] = set()
         self.feed(text)
@@ -41,6 +43,8 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._open[-1] in ("td", "th"):
             self.rows[-1][-1] += data
+        elif self._open[-1] == "title":
+            self.titles.append(data)
 
 
 def test_table_shows_what_it_is(tmp_path: Path) -> None:
@@ -61,7 +65,71 @@ def test_table_shows_what_it_is(tmp_path: Path) -> None:
     assert ["partitioned by", "kind"] in rows
     assert ["properties", "delta.appendOnly = true"] in rows
     assert rows[-2:] == [["id", "BIGINT", "not null", ""], ["kind", "STRING", "partition", ""]]
-    assert Page(table.snapshot()._repr_html_()).rows == rows
+    without = [row for row in rows if row[0] not in ("rows", "files", "size")]
+    assert Page(table.snapshot()._repr_html_()).rows == without, "a snapshot shows what is known without a read"
+
+
+def _many(folder: Path) -> DeltaTable:
+    for n in range(3):
+        rows = {"id": range(n * 10, n * 10 + 10), "text": ["<i>long</i>" * 20] * 10, "gone": [None] * 10}
+        write_deltalake(folder, pa.table({k: list(v) for k, v in rows.items()}).cast(TEXTS), mode="append")
+    table = DeltaTable(folder)
+    table.delete("id < 5")
+    return table
+
+
+TEXTS = pa.schema([("id", pa.int64()), ("text", pa.string()), ("gone", pa.int64())])
+
+
+def test_table_shows_its_size_its_first_rows_and_recent_versions(tmp_path: Path) -> None:
+    page = Page(_many(tmp_path)._repr_html_())
+    assert ["rows", "25"] in page.rows
+    assert ["files", "3"] in page.rows
+    assert any(row[0] == "size" and row[1].endswith("KiB") for row in page.rows)
+    (shown,) = [row for row in page.rows if row[0] == "5"]
+    assert shown[1:] == [("<i>long</i>" * 20)[:59] + "…", "null"]
+    assert len([row for row in page.rows if row[1:] == shown[1:]]) == 5
+    assert [text.split(",")[0] for text in page.titles] == ["version 0", "version 1", "version 2", "version 3"]
+    assert page.titles[1].endswith("WRITE, 10 rows")
+    assert page.titles[3].endswith("DELETE, 5 rows")
+
+
+def test_a_view_leaves_out_what_cannot_be_read(tmp_path: Path) -> None:
+    table = _many(tmp_path)
+    for file in tmp_path.rglob("*.parquet"):
+        file.unlink()
+    page = Page(table._repr_html_())
+    assert ["rows", "25"] in page.rows
+    assert not any(row[0] == "5" for row in page.rows)
+    assert len(page.titles) == 4
+
+
+def test_a_wide_table_shows_some_columns(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({f"c{n}": [n] for n in range(50)}))
+    rows = Page(DeltaTable(tmp_path)._repr_html_()).rows
+    assert [*map(str, range(20)), "..."] in rows
+
+
+def test_a_dataset_of_lance_shows_the_same(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1, 2]})
+    write_lance(str(tmp_path / "d"), rows)
+    write_lance(str(tmp_path / "d"), rows, mode="append")
+    page = Page(open_table(tmp_path / "d")._repr_html_())
+    assert ["rows", "4"] in page.rows
+    assert ["id", "int64", "", ""] in page.rows
+    assert page.rows.count(["1"]) == 2
+    assert page.titles == [], "its history has no numbers of rows"
+
+
+def test_a_schema_shows_its_columns() -> None:
+    schema = Schema(
+        [Field("id", "long", nullable=False), Field("tags", ArrayType("string"), metadata={"comment": "<b>"})]
+    )
+    assert Page(schema._repr_html_()).rows == [
+        ["column", "type", "", "comment"],
+        ["id", "BIGINT", "not null", ""],
+        ["tags", "ARRAY<STRING>", "", "<b>"],
+    ]
 
 
 def test_scan_shows_its_plan_and_reads_nothing(tmp_path: Path) -> None:

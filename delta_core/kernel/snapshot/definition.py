@@ -85,8 +85,19 @@ class SnapshotDefinition:
         >>> "partitioned by" in by_city.snapshot().to_html("Cities")
         True
         """
+        by = self.state.partition_columns
+        return handles.page(title, self.facts(), handles.schema_table(self.schema, by))
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the version is, for people; reads nothing.
+
+        Examples
+        --------
+        >>> by_city.snapshot().facts()["partitioned by"]
+        ('city',)
+        """
         m, p, by = self.metadata, self.protocol, self.state.partition_columns
-        described = {
+        return {
             "location": shown_uri(self.uri),
             "version": self.version,
             "name": m.name,
@@ -96,7 +107,6 @@ class SnapshotDefinition:
             "features": tuple(sorted(self.state.features)),
             "properties": tuple(f"{k} = {v}" for k, v in sorted(m.configuration.items())),
         }
-        return handles.page(title, described, handles.schema_table(self.schema, by))
 
     @property
     def uri(self) -> str:

@@ -17,7 +17,7 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import Cast, Column, Expression, Literal as Constant, PhysicalColumn, leaves
 from delta_core.expressions.binding import bind_rule, bind_typed
-from delta_core.expressions.coercion import same_type, spark_name
+from delta_core.expressions.coercion import same_type
 from delta_core.expressions.plugin_functions import Function
 from delta_core.kernel.log.indexed_columns import statistics_leaves
 from delta_core.kernel.plugins.plans import ReadRequest
@@ -38,6 +38,7 @@ from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol.properties import read_property
 from delta_core.runtime.processes import cached_property
 from delta_core.schema.fields import Path, find, format_path
+from delta_core.schema.type_text import spark_name
 from delta_core.schema.types import DataType, PrimitiveType, UserDefinedType
 
 __all__ = ["Origin", "WritePlan", "plan_write"]

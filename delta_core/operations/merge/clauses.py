@@ -35,7 +35,7 @@ from delta_core.expressions.ast import (
     transform,
 )
 from delta_core.expressions.binding import ResultOf, bind_typed, text_hint
-from delta_core.expressions.coercion import VOID, spark_name
+from delta_core.expressions.coercion import VOID
 from delta_core.expressions.printing import format_sql
 from delta_core.expressions.sql import is_default, operator_hint, parse_sql, portable_sql
 from delta_core.expressions.typing_rules import Typed
@@ -43,6 +43,7 @@ from delta_core.operations.merge.builder import Action, Kind, MergeClause
 from delta_core.operations.merge.value_fitting import Fitting
 from delta_core.schema.evolution import Accept, merge_rows_schema
 from delta_core.schema.fields import Path, Schema, find, format_path
+from delta_core.schema.type_text import spark_name
 from delta_core.schema.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
 
 __all__ = [

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from delta_core.errors import SchemaMismatchError
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal as Constant
 from delta_core.expressions.binding import ResultOf, bind_typed
-from delta_core.expressions.coercion import VOID, canonical, same_type, spark_name
+from delta_core.expressions.coercion import VOID, canonical, same_type
 from delta_core.expressions.typing_rules import Typed
 from delta_core.schema.fields import Path, format_path
+from delta_core.schema.type_text import spark_name
 from delta_core.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 
 __all__ = ["Fitting"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from msgspec import Struct
+
+from delta_core.runtime.sizes import size_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +27,6 @@ __all__ = [
     "VersionSize",
     "file_quantity",
     "histogram",
-    "size_text",
     "table_checks",
 ]
 
@@ -311,14 +311,6 @@ def histogram(sizes: NDArray[np.int64]) -> tuple[SizeRange, ...]:
     )
 
 
-def size_text(size: float) -> str:
-    """Return bytes in a unit that suits them, such as ``1.5 MiB``."""
-    if size < 1024:
-        return f"{size:.0f} B"
-    power = min(int(math.log2(size) // 10), 6)
-    return f"{size / 1024**power:.1f} {'KMGTPE'[power - 1]}iB"
-
-
 def file_quantity(files: int, size: int) -> str:
     """Return a number of files with their bytes."""
     return f"{files:,} file{'' if files == 1 else 's'} ({size_text(size)})"
@@ -381,7 +373,11 @@ def _deleted(report: ReportFacts) -> Check:
 def _statistics(report: ReportFacts) -> Check:
     least = min(report.coverage, key=lambda c: c.with_bounds)
     if least.with_bounds == report.files:
-        return Check("statistics", "good", f"All files have bounds of {len(report.coverage)} columns.")
+        return Check(
+            "statistics",
+            "good",
+            f"All files have bounds of {len(report.coverage)} column{'' if len(report.coverage) == 1 else 's'}.",
+        )
     found = f"{report.files - least.with_bounds:,} of {report.files:,} files have no bounds of {least.column!r}."
     few = [c for c in report.coverage if c.with_bounds < report.files]
     state: State = "attention" if any(c.with_bounds for c in few) or len(few) == len(report.coverage) else "good"

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from delta_core.handles.notebooks import escaped
-from delta_core.operations.report import charts
-from delta_core.operations.report.facts import ReportFacts, file_quantity, size_text
+from delta_core.handles import charts
+from delta_core.operations.report.facts import ReportFacts, file_quantity
+from delta_core.runtime.html import escaped
+from delta_core.runtime.sizes import size_text
 
 __all__ = ["report_body", "report_page"]
 

@@ -22,7 +22,6 @@ from delta_core.errors import (
     UnsupportedVersionError,
     shortened,
 )
-from delta_core.handles.notebooks import grid, page
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernel.log.commits import read_infos
 from delta_core.kernel.log.names import MOST_VERSION
@@ -44,6 +43,7 @@ from delta_core.operations.verify.version import (
     check_features,
     check_files,
 )
+from delta_core.runtime.html import grid, page
 
 __all__ = ["FINDINGS", "VerifyOptions", "VerifyReport", "verify_table"]
 

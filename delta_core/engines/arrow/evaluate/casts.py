@@ -19,11 +19,12 @@ from delta_core.engines.arrow.evaluate.compute import Kernel, by_value, evaluate
 from delta_core.engines.arrow.evaluate.nested_order import spans
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions import literals
-from delta_core.expressions.coercion import TIMESTAMP, TIMESTAMP_NTZ, can_cast, is_open, same_type, spark_name
+from delta_core.expressions.coercion import TIMESTAMP, TIMESTAMP_NTZ, can_cast, is_open, same_type
 from delta_core.expressions.literals import TRIMMED
 from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.decimals import checked_cast, round_half_up
 from delta_core.schema.logical import LogicalType, facts, open_type
+from delta_core.schema.type_text import spark_name
 from delta_core.schema.types import ArrayType, DataType, StructType
 
 __all__ = ["cast_kernel", "java_double"]

@@ -14,9 +14,9 @@ from delta_core.engines.arrow.evaluate.functions_compare import comparison
 from delta_core.engines.arrow.evaluate.nested_order import spans
 from delta_core.engines.arrow.evaluate.result_size import take
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
-from delta_core.expressions.coercion import spark_name
 from delta_core.expressions.typing_rules import are_comparable
 from delta_core.kernels.arrow_buffers import number_array
+from delta_core.schema.type_text import spark_name
 from delta_core.schema.types import ArrayType, MapType
 
 __all__ = ["MAKERS"]

@@ -12,8 +12,9 @@ from pyspark.sql import Column, functions as F
 
 from delta_core.engines.spark.types import spark_type
 from delta_core.errors import SchemaMismatchError
-from delta_core.expressions.coercion import common_type, spark_name
+from delta_core.expressions.coercion import common_type
 from delta_core.schema.fields import Path, format_path
+from delta_core.schema.type_text import spark_name
 from delta_core.schema.types import (
     ArrayType,
     DataType,

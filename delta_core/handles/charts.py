@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from delta_core.handles.notebooks import escaped
+from delta_core.runtime.html import escaped
 
 __all__ = ["bars", "part_bar", "spans", "steps"]
 
