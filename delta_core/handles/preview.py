@@ -32,14 +32,14 @@ def table_page(
     head: Callable[[int], pa.Table],
     history: Callable[[int], Sequence[Mapping[str, Any]]],
 ) -> str:
-    """Return a table as HTML. What can't be read is left out: a view never fails.
+    """Return a table as HTML. Parts that fail to be read are left out: a view never fails.
 
     Parameters
     ----------
     title : str
         The heading.
     facts : Mapping
-        What is known without a read, by name.
+        The facts that are known without a read, by name.
     schema : Schema or pyarrow.Schema
         The columns.
     partitions : sequence of str
