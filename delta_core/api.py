@@ -99,7 +99,6 @@ with lazy_imports(__name__):
     )
     from delta_core.handles.opening import Opening as Opening
     from delta_core.handles.preview import table_page as table_page
-    from delta_core.handles.secrets import shown_uri as shown_uri
     from delta_core.kernel.commit.committer import holds_transaction as holds_transaction
     from delta_core.kernel.commit.conflict import IsolationLevel as IsolationLevel
     from delta_core.kernel.commit.intents import REMOVED_FILE as REMOVED_FILE

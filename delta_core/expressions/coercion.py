@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from delta_core.errors import SchemaError
 from delta_core.schema.logical import MOST_DIGITS, ArrowType, LogicalType, facts, held_type, open_type
-from delta_core.schema.type_text import spark_name
 from delta_core.schema.types import (
     ArrayType,
     CustomType,
@@ -37,7 +36,6 @@ __all__ = [
     "canonical",
     "common_type",
     "decimal_result",
-    "describe",
     "is_integral",
     "is_interval",
     "is_numeric",
@@ -327,8 +325,3 @@ def can_cast(source: DataType, target: DataType) -> bool:
         names = [[f.name.lower() for f in t.members] for t in (source, target)]
         return names[0] == names[1] and all(can_cast(a.type, b.type) for a, b in zip(source, target, strict=True))
     return _is_cast(facts(source), facts(target))
-
-
-def describe(types: list[DataType]) -> str:
-    """Return the types' names for a message."""
-    return ", ".join(spark_name(t) for t in types)

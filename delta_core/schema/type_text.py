@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.schema.types import (
@@ -19,7 +19,7 @@ from delta_core.schema.types import (
     parse_decimal,
 )
 
-__all__ = ["parse_type_text", "spark_name"]
+__all__ = ["parse_type_text", "spark_name", "type_names"]
 
 _PART = re.compile(r"\s*(decimal\s*\([^()]*\)|`(?:[^`]|``)+`|\w+|[<>,:])", re.IGNORECASE)
 _WHOLE_DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*\)")
@@ -150,3 +150,8 @@ def spark_name(t: DataType) -> str:
     if isinstance(t, StructType):
         return "STRUCT<" + ", ".join(f"`{f.name}`: {spark_name(f.type)}" for f in t.members) + ">"
     return t.type if isinstance(t, CustomType) else _DDL.get(t.type, t.type.upper())
+
+
+def type_names(types: Iterable[DataType]) -> str:
+    """Return the types' names for a message."""
+    return ", ".join(spark_name(t) for t in types)

@@ -194,8 +194,8 @@ class LanceDataset(ChangeMethods):
     def _repr_html_(self) -> str:
         stats = self.stats()
         return api.table_page(
-            "LanceDataset",
-            {"location": api.shown_uri(self.uri), "version": self.version, "branch": self.branch},
+            repr(self),
+            {"version": self.version, "branch": self.branch},
             self.schema(),
             (),
             lambda: {"rows": stats.num_rows, "files": stats.num_data_files, "bytes": stats.size_bytes},
