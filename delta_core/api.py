@@ -284,7 +284,7 @@ with lazy_imports(__name__):
         open_type as open_type,
         schema_of_arrow as schema_of_arrow,
     )
-    from delta_core.schema.type_text import parse_type_text as parse_type_text, spark_name as spark_name
+    from delta_core.schema.type_text import parse_type_text as parse_type_text
     from delta_core.schema.types import (
         KNOWN_TYPES as KNOWN_TYPES,
         TIMESTAMP_NTZ as TIMESTAMP_NTZ,
@@ -298,6 +298,7 @@ with lazy_imports(__name__):
         TypeDef as TypeDef,
         arrow_to_type as arrow_to_type,
         parse_decimal as parse_decimal,
+        spark_name as spark_name,
     )
     from delta_core.storage.dynamodb import (
         DynamoAccess as DynamoAccess,

@@ -25,8 +25,7 @@ from delta_core.kernel.plugins.plans import LogFile, LogSegment
 from delta_core.kernel.plugins.registry import PluginRegistry, default_registry
 from delta_core.kernel.protocol.actions import Protocol
 from delta_core.kernel.snapshot import Snapshot, open_context
-from delta_core.schema.type_text import spark_name
-from delta_core.schema.types import StructType
+from delta_core.schema.types import StructType, spark_name
 from delta_core.table import interop
 
 __all__ = ["features", "files", "history", "info", "log", "schema"]

@@ -41,8 +41,7 @@ from delta_core.runtime.plugin_errors import contract_error
 from delta_core.runtime.recursion import Steps, each, run
 from delta_core.schema.fields import find, format_path
 from delta_core.schema.logical import open_type
-from delta_core.schema.type_text import spark_name
-from delta_core.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, arrow_to_type
+from delta_core.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, arrow_to_type, spark_name
 
 __all__ = ["ResultOf", "bind", "bind_rule", "bind_typed", "leaf_type", "resolve", "resolve_args", "text_hint"]
 

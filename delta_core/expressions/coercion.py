@@ -23,6 +23,7 @@ from delta_core.schema.types import (
     StructType,
     arrow_to_type,
     parse_decimal,
+    spark_name,
 )
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "canonical",
     "common_type",
     "decimal_result",
+    "describe",
     "is_integral",
     "is_interval",
     "is_numeric",
@@ -325,3 +327,8 @@ def can_cast(source: DataType, target: DataType) -> bool:
         names = [[f.name.lower() for f in t.members] for t in (source, target)]
         return names[0] == names[1] and all(can_cast(a.type, b.type) for a, b in zip(source, target, strict=True))
     return _is_cast(facts(source), facts(target))
+
+
+def describe(types: list[DataType]) -> str:
+    """Return the types' names for a message."""
+    return ", ".join(spark_name(t) for t in types)

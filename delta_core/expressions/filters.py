@@ -18,8 +18,7 @@ from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of
 from delta_core.expressions.binding import ResultOf, bind_typed
 from delta_core.expressions.coercion import VOID
 from delta_core.expressions.sql import operator_hint, parse_sql
-from delta_core.schema.type_text import spark_name
-from delta_core.schema.types import PrimitiveType, StructType
+from delta_core.schema.types import PrimitiveType, StructType, spark_name
 
 __all__ = ["from_filters", "is_pyarrow", "to_condition", "to_expression"]
 

@@ -19,8 +19,7 @@ from delta_core.expressions.ast import Cast, Expression, Literal
 from delta_core.expressions.coercion import as_decimal, canonical, decimal_type, is_open
 from delta_core.runtime.patterns import lazy_pattern
 from delta_core.schema.logical import MOST_DIGITS, LogicalType, facts, open_type
-from delta_core.schema.type_text import spark_name
-from delta_core.schema.types import DataType, PrimitiveType
+from delta_core.schema.types import DataType, PrimitiveType, spark_name
 
 __all__ = [
     "INTEGRAL_RANGES",

@@ -33,8 +33,7 @@ from delta_core.kernels.arrow_buffers import scalar_of
 from delta_core.runtime.recursion import Steps, each, run
 from delta_core.schema.fields import walk
 from delta_core.schema.logical import facts
-from delta_core.schema.type_text import spark_name
-from delta_core.schema.types import DataType, UserDefinedType
+from delta_core.schema.types import DataType, UserDefinedType, spark_name
 
 __all__ = ["format_sql", "quote_name"]
 

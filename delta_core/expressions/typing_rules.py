@@ -41,8 +41,16 @@ from delta_core.expressions.coercion import (
 )
 from delta_core.expressions.literals import as_constant_of, cast_literal
 from delta_core.schema.logical import MOST_DIGITS, facts
-from delta_core.schema.type_text import spark_name
-from delta_core.schema.types import ArrayType, CustomType, DataType, Field, MapType, PrimitiveType, StructType
+from delta_core.schema.types import (
+    ArrayType,
+    CustomType,
+    DataType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+    spark_name,
+)
 
 __all__ = [
     "Rule", "Typed", "are_comparable", "arithmetic", "array", "array_contains", "bits", "cast_to", "comparison",

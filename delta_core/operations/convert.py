@@ -32,8 +32,7 @@ from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.operations.register import check_partitions, register_files
 from delta_core.schema.evolution import merge_schemas
 from delta_core.schema.fields import NOT_IN_NAMES, Schema, format_path, walk
-from delta_core.schema.type_text import spark_name
-from delta_core.schema.types import ArrayType, DataType, Field, MapType, StructType
+from delta_core.schema.types import ArrayType, DataType, Field, MapType, StructType, spark_name
 
 __all__ = ["ConvertOptions", "Converted", "convert_folder"]
 

@@ -41,8 +41,7 @@ from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.operations.temporary import temporary_files
 from delta_core.scan.exchange import ColumnChange, Incoming, Outgoing, TableFacet, check_losses, column_changes
 from delta_core.schema.fields import Schema, with_field_metadata
-from delta_core.schema.type_text import spark_name
-from delta_core.schema.types import Field, StructType, arrow_to_type
+from delta_core.schema.types import Field, StructType, arrow_to_type, spark_name
 
 __all__ = ["DELTA", "Conversion", "ConversionOptions", "convert_table", "folder_snapshot"]
 

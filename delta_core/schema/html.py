@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.runtime.html import CELL, MOST_ROWS, grid
-from delta_core.schema.type_text import spark_name
+from delta_core.schema.types import spark_name
 
 __all__ = ["schema_table"]
 

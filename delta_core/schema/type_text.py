@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.schema.types import (
     KNOWN_TYPES,
     MOST_PARQUET_LEVELS,
     ArrayType,
-    CustomType,
     DataType,
     Field,
     MapType,
@@ -19,7 +18,7 @@ from delta_core.schema.types import (
     parse_decimal,
 )
 
-__all__ = ["parse_type_text", "spark_name", "type_names"]
+__all__ = ["parse_type_text"]
 
 _PART = re.compile(r"\s*(decimal\s*\([^()]*\)|`(?:[^`]|``)+`|\w+|[<>,:])", re.IGNORECASE)
 _WHOLE_DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*\)")
@@ -27,8 +26,6 @@ _WHOLE_DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*\)")
 _NAMES = {t.ddl.lower(): name for name, t in KNOWN_TYPES.items() if name == t.name}
 _NAMES |= {"int": "integer", "bool": "boolean", "dec": "decimal(10,0)", "decimal": "decimal(10,0)"}
 _NAMES |= {"numeric": "decimal(10,0)", "timestamp_ltz": "timestamp", "real": "float"}
-#: SQL's name of each type that the protocol calls otherwise.
-_DDL = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT", "timestamp_ntz": "TIMESTAMP_NTZ"}
 
 
 def parse_type_text(text: str) -> DataType:
@@ -133,25 +130,3 @@ class _Parser:
         if self.part == ":":
             self._next()
         return Field(name[1:-1].replace("``", "`") if name.startswith("`") else name, self.type())
-
-
-def spark_name(t: DataType) -> str:
-    """Return the type as Spark's DDL spells it.
-
-    Parameters
-    ----------
-    t : DataType
-        The type.
-    """
-    if isinstance(t, ArrayType):
-        return f"ARRAY<{spark_name(t.element_type)}>"
-    if isinstance(t, MapType):
-        return f"MAP<{spark_name(t.key_type)}, {spark_name(t.value_type)}>"
-    if isinstance(t, StructType):
-        return "STRUCT<" + ", ".join(f"`{f.name}`: {spark_name(f.type)}" for f in t.members) + ">"
-    return t.type if isinstance(t, CustomType) else _DDL.get(t.type, t.type.upper())
-
-
-def type_names(types: Iterable[DataType]) -> str:
-    """Return the types' names for a message."""
-    return ", ".join(spark_name(t) for t in types)

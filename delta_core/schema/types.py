@@ -27,8 +27,17 @@ from delta_core.runtime.arguments import is_of_deltalake
 from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = [
-    "BASE_TYPES", "KNOWN_TYPES", "TIMESTAMP_NTZ", "VARIANT", "ArrayType", "CustomType", "DataType", "Field", "MapType",
+    "BASE_TYPES",
+    "KNOWN_TYPES",
+    "TIMESTAMP_NTZ",
+    "VARIANT",
+    "ArrayType",
+    "CustomType",
+    "DataType",
+    "Field",
+    "MapType",
     "PrimitiveType",
+    "spark_name",
 ]  # fmt: skip
 
 
@@ -1231,3 +1240,24 @@ def _of_column(name: str, error: SchemaError) -> SchemaError:
     column = f"{name}.{error.facts['column']}" if "column" in error.facts else name
     why = str(error).removeprefix(f"Column {error.facts.get('column')}: ")
     return SchemaError(f"Column {column}: {why}", **{**error.facts, "column": column})
+
+
+#: SQL's name of each type that the protocol calls otherwise.
+_DDL = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT", "timestamp_ntz": "TIMESTAMP_NTZ"}
+
+
+def spark_name(t: DataType) -> str:
+    """Return the type as Spark's DDL spells it.
+
+    Parameters
+    ----------
+    t : DataType
+        The type.
+    """
+    if isinstance(t, ArrayType):
+        return f"ARRAY<{spark_name(t.element_type)}>"
+    if isinstance(t, MapType):
+        return f"MAP<{spark_name(t.key_type)}, {spark_name(t.value_type)}>"
+    if isinstance(t, StructType):
+        return "STRUCT<" + ", ".join(f"`{f.name}`: {spark_name(f.type)}" for f in t.members) + ">"
+    return t.type if isinstance(t, CustomType) else _DDL.get(t.type, t.type.upper())

@@ -38,8 +38,7 @@ from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol.properties import read_property
 from delta_core.runtime.processes import cached_property
 from delta_core.schema.fields import Path, find, format_path
-from delta_core.schema.type_text import spark_name
-from delta_core.schema.types import DataType, PrimitiveType, UserDefinedType
+from delta_core.schema.types import DataType, PrimitiveType, UserDefinedType, spark_name
 
 __all__ = ["Origin", "WritePlan", "plan_write"]
 

@@ -43,8 +43,7 @@ from delta_core.operations.merge.builder import Action, Kind, MergeClause
 from delta_core.operations.merge.value_fitting import Fitting
 from delta_core.schema.evolution import Accept, merge_rows_schema
 from delta_core.schema.fields import Path, Schema, find, format_path
-from delta_core.schema.type_text import spark_name
-from delta_core.schema.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
+from delta_core.schema.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, spark_name
 
 __all__ = [
     "SOURCE",

@@ -10,8 +10,7 @@ from delta_core.expressions.binding import ResultOf, bind_typed
 from delta_core.expressions.coercion import VOID, canonical, same_type
 from delta_core.expressions.typing_rules import Typed
 from delta_core.schema.fields import Path, format_path
-from delta_core.schema.type_text import spark_name
-from delta_core.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from delta_core.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, spark_name
 
 __all__ = ["Fitting"]
 

@@ -24,8 +24,7 @@ from delta_core.expressions.literals import TRIMMED
 from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.decimals import checked_cast, round_half_up
 from delta_core.schema.logical import LogicalType, facts, open_type
-from delta_core.schema.type_text import spark_name
-from delta_core.schema.types import ArrayType, DataType, StructType
+from delta_core.schema.types import ArrayType, DataType, StructType, spark_name
 
 __all__ = ["cast_kernel", "java_double"]
 

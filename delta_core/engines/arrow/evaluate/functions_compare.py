@@ -31,12 +31,11 @@ from delta_core.engines.arrow.evaluate.nested_order import nested_order
 from delta_core.engines.arrow.evaluate.result_size import choose
 from delta_core.errors import UnsupportedExpressionError
 from delta_core.expressions.ast import Literal, Values
-from delta_core.expressions.coercion import DOUBLE, as_decimal
+from delta_core.expressions.coercion import DOUBLE, as_decimal, describe
 from delta_core.expressions.typing_rules import are_comparable
 from delta_core.kernels.arrow_buffers import bool_array, is_valid, values_of
 from delta_core.schema.logical import MOST_DIGITS, LogicalType, facts
-from delta_core.schema.type_text import spark_name, type_names
-from delta_core.schema.types import DataType, PrimitiveType
+from delta_core.schema.types import DataType, PrimitiveType, spark_name
 
 __all__ = ["MAKERS", "comparison"]
 
@@ -236,7 +235,7 @@ def _overlap(call: CallInfo) -> Kernel:
     assert isinstance(values, Values)
     exact = _exact_decimals(call.inputs) if facts(values.type).family == "decimal" else _same
     if exact is None:
-        raise UnsupportedExpressionError(f"No type holds all of {type_names(list(call.inputs))}.", function=call.name)
+        raise UnsupportedExpressionError(f"No type holds all of {describe(list(call.inputs))}.", function=call.name)
     members = exact(values.array)
 
     @on_arrays

@@ -16,8 +16,7 @@ from delta_core.engines.arrow.evaluate.result_size import take
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions.typing_rules import are_comparable
 from delta_core.kernels.arrow_buffers import number_array
-from delta_core.schema.type_text import spark_name
-from delta_core.schema.types import ArrayType, MapType
+from delta_core.schema.types import ArrayType, MapType, spark_name
 
 __all__ = ["MAKERS"]
 

@@ -16,7 +16,7 @@ from delta_core.engines.arrow.evaluate.result_size import check_size, text_bytes
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions.coercion import is_integral, name_of
 from delta_core.expressions.patterns import java_regex, java_replacement, like_regex, parse_like
-from delta_core.schema.type_text import spark_name
+from delta_core.schema.types import spark_name
 
 __all__ = ["MAKERS"]
 

@@ -14,7 +14,6 @@ from delta_core.engines.spark.types import spark_type
 from delta_core.errors import SchemaMismatchError
 from delta_core.expressions.coercion import common_type
 from delta_core.schema.fields import Path, format_path
-from delta_core.schema.type_text import spark_name
 from delta_core.schema.types import (
     ArrayType,
     DataType,
@@ -25,6 +24,7 @@ from delta_core.schema.types import (
     TypeDef,
     UserDefinedType,
     parse_decimal,
+    spark_name,
 )
 
 __all__ = ["BAD_VALUE", "as_nullable", "check_kinds", "converted", "without_nullability"]
