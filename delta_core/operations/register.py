@@ -81,8 +81,8 @@ def register_files(
     Raises
     ------
     InvalidArgumentError
-        For a path that is added and removed, removed and not live, or added and not below the table's root; for a size
-        that is not the file's.
+        For filters without mode ``overwrite``; for a path that is added and removed, removed and not live, or added and
+        not below the table's root; for a size that is not the file's.
     DataFileNotFoundError
         For an added file that is not there.
     """
@@ -90,6 +90,8 @@ def register_files(
         raise InvalidArgumentError(f"Found mode {mode!r}, expected append or overwrite.")
     if mode == "overwrite" and removes:
         raise InvalidArgumentError("Mode overwrite finds the files to remove itself; name none.")
+    if mode == "append" and replace_filters:
+        raise InvalidArgumentError("Filters specify which files are replaced: they need mode 'overwrite'.")
     both = sorted({a.path for a in adds} & {r.path for r in removes})
     if both:
         raise InvalidArgumentError(f"{both[0]} is both added and removed.")

@@ -426,6 +426,14 @@ def test_registered_removal_takes_a_file_out(uri: Path) -> None:
         table.create_write_transaction([RemoveAction(path)], "append", table.schema())
 
 
+@pytest.mark.parametrize("filters", [3, [("kind", "=", "a")], [("nope", "=", 1)]], ids=str)
+def test_filters_of_registered_files_need_an_overwrite(uri: Path, filters: Any) -> None:
+    table = DeltaTable(uri)
+    with pytest.raises(InvalidArgumentError, match="they need mode 'overwrite'"):
+        table.create_write_transaction([], "append", table.schema(), partition_filters=filters)
+    assert DeltaTable(uri).version() == table.version()
+
+
 def test_change_feed_of_a_partial_overwrite_holds_what_changed_alone(tmp_path: Path) -> None:
     uri = tmp_path / "t"
     write_deltalake(uri, ROWS, configuration={"delta.enableChangeDataFeed": "true"})

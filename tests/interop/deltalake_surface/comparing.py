@@ -54,10 +54,15 @@ class Difference:
     ours: str = ""
     #: Whether this library's answers are the better ones on purpose, for the reason that is given.
     better: bool = False
+    #: The only keys, at any depth, whose values differ; unless given, anything may.
+    keys: tuple[str, ...] = ()
 
-    def covers(self, name: str, theirs: str, ours: str) -> bool:
-        """Return whether this difference explains a pair of answers, given as JSON."""
-        return bool(re.search(self.script, name) and re.search(self.theirs, theirs) and re.search(self.ours, ours))
+    def covers(self, name: str, theirs: Any, ours: Any) -> bool:
+        """Return whether this difference explains a pair of answers."""
+        patterns = (self.script, name), (self.theirs, json.dumps(theirs)), (self.ours, json.dumps(ours))
+        if not all(re.search(pattern, text) for pattern, text in patterns):
+            return False
+        return not self.keys or is_equal(_without(theirs, self.keys), _without(ours, self.keys))
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,10 @@ def _listed() -> dict[str, Any]:
 
 def differences() -> tuple[Difference, ...]:
     """Return the listed differences."""
-    return tuple(Difference(name, **each) for name, each in _listed()["differences"].items())
+    return tuple(
+        Difference(name, **{**each, "keys": tuple(each.get("keys", ()))})
+        for name, each in _listed()["differences"].items()
+    )
 
 
 def stated_shares() -> tuple[str, str]:
@@ -167,10 +175,16 @@ def compare(found: Mapping[str, Any]) -> Comparison:
     for name, ours in found.items():
         if is_equal(theirs[name], ours):
             continue
-        texts = name, json.dumps(theirs[name]), json.dumps(ours)
-        reason = next((d.name for d in differences() if d.covers(*texts)), None)
+        reason = next((d.name for d in differences() if d.covers(name, theirs[name], ours)), None)
         if reason is None:
             unlisted.append(name)
         else:
             listed.setdefault(reason, []).append(name)
     return Comparison(len(found), {k: tuple(v) for k, v in listed.items()}, tuple(unlisted))
+
+
+def _without(answer: Any, keys: Sequence[str]) -> Any:
+    """Leave out keys of an answer, at any depth."""
+    if isinstance(answer, dict):
+        return {k: _without(v, keys) for k, v in answer.items() if k not in keys}
+    return [_without(v, keys) for v in answer] if isinstance(answer, list) else answer
