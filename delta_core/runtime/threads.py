@@ -131,15 +131,18 @@ class Threads:
                     pass
 
     def _run(self, ended: _thread.LockType) -> None:
-        running = _running.get()
-        running[ended] = self
-        sys.settrace(threading.gettrace())
-        sys.setprofile(threading.getprofile())
         try:
-            if not _exiting:
-                self._work()
+            running = _running.get()
+            running[ended] = self
+            try:
+                sys.settrace(threading.gettrace())
+                sys.setprofile(threading.getprofile())
+                if not _exiting:
+                    self._work()
+            finally:
+                del running[ended]
         finally:
-            del running[ended]
+            # whatever was raised, such as by an audit hook: `join` waits for it
             ended.release()
 
 

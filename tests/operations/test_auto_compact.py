@@ -122,4 +122,4 @@ def test_compaction_that_fails_does_not_fail_the_write(
 
 def test_numbers_that_are_none_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="auto_compact_min_files=0"):
-        PostCommitHookProperties(auto_compact_min_files=0)
+        PostCommitHookProperties(auto_compact_min_files=0).check()

@@ -11,7 +11,7 @@ from msgspec import Struct
 from delta_core.engines.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.errors import ArgumentInterfaceError, ArgumentTypeError, InvalidArgumentError
 from delta_core.kernel.commit.peer_options import own_option
-from delta_core.runtime.arguments import check_kinds, check_number
+from delta_core.runtime.arguments import check_kinds, check_number, is_of_deltalake
 
 __all__ = [
     "MAX_COMMIT_RETRIES",
@@ -139,7 +139,9 @@ class CommitProperties(Struct):
         check_commit_fields(self.custom_metadata or {})
         check_number("max_commit_retries", self.max_commit_retries, 0)
         listed = self.app_transactions or ()
-        if not isinstance(listed, Sequence) or not all(isinstance(t, AppTransaction) for t in listed):
+        if not isinstance(listed, Sequence) or not all(
+            isinstance(t, AppTransaction) or is_of_deltalake(t, "Transaction") for t in listed
+        ):
             raise ArgumentTypeError(f"Found app_transactions={listed!r}, expected a list of AppTransaction.")
 
     @property
