@@ -1260,4 +1260,4 @@ def spark_name(t: DataType) -> str:
         return f"MAP<{spark_name(t.key_type)}, {spark_name(t.value_type)}>"
     if isinstance(t, StructType):
         return "STRUCT<" + ", ".join(f"`{f.name}`: {spark_name(f.type)}" for f in t.members) + ">"
-    return t.type if isinstance(t, CustomType) else _DDL.get(t.type, t.type.upper())
+    return t.type if isinstance(t, CustomType) and type(t) is not CustomType else _DDL.get(t.type, t.type.upper())

