@@ -169,15 +169,10 @@ def test_checkpoint_serves_the_version_alone(run: Any, tmp_path: Path) -> None:
 
 def test_errors_name_the_options_that_help(run: Any, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1], "new": [2]}), tmp_path / "more.parquet")
-    pq.write_table(pa.table({"my id": [1]}), tmp_path / "blank.parquet")
     write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
     result = run("write", tmp_path / "t", tmp_path / "more.parquet")
     assert "Leave it out, or add it to the table with --schema-mode merge." in result.err
     assert run("write", tmp_path / "t", tmp_path / "more.parquet", "--schema-mode", "merge").code == 0
-    result = run("write", tmp_path / "blank", tmp_path / "blank.parquet")
-    assert "or set delta.columnMapping.mode=name (create --property, or alter set-property)." in result.err
-    option = ("--property", "delta.columnMapping.mode=name")
-    assert run("write", tmp_path / "blank", tmp_path / "blank.parquet", *option).code == 0
 
 
 def test_rows_are_deleted_after_a_look_at_how_many(run: Any, tmp_path: Path) -> None:
