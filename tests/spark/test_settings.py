@@ -14,6 +14,7 @@ import pytest
 import delta_core.spark as ds
 from delta_core import DeltaTable
 from delta_core.engines import spark as engine
+from delta_core.engines.spark import settings
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.settings import session_settings
 from delta_core.errors import (
@@ -220,6 +221,7 @@ def test_calls_that_the_session_disables_are_rejected_by_the_setting(
 def test_settings_of_the_form_of_files_are_warned_of_once(
     spark: Any, uri: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    settings._warn.cache_clear()  # another test may have set it before
     with setting(spark, delta(write__dataFilesToSubdir="true", stats__collect="true")):
         for _ in range(2):
             ds.write(spark.range(1), uri, "append")
