@@ -69,7 +69,7 @@ def _add_saved(commands: Any) -> None:
     """Add the commands on saved runs: each run of ``run`` and ``lance`` is saved with its commit."""
     compare = commands.add_parser("compare", help="compare two saved runs, or another commit with the files here")
     compare.add_argument("before", help="a saved run: its file, latest, previous, or the begin of its commit")
-    compare.add_argument("after", nargs="?", default="latest", help="another one (default: latest)")
+    compare.add_argument("after", nargs="?", help="another one (default: latest)")
     compare.add_argument("--measure", nargs="+", metavar="CASE", help="build the commit BEFORE, and measure these now")
     compare.add_argument("--repeat", type=int, default=5, help="of --measure: processes a side (default: %(default)s)")
     compare.add_argument("--cores", type=int, default=2, help="of --measure: cores to run on (default: %(default)s)")
@@ -191,6 +191,9 @@ def _say(text: str) -> None:
 
 
 def _run_workload(options: argparse.Namespace) -> int:
+    unused = [n for n in ("big", "json", "write_readme", "check") if getattr(options, n)]
+    if unused:
+        sys.exit(f"--{unused[0].replace('_', '-')} is for the cases of the project, not for a file of cases")
     workload = load_workload(Path(options.case[0]), options.tables, Sizes(options.scale))
     _pin(options.cores)
     prepare()
@@ -201,10 +204,12 @@ def _run_workload(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
+    if options.measure and options.after is not None:
+        sys.exit("--measure compares BEFORE with the files here: leave out AFTER")
     if options.measure:
         before, after = _measured(options)
     else:
-        before, after = find_run(options.tables, options.before), find_run(options.tables, options.after)
+        before, after = find_run(options.tables, options.before), find_run(options.tables, options.after or "latest")
     text, is_slower = format_comparison(before, after, options.wall)
     print(text)
     return int(options.check and is_slower)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import resource
 import shutil
 import subprocess
@@ -31,12 +32,13 @@ _STORAGE = ("list_from", "read", "open", "stat", "put", "put_if_absent", "create
 
 def profile_case(name: str, table: Path, small: Path, output: Path, say: Callable[[str], None]) -> dict[str, Any]:
     """Write the flame graph of a case and return its counters; exit with a message without py-spy."""
-    if shutil.which("py-spy", path=f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin") is None:
+    profiler = shutil.which("py-spy", path=os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])))
+    if profiler is None:
         sys.exit('profile needs py-spy: pip install -e ".[bench]"')
     found = _counted(name, table, small)
     loops = max(1, min(1_000, round(SECONDS / max(found["seconds"], 1e-3))))
     say(f"{name}: {loops} runs under py-spy")
-    command = [str(Path(sys.executable).parent / "py-spy"), "record", "--rate", str(SAMPLES_A_SECOND), "--threads"]
+    command = [profiler, "record", "--rate", str(SAMPLES_A_SECOND), "--threads"]
     if sys.platform == "linux":  # elsewhere py-spy has no native frames of such modules
         command.append("--native")
     child = [sys.executable, "-m", "benchmarks.child", "ours", name, str(table), str(small), str(loops)]

@@ -134,7 +134,7 @@ def find_runs(tables: Path) -> list[SavedRun]:
 def find_run(tables: Path, name: str) -> SavedRun:
     """Return a saved run by a file, ``latest``, ``previous``, or the begin of its name or commit.
 
-    Several runs of one commit are one run: of each case the latest figures.
+    Several runs of one commit, at one scale on one machine, are one run: of each case the latest figures.
     """
     if Path(name).is_file():
         return load(Path(name))
@@ -144,10 +144,15 @@ def find_run(tables: Path, name: str) -> SavedRun:
         if len(runs) < -place:
             sys.exit(f"there is no {name} run in {tables / 'results'}: python -m benchmarks run saves one")
         return runs[place]
-    found = [run for run in runs if run.name.startswith(name) or run.commit.startswith(name)]
+    found = [run for run in runs if name in (run.name, run.commit)]
+    found = found or [run for run in runs if run.name.startswith(name) or run.commit.startswith(name)]
+    commits = sorted({run.commit for run in found})
+    if len(commits) > 1:
+        sys.exit(f"{name!r} begins several saved runs, of {', '.join(commits)}: write more of it")
     if not found:
         names = ", ".join(run.name for run in runs[-5:]) or "none"
         sys.exit(f"no saved run {name!r} in {tables / 'results'}; the latest are {names}")
-    figures = {(f.case, f.side): f for run in found for f in run.figures}
     last = found[-1]
+    alike = [run for run in found if (run.scale, run.machine) == (last.scale, last.machine)]
+    figures = {(f.case, f.side): f for run in alike for f in run.figures}
     return SavedRun(last.commit, last.time, last.machine, last.scale, last.command, list(figures.values()))

@@ -116,6 +116,8 @@ def _problem(case: Mapping[str, Any], folder: Path) -> str | None:
         return f"call is {case['call']!r}; expected one of {', '.join(CALLS)}"
     if "merge" in found and not isinstance(case.get("on"), str):
         return 'merge needs on = "t.id = s.id"'
+    if "optimize" in found and case["optimize"] is not True:
+        return f"optimize is {case['optimize']!r}; expected true"
     peers = sorted(set(case.get("peers", ())) - set(PEERS))
     if peers:
         return f"unknown peer {', '.join(peers)}; expected some of {', '.join(PEERS)}"

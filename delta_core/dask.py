@@ -174,7 +174,9 @@ def write(
         tasks = [dask.delayed(part.write, pure=False)(rows, n, len(parts)) for n, rows in enumerate(parts)]
         return list(dask.compute(*tasks, **(compute_options or {})))
 
-    return write_parts(table_or_uri, lambda table: schema or _schema_of(frame, table), run, mode=mode, **options)
+    return write_parts(
+        table_or_uri, lambda table: _schema_of(frame, table) if schema is None else schema, run, mode=mode, **options
+    )
 
 
 def _schema_of(frame: DataFrame, table: pa.Schema | None) -> pa.Schema:

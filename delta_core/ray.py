@@ -146,7 +146,9 @@ def write(
         found: list[WrittenPart] = sink.found
         return found
 
-    return write_parts(table_or_uri, lambda table: schema or _schema_of(dataset), run, mode=mode, **options)
+    return write_parts(
+        table_or_uri, lambda table: _schema_of(dataset) if schema is None else schema, run, mode=mode, **options
+    )
 
 
 def _schema_of(dataset: Dataset) -> pa.Schema:

@@ -22,7 +22,7 @@ from delta_core.kernels.row_set import RowSet
 from delta_core.runtime.arguments import check_number, path_text
 from delta_core.table.delta_table import DeltaTable
 
-__all__ = ["ReadPart", "opened_table", "plan_parts"]
+__all__ = ["ReadPart", "check_not_opened_again", "opened_table", "plan_parts"]
 
 #: The bytes of files that a part has, about, unless requested.
 PART_BYTES = 128 << 20
@@ -109,11 +109,28 @@ def opened_table(
     if not isinstance(table_or_uri, DeltaTable):
         uri = path_text(table_or_uri)
         return DeltaTable(uri, version, storage_options=storage_options, pickle_secrets=pickle_secrets)
-    if version is not None or storage_options is not None or pickle_secrets:
-        raise InvalidArgumentError(
-            "version, storage_options and pickle_secrets are those of the DeltaTable that was passed: leave them out."
-        )
+    check_not_opened_again(version=version, storage_options=storage_options, pickle_secrets=pickle_secrets)
     return table_or_uri
+
+
+def check_not_opened_again(**given: Any) -> None:
+    """Reject options of the opening of a table that is open already.
+
+    Parameters
+    ----------
+    **given
+        The options; None and False are not given.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If one is given; the message names all.
+    """
+    if any(value is not None and value is not False for value in given.values()):
+        *names, last = given
+        raise InvalidArgumentError(
+            f"{', '.join(names)} and {last} are those of the DeltaTable that was passed: leave them out."
+        )
 
 
 def plan_parts(

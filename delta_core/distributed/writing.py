@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct
 
+from delta_core.distributed.reading import check_not_opened_again
 from delta_core.engines.writer_properties import WriterProperties
 from delta_core.errors import DeltaError, EngineError, InvalidArgumentError
 from delta_core.expressions.ast import TaskCount, TaskIndex, leaves
@@ -17,10 +19,10 @@ from delta_core.kernel.snapshot import Snapshot, TableContext, open_context
 from delta_core.kernel.write.files import Written, join_written, write_files
 from delta_core.kernel.write.plan import WritePlan
 from delta_core.operations.auto_compact import compact_after
-from delta_core.operations.create import column_names
 from delta_core.operations.write import TableWrite, WriteOptions, run_write
-from delta_core.runtime.arguments import check_kinds, mode_text, path_text
+from delta_core.runtime.arguments import path_text
 from delta_core.schema.fields import Schema
+from delta_core.table.writer import write_options
 
 __all__ = ["WritePart", "WrittenPart", "write_parts"]
 
@@ -81,7 +83,7 @@ class WritePart(Struct, frozen=True):
 
         Parameters
         ----------
-        rows : pyarrow.Table, pandas.DataFrame or other rows
+        rows : pyarrow.Table or pandas.DataFrame
             Those of the task.
         number, num_tasks : int
             The number of the task, from 0, and how many there are; two tasks never have the same number.
@@ -108,12 +110,19 @@ class WritePart(Struct, frozen=True):
 
 def _as_table(rows: Any, schema: pa.Schema) -> pa.Table:
     """Return rows of a task with the schema of the write, so that all tasks have one."""
+    is_frame = hasattr(rows, "to_records")  # of pandas
+    columns = ", ".join(f"{f.name} {f.type}" for f in schema)
+    extra = [str(name) for name in (rows.columns if is_frame else rows.column_names) if str(name) not in schema.names]
+    if extra:
+        raise InvalidArgumentError(
+            f"Rows of a task have the column {', '.join(extra)}, which the schema of the write lacks ({columns}). Drop "
+            "it before, or add it to schema=."
+        )
     try:
-        if hasattr(rows, "to_records"):  # a frame of pandas
+        if is_frame:
             return pa.Table.from_pandas(rows, schema=schema, preserve_index=False)
-        return pa.table(rows).select(schema.names).cast(schema)
+        return rows.select(schema.names).cast(schema)
     except (pa.ArrowException, KeyError, TypeError) as e:
-        columns = ", ".join(f"{f.name} {f.type}" for f in schema)
         raise InvalidArgumentError(
             f"Rows of a task do not fit the schema of the write ({columns}): {e} "
             "Cast the columns before, or pass another schema=."
@@ -173,21 +182,12 @@ def write_parts(
     schema_of: Callable[[pa.Schema | None], pa.Schema],
     run: Run,
     *,
-    mode: Any = "error",
-    partition_by: Any = None,
-    schema_mode: Any = None,
-    predicate: Any = None,
-    partition_overwrite: Any = "static",
-    configuration: Any = None,
-    name: str | None = None,
-    description: str | None = None,
     storage_options: Any = None,
-    target_file_size: int | None = None,
+    pickle_secrets: bool = False,
     writer_properties: Any = None,
     commit_properties: Any = None,
     post_commithook_properties: Any = None,
-    cluster_by: Any = (),
-    pickle_secrets: bool = False,
+    **options: Any,
 ) -> int | None:
     """Write rows that other processes hold as one version, and return it; None if nothing was to do.
 
@@ -196,55 +196,41 @@ def write_parts(
     table_or_uri : DeltaTable, str or path
         The table.
     schema_of : function(pyarrow.Schema or None) -> pyarrow.Schema
-        Returns the schema of the rows, from that of the table if it exists.
+        Returns the schema of the rows, from that of the table if it exists and keeps it.
     run : function(WritePart) -> sequence of WrittenPart
         Calls `WritePart.write` for the rows of each task, in other processes.
-    mode, partition_by, schema_mode, predicate, partition_overwrite, configuration, name, description
-        As of `write_deltalake`.
-    storage_options, target_file_size, writer_properties, commit_properties, post_commithook_properties, cluster_by
+    storage_options, writer_properties, commit_properties, post_commithook_properties
         As of `write_deltalake`.
     pickle_secrets : bool
         Whether secret storage options are passed to the other processes.
+    **options
+        Those of `write_options`.
 
     Raises
     ------
     TableExistsError, SchemaMismatchError, ConstraintViolationError, CommitConflictError
         As of `write_deltalake`.
     InvalidArgumentError
-        For an argument of another type, and rows that do not fit the schema.
+        For an argument of another type, an option of the opening that is passed with a `DeltaTable`, and rows that do
+        not fit the schema.
     """
     arguments = write_arguments(commit_properties, writer_properties, post_commithook_properties)
-    check_kinds((("schema_mode", schema_mode), ("mode", mode), ("configuration", configuration)))
-    check_kinds((("name", name), ("description", description)))
+    given = WriteOptions(**write_options(**options), **arguments)
     table = None
-    known: Snapshot | None = None
     if hasattr(table_or_uri, "adopt"):
+        check_not_opened_again(storage_options=storage_options, pickle_secrets=pickle_secrets)
         table, known = table_or_uri, table_or_uri.snapshot()
         context = known.context
-    elif isinstance(table_or_uri, str) or hasattr(table_or_uri, "__fspath__"):
+    elif isinstance(table_or_uri, (str, os.PathLike)):
         context = open_context(path_text(table_or_uri), storage_options, pickle_secrets=pickle_secrets)
+        known = context.find()
     else:
         raise InvalidArgumentError(
             f"Found a table as {kind_name(table_or_uri)}; expected a path, a URI or a DeltaTable of delta_core."
         )
-    if known is None:
-        known = context.find()
-    schema = schema_of(None if known is None else known.schema.to_arrow())
-    options = WriteOptions(
-        mode=mode_text(mode),
-        replace_where=predicate,
-        partition_overwrite=partition_overwrite,
-        schema_mode=mode_text(schema_mode),
-        partition_by=None if partition_by is None else column_names("partition_by", partition_by),
-        cluster_by=column_names("cluster_by", cluster_by),
-        properties=configuration,
-        name=name,
-        description=description,
-        keeps_definition=True,
-        target_file_size=target_file_size,
-        **arguments,
-    )
-    done = run_write(context, options, lambda base: _DistributedWrite(context, base, schema, run, options), known)
+    keeps_schema = known is not None and given.schema_mode != "overwrite"
+    schema = schema_of(known.schema.to_arrow() if keeps_schema else None)
+    done = run_write(context, given, lambda base: _DistributedWrite(context, base, schema, run, given), known)
     if done is None:
         return None
     latest = compact_after(done.snapshot, post_commithook_properties)

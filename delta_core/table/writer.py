@@ -127,22 +127,19 @@ def write_deltalake(
             )
         table, known = table_or_uri, table_or_uri.snapshot()
         context = known.context
-    given: dict[str, Any] = dict(
-        mode=mode_text(mode),
-        replace_where=predicate,
+    given = write_options(
+        mode=mode,
+        predicate=predicate,
         partition_overwrite=partition_overwrite,
-        schema_mode=mode_text(schema_mode),
-        partition_by=None if partition_by is None else column_names("partition_by", partition_by),
-        cluster_by=column_names("cluster_by", cluster_by),
-        properties=configuration,
+        schema_mode=schema_mode,
+        partition_by=partition_by,
+        cluster_by=cluster_by,
+        configuration=configuration,
         name=name,
         description=description,
-        keeps_definition=True,
         target_file_size=target_file_size,
-        **arguments,
     )
-    check_kinds((("schema_mode", schema_mode), ("mode", mode), ("configuration", configuration)))
-    check_kinds((("name", name), ("description", description)))
+    given |= arguments
     if progress is not None:
         data = operations.report_rows(open_source(data), progress)
     if replace_using or replace_on is not None:
@@ -157,6 +154,51 @@ def write_deltalake(
             table.adopt(latest)
         if peer is not None:
             peer.update_incremental()
+
+
+def write_options(
+    *,
+    mode: Any = "error",
+    predicate: Any = None,
+    partition_overwrite: Any = "static",
+    schema_mode: Any = None,
+    partition_by: Any = None,
+    cluster_by: Any = (),
+    configuration: Any = None,
+    name: Any = None,
+    description: Any = None,
+    target_file_size: int | None = None,
+) -> dict[str, Any]:
+    """Return what `WriteOptions` takes for these arguments of a write.
+
+    Parameters
+    ----------
+    mode, predicate, partition_overwrite, schema_mode, partition_by, cluster_by, configuration, name, description
+        As of `write_deltalake`.
+    target_file_size : int, optional
+        As of `write_deltalake`.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentInterfaceError
+        For an argument of another type.
+    """
+    given: dict[str, Any] = {
+        "mode": mode_text(mode),
+        "replace_where": predicate,
+        "partition_overwrite": partition_overwrite,
+        "schema_mode": mode_text(schema_mode),
+        "partition_by": None if partition_by is None else column_names("partition_by", partition_by),
+        "cluster_by": column_names("cluster_by", cluster_by),
+        "properties": configuration,
+        "name": name,
+        "description": description,
+        "keeps_definition": True,
+        "target_file_size": target_file_size,
+    }
+    check_kinds((("schema_mode", schema_mode), ("mode", mode), ("configuration", configuration)))
+    check_kinds((("name", name), ("description", description)))
+    return given
 
 
 @properties_by_position("commit_properties", "post_commithook_properties")

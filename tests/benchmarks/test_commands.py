@@ -73,6 +73,16 @@ def test_runs_are_found_by_place_commit_and_file(tmp_path: Path) -> None:
         find_run(tmp_path / "other", "latest")
 
 
+def test_runs_of_other_commits_and_scales_are_not_mixed(tmp_path: Path) -> None:
+    written(tmp_path, run("aaa1", figure(1, 1), figure(9, 9, case="large"), time="2026-01-01T00:00:00Z", scale=10))
+    written(tmp_path, run("aaa1", figure(2, 2), time="2026-01-02T00:00:00Z"))
+    written(tmp_path, run("aaa1+", figure(3, 3), time="2026-01-03T00:00:00Z"))
+    found = find_run(tmp_path, "aaa1")
+    assert [(f.case, f.median()) for f in found.figures] == [("open", 2)]
+    with pytest.raises(SystemExit, match=r"'aaa' begins several saved runs, of aaa1, aaa1\+"):
+        find_run(tmp_path, "aaa")
+
+
 def test_several_runs_of_a_commit_are_one_with_the_latest_figures(tmp_path: Path) -> None:
     written(tmp_path, run("aaa1", figure(1, 1), figure(5, 5, case="list"), time="2026-01-01T00:00:00Z"))
     written(tmp_path, run("aaa1", figure(3, 3), time="2026-01-02T00:00:00Z"))
@@ -142,6 +152,9 @@ def test_the_commands_compare_and_list_what_is_saved(tmp_path: Path) -> None:
     assert "aaa1" in listed[1]
     assert "0.25 of deltalake" in listed[1]
     assert "2,000 ms" in listed[2]
+    both = command("compare", "previous", "latest", "--measure", "open-table")
+    assert "leave out AFTER" in both.stderr
+    assert "--check is for the cases of the project" in command("run", "my.toml", "--check").stderr
     unknown = command("compare", "nothing", "--measure", "open-table")
     assert unknown.returncode == 1
     assert "has no commit 'nothing'" in unknown.stderr
@@ -269,6 +282,7 @@ def loaded(folder: Path, text: str, table: str = 'table = "events"') -> object:
         ('[[case]]\nname = "x"\nmerge = "new.parquet"', "merge needs on ="),
         ('[[case]]\nname = "x"\nappend = "old.parquet"', "there is no file"),
         ('[[case]]\nname = "x"\nlimit = 1\npeers = ["spark"]', "unknown peer spark; expected some of deltalake"),
+        ('[[case]]\nname = "x"\noptimize = false', "optimize is False; expected true"),
         ("[[case]]\nlimit = 1", "case None: expected a name"),
         ('[[case]]\nname = "x"\nlimit = 1\n[[case]]\nname = "x"\nlimit = 2', "two cases have the same name"),
         ("x = 1", "unknown key x; expected table and"),

@@ -176,6 +176,31 @@ def test_a_schema_is_needed_for_columns_of_objects(tmp_path: Path) -> None:
     assert not files(tmp_path / "u")
 
 
+def test_a_column_that_the_schema_lacks_is_rejected_by_name(tmp_path: Path) -> None:
+    for schema in (pa.schema([("id", pa.int64())]), pa.schema([])):
+        with pytest.raises(InvalidArgumentError, match=r"have the column .*name, which the schema of the write lacks"):
+            delta_dask.write(frame(), tmp_path / "t", schema=schema, compute_options=THREADS)
+    assert not files(tmp_path / "t")
+
+
+def test_options_of_the_opening_are_rejected_with_a_table(tmp_path: Path) -> None:
+    delta_dask.write(frame(), tmp_path / "t", compute_options=THREADS)
+    table = DeltaTable(tmp_path / "t")
+    for option in ({"storage_options": {}}, {"pickle_secrets": True}):
+        with pytest.raises(
+            InvalidArgumentError, match="storage_options and pickle_secrets are those of the DeltaTable"
+        ):
+            delta_dask.write(frame(), table, "append", **option)  # type: ignore[arg-type]
+    assert table.version() == 0
+
+
+def test_a_new_schema_does_not_take_types_of_the_old_one(tmp_path: Path) -> None:
+    delta_dask.write(frame(4), tmp_path / "t", compute_options=THREADS)
+    named = frame(2).assign(name="same")
+    with pytest.raises(InvalidArgumentError, match="type object of column name"):
+        delta_dask.write(named, tmp_path / "t", "overwrite", schema_mode="overwrite", compute_options=THREADS)
+
+
 def test_columns_of_objects_have_the_type_of_the_table(tmp_path: Path) -> None:
     delta_dask.write(frame(4), tmp_path / "t", compute_options=THREADS)
     named = frame(2).assign(name="same")

@@ -315,7 +315,8 @@ def test_action_that_does_not_fit_its_kind_is_located(value: Any, where: str) ->
 
 def test_value_that_json_changes_is_located() -> None:
     assert find_json_misfit({"a": [1, 2.5, None, {"b": "c"}]}, "x") is None
-    for value, where in (({"a": [{1: 2}]}, "x.a[0]: key"), ({"a": b"x"}, "x.a"), ([{1, 2}], "x[0]")):
+    cases = [({"a": [{1: 2}]}, "x.a[0]: key"), ({"a": b"x"}, "x.a"), ([{1, 2}], "x[0]"), ({"a": float("nan")}, "x.a")]
+    for value, where in cases:
         found = find_json_misfit(value, "x")
         assert found is not None
         assert found.where == where

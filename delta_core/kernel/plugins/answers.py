@@ -6,6 +6,7 @@ row: of an array, only its Arrow type and its length are checked.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -297,7 +298,7 @@ def _is_of_type(value: Any, kind: pa.DataType) -> bool:
         top = 1 << (kind.bit_width - is_signed)
         return isinstance(value, int) and not isinstance(value, bool) and (-top if is_signed else 0) <= value < top
     if pa.types.is_floating(kind):
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return isinstance(value, str)
     return find_json_misfit(value, "") is None
@@ -322,6 +323,6 @@ def find_json_misfit(value: Any, where: str) -> Misfit | None:
     if isinstance(value, (list, tuple)):
         elements = ((v, f"{where}[{i}]") for i, v in enumerate(value))
         return next((f for p in elements if (f := find_json_misfit(*p)) is not None), None)
-    if value is None or isinstance(value, (str, bool, int, float)):
+    if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
         return None
     return Misfit(where, shown(value), "a JSON value")
