@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from delta_core.kernel.protocol.actions import ADDED_FILE, CHANGE_FILE
 
 __all__ = [
     "SIZES", "HookCost", "attempt_view", "call_hook", "failed_follow_ups", "hook_arguments", "measure_hooks",
-    "watched_io",
+    "smallest_loop_seconds", "watched_io",
 ]  # fmt: skip
 
 #: Numbers of files with which hooks are measured.
@@ -235,16 +236,29 @@ def measure_hooks(plugins: PluginSet, tables: Sequence[TableState], sizes: Seque
 
 def _measure(plugins: PluginSet, hook: str, arguments: Sequence[dict[str, Any]], sizes: Sequence[int]) -> HookCost:
     call_hook(plugins, hook, arguments[0])  # imports, and what a hook keeps
-    seconds, wall = [], float("inf")
-    for given in arguments:
-        least = float("inf")
-        for _ in range(_REPEATS):
-            began, began_wall = time.thread_time(), time.perf_counter()
-            call_hook(plugins, hook, given)
-            least = min(least, time.thread_time() - began)
-            wall = min(wall, time.perf_counter() - began_wall)
-        seconds.append(least)
-    return HookCost(hook, tuple(sizes), tuple(seconds), wall)
+    times = [_least_times(partial(call_hook, plugins, hook, given)) for given in arguments]
+    return HookCost(hook, tuple(sizes), tuple(t for t, _ in times), min(w for _, w in times))
+
+
+def _least_times(call: Callable[[], Any]) -> tuple[float, float]:
+    """Return the least processor time of several calls, and their least time with waits."""
+    least = wall = float("inf")
+    for _ in range(_REPEATS):
+        began, began_wall = time.thread_time(), time.perf_counter()
+        call()
+        least = min(least, time.thread_time() - began)
+        wall = min(wall, time.perf_counter() - began_wall)
+    return least, wall
+
+
+def smallest_loop_seconds() -> float:
+    """Return the processor time per file of the smallest loop over files on this machine: a row with the path for each.
+
+    The time of a loop depends on the machine and on the version of Python; this is what to compare a hook's time with.
+    """
+    count = SIZES[-1]
+    paths = pa.table({"path": [f"part-{i:08}.parquet" for i in range(count)]})
+    return _least_times(paths.to_pylist)[0] / count
 
 
 # --- input and output ----------------------------------------------------------------------
