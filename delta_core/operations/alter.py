@@ -698,10 +698,21 @@ def change_column_metadata(
     return _change_field(latest, path, change, commit, operation)
 
 
-def drop_not_null(base: Snapshot, column: ColumnName, commit: CommitArguments) -> Snapshot:
-    """Let a column be null."""
+def drop_not_null(base: Snapshot, column: ColumnName, raise_if_nullable: bool, commit: CommitArguments) -> Snapshot:
+    """Let a column be null.
+
+    Raises
+    ------
+    SchemaError
+        If it may be null already, with `raise_if_nullable`.
+    """
     latest = base.latest()
-    path = _field_path(latest, column)
+    path, found = _found(latest, column)
+    if raise_if_nullable and found.nullable:
+        raise SchemaError(
+            f"Column {format_path(path)} is nullable already. Pass raise_if_nullable=False to leave it as it is.",
+            column=format_path(path),
+        )
     return _change_field(latest, path, lambda f: Field(f.name, f.type, True, f.metadata), commit)
 
 

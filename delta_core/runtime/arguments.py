@@ -72,6 +72,7 @@ _KINDS: Mapping[str, type] = {
             "protocol_downgrade_allowed",
             "raise_if_key_not_exists",
             "raise_if_not_exists",
+            "raise_if_nullable",
             "recursive",
             "streamed_exec",
         ),

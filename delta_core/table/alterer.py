@@ -463,6 +463,8 @@ class TableAlterer:
         column_name: str,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        *,
+        raise_if_nullable: bool = True,
     ) -> None:
         """Let a column be null.
 
@@ -474,6 +476,13 @@ class TableAlterer:
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
             The upkeep that follows the commit.
+        raise_if_nullable : bool
+            Whether a column that may be null already is an error.
+
+        Raises
+        ------
+        SchemaError
+            If the column may be null already.
 
         Examples
         --------
@@ -483,7 +492,7 @@ class TableAlterer:
         True
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
-        self.table.adopt(operations.drop_not_null(self.table.snapshot(), column_name, commit))
+        self.table.adopt(operations.drop_not_null(self.table.snapshot(), column_name, raise_if_nullable, commit))
 
     def set_default(
         self,

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from delta_core import operations
-from delta_core.errors import InvalidArgumentError, SchemaMismatchError
+from delta_core.errors import ArgumentTypeError, InvalidArgumentError, SchemaMismatchError
 from delta_core.kernel import log as delta_log
 from delta_core.runtime.arguments import check_kinds, properties_by_position
 from delta_core.schema.fields import Schema
@@ -311,6 +311,8 @@ class ChangeMethods(OpenedTable):
         ------
         InvalidArgumentError
             For an action of another class.
+        ArgumentTypeError
+            For ``partition_by`` that is neither text nor a sequence.
         SchemaMismatchError
             If the files have a column that the table lacks.
 
@@ -327,6 +329,8 @@ class ChangeMethods(OpenedTable):
         """
         commit, post = table_parts.commit_options(commit_properties, post_commithook_properties)
         actions = table_parts.own_actions(actions, table_parts.AddAction, table_parts.RemoveAction)
+        if not isinstance(partition_by, (str, Sequence, type(None))):
+            raise ArgumentTypeError(f"Found partition_by as {type(partition_by).__name__}, expected names of columns.")
         given = schema if isinstance(schema, StructType) else Schema.from_arrow(schema)
         unknown = [n for n in given.names if self._snapshot.schema.get(n) is None]
         if unknown:

@@ -195,7 +195,7 @@ class ReadMethods(OpenedTable):
             The older name of ``file_pruning_predicate``.
         filesystem : pyarrow.fs.FileSystem, optional
             Reads the data files instead of the table's own storage; its root is the table's.
-        parquet_read_options : pyarrow.dataset.ParquetReadOptions, optional
+        parquet_read_options : pyarrow.dataset.ParquetReadOptions or dict, optional
             How Parquet columns are read.
         schema : pyarrow.Schema, optional
             Of the dataset, instead of the table's.

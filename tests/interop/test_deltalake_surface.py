@@ -85,6 +85,7 @@ def test_an_error_where_deltalake_answers_is_better_only_where_its_answer_is_wro
         "files-that-are-not-there",
         "manifests",
         "overflows",
+        "predicate-of-appends",
         "property-values",
         "required-columns",
         "unknown-columns",

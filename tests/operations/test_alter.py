@@ -440,6 +440,15 @@ def test_null_in_a_row_that_a_vector_deleted_does_not_hinder_not_null(make: Any)
     assert rows(table) == [ROW]
 
 
+def test_column_that_is_nullable_already_is_an_error_unless_ignored(make: Any) -> None:
+    table = make()
+    with pytest.raises(SchemaError, match="nullable already") as caught:
+        table.alter.drop_column_not_null("s.a")
+    assert caught.value.facts["column"] == "s.a"
+    table.alter.drop_column_not_null("s.a", raise_if_nullable=False)
+    assert DeltaTable(table.table_uri).version() == table.version()
+
+
 def test_field_of_a_struct_that_is_null_needs_no_value(make: Any) -> None:
     table = make(rows=[ROW, {**ROW, "s": None}])
     table.alter.set_column_not_null("s.a")

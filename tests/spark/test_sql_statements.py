@@ -290,6 +290,7 @@ def test_definitions_are_altered_as_delta_spark_does(spark: Any, registered: str
     alter("CHANGE COLUMN s.k COMMENT 'other'")
     alter("ALTER id SET NOT NULL")
     alter("ALTER id DROP NOT NULL")
+    alter("ALTER id DROP NOT NULL")  # as in delta-spark, no error
     alter("SET TBLPROPERTIES (delta.feature.allowColumnDefaults = supported)")
     alter("ALTER COLUMN p SET DEFAULT concat('a', 'b')")
     ds.sql(spark, f"INSERT INTO {name} (id) VALUES (50)")

@@ -73,9 +73,10 @@ def test_schema_of_the_caller_and_large_types_are_used(builder: TableBuilder) ->
     assert table.to_pyarrow_dataset(schema=own).to_table().schema == own
 
 
-def test_dictionary_columns_of_the_read_options_stay_encoded(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [ds.ParquetReadOptions, dict])
+def test_dictionary_columns_of_the_read_options_stay_encoded(kind: Any, tmp_path: Path) -> None:
     made = TableBuilder(tmp_path / "t").create({"name": "string"}).append([{"name": "a"}, {"name": "a"}])
-    options = ds.ParquetReadOptions(dictionary_columns=["name"])
+    options = kind(dictionary_columns=["name"])
     found = DeltaTable(made.uri).to_pyarrow_dataset(parquet_read_options=options).to_table()
     assert pa.types.is_dictionary(found.schema.field("name").type)
 

@@ -364,7 +364,7 @@ def _change_column(reader: Reader) -> Change | None:
 _COLUMN_CHANGES: tuple[tuple[tuple[str, ...], Callable[[str], Callable[[TableAlterer], Any]]], ...] = (
     (("SYNC", "IDENTITY"), lambda column: lambda alter: alter.sync_identity(column)),
     (("SET", "NOT", "NULL"), lambda column: lambda alter: alter.set_column_not_null(column)),
-    (("DROP", "NOT", "NULL"), lambda column: lambda alter: alter.drop_column_not_null(column)),
+    (("DROP", "NOT", "NULL"), lambda column: lambda alter: alter.drop_column_not_null(column, raise_if_nullable=False)),
     (("DROP", "DEFAULT"), lambda column: lambda alter: alter.drop_default(column)),
 )
 #: The words of every action of ALTER COLUMN.

@@ -92,8 +92,8 @@ class AppTransaction(Struct, frozen=True):
     def __post_init__(self) -> None:
         if not isinstance(self.app_id, str):
             raise ArgumentTypeError(f"Found app_id={self.app_id!r}, expected text.")
-        for name, found in (("version", self.version), ("last_updated", self.last_updated or 0)):
-            if not hasattr(found, "__index__"):
+        for name, found in (("version", self.version), ("last_updated", self.last_updated)):
+            if not hasattr(found, "__index__") and (found is not None or name == "version"):
                 raise ArgumentTypeError(f"Found {name}={found!r}, expected a whole number.")
 
 

@@ -45,7 +45,13 @@ _MILLISECOND = dt.timedelta(milliseconds=1)
 def parquet_dataset(
     snapshot: Snapshot, predicate: Any, filesystem: Any, read_options: Any, schema: Any, as_large_types: bool
 ) -> ds.FileSystemDataset:
-    """Return the dataset; see `DeltaTable.to_pyarrow_dataset`."""
+    """Return the dataset; see `DeltaTable.to_pyarrow_dataset`.
+
+    Raises
+    ------
+    ArgumentTypeError
+        For reading options of another type.
+    """
     _check_columns(snapshot)
     files = plan_files(snapshot, predicate)
     table = files.columns(["path", "size", "deletionVector"])
@@ -53,7 +59,15 @@ def parquet_dataset(
     _check_calendar(snapshot, files, table)
     storage = snapshot.engine.storage
     own = filesystem is None
-    read_options = read_options or ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+    if read_options is None:
+        read_options = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+    elif isinstance(read_options, dict):
+        read_options = ds.ParquetReadOptions(**read_options)
+    elif not isinstance(read_options, ds.ParquetReadOptions):
+        raise ArgumentTypeError(
+            f"Found parquet_read_options as {type(read_options).__name__}, expected pyarrow.dataset.ParquetReadOptions "
+            "or a dict."
+        )
     reading = ds.ParquetFileFormat(
         read_options=read_options, default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True)
     )
