@@ -33,6 +33,7 @@ from benchmarks.row_changes import (
     z_order,
     z_order_spilling,
 )
+from benchmarks.shared_cache import cached_over_plain
 from benchmarks.upkeep import cleaning_log, compacting_log, converting, restoring, vacuum_growth, vacuuming
 from benchmarks.writes import appending_at_once, checkpointing, writing
 
@@ -68,6 +69,11 @@ def list_files(table: Path, small: Path) -> Work:
 
 
 list_files_of_commits = list_files
+
+
+def list_files_cached(table: Path, small: Path) -> Work:
+    """Answer with the time of new processes that list a table from the shared cache, over those that do not."""
+    return partial(cached_over_plain, table, small)
 
 
 def verify_log(table: Path, small: Path) -> Work:

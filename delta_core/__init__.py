@@ -25,6 +25,7 @@ with lazy_imports(__name__):
         ColumnProperties as ColumnProperties,
         WriterProperties as WriterProperties,
     )
+    from delta_core.kernel.log.cache_folder import SnapshotCache as SnapshotCache
     from delta_core.kernel.log.position import StreamPosition as StreamPosition
     from delta_core.schema.fields import Schema as Schema
     from delta_core.schema.types import (

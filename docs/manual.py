@@ -75,6 +75,7 @@ API_PAGES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
             "table.interop.changes.ChangeFeed",
             "operations.follow.TableStream",
             "operations.follow.StreamBatch",
+            "SnapshotCache",
             "StreamPosition",
             "table.opened_table.DeltaTableConfig",
         ),

@@ -53,7 +53,7 @@ class Opening(Struct, frozen=True):
 
     Parameters
     ----------
-    uri, storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets
+    uri, storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets, cache
         The arguments of `open_snapshot`.
     """
 
@@ -66,6 +66,7 @@ class Opening(Struct, frozen=True):
     committer: Any = None
     allow_external: Any = None
     pickle_secrets: bool = False
+    cache: Any = None
 
     def __repr__(self) -> str:
         return f"Opening({shown_uri(self.uri)!r}, storage_options={without_secrets(self.storage_options or {})!r})"

@@ -69,6 +69,9 @@ class DeltaTable(ReadMethods, ChangeMethods, UpkeepMethods):
     pickle_secrets : bool
         Whether a pickle of the table holds its storage options that are secrets, such as keys and passwords. Without
         them the process that loads it needs its own, as in its environment.
+    cache : str, path, SnapshotCache or False, optional
+        A folder in which processes share the file tables of snapshots; by default that of the environment variable
+        ``DELTA_CORE_CACHE``, if it is set. False: none. See docs/administration.md.
 
     Raises
     ------

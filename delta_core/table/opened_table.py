@@ -23,7 +23,7 @@ from delta_core.schema.fields import Schema
 from delta_core.table import interop, parts as table_parts
 
 if TYPE_CHECKING:
-    pass
+    from delta_core.kernel.log.cache_folder import SnapshotCache
 
 __all__ = ["DeltaTableConfig", "Metadata", "OpenedTable", "ProtocolVersions", "TableMetadata"]
 
@@ -127,6 +127,7 @@ class OpenedTable:
         plugins: Any = None,
         allow_external: Sequence[str] | Literal[False] | None = None,
         pickle_secrets: bool = False,
+        cache: str | os.PathLike[str] | SnapshotCache | Literal[False] | None = None,
     ) -> None:
         self._uri = path_text(table_uri)
         self._options = {
@@ -138,6 +139,7 @@ class OpenedTable:
             "committer": committer,
             "allow_external": allow_external,
             "pickle_secrets": pickle_secrets,
+            "cache": cache,
         }
         self._config = DeltaTableConfig(without_files, log_buffer_size, skip_stats)
         self._committer = committer

@@ -49,8 +49,11 @@ class Chunk(Protocol):
     #: The source of the rows: ``commits``, or a checkpoint part and its row group.
     source: str
     num_rows: int
-    #: The checkpoint file and its row group, if the rows come from one.
-    place: tuple[CheckpointHandle, int] | None
+
+    @property
+    def place(self) -> tuple[CheckpointHandle, int] | None:
+        """The checkpoint file and its row group, if the rows come from one."""
+        ...
 
     @property
     def has_statistics_columns(self) -> bool:

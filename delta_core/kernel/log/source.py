@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.engines.records import ActionQuery, FileIdentity
-from delta_core.errors import CheckpointError, LogChangedError, LogError, TableNotFoundError, VersionNotFoundError
+from delta_core.errors import (
+    CheckpointError,
+    DeltaError,
+    LogChangedError,
+    LogError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
 from delta_core.kernel.log import parts
 from delta_core.kernel.log.commit_chunks import BASE_COLUMNS
 from delta_core.kernel.log.files import MOST_CHANGES
@@ -30,6 +38,7 @@ from delta_core.runtime.processes import cached_property
 
 if TYPE_CHECKING:
     from delta_core.engines.engine import Engine
+    from delta_core.kernel.log.cache_folder import SnapshotCache
     from delta_core.kernel.log.checkpoint import CheckpointReader
     from delta_core.kernel.plugins.catalog import CommitSource, StagedCommit
 
@@ -61,6 +70,9 @@ class LogContents(Struct, frozen=True, dict=True):
         Protocol or metadata are a version checksum's.
     mark : LogMark or None
         One of its files, as it was before any was read.
+    identities : tuple of str or None
+        The identity of each file of the segment, as of before any was read; the
+        checkpoint's first. None if it is not known or no cache needs it.
     """
 
     segment: LogSegment
@@ -71,6 +83,7 @@ class LogContents(Struct, frozen=True, dict=True):
     rejected: tuple[str, ...] = ()
     by_checksum: bool = False
     mark: LogMark | None = None
+    identities: tuple[str, ...] | None = None
 
     @cached_property
     def reconciled(self) -> Reconciled:
@@ -108,6 +121,14 @@ def _listed_mark(file: LogFile) -> LogMark | None:
     return LogMark(file.name, FileIdentity(file.size, file.tag, file.modified_ms))
 
 
+def _listed_identity(file: LogFile) -> FileIdentity | None:
+    if file.data is not None:
+        return FileIdentity(len(file.data), hashlib.sha256(file.data).hexdigest())
+    if file.size is None or not file.tag and file.modified_ms is None:
+        return None
+    return FileIdentity(file.size, file.tag, file.modified_ms)
+
+
 class _CatalogFiles(Struct, frozen=True):
     """The versions of a catalog and the log: the latest one, the ratified commits by version, and the listing."""
 
@@ -123,15 +144,23 @@ class TableLog:
     ----------
     recover : function(), optional
         Called before each listing: publishes to the log what was committed and is not there yet.
+    cache : SnapshotCache, optional
+        The folder in which processes share the file tables of versions.
     """
 
     def __init__(
-        self, engine: Engine, uri: str, commits: CommitSource | None = None, recover: Callable[[], None] | None = None
+        self,
+        engine: Engine,
+        uri: str,
+        commits: CommitSource | None = None,
+        recover: Callable[[], None] | None = None,
+        cache: SnapshotCache | None = None,
     ) -> None:
         self.engine = engine
         self.uri = uri
         self.catalog = commits
         self._recover = recover
+        self.cache = cache
 
     def _list(self, start: int = 0, hint: Hint | None = None) -> LogListing:
         if self._recover is not None:
@@ -465,6 +494,7 @@ class TableLog:
             If the checkpoint can't be read.
         """
         mark = self.mark_of(segment)
+        identities = None if self.cache is None else self.identities(segment)
         chosen = segment.checkpoint
         checkpoint = None if chosen is None else parts.CheckpointReader(self.engine.logs, chosen)
         tail = self._read_tail(segment, checkpoint)
@@ -486,7 +516,41 @@ class TableLog:
                     action=name,
                 )
         assert protocol is not None and metadata is not None
-        return LogContents(segment, tail, checkpoint, protocol, metadata, by_checksum=checksum is not None, mark=mark)
+        return LogContents(
+            segment,
+            tail,
+            checkpoint,
+            protocol,
+            metadata,
+            by_checksum=checksum is not None,
+            mark=mark,
+            identities=identities,
+        )
+
+    def identities(self, segment: LogSegment) -> tuple[str, ...] | None:
+        """Return what distinguishes each file that a version is built from: the checkpoint's, then those above it.
+
+        As the listing reports, else a look at each file. None if a file is gone, or its store reports neither an entity
+        tag nor a time.
+
+        Parameters
+        ----------
+        segment : LogSegment
+            The log files of the version.
+        """
+        files = [*(segment.checkpoint.files if segment.checkpoint is not None else ()), *segment.deltas]
+        found = [_listed_identity(f) for f in files]
+        missing = [i for i, identity in enumerate(found) if identity is None]
+        if missing:
+            try:
+                looked = self.engine.storage.identify([f"{LOG_DIRECTORY}/{files[i].name}" for i in missing])
+            except (OSError, DeltaError):
+                return None
+            for i, identity in zip(missing, looked, strict=True):
+                if not identity.tag and identity.modified_ms is None:
+                    return None
+                found[i] = identity
+        return tuple(f"{f.name}:{identity}" for f, identity in zip(files, found, strict=True))
 
     def _read_tail(self, segment: LogSegment, checkpoint: CheckpointReader | None) -> ParsedActions:
         """Read the commits; on a remote store the checkpoint's footers come in the same round."""

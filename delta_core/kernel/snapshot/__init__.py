@@ -15,7 +15,7 @@ from delta_core.engines.opening import make_engine
 from delta_core.errors import EngineError, InvalidArgumentError
 from delta_core.handles.opening import Opening, Pickled
 from delta_core.kernel import log as delta_log
-from delta_core.kernel.log import value_parts
+from delta_core.kernel.log import parts as log_parts, value_parts
 from delta_core.kernel.log.committers import find_committer
 from delta_core.kernel.log.source import TableLog
 from delta_core.kernel.plugins.registry import PluginRegistry, default_registry
@@ -23,6 +23,7 @@ from delta_core.kernel.snapshot.snapshot import Snapshot, TableContext
 from delta_core.runtime.arguments import path_text
 
 if TYPE_CHECKING:
+    from delta_core.kernel.log.cache_folder import SnapshotCache
     from delta_core.kernel.plugins.catalog import CommitSource
     from delta_core.kernel.plugins.committer import Committer
 
@@ -42,6 +43,7 @@ def open_snapshot(
     committer: Committer | None = None,
     allow_external: Sequence[str] | Literal[False] | None = None,
     pickle_secrets: bool = False,
+    cache: str | os.PathLike[str] | SnapshotCache | Literal[False] | None = None,
 ) -> Snapshot:
     """Open one version of a table.
 
@@ -69,6 +71,9 @@ def open_snapshot(
         nothing outside the root. See docs/stores.md.
     pickle_secrets : bool
         Whether a pickle of the table holds its storage options that are secrets, such as keys and passwords.
+    cache : str, path, SnapshotCache or False, optional
+        A folder in which processes share the file tables of snapshots; by default that of the environment variable
+        ``DELTA_CORE_CACHE``, if it is set. False: none.
 
     Raises
     ------
@@ -92,7 +97,16 @@ def open_snapshot(
         raise InvalidArgumentError("Found both version and timestamp, expected one of the two.")
     number = None if version is None else delta_log.parse_version(version)
     context = open_context(
-        path_text(uri), storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets
+        path_text(uri),
+        storage_options,
+        engine,
+        commits,
+        plugins,
+        timezone,
+        committer,
+        allow_external,
+        pickle_secrets,
+        cache,
     )
     snapshot = context.read(number)
     if timestamp is None:
@@ -124,6 +138,7 @@ def open_context(
     committer: Committer | None = None,
     allow_external: Sequence[str] | Literal[False] | None = None,
     pickle_secrets: bool = False,
+    cache: str | os.PathLike[str] | SnapshotCache | Literal[False] | None = None,
 ) -> TableContext:
     """Return a table's context, whether there is a table or not; does no I/O. Arguments as of `open_snapshot`.
 
@@ -131,7 +146,7 @@ def open_context(
     ----------
     uri : str
         The place of the table.
-    storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets : optional
+    storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets, cache : optional
         As for `open_snapshot`.
 
     Raises
@@ -148,8 +163,9 @@ def open_context(
     made = engine if isinstance(engine, Engine) else make_engine(engine, uri, storage_options, allow_external)
     configured = None if committer is not None else find_committer(made.storage, storage_options)
     recover = getattr(configured if committer is None else committer, "recover", None)
-    log = TableLog(made, uri, commits, recover)
+    shares = cache is not None or "DELTA_CORE_CACHE" in os.environ
+    log = TableLog(made, uri, commits, recover, log_parts.find_cache(cache) if shares else None)
     opening = Opening(
-        uri, storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets
+        uri, storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets, cache
     )
     return TableContext(log, plugins or default_registry(), timezone, committer, configured, opening, reopen_snapshot)

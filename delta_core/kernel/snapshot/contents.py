@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from delta_core.kernel.log.source import LogContents
 from delta_core.kernel.plugins.rules import CommitTimestamp
 from delta_core.kernel.protocol.actions import SetTransaction
 from delta_core.kernel.snapshot.definition import SnapshotDefinition
-from delta_core.kernel.snapshot.live_files import LiveFileListing, domains_of, read_of, touched_files
+from delta_core.kernel.snapshot.live_files import LiveFileListing, domains_of, read_of
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array
 from delta_core.runtime.processes import cached_property
@@ -57,7 +56,7 @@ class SnapshotContents(SnapshotDefinition):
             # what is kept of the earlier version may be on files that are replaced by now
             with suppress(LogChangedError):
                 files = self._later.files_after(self.engine, self.action_fields)
-                return files.renewable(partial(listing.renewed, self._contents), touched_files(self._contents))
+                return listing.renewable(files, self._contents)
         return self._reading(listing.of)
 
     @property

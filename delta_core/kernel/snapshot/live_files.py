@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from delta_core.engines.engine import Engine
 from delta_core.errors import CheckpointError
+from delta_core.kernel.log import parts
 from delta_core.kernel.log.commit_chunks import CommitChunk
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.log.reconcile import reconcile
@@ -54,7 +55,13 @@ class LiveFileListing(Struct, frozen=True):
     fields: tuple[ActionField, ...]
 
     def of(self, contents: LogContents) -> FileSet:
-        """Return the live files of a version."""
+        """Return the live files of a version, from the shared cache if the table was opened with one."""
+        if self.log.cache is None or contents.identities is None:
+            return self.from_log(contents)
+        return parts.cached_files(self, self.log.cache, contents)
+
+    def from_log(self, contents: LogContents) -> FileSet:
+        """Return the live files of a version, as its log files have them."""
         logs, found = self.log.engine.logs, contents.reconciled
         chunks: list[Any] = []
         if contents.tail.adds.num_rows:
@@ -64,6 +71,10 @@ class LiveFileListing(Struct, frozen=True):
             older = contents.checkpoint.chunks(self.fields, self.sidecars)
             chunks += [(c, (found.keys,), None) for c in older]
         files = FileSet.of_chunks(chunks, self.log.engine.map)
+        return self.renewable(files, contents)
+
+    def renewable(self, files: FileSet, contents: LogContents) -> FileSet:
+        """Return the files of a version as a set that can be made again."""
         return files.renewable(partial(self.renewed, contents), touched_files(contents))
 
     def renewed(self, contents: LogContents) -> FileSet:

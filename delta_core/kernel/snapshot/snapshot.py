@@ -145,7 +145,7 @@ class TableContext(Struct, frozen=True):
         contents = self.log.contents(segment)
         state, plugins = self.state(contents)
         listing = LiveFileListing(self.log, state, plugins, fields_of(plugins))
-        return Snapshot(self, contents, state, plugins, files=listing.of(contents))
+        return Snapshot(self, contents, state, plugins, files=listing.from_log(contents))
 
     def state(self, contents: LogContents) -> tuple[TableState, PluginSet]:
         """Build the state of what was read.
