@@ -44,7 +44,7 @@ _SHARE = 10
 LogContents = Any
 
 
-class FileListing(Protocol):
+class LoggedFiles(Protocol):
     """Makes the live files of a version from its log."""
 
     @property
@@ -90,12 +90,12 @@ class FileListing(Protocol):
         ...
 
 
-def cached_files(listing: FileListing, cache: SnapshotCache, contents: LogContents) -> FileSet:
+def cached_files(listing: LoggedFiles, cache: SnapshotCache, contents: LogContents) -> FileSet:
     """Return the live files of a version from the cache; what it lacks is read from the log, and stored.
 
     Parameters
     ----------
-    listing : FileListing
+    listing : LoggedFiles
         Reads the files from the log.
     cache : SnapshotCache
         The folder.
@@ -118,7 +118,7 @@ def cached_files(listing: FileListing, cache: SnapshotCache, contents: LogConten
     return listing.from_log(contents)
 
 
-def _keys(listing: FileListing, contents: LogContents) -> list[str]:
+def _keys(listing: LoggedFiles, contents: LogContents) -> list[str]:
     """Return the keys of the version's checkpoint alone, then with one more of the files above it each."""
     assert contents.identities is not None
     log, metadata = listing.log, contents.metadata
@@ -143,7 +143,7 @@ def _keys(listing: FileListing, contents: LogContents) -> list[str]:
     return out
 
 
-def _names(listing: FileListing) -> list[str]:
+def _names(listing: LoggedFiles) -> list[str]:
     """Return the columns that an entry has."""
     state = listing.state
     physical = dict(zip(state.schema.names, state.column_map.physical.names, strict=True))
@@ -152,7 +152,7 @@ def _names(listing: FileListing) -> list[str]:
     return list(dict.fromkeys([*(n for n in FILE_COLUMNS if n not in _NOT_STORED), *partitions, *own]))
 
 
-def _store(listing: FileListing, cache: SnapshotCache, contents: LogContents, key: str) -> bool:
+def _store(listing: LoggedFiles, cache: SnapshotCache, contents: LogContents, key: str) -> bool:
     """Store the files of a version; whether that was done."""
     names = _names(listing)
     types = {f.name: f.type for f in listing.fields if f.action == "add"} | dict(FILE_COLUMNS)
@@ -186,7 +186,7 @@ def _stored(parts: Sequence[Part], names: Sequence[str], types: dict[str, pa.Dat
 
 
 def _on_top(
-    listing: FileListing, cache: SnapshotCache, contents: LogContents, found: StoredFiles, count: int
+    listing: LoggedFiles, cache: SnapshotCache, contents: LogContents, found: StoredFiles, count: int
 ) -> tuple[FileSet, int]:
     """Return an entry's files after the commits above it, and the number of actions in these."""
     base, newer = _split(contents, count)
@@ -229,7 +229,7 @@ class _LogChunks:
     """The chunks of the log that an entry was made of; the log is looked at when one is requested."""
 
     def __init__(
-        self, listing: FileListing, cache: SnapshotCache, contents: LogContents, base: LogContents, found: StoredFiles
+        self, listing: LoggedFiles, cache: SnapshotCache, contents: LogContents, base: LogContents, found: StoredFiles
     ) -> None:
         self._listing = listing
         self._cache = cache
