@@ -212,7 +212,12 @@ class SnapshotCache(Struct, frozen=True):
 
         Examples
         --------
-        >>> SnapshotCache("empty").clear()
+        >>> cache = SnapshotCache("cache", least_files=0)
+        >>> DeltaTable("table", cache=cache).scan().files(["path"]).num_rows
+        2
+        >>> cache.clear()
+        >>> cache.count()
+        0
         """
         with suppress(OSError):
             for entry in list(os.scandir(self._place)):
@@ -227,7 +232,13 @@ class SnapshotCache(Struct, frozen=True):
         return os.path.join(self._place, key + ending)
 
     def prepare(self) -> bool:
-        """Create the folder; return whether it can be used. If not, a warning reports why, once."""
+        """Create the folder; return whether it can be used. If not, a warning reports why, once.
+
+        Examples
+        --------
+        >>> SnapshotCache("prepared").prepare()
+        True
+        """
         problem = self._made()
         if problem and self._place not in _warned:
             _warned.add(self._place)
@@ -257,7 +268,13 @@ class SnapshotCache(Struct, frozen=True):
         return "" if os.access(self._place, os.W_OK | os.X_OK) else f"{self._place} can't be written"
 
     def keys(self) -> set[str]:
-        """Return the keys of the entries."""
+        """Return the keys of the entries.
+
+        Examples
+        --------
+        >>> SnapshotCache("empty").keys()
+        set()
+        """
         try:
             return {n.removesuffix(_ENTRY) for n in os.listdir(self._place) if n.endswith(_ENTRY)}
         except OSError:
@@ -274,6 +291,11 @@ class SnapshotCache(Struct, frozen=True):
             Runs the check of the parts on threads.
         is_own : bool
             Whether this process wrote it just now.
+
+        Examples
+        --------
+        >>> SnapshotCache("empty").open("unknown", map) is None
+        True
         """
         path, stamp = self._path(key, _ENTRY), self._path(key, _STAMP)
         try:
@@ -313,6 +335,16 @@ class SnapshotCache(Struct, frozen=True):
         ----------
         key : str
             Its key.
+
+        Examples
+        --------
+        >>> cache = SnapshotCache("cache", least_files=0)
+        >>> DeltaTable("table", cache=cache).scan().files(["path"]).num_rows
+        2
+        >>> for key in cache.keys():
+        ...     cache.discard(key)
+        >>> cache.count()
+        0
         """
         _remove(self._path(key, _ENTRY))
         _remove(self._path(key, _STAMP))
@@ -330,6 +362,20 @@ class SnapshotCache(Struct, frozen=True):
             Its content, consumed piece by piece.
         is_right : function() -> bool
             Is called before the entry becomes visible; if false, it never does.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pyarrow as pa
+        >>> from delta_core.kernel.log.cache_folder import CachedPart
+        >>> cache = SnapshotCache("stored")
+        >>> cache.prepare()
+        True
+        >>> part = CachedPart(0, "commits", np.array([False, True]), pa.table({"path": ["new"]}), ())
+        >>> cache.store("key", 1, [part], lambda: True)
+        True
+        >>> cache.open("key", map).count
+        1
         """
         if self._is_written(key):
             return False
